@@ -1,0 +1,159 @@
+//! Decides who may speak to the bot, and where. Pure; the people it knows are in [`people`].
+
+pub mod people;
+
+use crate::config::{Access, Dms, Groups};
+use crate::domain::{Addressed, PersonId, SessionKey};
+
+/// How well the gateway knows a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    Stranger,
+    /// Let in by an owner.
+    Paired,
+    /// Named in `[access] owners`, or sitting at this machine's terminal.
+    Owner,
+}
+
+impl Standing {
+    pub fn of(access: &Access, person: &PersonId, paired: bool) -> Self {
+        let at_the_terminal = matches!(person, PersonId::Local(_));
+        match (at_the_terminal || access.owners.contains(person), paired) {
+            (true, _) => Standing::Owner,
+            (false, true) => Standing::Paired,
+            (false, false) => Standing::Stranger,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Stranger => "guest",
+            Standing::Paired => "member",
+            Standing::Owner => "owner",
+        }
+    }
+}
+
+/// Everything the decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    pub key: &'a SessionKey,
+    pub standing: Standing,
+    pub addressed: Addressed,
+    pub is_command: bool,
+    /// A binding or pin is about this place.
+    pub place_is_bound: bool,
+    /// What the deciding binding says about mentions.
+    pub require_mention: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Admit,
+    /// A stranger who may be told how to get in.
+    Hint,
+    /// An owner speaks to the bot where it does not answer; tell how to open the place.
+    TellUnbound,
+    /// Nothing is said; the reason goes into the inbox row.
+    Ignore(&'static str),
+}
+
+pub fn decide(access: &Access, asking: &Asking<'_>) -> Verdict {
+    if asking.key.is_private() { decide_private(access, asking) } else { decide_group(access, asking) }
+}
+
+fn decide_private(access: &Access, asking: &Asking<'_>) -> Verdict {
+    match (asking.standing, access.dms) {
+        (Standing::Owner | Standing::Paired, _) | (Standing::Stranger, Dms::Open) => Verdict::Admit,
+        (Standing::Stranger, Dms::Pairing) => Verdict::Hint,
+        (Standing::Stranger, Dms::Closed) => Verdict::Ignore("a stranger, and private chats are closed"),
+    }
+}
+
+fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
+    let is_owner = asking.standing == Standing::Owner;
+    let speaks_to_us = asking.is_command || asking.addressed != Addressed::NotAtAll;
+    let place_is_open = asking.place_is_bound || access.groups == Groups::Open;
+    if !place_is_open {
+        return match (is_owner, asking.is_command, speaks_to_us) {
+            // So that an owner can ask /whoami here, or open the place with /agent.
+            (true, true, _) => Verdict::Admit,
+            (true, false, true) => Verdict::TellUnbound,
+            _ => Verdict::Ignore("no binding or pin opens this place"),
+        };
+    }
+    if asking.require_mention.unwrap_or(access.require_mention) && !speaks_to_us {
+        return Verdict::Ignore("not addressed to the bot");
+    }
+    Verdict::Admit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Case {
+        dms: Dms,
+        groups: Groups,
+        standing: Standing,
+        addressed: Addressed,
+        command: bool,
+        bound: bool,
+        mention: Option<bool>,
+    }
+
+    const GROUP: Case = Case {
+        dms: Dms::Pairing,
+        groups: Groups::Bound,
+        standing: Standing::Stranger,
+        addressed: Addressed::ByMention,
+        command: false,
+        bound: true,
+        mention: None,
+    };
+
+    fn check(key: &str, case: Case, expected: Verdict) {
+        let access = Access { owners: Vec::new(), dms: case.dms, groups: case.groups, require_mention: true };
+        let asking = Asking {
+            key: &key.parse().unwrap(),
+            standing: case.standing,
+            addressed: case.addressed,
+            is_command: case.command,
+            place_is_bound: case.bound,
+            require_mention: case.mention,
+        };
+        assert_eq!(decide(&access, &asking), expected, "{key}");
+    }
+
+    #[test]
+    fn private_chats_are_for_people_who_were_let_in() {
+        let dm = "telegram:dm:5";
+        let ask = |standing, dms| Case { standing, dms, addressed: Addressed::Privately, bound: false, ..GROUP };
+        check(dm, ask(Standing::Owner, Dms::Closed), Verdict::Admit);
+        check(dm, ask(Standing::Paired, Dms::Closed), Verdict::Admit);
+        check(dm, ask(Standing::Stranger, Dms::Open), Verdict::Admit);
+        check(dm, ask(Standing::Stranger, Dms::Pairing), Verdict::Hint);
+        check(dm, ask(Standing::Stranger, Dms::Closed), Verdict::Ignore("a stranger, and private chats are closed"));
+        // A binding chooses an agent; it lets nobody in.
+        check(dm, Case { bound: true, ..ask(Standing::Stranger, Dms::Pairing) }, Verdict::Hint);
+    }
+
+    #[test]
+    fn groups_answer_only_where_bound_and_when_addressed() {
+        let topic = "telegram:topic:-100:7";
+        let unbound = Verdict::Ignore("no binding or pin opens this place");
+        let silent = Addressed::NotAtAll;
+        check(topic, GROUP, Verdict::Admit);
+        check(topic, Case { addressed: Addressed::ByReply, ..GROUP }, Verdict::Admit);
+        check(topic, Case { addressed: silent, ..GROUP }, Verdict::Ignore("not addressed to the bot"));
+        check(topic, Case { addressed: silent, command: true, ..GROUP }, Verdict::Admit);
+        check(topic, Case { addressed: silent, mention: Some(false), ..GROUP }, Verdict::Admit);
+        check(topic, Case { bound: false, ..GROUP }, unbound);
+        check(topic, Case { bound: false, command: true, ..GROUP }, unbound);
+        check(topic, Case { bound: false, groups: Groups::Open, ..GROUP }, Verdict::Admit);
+        check(topic, Case { bound: false, standing: Standing::Owner, ..GROUP }, Verdict::TellUnbound);
+        check(topic, Case { bound: false, standing: Standing::Owner, command: true, ..GROUP }, Verdict::Admit);
+        check(topic, Case { bound: false, standing: Standing::Owner, addressed: silent, ..GROUP }, unbound);
+        check(topic, Case { bound: false, standing: Standing::Paired, command: true, ..GROUP }, unbound);
+    }
+}

@@ -1,0 +1,73 @@
+//! People who were let in or asked to be: the `people` table.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use crate::domain::PersonId;
+
+/// How long a pairing code counts.
+const CODE_LIFE_MS: i64 = 60 * 60 * 1000;
+/// Codes that may be open at once; more strangers than this wait until one runs out.
+const MOST_OPEN_CODES: i64 = 100;
+const CODE_CHARS: usize = 8;
+/// Without characters that look alike.
+const CODE_ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+
+/// Somebody who was let in, or wants to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acquaintance {
+    pub person: PersonId,
+    pub name: String,
+}
+
+pub fn is_paired(connection: &Connection, person: &PersonId) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached("SELECT 1 FROM people WHERE id = ?1 AND paired_at IS NOT NULL")?;
+    statement.exists([person.to_string()])
+}
+
+/// A new code for a stranger, or none if they have one that still counts or too many others do.
+pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -> rusqlite::Result<Option<String>> {
+    let told = "SELECT 1 FROM people WHERE id = ?1 AND code_until > ?2";
+    if tx.prepare_cached(told)?.exists(params![person.to_string(), now])? {
+        return Ok(None);
+    }
+    let open: i64 = tx.query_row("SELECT count(*) FROM people WHERE code_until > ?1", [now], |row| row.get(0))?;
+    if open >= MOST_OPEN_CODES {
+        return Ok(None);
+    }
+    let code = random_code();
+    tx.execute(
+        "INSERT INTO people (id, name, code, code_until, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (id) DO UPDATE SET name = excluded.name, code = excluded.code, code_until = excluded.code_until",
+        params![person.to_string(), name, code, now + CODE_LIFE_MS, now],
+    )?;
+    Ok(Some(code))
+}
+
+/// Who was told this code, while it counts.
+pub fn of_code(connection: &Connection, code: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
+    let mut statement = connection.prepare_cached("SELECT id, name FROM people WHERE code = ?1 AND code_until > ?2")?;
+    statement.query_row(params![code.trim().to_uppercase(), now], acquaintance).optional()
+}
+
+/// Lets in whoever was told this code. `None` when no code like it counts any more.
+pub fn approve(tx: &Transaction<'_>, code: &str, by: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
+    tx.query_row(
+        "UPDATE people SET paired_at = ?2, paired_by = ?3, code = NULL, code_until = NULL
+         WHERE code = ?1 AND code_until > ?2 RETURNING id, name",
+        params![code.trim().to_uppercase(), now, by],
+        acquaintance,
+    )
+    .optional()
+}
+
+fn acquaintance(row: &rusqlite::Row<'_>) -> rusqlite::Result<Acquaintance> {
+    let id: String = row.get(0)?;
+    let person = id.parse().map_err(|()| rusqlite::Error::InvalidColumnName(format!("people.id holds `{id}`")))?;
+    Ok(Acquaintance { person, name: row.get(1)? })
+}
+
+fn random_code() -> String {
+    let mut bytes = [0u8; CODE_CHARS];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    bytes.iter().map(|byte| char::from(CODE_ALPHABET[usize::from(byte % 32)])).collect()
+}

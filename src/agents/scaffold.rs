@@ -1,0 +1,229 @@
+//! Writes the home folder's first content: the team that ships with the program, and a config that names it.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, File, include_dir};
+
+/// Files on top go into the home folder itself, folders into its `agents/`.
+static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/agents");
+
+const CONFIG: &str = "config.toml";
+
+/// What was written and what was already there, as paths within the home folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scaffolded {
+    pub created: Vec<PathBuf>,
+    pub kept: Vec<PathBuf>,
+}
+
+/// Why the home folder could not be filled, for the person who chose it.
+#[derive(Debug, thiserror::Error)]
+pub enum ScaffoldError {
+    #[error("{} cannot be a folder: a file of that name is in the way", .0.display())]
+    FileInTheWay(PathBuf),
+    #[error("{} cannot be written: the folder belongs to somebody else or is read-only", .0.display())]
+    NotAllowed(PathBuf),
+    #[error("{} cannot be written: the disk is full", .0.display())]
+    DiskFull(PathBuf),
+    #[error("{} cannot be written", .path.display())]
+    Other { path: PathBuf, source: io::Error },
+}
+
+/// Writes every shipped file that is not there yet and leaves every other one alone.
+pub fn write_home(home: &Path) -> Result<Scaffolded, ScaffoldError> {
+    let mut scaffolded = Scaffolded::default();
+    for (name, content) in shipped() {
+        match write_new(&home.join(&name), content)? {
+            Written::Created => scaffolded.created.push(name),
+            Written::AlreadyThere => scaffolded.kept.push(name),
+        }
+    }
+    Ok(scaffolded)
+}
+
+/// Fills a home that has no config yet, and touches no other. `None` if there was nothing to do.
+pub fn ensure_home(home: &Path) -> Result<Option<Scaffolded>, ScaffoldError> {
+    // A link counts even if its target is away: whoever made it has a config somewhere.
+    let begun = fs::symlink_metadata(home.join(CONFIG)).is_ok();
+    if begun { Ok(None) } else { write_home(home).map(Some) }
+}
+
+enum Written {
+    Created,
+    AlreadyThere,
+}
+
+/// The config comes last: a first start that was interrupted has none, and the next one completes it.
+fn shipped() -> Vec<(PathBuf, &'static [u8])> {
+    let home = TEAM.files().map(|file| (file.path().to_owned(), file.contents()));
+    let agents = TEAM.dirs().flat_map(Dir::files).map(|file: &File| (Path::new("agents").join(file.path()), file.contents()));
+    let (config, mut files): (Vec<_>, Vec<_>) = home.chain(agents).partition(|(name, _)| name == Path::new(CONFIG));
+    files.extend(config);
+    files
+}
+
+fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
+    if let Some(folder) = path.parent() {
+        create_folder(folder).map_err(|error| explain(folder, error))?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(content).map(|()| Written::Created).map_err(|error| {
+            // Half a file would be taken for the operator's own the next time. If it cannot go, the error still tells of it.
+            let _ = fs::remove_file(path);
+            explain(path, error)
+        }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Written::AlreadyThere),
+        Err(error) => Err(explain(path, error)),
+    }
+}
+
+/// Conversations and secrets will lie here, so new folders are for their owner only.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+fn explain(path: &Path, source: io::Error) -> ScaffoldError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => ScaffoldError::FileInTheWay(path),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ScaffoldError::NotAllowed(path),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ScaffoldError::DiskFull(path),
+        _ => ScaffoldError::Other { path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::SystemTime;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::domain::{AgentId, SessionKey};
+
+    /// Every file below a folder with its text and the time it was written.
+    fn contents(folder: &Path) -> BTreeMap<PathBuf, (String, SystemTime)> {
+        let mut found = BTreeMap::new();
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                found.extend(contents(&path));
+            } else {
+                let modified = fs::metadata(&path).unwrap().modified().unwrap();
+                found.insert(path.clone(), (fs::read_to_string(&path).unwrap(), modified));
+            }
+        }
+        found
+    }
+
+    fn names(paths: &[PathBuf]) -> String {
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// S1.52, S1.53
+    #[test]
+    fn the_first_start_writes_the_team_and_the_second_changes_nothing() {
+        let parent = TempDir::new().unwrap();
+        let home = parent.path().join("new").join("home");
+        let scaffolded = ensure_home(&home).unwrap().unwrap();
+        insta::assert_snapshot!(names(&scaffolded.created), @"
+        AGENTS.md
+        IDENTITY.md
+        SOUL.md
+        TOOLS.md
+        USER.md
+        agents/ada/IDENTITY.md
+        agents/ada/SOUL.md
+        agents/main/BOOTSTRAP.md
+        agents/main/IDENTITY.md
+        agents/main/SOUL.md
+        agents/rose/IDENTITY.md
+        agents/rose/SOUL.md
+        config.toml
+        ");
+        assert_eq!(scaffolded.kept, [] as [PathBuf; 0]);
+
+        let before = contents(&home);
+        assert_eq!(ensure_home(&home).unwrap(), None);
+        assert_eq!(write_home(&home).unwrap(), Scaffolded { created: Vec::new(), kept: scaffolded.created });
+        assert_eq!(contents(&home), before);
+    }
+
+    #[test]
+    fn what_the_operator_wrote_is_kept() {
+        let home = TempDir::new().unwrap();
+        fs::write(home.path().join("SOUL.md"), "mine").unwrap();
+        let scaffolded = write_home(home.path()).unwrap();
+        assert_eq!(scaffolded.kept, [Path::new("SOUL.md")]);
+        assert_eq!(fs::read_to_string(home.path().join("SOUL.md")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn an_interrupted_first_start_is_completed_by_the_next() {
+        let home = TempDir::new().unwrap();
+        write_home(home.path()).unwrap();
+        for lost in ["config.toml", "agents/rose/SOUL.md"] {
+            fs::remove_file(home.path().join(lost)).unwrap();
+        }
+        let scaffolded = ensure_home(home.path()).unwrap().unwrap();
+        assert_eq!(scaffolded.created, [Path::new("agents/rose/SOUL.md"), Path::new("config.toml")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_home_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = TempDir::new().unwrap();
+        let home = parent.path().join("home");
+        write_home(&home).unwrap();
+        for folder in [home.clone(), home.join("agents/main")] {
+            assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_path_and_what_is_wrong() {
+        let parent = TempDir::new().unwrap();
+        let in_the_way = parent.path().join("home");
+        fs::write(&in_the_way, "a file").unwrap();
+        for home in [in_the_way.clone(), in_the_way.join("below")] {
+            assert!(matches!(write_home(&home), Err(ScaffoldError::FileInTheWay(path)) if path == home));
+        }
+
+        let text = |kind: io::ErrorKind| explain(Path::new("home/SOUL.md"), kind.into()).to_string();
+        assert_eq!(text(io::ErrorKind::StorageFull), "home/SOUL.md cannot be written: the disk is full");
+        assert_eq!(
+            text(io::ErrorKind::ReadOnlyFilesystem),
+            "home/SOUL.md cannot be written: the folder belongs to somebody else or is read-only"
+        );
+    }
+
+    #[test]
+    fn the_shipped_config_names_exactly_the_shipped_agents() {
+        let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();
+        let config: toml::Table = text.parse().unwrap();
+        let agents: Vec<&String> = config["agents"].as_table().unwrap().keys().collect();
+        let folders: Vec<String> = TEAM.dirs().map(|folder| folder.path().display().to_string()).collect();
+        assert!(agents.iter().all(|id| AgentId::parse(id).is_ok() && folders.contains(id)));
+        assert_eq!(agents.len(), folders.len());
+        assert!(config["bindings"].as_array().unwrap().iter().all(|binding| {
+            let place = binding["match"].as_str().unwrap().parse::<SessionKey>();
+            place.is_ok() && agents.iter().any(|id| Some(id.as_str()) == binding["agent"].as_str())
+        }));
+    }
+
+    /// The commented-out part is right too: without its `# `, it is TOML with the same keys the loader knows.
+    #[test]
+    fn the_hints_in_the_shipped_config_are_toml() {
+        let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();
+        let hints =
+            text.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.starts_with('[') || line.contains(" = "));
+        let table: toml::Table = hints.collect::<Vec<_>>().join("\n").parse().unwrap();
+        assert_eq!(table.keys().collect::<Vec<_>>(), ["access", "providers", "telegram"]);
+    }
+}

@@ -1,0 +1,123 @@
+//! The platforms. Each folder here is the only place that knows its platform's types, limits and habits.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::{Arrival, Destination, MessageId, Platform};
+
+pub mod local;
+pub mod telegram;
+
+/// One platform's connection: takes messages in, brings answers out.
+#[async_trait]
+pub trait Channel: Send + Sync + 'static {
+    fn platform(&self) -> Platform;
+
+    /// Receives until `stop` is cancelled. Returns early only when the platform refuses us for good.
+    async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError>;
+
+    /// Cuts what `speaker` says in Markdown into parts of which each is one call to the platform.
+    fn render(&self, speaker: Option<&str>, markdown: &str) -> Vec<Part>;
+
+    /// Makes exactly one call that a person can see.
+    async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError>;
+
+    /// Shows that an answer is under way. Never repeated when it fails.
+    async fn progress(&self, to: &Destination, progress: Progress<'_>);
+
+    /// Which budgets a send to this place draws on; none where nothing is limited.
+    fn pace(&self, to: &Destination) -> Option<Pace>;
+}
+
+/// A rendered piece of an answer, as the channel wants it back in `send`. Opaque to everyone else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part(pub String);
+
+/// What a person may see before the answer is there.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress<'a> {
+    /// A turn is running; said again every few seconds.
+    Working,
+    /// The next piece of what `speaker` is saying.
+    Text { speaker: &'a str, text: &'a str },
+}
+
+/// The platform's limits for a place, as data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// What the place's own limits are counted on; places with the same number share them.
+    pub chat: i64,
+    /// Groups have a limit per minute on top.
+    pub is_group: bool,
+    pub limits: Limits,
+}
+
+/// What a platform lets one bot send. Zero is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    pub all_per_second: u32,
+    pub chat_per_second: u32,
+    pub group_per_minute: u32,
+}
+
+/// Why a send did not work, as far as delivery has to know.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The platform asks to wait this long.
+    #[error("asked to wait {} s", .0.as_secs())]
+    RetryAfter(Duration),
+    /// The place is closed to us; sending again would not help.
+    #[error("{0}")]
+    Refused(String),
+    /// It surely did not arrive: no connection was made, or the platform said it failed.
+    #[error("{0}")]
+    NotSent(String),
+    /// The call was made and its answer never seen.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// Why a channel gave up listening. The text is for the operator.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ListenError(pub String);
+
+/// What one poll or one event brought.
+#[derive(Debug)]
+pub struct Batch {
+    pub platform: Platform,
+    pub arrivals: Vec<Arrival>,
+}
+
+/// Where channels put what they receive. `accept` returns once it is on disk.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    batches: mpsc::Sender<(Batch, oneshot::Sender<()>)>,
+}
+
+/// The gateway's end of an [`Intake`].
+pub type IntakeReceiver = mpsc::Receiver<(Batch, oneshot::Sender<()>)>;
+
+/// The batch was not stored; the platform must keep it.
+#[derive(Debug, thiserror::Error)]
+#[error("the gateway takes no messages right now")]
+pub struct NotAccepted;
+
+impl Intake {
+    /// Batches waiting to be stored. When full, channels wait and their platform keeps the rest.
+    const CAPACITY: usize = 16;
+
+    pub fn new() -> (Self, IntakeReceiver) {
+        let (batches, receiver) = mpsc::channel(Self::CAPACITY);
+        (Intake { batches }, receiver)
+    }
+
+    pub async fn accept(&self, batch: Batch) -> Result<(), NotAccepted> {
+        let (stored, wait) = oneshot::channel();
+        self.batches.send((batch, stored)).await.map_err(|_| NotAccepted)?;
+        wait.await.map_err(|_| NotAccepted)
+    }
+}

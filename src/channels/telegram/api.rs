@@ -1,0 +1,112 @@
+//! Calls to the Bot API. Nothing that leaves this file contains the token: it is part of every URL, so errors lose theirs.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::Client;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use teloxide::requests::Payload;
+
+use crate::config::Secret;
+
+/// A plain call that takes longer than this has failed.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Connections kept open between calls; more are made when many places are answered at once.
+const IDLE_CONNECTIONS: usize = 32;
+
+pub(super) struct Api {
+    base_url: String,
+    token: Secret,
+    http: OnceLock<Client>,
+}
+
+/// Why a call did not work.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApiError {
+    /// Telegram answered that it will not.
+    #[error("Telegram answered {code}: {description}")]
+    Answered { code: u16, description: String, retry_after: Option<Duration> },
+    /// No connection was made, so nothing was sent.
+    #[error("Telegram cannot be reached: {0}")]
+    NotReached(String),
+    /// The call was made, but no answer came that could be read.
+    #[error("Telegram gave no readable answer: {0}")]
+    NoAnswer(String),
+}
+
+/// The Bot API's envelope.
+#[derive(Deserialize)]
+struct Envelope<T> {
+    ok: bool,
+    result: Option<T>,
+    #[serde(default)]
+    description: String,
+    error_code: Option<u16>,
+    parameters: Option<Parameters>,
+}
+
+#[derive(Deserialize)]
+struct Parameters {
+    retry_after: Option<u64>,
+}
+
+impl Api {
+    pub(super) fn new(base_url: &str, token: Secret) -> Self {
+        Api { base_url: base_url.trim_end_matches('/').to_owned(), token, http: OnceLock::new() }
+    }
+
+    /// The bot's own id is the part of its token before the colon.
+    pub(super) fn bot_id(&self) -> &str {
+        self.token.expose().split(':').next().unwrap_or_default()
+    }
+
+    pub(super) async fn call<P>(&self, payload: &P) -> Result<P::Output, ApiError>
+    where
+        P: Payload + Serialize,
+        P::Output: DeserializeOwned,
+    {
+        let timeout = payload.timeout_hint().map_or(CALL_TIMEOUT, |hint| hint + CALL_TIMEOUT);
+        let url = format!("{}/bot{}/{}", self.base_url, self.token.expose(), P::NAME);
+        let response = self.http().post(url).timeout(timeout).json(payload).send().await.map_err(transport)?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(transport)?;
+        match serde_json::from_slice::<Envelope<P::Output>>(&body) {
+            Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
+            Ok(envelope) => Err(ApiError::Answered {
+                code: envelope.error_code.unwrap_or(status.as_u16()),
+                description: envelope.description,
+                retry_after: envelope.parameters.and_then(|parameters| parameters.retry_after).map(Duration::from_secs),
+            }),
+            // A proxy in front of Telegram answers 5xx with a page of HTML.
+            Err(_) if !status.is_success() => {
+                Err(ApiError::Answered { code: status.as_u16(), description: "no details".into(), retry_after: None })
+            }
+            Err(error) => Err(ApiError::NoAnswer(error.to_string())),
+        }
+    }
+
+    fn http(&self) -> &Client {
+        self.http.get_or_init(|| {
+            crate::http::client_builder()
+                .pool_max_idle_per_host(IDLE_CONNECTIONS)
+                .build()
+                .expect("a client without special settings can be built")
+        })
+    }
+}
+
+fn transport(error: reqwest::Error) -> ApiError {
+    let reached = !error.is_connect() && !error.is_builder();
+    let text = plain_cause(&error.without_url());
+    if reached { ApiError::NoAnswer(text) } else { ApiError::NotReached(text) }
+}
+
+/// The innermost cause says most: "connection refused" rather than "error sending request".
+fn plain_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}

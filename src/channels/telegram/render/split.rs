@@ -1,0 +1,184 @@
+//! Cuts a laid out text into messages.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use unicode_segmentation::GraphemeCursor;
+
+use super::writer::{Span, Styled};
+use super::{Entity, EntityKind, Rendered};
+
+/// What one message may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// UTF-16 units; at least 2, so that any character fits.
+    pub(super) units: usize,
+    pub(super) entities: usize,
+}
+
+/// Cuts at the nicest places within the limits. Styles that cross a cut go on in the next message.
+pub(super) fn split(styled: &Styled, limits: Limits) -> Vec<Rendered> {
+    let mut splitter = Splitter { text: &styled.text, spans: &styled.spans, limits, start: 0, next: 0, carried: Vec::new() };
+    let mut parts = Vec::new();
+    while splitter.start < splitter.text.len() {
+        parts.extend(splitter.cut());
+    }
+    parts
+}
+
+/// What is still to be cut.
+struct Splitter<'a> {
+    text: &'a str,
+    spans: &'a [Span],
+    limits: Limits,
+    /// Where the next part starts.
+    start: usize,
+    /// The first span that starts there or later.
+    next: usize,
+    /// The spans that go on from the part before.
+    carried: Vec<&'a Span>,
+}
+
+impl<'a> Splitter<'a> {
+    /// Cuts off the next part; none if it is blank, which Telegram refuses.
+    fn cut(&mut self) -> Option<Rendered> {
+        self.start = self.part_start();
+        let end = self.part_end();
+        let started = self.spans[self.next..].partition_point(|span| span.range.start < end);
+        let mut spans = std::mem::take(&mut self.carried);
+        spans.extend(&self.spans[self.next..self.next + started]);
+        let part = make_part(self.text, self.start..end, &spans, self.limits.entities);
+        spans.retain(|span| span.range.end > end);
+        (self.start, self.next, self.carried) = (end, self.next + started, spans);
+        part
+    }
+
+    /// Skips blanks, but not the indentation of code, which Telegram keeps too.
+    fn part_start(&self) -> usize {
+        let first = self.text.len() - self.text[self.start..].trim_start_matches(is_trimmed).len();
+        let line = self.text[self.start..first].rfind('\n').map_or(self.start, |index| self.start + index + 1);
+        if self.cuts_code(first) { line } else { first }
+    }
+
+    fn part_end(&self) -> usize {
+        let end = self.entities_end(self.units_end());
+        if end == self.text.len() { end } else { self.nicest_cut(end) }
+    }
+
+    /// How far the units reach.
+    fn units_end(&self) -> usize {
+        let rest = &self.text[self.start..];
+        // No character has more units than bytes.
+        if rest.len() <= self.limits.units {
+            return self.text.len();
+        }
+        let mut units = 0;
+        let too_far = rest.char_indices().find(|(_, c)| {
+            units += c.len_utf16();
+            units > self.limits.units
+        });
+        too_far.map_or(self.text.len(), |(index, _)| self.start + index)
+    }
+
+    /// How far the entities reach: up to the first one too many.
+    fn entities_end(&self, end: usize) -> usize {
+        let room = self.limits.entities.saturating_sub(self.carried.len());
+        match self.spans.get(self.next + room) {
+            Some(span) if span.range.start > self.start => end.min(span.range.start),
+            _ => end,
+        }
+    }
+
+    /// Between blocks, else between lines, else between words. Not in the first half, which would make many small parts.
+    fn nicest_cut(&self, end: usize) -> usize {
+        let least = self.start + (end - self.start) / 2;
+        let outside_code = |cut: &usize| !self.cuts_code(*cut);
+        self.cuts("\n\n", end)
+            .take_while(|&cut| cut > least)
+            .find(outside_code)
+            .or_else(|| self.cuts("\n\n", end).next().filter(|&cut| cut > least))
+            .or_else(|| self.cuts("\n", end).next().filter(|&cut| cut > least))
+            .or_else(|| self.word_cut(end).filter(|&cut| cut > least))
+            .unwrap_or_else(|| self.grapheme_cut(end))
+    }
+
+    /// Where the separator begins, from the end backwards.
+    fn cuts(&self, separator: &'a str, end: usize) -> impl Iterator<Item = usize> {
+        let at_end = self.text[end..].starts_with(separator).then_some(end);
+        at_end.into_iter().chain(self.text[self.start..end].rmatch_indices(separator).map(|(index, _)| self.start + index))
+    }
+
+    fn word_cut(&self, end: usize) -> Option<usize> {
+        if self.text[end..].starts_with(char::is_whitespace) {
+            return Some(end);
+        }
+        self.text[self.start..end].rfind(char::is_whitespace).map(|index| self.start + index)
+    }
+
+    /// A cluster that fills a whole part is cut between its characters, there is nowhere else.
+    fn grapheme_cut(&self, end: usize) -> usize {
+        let rest = &self.text[self.start..];
+        let offset = end - self.start;
+        let mut cursor = GraphemeCursor::new(offset, rest.len(), true);
+        match cursor.is_boundary(rest, 0) {
+            Ok(false) => {
+                cursor.prev_boundary(rest, 0).ok().flatten().filter(|&index| index > 0).map_or(end, |index| self.start + index)
+            }
+            _ => end,
+        }
+    }
+
+    fn cuts_code(&self, cut: usize) -> bool {
+        let near = self.spans[self.next..].iter().take_while(|span| span.range.start < cut);
+        let mut spans = self.carried.iter().copied().chain(near);
+        spans.any(|span| matches!(span.kind, EntityKind::Pre { .. }) && cut < span.range.end)
+    }
+}
+
+fn make_part(text: &str, range: Range<usize>, spans: &[&Span], max_entities: usize) -> Option<Rendered> {
+    let part = text[range.clone()].trim_end_matches(is_trimmed);
+    if part.chars().all(is_unseen) {
+        return None;
+    }
+    let kept = range.start..range.start + part.len();
+    let mut clipped: Vec<_> = spans.iter().filter_map(|span| clip(span, &kept)).collect();
+    clipped.retain(|(range, _)| !part[range.clone()].trim_matches(is_trimmed).is_empty());
+    clipped.sort_by_key(|(range, kind)| (range.start, Reverse(range.end), **kind != EntityKind::Blockquote));
+    clipped.truncate(max_entities);
+    Some(Rendered { text: part.to_owned(), entities: in_units(part, clipped) })
+}
+
+/// The piece of a span that lies in a part, counted from the part's start.
+fn clip<'a>(span: &'a Span, part: &Range<usize>) -> Option<(Range<usize>, &'a EntityKind)> {
+    let (start, end) = (span.range.start.max(part.start), span.range.end.min(part.end));
+    (start < end).then(|| (start - part.start..end - part.start, &span.kind))
+}
+
+fn in_units(text: &str, clipped: Vec<(Range<usize>, &EntityKind)>) -> Vec<Entity> {
+    let (mut bytes, mut offset) = (0, 0);
+    let to_entity = |(range, kind): (Range<usize>, &EntityKind)| {
+        offset += count_units(&text[bytes..range.start]);
+        bytes = range.start;
+        Entity { kind: kind.clone(), offset, length: count_units(&text[range]) }
+    };
+    clipped.into_iter().map(to_entity).collect()
+}
+
+fn count_units(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
+}
+
+/// What Telegram takes away at the ends of a message; it makes spaces of control characters.
+pub(super) fn is_trimmed(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+/// What does not make a message: Telegram calls a text of only these empty.
+pub(super) fn is_unseen(c: char) -> bool {
+    let formats =
+        matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    is_trimmed(c) || formats || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fffc}')
+}

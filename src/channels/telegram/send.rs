@@ -1,0 +1,118 @@
+//! Sends to Telegram. Where something goes is decided by its destination alone.
+
+use serde::{Deserialize, Serialize};
+use teloxide::requests::Payload;
+use teloxide::types::True;
+
+use super::api::{Api, ApiError};
+use super::render::{self, Entity, Rendered};
+use crate::channels::{Part, SendError};
+use crate::domain::{Destination, MessageId, SessionKey, TopicId};
+
+/// What the Bot API wants to know about a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Address {
+    pub(super) chat_id: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message_thread_id: Option<i32>,
+}
+
+/// `None` for a place that is not on Telegram.
+pub(super) fn address(to: &Destination) -> Option<Address> {
+    let (chat_id, topic) = match to.place() {
+        SessionKey::TelegramDm { user, topic } => (user.0, *topic),
+        SessionKey::TelegramTopic { chat, topic } => (chat.0, Some(*topic)),
+        SessionKey::TelegramGroup { chat, .. } => (chat.0, None),
+        _ => return None,
+    };
+    // Telegram refuses thread id 1, so General is sent without one.
+    let message_thread_id = topic.filter(|topic| chat_id > 0 || *topic != TopicId::GENERAL).map(|topic| topic.0);
+    Some(Address { chat_id, message_thread_id })
+}
+
+pub(super) fn render(markdown: &str) -> Vec<Part> {
+    let rendered = render::render(markdown);
+    rendered.iter().map(|part| Part(serde_json::to_string(part).expect("text and numbers are JSON"))).collect()
+}
+
+#[derive(Serialize)]
+struct SendMessage<'a> {
+    #[serde(flatten)]
+    address: Address,
+    text: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    entities: &'a [Entity],
+}
+
+/// The one thing we keep of what Telegram says it sent.
+#[derive(Deserialize)]
+struct Sent {
+    message_id: i64,
+}
+
+impl Payload for SendMessage<'_> {
+    type Output = Sent;
+    const NAME: &'static str = "sendMessage";
+}
+
+#[derive(Serialize)]
+struct SendChatAction {
+    #[serde(flatten)]
+    address: Address,
+    action: &'static str,
+}
+
+impl Payload for SendChatAction {
+    type Output = True;
+    const NAME: &'static str = "sendChatAction";
+}
+
+pub(super) async fn send(api: &Api, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+    let Rendered { text, entities } = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
+    let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
+    let request = SendMessage { address, text: &text, entities: &entities };
+    let sent = api.call(&request).await.map_err(send_error)?;
+    Ok(MessageId(sent.message_id.to_string()))
+}
+
+pub(super) async fn typing(api: &Api, to: &Destination) {
+    let Some(address) = address(to) else { return };
+    if let Err(error) = api.call(&SendChatAction { address, action: "typing" }).await {
+        tracing::debug!(session = %to.place(), "typing was not shown: {error}");
+    }
+}
+
+fn send_error(error: ApiError) -> SendError {
+    let text = error.to_string();
+    match error {
+        ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),
+        ApiError::Answered { code: 429, .. } => SendError::NotSent(text),
+        ApiError::Answered { code: 500.., .. } | ApiError::NotReached(_) => SendError::NotSent(text),
+        ApiError::Answered { .. } => SendError::Refused(text),
+        ApiError::NoAnswer(_) => SendError::Unknown(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(place: &str, expected: &str) {
+        let destination = Destination::stored(place.parse().unwrap());
+        let written = address(&destination).map(|address| serde_json::to_string(&address).unwrap());
+        assert_eq!(written.as_deref().unwrap_or("nowhere"), expected, "{place}");
+    }
+
+    #[test]
+    fn an_answer_goes_to_the_place_its_key_names() {
+        check("telegram:topic:-1001:101", r#"{"chat_id":-1001,"message_thread_id":101}"#);
+        check("telegram:topic:-1001:1", r#"{"chat_id":-1001}"#);
+        check("telegram:group:-5:7", r#"{"chat_id":-5}"#);
+        check("telegram:group:-5", r#"{"chat_id":-5}"#);
+        check("telegram:dm:7", r#"{"chat_id":7}"#);
+        check("telegram:dm:7:1", r#"{"chat_id":7,"message_thread_id":1}"#);
+        check("telegram:dm:7:33", r#"{"chat_id":7,"message_thread_id":33}"#);
+        check("local:home", "nowhere");
+        check("discord:dm:7", "nowhere");
+    }
+}

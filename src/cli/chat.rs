@@ -1,0 +1,153 @@
+//! `parlor chat`: a conversation in this terminal, through the same inbox, router, lane and outbox as any platform.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::sync::Arc;
+
+use clap::Args;
+use tokio::sync::mpsc;
+
+use super::screen::Screen;
+use super::{Failure, Outcome};
+use crate::agents::ensure_home;
+use crate::channels::local::{LocalChannel, Terminal};
+use crate::domain::{LocalName, SessionKey};
+use crate::gateway::{Gateway, Home};
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The topic to talk in; /topic changes it later
+    #[arg(long)]
+    topic: Option<String>,
+    /// Give the place to this agent first, as /agent does
+    #[arg(long, short)]
+    agent: Option<String>,
+    /// The room, for a chat apart from the usual one
+    #[arg(long, default_value = "home")]
+    room: String,
+}
+
+pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+    let place = place(&arguments.room, arguments.topic.as_deref())?;
+    let created = ensure_home(home.path())?;
+    let (channel, terminal) = LocalChannel::new();
+    let gateway = Gateway::start_local(home.clone(), Arc::new(channel)).await?;
+    let interactive = stdin().is_terminal() && stdout().is_terminal();
+    let mut chat = Chat { gateway, terminal, screen: Screen::new(interactive), place };
+    if interactive {
+        chat.screen.welcome(created.is_some().then(|| home.path()));
+    }
+    if let Some(agent) = arguments.agent {
+        chat.say(format!("/agent {agent}")).await;
+    }
+    let talked = if interactive { chat.talk().await } else { chat.read_lines().await };
+    chat.gateway.shutdown().await;
+    talked
+}
+
+fn place(room: &str, topic: Option<&str>) -> Result<SessionKey, Failure> {
+    let name = |what: &str, text: &str| {
+        text.parse::<LocalName>()
+            .map_err(|()| Failure::WrongUse(format!("a {what} is written with a-z, 0-9, - and _, not `{text}`")))
+    };
+    let topic = topic.map(|topic| name("topic", topic)).transpose()?;
+    Ok(SessionKey::Local { room: name("room", room)?, topic })
+}
+
+struct Chat {
+    gateway: Gateway,
+    terminal: Terminal,
+    screen: Screen,
+    place: SessionKey,
+}
+
+impl Chat {
+    /// Lines from an editor, until the person leaves.
+    async fn talk(&mut self) -> Outcome {
+        let (asks, mut lines) = line_editor()?;
+        loop {
+            if asks.send(prompt(&self.place)).await.is_err() {
+                return Ok(());
+            }
+            match lines.recv().await {
+                Some(line) if ["/quit", "/exit"].contains(&line.trim()) => return Ok(()),
+                Some(line) => self.take(line).await,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Piped lines: one message each, answered before the next is read.
+    async fn read_lines(&mut self) -> Outcome {
+        let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(tokio::io::stdin()));
+        while let Some(line) = lines.next_line().await? {
+            self.take(line).await;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, line: String) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [] => {}
+            ["/topic"] => self.go(None),
+            ["/topic", topic] => self.go(Some(topic)),
+            _ => self.say(line).await,
+        }
+    }
+
+    /// Walking to another topic is the terminal's own business: the gateway only sees where a line was written.
+    fn go(&mut self, topic: Option<&str>) {
+        let SessionKey::Local { room, .. } = &self.place else { return };
+        match place(room.as_str(), topic) {
+            Ok(place) => {
+                self.place = place;
+                self.screen.note(&format!("You are in {} now.", self.place));
+            }
+            Err(Failure::Failed(text) | Failure::WrongUse(text)) => self.screen.note(&format!("{text}.")),
+        }
+    }
+
+    /// Prints everything that comes until the line is answered.
+    async fn say(&mut self, line: String) {
+        if !self.terminal.say(self.place.clone(), line).await {
+            self.screen.note("The gateway does not take messages any more.");
+            return;
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(shown) = self.terminal.screen.recv() => self.screen.show(shown),
+                () = self.gateway.settled() => break,
+            }
+        }
+        while let Ok(shown) = self.terminal.screen.try_recv() {
+            self.screen.show(shown);
+        }
+    }
+}
+
+fn prompt(place: &SessionKey) -> String {
+    match place {
+        SessionKey::Local { topic: Some(topic), .. } => format!("{topic} › "),
+        _ => "› ".to_owned(),
+    }
+}
+
+/// The editor blocks, so it has a thread of its own: a prompt goes in, a line comes out.
+fn line_editor() -> Result<(mpsc::Sender<String>, mpsc::Receiver<String>), Failure> {
+    let (asks, mut prompts) = mpsc::channel::<String>(1);
+    let (typed, lines) = mpsc::channel(1);
+    let mut editor = rustyline::DefaultEditor::new()?;
+    std::thread::spawn(move || {
+        while let Some(prompt) = prompts.blocking_recv() {
+            // Ctrl-C and Ctrl-D both end the chat, by ending the lines.
+            let Ok(line) = editor.readline(&prompt) else { return };
+            // A line that cannot be remembered can still be sent.
+            drop(editor.add_history_entry(&line));
+            if typed.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    Ok((asks, lines))
+}

@@ -1,0 +1,134 @@
+//! The command line, one file per verb. Data goes to stdout, everything else to stderr.
+//! Exit 0 is fine, 1 failed, 2 wrong use.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program talks to its terminal")]
+
+mod agent;
+mod chat;
+mod config_check;
+mod init;
+mod pair;
+mod route;
+mod run;
+mod screen;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::gateway::Home;
+
+/// One bot, a room for every agent.
+#[derive(Parser)]
+#[command(name = "parlor", version, about, disable_help_subcommand = true)]
+struct Arguments {
+    /// The home folder: config, agents and database
+    #[arg(long, global = true, env = "PARLOR_HOME", value_name = "DIR")]
+    home: Option<PathBuf>,
+
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run the gateway (also without any verb)
+    Run,
+    /// Talk to the agents in this terminal
+    Chat(chat::Arguments),
+    /// Write a home folder with the team that ships; keeps every file that is there
+    Init,
+    /// Look at the config
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// Look at routing
+    #[command(subcommand)]
+    Route(route::Verb),
+    /// Look at agents
+    #[command(subcommand)]
+    Agent(agent::Verb),
+    /// Let in the person who was given this code
+    Pair(pair::Arguments),
+}
+
+#[derive(Subcommand)]
+enum ConfigVerb {
+    /// Tell everything that is wrong with config.toml
+    Check,
+}
+
+/// What a verb ends with when it did not work: the text goes to stderr.
+type Outcome = Result<(), Failure>;
+
+#[derive(Debug)]
+enum Failure {
+    /// Exit 1.
+    Failed(String),
+    /// Exit 2: the command line names something that does not exist.
+    WrongUse(String),
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(next) = cause {
+            if !text.contains(&next.to_string()) {
+                text = format!("{text}: {next}");
+            }
+            cause = next.source();
+        }
+        Failure::Failed(text)
+    }
+}
+
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match dispatch(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(text)) => {
+            eprintln!("{}", told(&text));
+            ExitCode::FAILURE
+        }
+        Err(Failure::WrongUse(text)) => {
+            eprintln!("{}", told(&text));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Reports bring their own heading.
+fn told(text: &str) -> String {
+    if text.starts_with("error") { text.to_owned() } else { format!("error: {text}") }
+}
+
+fn dispatch(arguments: Arguments) -> Outcome {
+    let home = home(arguments.home)?;
+    match arguments.verb.unwrap_or(Verb::Run) {
+        Verb::Run => on_runtime(LevelFilter::INFO, run::run(home)),
+        Verb::Chat(arguments) => on_runtime(LevelFilter::ERROR, chat::run(home, arguments)),
+        Verb::Init => init::run(&home),
+        Verb::Config(ConfigVerb::Check) => config_check::run(&home),
+        Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
+        Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
+        Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
+    }
+}
+
+fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcome {
+    crate::telemetry::start(level);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    // A thread may still be blocked in a read of the terminal.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn home(given: Option<PathBuf>) -> Result<Home, Failure> {
+    let beside_the_user = || std::env::home_dir().filter(|home| !home.as_os_str().is_empty()).map(|home| home.join(".parlor"));
+    let path = given.or_else(beside_the_user);
+    path.map(Home::new).ok_or_else(|| Failure::WrongUse("no home folder is known; name one with --home DIR".into()))
+}

@@ -1,0 +1,25 @@
+//! `parlor pair CODE`: what `/pair` does in chat. Works while the gateway runs.
+
+use clap::Args;
+
+use super::{Failure, Outcome};
+use crate::access::people;
+use crate::clock::now_ms;
+use crate::gateway::Home;
+use crate::storage::Db;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// What the bot told the person
+    code: String,
+}
+
+pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+    let db = Db::open(&home.database())?;
+    let approved = db.write(move |tx| people::approve(tx, &arguments.code, "cli", now_ms())).await?;
+    let Some(known) = approved else {
+        return Err(Failure::Failed("no code like that is open. A code counts for one hour; ask for a new message".into()));
+    };
+    println!("{} ({}) may now write to the bot.", known.name, known.person);
+    Ok(())
+}

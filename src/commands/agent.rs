@@ -1,0 +1,93 @@
+//! `/agent`: who answers here, and switching that.
+
+use super::parse::AgentWish;
+use super::{Context, Effect, Outcome};
+use crate::access::Standing;
+use crate::agents::Agent;
+use crate::domain::UserError;
+use crate::routing::{self, Pin};
+
+pub(super) fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, UserError> {
+    match wish {
+        AgentWish::Show => Ok(Outcome::say(show(context))),
+        AgentWish::Switch { to, once } => switch(context, &to, once),
+        AgentWish::Reset => reset(context),
+    }
+}
+
+fn show(context: &Context<'_>) -> String {
+    let current = current(context);
+    let others: Vec<_> = context.desk.registry.all().iter().filter(|agent| agent.id != current.id).collect();
+    match others.first() {
+        None => format!("{} answers here. There is nobody else.", who(current)),
+        Some(other) => format!(
+            "{} answers here ({}).\n`/agent {}` would give the place to {}; /agents lists everyone.",
+            who(current),
+            context.route.rule,
+            other.id,
+            other.label(),
+        ),
+    }
+}
+
+fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserError> {
+    refuse_where_locked(context)?;
+    let agent = context.desk.registry.find(to).ok_or_else(|| unknown(context, to))?;
+    let already = context.pin.is_some_and(|pin| pin.agent == agent.id && pin.once == once);
+    if already || (once && context.route.agent == agent.id) {
+        return Ok(Outcome::say(format!("{} already answers here.", who(agent))));
+    }
+    let pin = Pin { agent: agent.id.clone(), once, set_by: context.inbound.origin.person.clone() };
+    let reply = match once {
+        true => format!("{} takes your next message here, and only that one.", who(agent)),
+        false => format!("{} answers here from now on. `/agent reset` undoes that.", who(agent)),
+    };
+    Ok(Outcome { reply, effect: Effect::Pin { agent: agent.uid, pin, handoff: handoff(context, agent) } })
+}
+
+fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
+    refuse_where_locked(context)?;
+    let bound = routing::route(&context.desk.table, None, &context.inbound.origin);
+    let Some(agent) = context.desk.registry.get(&bound.agent) else {
+        return Err(UserError::new("The config names no agent for this place."));
+    };
+    let reply = match context.pin {
+        Some(_) => format!("{} answers here again ({}).", who(agent), bound.rule),
+        None => format!("Nothing was switched here. {} answers ({}).", who(agent), bound.rule),
+    };
+    let handoff = context.pin.filter(|_| agent.id != context.route.agent).map(|_| handoff(context, agent));
+    Ok(Outcome { reply, effect: Effect::Unpin { handoff } })
+}
+
+fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
+    if context.route.locked && context.standing != Standing::Owner {
+        return Err(UserError::new("This place is locked to its agent; only an owner can switch it."));
+    }
+    Ok(())
+}
+
+fn unknown(context: &Context<'_>, word: &str) -> UserError {
+    let registry = &context.desk.registry;
+    let near: Vec<String> = registry.suggest(word).iter().map(|agent| format!("`/agent {}`", agent.id)).collect();
+    let shown: String = word.chars().take(64).collect();
+    UserError::new(match near.is_empty() {
+        false => format!("No agent is called {shown}. Did you mean {}?", near.join(" or ")),
+        true => {
+            let known: Vec<&str> = registry.all().iter().map(|agent| agent.id.as_str()).collect();
+            format!("No agent is called {shown}. There are: {}.", known.join(", "))
+        }
+    })
+}
+
+fn current<'a>(context: &'a Context<'_>) -> &'a Agent {
+    let registry = &context.desk.registry;
+    registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent())
+}
+
+fn who(agent: &Agent) -> String {
+    format!("{} ({})", agent.label(), agent.id)
+}
+
+fn handoff(context: &Context<'_>, to: &Agent) -> String {
+    format!("{} handed this place from {} to {}", context.inbound.person_name, context.route.agent, to.id)
+}

@@ -1,0 +1,151 @@
+//! What people can tell the gateway itself. One closed list for every platform.
+//!
+//! A command looks and decides; what it changes is an [`Effect`], which the gateway writes together with the reply and the
+//! closed inbox row. So a command that was running when the process died simply runs again.
+
+mod agent;
+mod agents;
+mod help;
+mod pair;
+mod parse;
+mod status;
+mod whoami;
+
+use std::sync::Arc;
+
+use rusqlite::Transaction;
+
+use crate::access::{Standing, people};
+use crate::agents::Registry;
+use crate::config::Config;
+use crate::domain::{AgentUid, Inbound, UserError};
+use crate::routing::{Pin, Route, Table, pins};
+use crate::sessions::{Sessions, transcript};
+use crate::storage::{Db, StoreError};
+
+pub use parse::{Command, Parsed, parse};
+
+/// A command as people see it. Feeds `/help` and the README.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    pub name: &'static str,
+    /// What follows the name.
+    pub arguments: &'static str,
+    pub summary: &'static str,
+    pub owners_only: bool,
+}
+
+pub const SPECS: &[Spec] = &[
+    Spec {
+        name: "agent",
+        arguments: "[name] [once] | reset",
+        summary: "who answers here, or let another do it",
+        owners_only: false,
+    },
+    Spec { name: "agents", arguments: "", summary: "everyone who can answer", owners_only: false },
+    Spec { name: "whoami", arguments: "", summary: "who you are, where this is, and why this agent answers", owners_only: false },
+    Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
+    Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
+    Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
+    Spec { name: "pair", arguments: "CODE", summary: "let in the person who was given this code", owners_only: true },
+];
+
+/// What commands look at.
+pub struct Desk {
+    pub db: Db,
+    pub config: Arc<Config>,
+    pub registry: Arc<Registry>,
+    pub table: Arc<Table>,
+    pub sessions: Sessions,
+    pub started_at: i64,
+}
+
+/// The message a command came with, and what is known about it.
+pub struct Context<'a> {
+    pub desk: &'a Desk,
+    pub inbound: &'a Inbound,
+    pub standing: Standing,
+    pub route: &'a Route,
+    pub pin: Option<&'a Pin>,
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Markdown.
+    pub reply: String,
+    pub effect: Effect,
+}
+
+/// What a command changes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    Nothing,
+    /// Gives the place to an agent; the text marks it in the transcript.
+    Pin {
+        agent: AgentUid,
+        pin: Pin,
+        handoff: String,
+    },
+    Unpin {
+        handoff: Option<String>,
+    },
+    StartAnew,
+    Approve {
+        code: String,
+    },
+}
+
+impl Outcome {
+    fn say(reply: impl Into<String>) -> Self {
+        Outcome { reply: reply.into(), effect: Effect::Nothing }
+    }
+}
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// For the person, as it is.
+    #[error("{0}")]
+    User(#[from] UserError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, CommandError> {
+    match command {
+        Command::Agent(wish) => agent::run(wish, context).map_err(CommandError::from),
+        Command::Agents => Ok(Outcome::say(agents::run(context))),
+        Command::Whoami => Ok(Outcome::say(whoami::run(context))),
+        Command::New => Ok(Outcome { reply: NEW.into(), effect: Effect::StartAnew }),
+        Command::Status => Ok(Outcome::say(status::run(context).await?)),
+        Command::Help => Ok(Outcome::say(help::run(context.standing))),
+        Command::Pair(code) => pair::run(code, context).await,
+    }
+}
+
+impl Effect {
+    /// Whether the place's pin is another one afterwards.
+    pub fn changes_pin(&self) -> bool {
+        matches!(self, Effect::Pin { .. } | Effect::Unpin { .. })
+    }
+
+    pub fn write(&self, tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
+        let place = &inbound.origin.key;
+        match self {
+            Effect::Nothing => Ok(()),
+            Effect::Pin { agent, pin, handoff } => {
+                pins::set(tx, place, *agent, pin, now)?;
+                transcript::append_handoff(tx, place, handoff, now)
+            }
+            Effect::Unpin { handoff } => {
+                pins::clear(tx, place)?;
+                handoff.as_ref().map_or(Ok(()), |handoff| transcript::append_handoff(tx, place, handoff, now))
+            }
+            Effect::StartAnew => transcript::start_anew(tx, place, now),
+            Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
+        }
+    }
+}
+
+const NEW: &str = "A fresh conversation begins here. What was said before is kept, but I no longer look at it.";

@@ -1,0 +1,117 @@
+//! Reads a command line. Pure.
+
+use super::SPECS;
+use crate::domain::{UserError, nearest};
+
+/// What a message is, seen as a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parsed {
+    /// Something for the agent.
+    Talk,
+    Command(Command),
+    /// A command of ours, written in a way we do not understand, or one we do not have.
+    Mistaken(UserError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    Agent(AgentWish),
+    Agents,
+    Whoami,
+    New,
+    Status,
+    Help,
+    Pair(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentWish {
+    Show,
+    Switch { to: String, once: bool },
+    Reset,
+}
+
+pub fn parse(text: &str) -> Parsed {
+    let text = text.trim();
+    let Some(line) = text.strip_prefix('/') else { return Parsed::Talk };
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let name = name.to_lowercase();
+    // A path such as /etc/hosts is talk, and so is a lone slash.
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Parsed::Talk;
+    }
+    match (name.as_str(), rest.trim()) {
+        ("agent", rest) => agent(rest),
+        ("agents", _) => Parsed::Command(Command::Agents),
+        ("whoami", _) => Parsed::Command(Command::Whoami),
+        ("new", _) => Parsed::Command(Command::New),
+        ("status", _) => Parsed::Command(Command::Status),
+        // Telegram sends /start when somebody opens the bot for the first time.
+        ("help" | "start", _) => Parsed::Command(Command::Help),
+        ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
+        ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
+        (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
+    }
+}
+
+fn agent(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    Parsed::Command(Command::Agent(match words.as_slice() {
+        [] => AgentWish::Show,
+        ["reset"] => AgentWish::Reset,
+        // A name may have several words, so everything but a last `once` is the name.
+        [name @ .., "once"] if !name.is_empty() => AgentWish::Switch { to: name.join(" "), once: true },
+        name => AgentWish::Switch { to: name.join(" "), once: false },
+    }))
+}
+
+fn no_such_command(name: &str) -> UserError {
+    let meant = nearest(name, SPECS.iter().map(|spec| spec.name));
+    UserError::new(match meant {
+        Some(meant) => format!("There is no command /{name}. Did you mean /{meant}? /help lists all of them."),
+        None => format!("There is no command /{name}. /help lists all of them."),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Command) {
+        assert_eq!(parse(text), Parsed::Command(expected), "{text}");
+    }
+
+    #[test]
+    fn commands_are_read() {
+        let switch = |to: &str, once| Command::Agent(AgentWish::Switch { to: to.into(), once });
+        check("/agent", Command::Agent(AgentWish::Show));
+        check("/agent rose", switch("rose", false));
+        check("  /Agent   Rose  ", switch("Rose", false));
+        check("/agent night desk once", switch("night desk", true));
+        check("/agent reset", Command::Agent(AgentWish::Reset));
+        check("/agents", Command::Agents);
+        check("/whoami", Command::Whoami);
+        check("/new please", Command::New);
+        check("/status", Command::Status);
+        check("/start", Command::Help);
+        check("/pair ABCD2345", Command::Pair("ABCD2345".into()));
+    }
+
+    #[test]
+    fn talk_is_left_to_the_agent() {
+        for talk in ["hello", "", "/", "/ agent", "/etc/hosts is empty", "see /agent", "/rose's garden"] {
+            assert_eq!(parse(talk), Parsed::Talk, "{talk}");
+        }
+    }
+
+    #[test]
+    fn a_near_miss_is_suggested() {
+        let told = |text| match parse(text) {
+            Parsed::Mistaken(error) => error.to_string(),
+            other => panic!("{text} gave {other:?}"),
+        };
+        insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
+        insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help lists all of them.");
+        insta::assert_snapshot!(told("/pair"), @"Which code? Write it like this: `/pair ABCD2345`.");
+    }
+}

@@ -1,0 +1,78 @@
+//! `/status`: what is going on here, and for owners in the whole gateway.
+
+use std::time::Duration;
+
+use super::Context;
+use crate::access::Standing;
+use crate::clock::now_ms;
+use crate::delivery::outbox;
+use crate::sessions::{inbox, transcript, usage};
+use crate::storage::StoreError;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+pub(super) async fn run(context: &Context<'_>) -> Result<String, StoreError> {
+    let desk = context.desk;
+    let place = context.inbound.origin.key.clone();
+    let waiting = desk.sessions.depth(&place);
+    let messages = desk.db.read(move |connection| transcript::length(connection, &place)).await?;
+    let agent = desk.registry.get(&context.route.agent).unwrap_or_else(|| desk.registry.default_agent());
+    let mut text = format!(
+        "{} (`{}`) answers here with {}.\nThe conversation has {}; {} under way.",
+        agent.label(),
+        agent.id,
+        agent.model,
+        count(messages, "message"),
+        count(i64::try_from(waiting).unwrap_or(i64::MAX), "answer"),
+    );
+    if context.standing == Standing::Owner {
+        text.push_str(&house(context).await?);
+    }
+    Ok(text)
+}
+
+async fn house(context: &Context<'_>) -> Result<String, StoreError> {
+    let desk = context.desk;
+    let now = now_ms();
+    let ((turns, failed), (undelivered, repeated), broken) = desk
+        .db
+        .read(move |connection| {
+            Ok((usage::count_since(connection, now - DAY_MS)?, outbox::troubles(connection)?, inbox::count_broken(connection)?))
+        })
+        .await?;
+    Ok(format!(
+        "\n\nThe gateway has been up for {}, with {} busy.\n\
+         Last 24 hours: {}, {failed} of them without an answer.\n\
+         Undelivered: {undelivered}. Sent twice after a lost answer: {repeated}. Unreadable updates: {broken}.",
+        uptime(now - desk.started_at),
+        count(i64::try_from(desk.sessions.busy()).unwrap_or(i64::MAX), "place"),
+        count(turns, "turn"),
+    ))
+}
+
+fn count(number: i64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+fn uptime(ms: i64) -> String {
+    let minutes = Duration::from_millis(u64::try_from(ms).unwrap_or(0)).as_secs() / 60;
+    match (minutes / (24 * 60), minutes / 60 % 24, minutes % 60) {
+        (0, 0, minutes) => count(i64::try_from(minutes).unwrap_or(0), "minute"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uptimes_read_well() {
+        let minute = 60_000;
+        assert_eq!(uptime(0), "0 minutes");
+        assert_eq!(uptime(minute), "1 minute");
+        assert_eq!(uptime(61 * minute), "1 h 1 min");
+        assert_eq!(uptime(50 * 60 * minute), "2 d 2 h");
+    }
+}

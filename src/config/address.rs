@@ -1,0 +1,102 @@
+//! Checks addresses of servers that will be told a secret.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use reqwest::Url;
+
+use super::reader::Section;
+use super::{Problem, Spanned};
+
+/// An address that may be called.
+pub(super) struct Address {
+    /// Ends with a slash.
+    pub(super) url: String,
+    pub(super) is_loopback: bool,
+}
+
+impl Section<'_> {
+    /// The address under a key, or `default` if there is none. None when there is one that cannot be used.
+    pub(super) fn address(&self, name: &str, default: &str) -> Option<Address> {
+        let written = match self.value(name) {
+            Some(_) => self.text(name)?,
+            None => Spanned { value: default.to_owned(), span: 0..0 },
+        };
+        let address = parse(&written.value);
+        address.map_err(|refusal| self.problems.note(refusal.problem(self, name, written.span))).ok()
+    }
+}
+
+/// Why an address cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    NoAddress,
+    Unencrypted,
+    TooMuch,
+}
+
+fn parse(text: &str) -> Result<Address, Refusal> {
+    let url = Url::parse(text).map_err(|_| Refusal::NoAddress)?;
+    let is_loopback = is_loopback(url.host_str().unwrap_or_default());
+    match url.scheme() {
+        "https" => {}
+        "http" if is_loopback => {}
+        "http" => return Err(Refusal::Unencrypted),
+        _ => return Err(Refusal::NoAddress),
+    }
+    let has_login = !url.username().is_empty() || url.password().is_some();
+    if has_login || url.query().is_some() || url.fragment().is_some() {
+        return Err(Refusal::TooMuch);
+    }
+    Ok(Address { url: format!("{}/", url.as_str().trim_end_matches('/')), is_loopback })
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+impl Refusal {
+    fn problem(self, section: &Section<'_>, name: &str, span: Range<usize>) -> Problem {
+        let problem = |message: &str| Problem::new(span, format!("`{name}` {message}"));
+        match self {
+            Refusal::NoAddress => problem("is not a web address")
+                .label("expected an address that begins with https://")
+                .help(format!("write it like `{}`", section.usage(name))),
+            Refusal::Unencrypted => problem("would send secrets in the clear")
+                .label("plain http to another machine")
+                .help("use https://; plain http is only for 127.0.0.1, ::1 and localhost"),
+            Refusal::TooMuch => problem("has more than a host and a path")
+                .label("a login, `?` or `#` in the address")
+                .help("leave it out; secrets have keys of their own"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<&str, Refusal>) {
+        assert_eq!(parse(text).map(|address| address.url).as_deref(), expected.as_ref().copied(), "{text}");
+    }
+
+    #[test]
+    fn plain_http_stays_on_this_machine() {
+        check("https://api.telegram.org", Ok("https://api.telegram.org/"));
+        check("https://example.org/v1//", Ok("https://example.org/v1/"));
+        check("http://localhost:8081", Ok("http://localhost:8081/"));
+        check("http://127.8.9.1:8081/v1", Ok("http://127.8.9.1:8081/v1/"));
+        check("http://[::1]:8081/", Ok("http://[::1]:8081/"));
+        check("http://api.telegram.org", Err(Refusal::Unencrypted));
+        check("http://192.168.1.5:11434/", Err(Refusal::Unencrypted));
+        check("http://localhost.example.org/", Err(Refusal::Unencrypted));
+        check("http://127.0.0.1.example.org/", Err(Refusal::Unencrypted));
+        check("http://localhost@example.org/", Err(Refusal::Unencrypted));
+        check("ftp://localhost/", Err(Refusal::NoAddress));
+        check("api.telegram.org", Err(Refusal::NoAddress));
+        check("https://", Err(Refusal::NoAddress));
+        check("https://user:pass@example.org/", Err(Refusal::TooMuch));
+        check("https://example.org/?key=1", Err(Refusal::TooMuch));
+    }
+}

@@ -1,0 +1,140 @@
+//! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
+
+use super::keys;
+use super::providers;
+use super::reader::{Problems, Section};
+use super::{AgentSpec, ModelRef, Problem, Spanned};
+use crate::domain::{AgentId, InvalidAgentId, nearest};
+
+const MAX_NAME_CHARS: usize = 64;
+/// One emoji can be many characters: people, skin colours and joiners.
+const MAX_EMOJI_CHARS: usize = 16;
+
+/// All agents of the file, and `main`.
+pub(super) struct Roster {
+    pub(super) agents: Vec<AgentSpec>,
+    /// Ids that cannot be used; complained about at their table and not again wherever they are named.
+    refused: Vec<String>,
+}
+
+/// What a table says about its agent.
+#[derive(Default)]
+struct Fields {
+    name: Option<Spanned<String>>,
+    emoji: Option<String>,
+    model: Option<ModelRef>,
+}
+
+/// An id with the name the file gives it.
+type Naming = (AgentId, Spanned<String>);
+
+pub(super) fn read(top: &Section<'_>, provider_names: &[String]) -> Roster {
+    let mut roster = Roster { agents: Vec::new(), refused: Vec::new() };
+    let mut namings: Vec<Naming> = Vec::new();
+    for named in top.named("agents") {
+        let fields = named.section(&keys::AGENT).map(|section| fields(&section, provider_names)).unwrap_or_default();
+        match AgentId::parse(&named.name.value) {
+            Ok(id) => {
+                namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
+                roster.agents.push(spec(id, fields, named.name));
+            }
+            Err(error) => {
+                top.problems.note(bad_id(&named.name, &error));
+                roster.refused.push(named.name.value);
+            }
+        }
+    }
+    roster.add_main();
+    roster.note_shared_names(&namings, top.problems);
+    roster
+}
+
+impl Roster {
+    /// The agent a text names. An unknown one is noted.
+    pub(super) fn find(&self, name: &Spanned<String>, problems: &Problems) -> Option<&AgentSpec> {
+        let found = self.agents.iter().find(|agent| agent.id.as_str() == name.value);
+        if found.is_none() && !self.refused.contains(&name.value) {
+            problems.note(self.unknown_agent(name));
+        }
+        found
+    }
+
+    fn add_main(&mut self) {
+        if !self.agents.iter().any(|agent| agent.id == AgentId::main()) {
+            self.agents.insert(0, AgentSpec::unnamed(AgentId::main()));
+        }
+    }
+
+    fn note_shared_names(&self, namings: &[Naming], problems: &Problems) {
+        for (index, (id, name)) in namings.iter().enumerate() {
+            let id_of_another =
+                self.agents.iter().map(|agent| &agent.id).find(|other| *other != id && is_same(other.as_str(), &name.value));
+            let earlier = namings[..index].iter().find(|(_, other)| is_same(&other.value, &name.value)).map(|(other, _)| other);
+            if let Some(other) = id_of_another.or(earlier) {
+                problems.note(shared_name(name, other));
+            }
+        }
+    }
+
+    fn unknown_agent(&self, name: &Spanned<String>) -> Problem {
+        let near = nearest(&name.value, self.agents.iter().map(|agent| agent.id.as_str()));
+        let advice = match (near, AgentId::parse(&name.value)) {
+            (Some(near), Ok(id)) => format!("did you mean `{near}`? Otherwise declare it under [agents.{id}]"),
+            (Some(near), Err(_)) => format!("did you mean `{near}`?"),
+            (None, Ok(id)) => format!("declare it under [agents.{id}]"),
+            (None, Err(error)) => error.to_string(),
+        };
+        Problem::new(name.span.clone(), format!("unknown agent `{}`", name.value)).label("no agent has this id").help(advice)
+    }
+}
+
+fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
+    let Fields { name, emoji, model } = fields;
+    AgentSpec { id, name: name.map(|name| name.value), emoji, model, span: Some(table.span) }
+}
+
+fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
+    Fields {
+        name: line(section, "name", MAX_NAME_CHARS),
+        emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
+        model: providers::model(section, "model", provider_names),
+    }
+}
+
+/// A short text that people see in one line.
+fn line(section: &Section<'_>, key: &str, max_chars: usize) -> Option<Spanned<String>> {
+    let text = section.text(key)?;
+    let trimmed = text.value.trim();
+    let fits = !trimmed.is_empty() && trimmed.chars().count() <= max_chars && !trimmed.contains(char::is_control);
+    if !fits {
+        let problem = Problem::new(text.span, format!("`{key}` does not fit"))
+            .label(format!("expected 1 to {max_chars} characters in one line"));
+        section.problems.note(problem.help(format!("write it like `{}`", section.usage(key))));
+        return None;
+    }
+    Some(Spanned { value: trimmed.to_owned(), span: text.span })
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+fn shared_name(name: &Spanned<String>, other: &AgentId) -> Problem {
+    Problem::new(name.span.clone(), format!("two agents answer to `{}`", name.value))
+        .label(format!("agent `{other}` has this name already"))
+        .help("give each agent a name of its own; an agent also answers to its id")
+}
+
+fn bad_id(id: &Spanned<String>, error: &InvalidAgentId) -> Problem {
+    let problem = Problem::new(id.span.clone(), error.to_string()).label("not an agent id");
+    match usable_id(&id.value) {
+        Some(usable) => problem.help(format!("write [agents.{usable}] and keep the rest for `name`")),
+        None => problem.help("choose another id"),
+    }
+}
+
+/// What is left of a wrong id when everything that makes it wrong is taken out.
+fn usable_id(text: &str) -> Option<AgentId> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    AgentId::parse(&words.collect::<Vec<_>>().join("-").to_lowercase()).ok()
+}

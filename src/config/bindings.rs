@@ -1,0 +1,42 @@
+//! Reads `[[bindings]]` as far as their form goes; what a `match` means is for `routing` to say.
+
+use super::agents::Roster;
+use super::check::person;
+use super::reader::{Section, Value, whole_number, wrong_type};
+use super::{Binding, Problem, Spanned, keys};
+
+/// A binding with any problem is left out: without one of its filters it would match more than its author meant.
+pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<Binding> {
+    let mut bindings = Vec::new();
+    for item in top.items("bindings") {
+        let problems_before = top.problems.count();
+        let binding = item.section(&keys::BINDING).and_then(|section| binding(&section, roster));
+        bindings.extend(binding.filter(|_| top.problems.count() == problems_before));
+    }
+    bindings
+}
+
+fn binding(section: &Section<'_>, roster: &Roster) -> Option<Binding> {
+    // All keys are read before the first one that is missing ends it, so that all problems are seen.
+    let pattern = section.text("match");
+    let agent = section.text("agent").and_then(|name| {
+        let id = roster.find(&name, section.problems)?.id.clone();
+        Some(Spanned { value: id, span: name.span })
+    });
+    let locked = section.boolean("locked").unwrap_or(false);
+    let require_mention = section.boolean("require_mention");
+    let users = section.list("users", person);
+    let roles = section.list("roles", role);
+    let name = section.text("name");
+    let tag = section.text("tag");
+    Some(Binding { pattern: pattern?, agent: agent?, locked, require_mention, users, roles, name, tag })
+}
+
+/// Discord shows role ids as long numbers; people write them with or without quotes.
+fn role(value: &Value<'_>) -> Result<u64, Problem> {
+    let number = match value.get_ref().as_str() {
+        Some(text) => text.parse().ok(),
+        None => whole_number(value.get_ref()),
+    };
+    number.ok_or_else(|| wrong_type("a role's id", value, "a number").help("write it like `roles = [\"9123\"]`"))
+}

@@ -1,0 +1,72 @@
+//! Turns the parsed file into the checked config: the top level, `[telegram]` and `[access]`.
+
+use toml::de::DeTable;
+
+use super::reader::{Problems, Section, Value, wrong_type};
+use super::secrets::Vault;
+use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramLimits};
+use super::{agents, bindings, keys, providers};
+use crate::domain::{AgentId, PersonId};
+
+/// Telegram's own servers.
+const TELEGRAM_API: &str = "https://api.telegram.org";
+
+/// Reads everything that can be read; the rest is noted and left out or gets its default.
+pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
+    let top = Section::open(&keys::TOP, tree, 0..0, problems);
+    let provider_names = providers::names(&top);
+    let roster = agents::read(&top, &provider_names);
+    Config {
+        default_agent: default_agent(&top, &roster),
+        default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
+        group_sessions: top.choice("group_sessions").unwrap_or_default(),
+        telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
+        providers: providers::read(&top, vault),
+        access: top.section("access", &keys::ACCESS).map(|section| access(&section)).unwrap_or_default(),
+        bindings: bindings::read(&top, &roster),
+        agents: roster.agents,
+    }
+}
+
+fn default_agent(top: &Section<'_>, roster: &agents::Roster) -> AgentId {
+    let named = top.text("default_agent").and_then(|name| roster.find(&name, top.problems));
+    named.map_or_else(AgentId::main, |agent: &AgentSpec| agent.id.clone())
+}
+
+fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
+    let address = section.address("api_url", TELEGRAM_API).map(|address| address.url);
+    Telegram {
+        token: vault.secret(section, "token").unwrap_or_default(),
+        api_url: address.as_deref().unwrap_or(TELEGRAM_API).trim_end_matches('/').to_owned(),
+        limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
+    }
+}
+
+fn limits(section: &Section<'_>) -> TelegramLimits {
+    let default = TelegramLimits::default();
+    TelegramLimits {
+        per_second: section.count("per_second").unwrap_or(default.per_second),
+        chat_per_second: section.count("chat_per_second").unwrap_or(default.chat_per_second),
+        group_per_minute: section.count("group_per_minute").unwrap_or(default.group_per_minute),
+    }
+}
+
+fn access(section: &Section<'_>) -> Access {
+    let default = Access::default();
+    Access {
+        owners: section.list("owners", person).map(|owners| owners.value).unwrap_or_default(),
+        dms: section.choice("dms").unwrap_or(default.dms),
+        groups: section.choice("groups").unwrap_or(default.groups),
+        require_mention: section.boolean("require_mention").unwrap_or(default.require_mention),
+    }
+}
+
+/// An item of a list of people.
+pub(super) fn person(value: &Value<'_>) -> Result<PersonId, Problem> {
+    const ADVICE: &str = "write the platform and the number, such as `telegram:12345678`; /whoami in the chat shows it";
+    let Some(text) = value.get_ref().as_str() else {
+        return Err(wrong_type("a person's id", value, "a string").help(ADVICE));
+    };
+    text.parse()
+        .map_err(|()| Problem::new(value.span(), format!("`{text}` names no person")).label("not a person's id").help(ADVICE))
+}

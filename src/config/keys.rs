@@ -1,0 +1,140 @@
+//! The keys of each table of the config file. Every other key is a problem.
+
+/// A kind of table.
+pub(super) struct Shape {
+    /// What people call it.
+    pub(super) name: &'static str,
+    pub(super) keys: &'static [Key],
+}
+
+/// One key of a table.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// A value as it could stand in the file, shown as advice.
+    pub(super) example: &'static str,
+    pub(super) absence: Absence,
+}
+
+/// What it means when a key is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// A problem.
+    Refused,
+    /// The thing does not exist, or something else in the file decides.
+    Nothing,
+    /// The value the example file shows.
+    Default,
+}
+
+impl Shape {
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.keys.iter().map(|key| key.name)
+    }
+
+    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+impl Key {
+    /// How to write it: `name = "Rose"`, or `[telegram]` for what is a table of its own.
+    pub(super) fn usage(&self) -> String {
+        let is_header = self.example.trim_start_matches('[').starts_with(self.name);
+        if is_header { self.example.to_owned() } else { format!("{} = {}", self.name, self.example) }
+    }
+}
+
+const fn refused(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, absence: Absence::Refused }
+}
+
+const fn nothing(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, absence: Absence::Nothing }
+}
+
+const fn default(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, absence: Absence::Default }
+}
+
+pub(super) const TOP: Shape = Shape {
+    name: "the top level",
+    keys: &[
+        default("default_agent", r#""main""#),
+        default("default_model", r#""openai/gpt-5.4""#),
+        default("group_sessions", r#""per-user""#),
+        nothing("telegram", "[telegram]"),
+        nothing("providers", "[providers.openai]"),
+        nothing("access", "[access]"),
+        nothing("agents", "[agents.rose]"),
+        nothing("bindings", "[[bindings]]"),
+    ],
+};
+
+pub(super) const TELEGRAM: Shape = Shape {
+    name: "[telegram]",
+    keys: &[
+        refused("token", r#"{ env = "TELEGRAM_BOT_TOKEN" }"#),
+        default("api_url", r#""https://api.telegram.org""#),
+        nothing("limits", "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }"),
+    ],
+};
+
+pub(super) const LIMITS: Shape = Shape {
+    name: "`limits`",
+    keys: &[default("per_second", "30"), default("chat_per_second", "1"), default("group_per_minute", "20")],
+};
+
+pub(super) const PROVIDER: Shape = Shape {
+    name: "a provider",
+    keys: &[
+        refused("kind", r#""openai""#),
+        default("base_url", r#""https://api.openai.com/v1/""#),
+        nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
+    ],
+};
+
+pub(super) const SECRET: Shape =
+    Shape { name: "a secret", keys: &[nothing("env", r#""TELEGRAM_BOT_TOKEN""#), nothing("file", r#""secrets/telegram""#)] };
+
+pub(super) const ACCESS: Shape = Shape {
+    name: "[access]",
+    keys: &[
+        nothing("owners", r#"["telegram:12345678"]"#),
+        default("dms", r#""pairing""#),
+        default("groups", r#""bound""#),
+        default("require_mention", "true"),
+    ],
+};
+
+pub(super) const AGENT: Shape = Shape {
+    name: "an agent",
+    keys: &[nothing("name", r#""Rose""#), nothing("emoji", r#""🌹""#), nothing("model", r#""openai/gpt-5.4""#)],
+};
+
+pub(super) const BINDING: Shape = Shape {
+    name: "a binding",
+    keys: &[
+        refused("match", r#""telegram:topic:-1001234567890:101""#),
+        refused("agent", r#""main""#),
+        default("locked", "true"),
+        nothing("require_mention", "false"),
+        nothing("users", r#"["telegram:12345678"]"#),
+        nothing("roles", r#"["9123"]"#),
+        nothing("name", r#""release *""#),
+        nothing("tag", r#""question""#),
+    ],
+};
+
+/// Where each kind of table stands in the file; `*` is any name, `|` separates several places, and a list
+/// stands for each of its items.
+#[cfg(test)]
+pub(super) const PLACES: &[(&str, &Shape)] = &[
+    ("", &TOP),
+    ("telegram", &TELEGRAM),
+    ("telegram.limits", &LIMITS),
+    ("providers.*", &PROVIDER),
+    ("telegram.token|providers.*.api_key", &SECRET),
+    ("access", &ACCESS),
+    ("agents.*", &AGENT),
+    ("bindings", &BINDING),
+];

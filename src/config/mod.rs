@@ -1,0 +1,217 @@
+//! The checked configuration: what `config.toml` says, after every name and number in it was looked at.
+//!
+//! `file` reads the text as written, `check` turns it into these types, `report` shows all problems at once. Nothing
+//! stops at the first problem: what is broken is left out or gets its default, so that the rest can be looked at too.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::domain::{AgentId, PersonId};
+
+mod address;
+mod agents;
+mod bindings;
+mod check;
+mod file;
+mod keys;
+mod providers;
+mod reader;
+mod redact;
+mod report;
+mod secrets;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use file::{LoadError, draft, load};
+pub use report::{Problem, Report, Source};
+pub use secrets::{Secret, Secrets};
+
+/// Everything the operator decided. A running gateway holds one of these and never changes it.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub default_agent: AgentId,
+    /// Used by agents that name no model.
+    pub default_model: ModelRef,
+    pub group_sessions: GroupSessions,
+    /// Absent section: Telegram is off.
+    pub telegram: Option<Telegram>,
+    pub providers: BTreeMap<String, Provider>,
+    pub access: Access,
+    /// In file order; `main` is always among them.
+    pub agents: Vec<AgentSpec>,
+    /// In file order, as written; `routing` gives them their meaning.
+    pub bindings: Vec<Binding>,
+}
+
+/// Whether members of a plain group talk to the bot together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupSessions {
+    #[default]
+    PerUser,
+    Shared,
+}
+
+#[derive(Debug, Clone)]
+pub struct Telegram {
+    pub token: Secret,
+    /// Without a slash at the end.
+    pub api_url: String,
+    pub limits: TelegramLimits,
+}
+
+/// What Telegram allows one bot; 0 means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TelegramLimits {
+    pub per_second: u32,
+    pub chat_per_second: u32,
+    pub group_per_minute: u32,
+}
+
+/// A model server.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    pub kind: ProviderKind,
+    /// Always ends with a slash.
+    pub base_url: String,
+    /// A local server may need none.
+    pub api_key: Option<Secret>,
+}
+
+/// The dialect a model server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderKind {
+    OpenAi,
+    OpenAiResponses,
+    Anthropic,
+    Gemini,
+    Ollama,
+}
+
+/// `provider/model`, or the built-in stand-in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum ModelRef {
+    #[default]
+    Offline,
+    Of {
+        provider: String,
+        model: String,
+    },
+}
+
+/// Who may speak to the bot, and where.
+#[derive(Debug, Clone)]
+pub struct Access {
+    pub owners: Vec<PersonId>,
+    pub dms: Dms,
+    pub groups: Groups,
+    pub require_mention: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dms {
+    /// Strangers get a code that an owner approves.
+    #[default]
+    Pairing,
+    Open,
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Groups {
+    /// Only where a binding or a pin exists.
+    #[default]
+    Bound,
+    /// Everywhere the bot is.
+    Open,
+}
+
+/// One `[agents.<id>]` table.
+#[derive(Debug, Clone)]
+pub struct AgentSpec {
+    pub id: AgentId,
+    /// Absent: the id with a capital letter.
+    pub name: Option<String>,
+    pub emoji: Option<String>,
+    pub model: Option<ModelRef>,
+    /// Where the table's name stands in the file; `None` for an agent the file does not name.
+    pub span: Option<Range<usize>>,
+}
+
+/// One `[[bindings]]` table. Its `match` text is read by `routing`, which knows what can be matched.
+#[derive(Debug, Clone)]
+pub struct Binding {
+    pub pattern: Spanned<String>,
+    pub agent: Spanned<AgentId>,
+    /// `/agent` is refused here, except for owners.
+    pub locked: bool,
+    /// Overrides `access.require_mention` where this binding decides.
+    pub require_mention: Option<bool>,
+    pub users: Option<Spanned<Vec<PersonId>>>,
+    pub roles: Option<Spanned<Vec<u64>>>,
+    /// A glob on the topic's or thread's name.
+    pub name: Option<Spanned<String>>,
+    /// A forum tag.
+    pub tag: Option<Spanned<String>>,
+}
+
+/// A value and where it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spanned<T> {
+    pub value: T,
+    pub span: Range<usize>,
+}
+
+/// A config as far as it could be read, with everything found wrong so far.
+///
+/// Others add what only they can see (`routing` knows what a binding means); nobody starts anything with a draft that has problems.
+#[derive(Debug)]
+pub struct Draft {
+    pub config: Config,
+    pub problems: Vec<Problem>,
+    pub source: Source,
+}
+
+impl Config {
+    /// What an empty file means: one agent, the stand-in model, nobody let in without asking.
+    pub fn embedded() -> Self {
+        Config {
+            default_agent: AgentId::main(),
+            default_model: ModelRef::default(),
+            group_sessions: GroupSessions::default(),
+            telegram: None,
+            providers: BTreeMap::new(),
+            access: Access::default(),
+            agents: vec![AgentSpec::unnamed(AgentId::main())],
+            bindings: Vec::new(),
+        }
+    }
+}
+
+impl Default for TelegramLimits {
+    /// What <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this> asks of a bot.
+    fn default() -> Self {
+        TelegramLimits { per_second: 30, chat_per_second: 1, group_per_minute: 20 }
+    }
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Access { owners: Vec::new(), dms: Dms::default(), groups: Groups::default(), require_mention: true }
+    }
+}
+
+impl AgentSpec {
+    /// An agent the file says nothing about.
+    fn unnamed(id: AgentId) -> Self {
+        AgentSpec { id, name: None, emoji: None, model: None, span: None }
+    }
+}
+
+impl Draft {
+    /// The config, if nothing at all is wrong with it.
+    pub fn finish(self) -> Result<Config, Report> {
+        if self.problems.is_empty() { Ok(self.config) } else { Err(Report { source: self.source, problems: self.problems }) }
+    }
+}

@@ -1,0 +1,247 @@
+//! Reads tables of the parsed file key by key and notes what is wrong with them, without ever stopping.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{Absence, Key, Shape};
+use super::words::Choice;
+use super::{Problem, Spanned};
+use crate::domain::nearest;
+
+/// A value of the file with its place.
+pub(super) type Value<'a> = toml::Spanned<DeValue<'a>>;
+
+/// What was found wrong so far. Shared by all sections of one reading, hence the cell.
+#[derive(Default)]
+pub(super) struct Problems(RefCell<Vec<Problem>>);
+
+impl Problems {
+    pub(super) fn note(&self, problem: Problem) {
+        self.0.borrow_mut().push(problem);
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub(super) fn into_vec(self) -> Vec<Problem> {
+        self.0.into_inner()
+    }
+}
+
+/// One table of the file. Asking for a key gives its value if it is there and right; what is wrong is noted.
+pub(super) struct Section<'a> {
+    shape: &'static Shape,
+    table: &'a DeTable<'a>,
+    pub(super) problems: &'a Problems,
+}
+
+/// One of several tables of a kind, with its name or, in a list, its place.
+pub(super) struct Named<'a> {
+    pub(super) name: Spanned<String>,
+    value: &'a Value<'a>,
+    problems: &'a Problems,
+}
+
+impl<'a> Section<'a> {
+    /// `span` is the table's name: what lacks a key is shown there.
+    pub(super) fn open(shape: &'static Shape, table: &'a DeTable<'a>, span: Range<usize>, problems: &'a Problems) -> Self {
+        for (key, _) in table.iter().filter(|(key, _)| shape.key(key.get_ref()).is_none()) {
+            problems.note(unknown_key(shape, key.get_ref(), key.span()));
+        }
+        let required = shape.keys.iter().filter(|key| key.absence == Absence::Refused);
+        for key in required.filter(|key| !table.contains_key(key.name)) {
+            problems.note(missing_key(shape, key, span.clone()));
+        }
+        Section { shape, table, problems }
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<&'a Value<'a>> {
+        debug_assert!(self.shape.key(name).is_some(), "`{name}` is asked for but not listed as a key of {}", self.shape.name);
+        self.table.get(name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<Spanned<String>> {
+        self.read(name, "a string", |value| Some(value.as_str()?.to_owned()))
+    }
+
+    pub(super) fn boolean(&self, name: &str) -> Option<bool> {
+        Some(self.read(name, "`true` or `false`", DeValue::as_bool)?.value)
+    }
+
+    pub(super) fn count(&self, name: &str) -> Option<u32> {
+        let value = self.value(name)?;
+        let count = whole_number(value.get_ref()).and_then(|number| number.try_into().ok());
+        if count.is_none() {
+            let label = if value.get_ref().is_integer() { "this is too small or too large".to_owned() } else { found(value) };
+            let problem = Problem::new(value.span(), format!("`{name}`: expected a whole number, 0 or more")).label(label);
+            self.problems.note(problem.help(format!("write it like `{}`", self.usage(name))));
+        }
+        count
+    }
+
+    pub(super) fn choice<T: Choice>(&self, name: &str) -> Option<T> {
+        let text = self.text(name)?;
+        let choice = text.value.parse().ok();
+        if choice.is_none() {
+            self.problems.note(wrong_choice(name, &text, &T::words()));
+        }
+        choice
+    }
+
+    /// The items that could be read; `item` says what is wrong with the others.
+    pub(super) fn list<T>(&self, name: &str, item: impl Fn(&Value<'_>) -> Result<T, Problem>) -> Option<Spanned<Vec<T>>> {
+        let value = self.value(name)?;
+        let Some(array) = value.get_ref().as_array() else {
+            self.refuse_type(name, "a list");
+            return None;
+        };
+        let mut items = Vec::new();
+        for value in array.iter() {
+            match item(value) {
+                Ok(item) => items.push(item),
+                Err(problem) => self.problems.note(problem),
+            }
+        }
+        Some(Spanned { value: items, span: value.span() })
+    }
+
+    pub(super) fn section(&self, name: &str, shape: &'static Shape) -> Option<Section<'a>> {
+        let (key, value) = self.table.get_key_value(name)?;
+        let Some(table) = value.get_ref().as_table() else {
+            self.refuse_type(name, "a table");
+            return None;
+        };
+        Some(Section::open(shape, table, key.span(), self.problems))
+    }
+
+    /// All tables inside the table `name`, in file order.
+    pub(super) fn named(&self, name: &str) -> Vec<Named<'a>> {
+        let Some(value) = self.value(name) else { return Vec::new() };
+        let Some(table) = value.get_ref().as_table() else {
+            self.refuse_type(name, "a table of tables");
+            return Vec::new();
+        };
+        let mut all: Vec<_> = table
+            .iter()
+            .map(|(key, value)| Named {
+                name: Spanned { value: key.get_ref().to_string(), span: key.span() },
+                value,
+                problems: self.problems,
+            })
+            .collect();
+        all.sort_by_key(|named| named.name.span.start);
+        all
+    }
+
+    /// All tables of a list of tables.
+    pub(super) fn items(&self, name: &str) -> Vec<Named<'a>> {
+        let Some(value) = self.value(name) else { return Vec::new() };
+        let Some(array) = value.get_ref().as_array() else {
+            self.refuse_type(name, "a list of tables");
+            return Vec::new();
+        };
+        let named = |value: &'a Value<'a>| Named {
+            name: Spanned { value: name.to_owned(), span: value.span() },
+            value,
+            problems: self.problems,
+        };
+        array.iter().map(named).collect()
+    }
+
+    /// Notes that the value of a key is no `expected`.
+    pub(super) fn refuse_type(&self, name: &str, expected: &str) {
+        if let Some(value) = self.value(name) {
+            self.problems
+                .note(wrong_type(&format!("`{name}`"), value, expected).help(format!("write it like `{}`", self.usage(name))));
+        }
+    }
+
+    /// How a key is written, as an example.
+    pub(super) fn usage(&self, name: &str) -> String {
+        self.shape.key(name).map(Key::usage).unwrap_or_default()
+    }
+
+    fn read<T>(&self, name: &str, expected: &str, convert: impl Fn(&DeValue<'a>) -> Option<T>) -> Option<Spanned<T>> {
+        let value = self.value(name)?;
+        let converted = convert(value.get_ref());
+        if converted.is_none() {
+            self.refuse_type(name, expected);
+        }
+        converted.map(|converted| Spanned { value: converted, span: value.span() })
+    }
+}
+
+impl<'a> Named<'a> {
+    pub(super) fn section(&self, shape: &'static Shape) -> Option<Section<'a>> {
+        let Some(table) = self.value.get_ref().as_table() else {
+            self.problems.note(wrong_type(&format!("`{}`", self.name.value), self.value, "a table"));
+            return None;
+        };
+        Some(Section::open(shape, table, self.name.span.clone(), self.problems))
+    }
+}
+
+/// A number that can be an id or a limit. TOML also has negative ones.
+pub(super) fn whole_number(value: &DeValue<'_>) -> Option<u64> {
+    let integer = value.as_integer()?;
+    u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// "did you mean `b`?", or what there is when nothing is near.
+pub(super) fn suggest(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known here: {}", quoted(known)),
+    }
+}
+
+pub(super) fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn wrong_type(subject: &str, value: &Value<'_>, expected: &str) -> Problem {
+    Problem::new(value.span(), format!("{subject}: expected {expected}")).label(found(value))
+}
+
+fn found(value: &Value<'_>) -> String {
+    let kind = match value.get_ref() {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    format!("this is {kind}")
+}
+
+fn wrong_choice(name: &str, text: &Spanned<String>, words: &[&str]) -> Problem {
+    let advice = match nearest(&text.value, words.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? It can be {}", quoted(words)),
+        None => format!("it can be {}", quoted(words)),
+    };
+    Problem::new(text.span.clone(), format!("`{}` is no value for `{name}`", text.value))
+        .label("not one of the known words")
+        .help(advice)
+}
+
+fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
+    let advice = match (shape.name, key) {
+        // Both are planned, so people find them in texts about Parlor.
+        ("the top level", "discord" | "admin") => {
+            "this version speaks Telegram and the local chat; remove the section".to_owned()
+        }
+        _ => suggest(key, &shape.names().collect::<Vec<_>>()),
+    };
+    Problem::new(span, format!("unknown key `{key}`")).label(format!("not a key of {}", shape.name)).help(advice)
+}
+
+fn missing_key(shape: &Shape, key: &Key, span: Range<usize>) -> Problem {
+    Problem::new(span, format!("missing key `{}`", key.name))
+        .label(format!("{} needs `{}`", shape.name, key.name))
+        .help(format!("add a line such as `{}`", key.usage()))
+}

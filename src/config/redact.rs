@@ -1,0 +1,141 @@
+//! Covers secrets that were written into the config's text, before anything of the text is shown.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::keys;
+use super::reader::Value;
+use super::secrets::is_variable_name;
+use crate::domain::nearest;
+
+/// The keys that take a secret.
+const SECRET_KEYS: [&str; 2] = ["token", "api_key"];
+
+/// The text with asterisks for secrets. Its length stays the same, so that every span still fits.
+pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String {
+    let mut spans = Vec::new();
+    collect_from_table(text, tree, &mut spans);
+    if !well_formed {
+        collect_from_lines(text, &mut spans);
+    }
+    with_asterisks(text, &spans)
+}
+
+fn collect_from_table(text: &str, table: &DeTable<'_>, spans: &mut Vec<Range<usize>>) {
+    for (key, value) in table.iter() {
+        let is_secret = SECRET_KEYS.contains(&key.get_ref().as_ref());
+        if is_secret || sounds_secret(key.get_ref()) && !is_under_a_header(text, value) {
+            collect_from_secret(value, spans);
+        } else {
+            collect_from_value(text, value, spans);
+        }
+    }
+}
+
+fn collect_from_value(text: &str, value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
+    match value.get_ref() {
+        DeValue::Table(table) => collect_from_table(text, table, spans),
+        DeValue::Array(array) => array.iter().for_each(|item| collect_from_value(text, item, spans)),
+        DeValue::String(string) if has_login(string) => spans.push(value.span()),
+        _ => {}
+    }
+}
+
+/// Everything under a secret's key, except the names of places where secrets are kept.
+fn collect_from_secret(value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
+    let DeValue::Table(table) = value.get_ref() else {
+        spans.push(value.span());
+        return;
+    };
+    for (key, value) in table.iter() {
+        let is_place = match (key.get_ref().as_ref(), value.get_ref().as_str()) {
+            ("env", Some(name)) => is_variable_name(name),
+            ("file", Some(_)) => true,
+            _ => false,
+        };
+        if !is_place {
+            collect_from_secret(value, spans);
+        }
+    }
+}
+
+/// Where the parser lost its way the tree has gaps. So lines that seem to set a secret are covered to their end, and so is
+/// what follows up to the next key or table: the secret may have slipped into the next line.
+fn collect_from_lines(text: &str, spans: &mut Vec<Range<usize>>) {
+    let mut start = 0;
+    let mut goes_on = false;
+    for line in text.split_inclusive('\n') {
+        if let Some(column) = secret_column(line) {
+            spans.push(start + column..start + line.len());
+            goes_on = true;
+        } else if line.contains(" = ") || line.starts_with(['[', '#']) {
+            goes_on = false;
+        } else if goes_on {
+            spans.push(start..start + line.len());
+        }
+        start += line.len();
+    }
+}
+
+/// Where the value of a secret key begins in a line that sets one, or seems to: `token "123"`, `token: 123`.
+fn secret_column(line: &str) -> Option<usize> {
+    let indent = line.len() - line.trim_start().len();
+    let first_word_end = line[indent..].find([' ', '\t', ':']).map(|at| indent + at);
+    let equal_signs = line.match_indices('=').map(|(at, _)| at);
+    let mut ends_of_keys = first_word_end.into_iter().chain(equal_signs);
+    let end_of_key =
+        ends_of_keys.find(|at| sounds_secret(key_before(&line[..*at])) && !names_a_place(after_key(&line[*at..])))?;
+    Some(line.len() - after_key(&line[end_of_key..]).len())
+}
+
+fn key_before(text: &str) -> &str {
+    let is_around_keys = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '{' | ',' | '.');
+    text.trim_end_matches(is_around_keys).rsplit(is_around_keys).next().unwrap_or_default()
+}
+
+fn after_key(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t', '=', ':'])
+}
+
+fn names_a_place(value: &str) -> bool {
+    let inside = value.strip_prefix('{').unwrap_or_default().trim_start();
+    inside.starts_with("env") || inside.starts_with("file")
+}
+
+/// Also true for a slip of the pen such as `tokn`, whose value would be shown with the unknown key.
+fn sounds_secret(key: &str) -> bool {
+    let key = key.to_lowercase();
+    let has_word = ["token", "key", "secret", "passw"].iter().any(|word| key.contains(word));
+    let is_slip = || nearest(&key, every_key()).is_some_and(|near| SECRET_KEYS.contains(&near));
+    has_word || is_slip()
+}
+
+/// The keys a slip could have been meant for; without the others `name` would pass for a slip of `api_key`.
+fn every_key() -> impl Iterator<Item = &'static str> {
+    let shapes = [&keys::TOP, &keys::TELEGRAM, &keys::LIMITS, &keys::PROVIDER, &keys::ACCESS, &keys::AGENT, &keys::BINDING];
+    shapes.into_iter().flat_map(|shape| shape.names())
+}
+
+/// `[agents.keeper]`: a name that sounds secret, but an ordinary table.
+fn is_under_a_header(text: &str, value: &Value<'_>) -> bool {
+    value.get_ref().is_table() && !text[value.span().start..].starts_with('{')
+}
+
+/// `https://user:password@host`
+fn has_login(string: &str) -> bool {
+    string.split_once("://").is_some_and(|(_, rest)| rest.contains('@') || rest.contains('?'))
+}
+
+fn with_asterisks(text: &str, spans: &[Range<usize>]) -> String {
+    let covered = |at: usize| spans.iter().any(|span| span.contains(&at));
+    let mut shown = String::with_capacity(text.len());
+    for (at, character) in text.char_indices() {
+        if covered(at) && !matches!(character, '\n' | '\r') {
+            shown.extend(std::iter::repeat_n('*', character.len_utf8()));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}

@@ -1,0 +1,178 @@
+//! Secrets come from the environment or a file, never from the config's text, and never print.
+
+use std::fmt;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use secrecy::{ExposeSecret, SecretString};
+use toml::de::DeValue;
+
+use super::keys;
+use super::reader::Section;
+use super::{Problem, Spanned};
+
+/// A token or key. `Debug` and `Display` show nothing of it.
+#[derive(Clone, Default)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Secret(text.into().into())
+    }
+
+    /// The text itself. Only for the call that needs it.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// Whether a config is read to run with it, or only to look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// A secret that cannot be read is a problem.
+    Required,
+    /// One that cannot be read is empty: the machine may not have them all, and not everything needs them.
+    WherePresent,
+}
+
+/// Reads secrets from where the file says they are.
+pub(super) struct Vault<'a> {
+    /// Relative paths begin here.
+    pub(super) home: &'a Path,
+    pub(super) secrets: Secrets,
+    pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Where a secret is kept.
+enum Keeper {
+    Environment(Spanned<String>),
+    File(Spanned<String>),
+}
+
+impl Vault<'_> {
+    /// The secret under a key. An empty one when something is wrong with it, none when there is no such key.
+    pub(super) fn secret(&self, section: &Section<'_>, name: &str) -> Option<Secret> {
+        section.value(name)?;
+        let secret = keeper(section, name).map(|keeper| self.open(&keeper)).transpose();
+        Some(secret.map_err(|problem| section.problems.note(problem)).ok().flatten().unwrap_or_default())
+    }
+
+    fn open(&self, keeper: &Keeper) -> Result<Secret, Problem> {
+        let secret = match keeper {
+            Keeper::Environment(variable) => self.read_variable(variable),
+            Keeper::File(path) => self.read_file(path),
+        };
+        match self.secrets {
+            Secrets::Required => secret,
+            Secrets::WherePresent => Ok(secret.unwrap_or_default()),
+        }
+    }
+
+    fn read_variable(&self, variable: &Spanned<String>) -> Result<Secret, Problem> {
+        let problem = |what: &str| {
+            Problem::new(variable.span.clone(), format!("the environment variable {} {what}", variable.value))
+                .label("needed for this")
+                .help("export it before starting, or use { file = \"…\" }")
+        };
+        match (self.environment)(&variable.value) {
+            None => Err(problem("is not set")),
+            Some(text) if text.trim().is_empty() => Err(problem("is empty")),
+            Some(text) => Ok(Secret::new(text.trim_end().to_owned())),
+        }
+    }
+
+    fn read_file(&self, path: &Spanned<String>) -> Result<Secret, Problem> {
+        let whole_path = self.home.join(&path.value);
+        let problem = |what: String| {
+            Problem::new(path.span.clone(), format!("the file {} {what}", path.value))
+                .label(format!("looked for {}", whole_path.display()))
+                .help("write the secret into this file, alone, or use { env = \"…\" }")
+        };
+        match fs::read_to_string(&whole_path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(problem("does not exist".to_owned())),
+            Err(error) => Err(problem(format!("cannot be read: {error}"))),
+            Ok(text) if text.trim().is_empty() => Err(problem("is empty".to_owned())),
+            Ok(text) => Ok(Secret::new(text.trim_end().to_owned())),
+        }
+    }
+}
+
+/// Reads `{ env = "…" }` or `{ file = "…" }` and refuses everything else.
+fn keeper(section: &Section<'_>, name: &str) -> Option<Keeper> {
+    let value = section.value(name)?;
+    match value.get_ref() {
+        DeValue::Table(_) => keeper_in_table(section, name),
+        DeValue::String(_) => {
+            section.problems.note(literal_secret(section, name, value.span()));
+            None
+        }
+        _ => {
+            section.refuse_type(name, "the place where the secret is kept");
+            None
+        }
+    }
+}
+
+fn keeper_in_table(section: &Section<'_>, name: &str) -> Option<Keeper> {
+    let problems_before = section.problems.count();
+    let table = section.section(name, &keys::SECRET)?;
+    match (table.value("env"), table.value("file")) {
+        (Some(_), None) => environment(section, table.text("env")?),
+        (None, Some(_)) => Some(Keeper::File(table.text("file")?)),
+        _ => {
+            let already_told = section.problems.count() > problems_before;
+            if !already_told {
+                section.problems.note(not_one_place(section, name));
+            }
+            None
+        }
+    }
+}
+
+fn environment(section: &Section<'_>, variable: Spanned<String>) -> Option<Keeper> {
+    if is_variable_name(&variable.value) {
+        return Some(Keeper::Environment(variable));
+    }
+    section.problems.note(
+        Problem::new(variable.span, "`env` takes the name of an environment variable")
+            .label("not such a name")
+            .help("write the name only, such as `TELEGRAM_BOT_TOKEN`; the secret itself stays outside this file"),
+    );
+    None
+}
+
+/// Bot tokens have a colon and most keys a hyphen, so a secret written where its name belongs does not pass as a name and is
+/// not repeated in messages.
+pub(super) fn is_variable_name(text: &str) -> bool {
+    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    plain && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn not_one_place(section: &Section<'_>, name: &str) -> Problem {
+    let span = section.value(name).map(|value| value.span()).unwrap_or_default();
+    Problem::new(span, format!("`{name}`: expected either `env` or `file`"))
+        .label("exactly one of the two belongs here")
+        .help(format!("write it like `{}`", section.usage(name)))
+}
+
+fn literal_secret(section: &Section<'_>, name: &str, span: Range<usize>) -> Problem {
+    Problem::new(span, format!("`{name}` stands in the config file itself")).label("a secret in plain text, hidden here").help(
+        format!(
+            "move it to the environment and write `{}`, or to a file and write `{name} = {{ file = \"secrets/{name}\" }}`",
+            section.usage(name)
+        ),
+    )
+}

@@ -1,0 +1,263 @@
+//! Reports about the form of the file: notation, keys, types and words.
+
+use insta::assert_snapshot;
+
+use super::report;
+
+/// S2.47
+#[test]
+fn an_unknown_key_names_the_nearest_known_one() {
+    assert_snapshot!(report("defualt_agent = \"main\"\n"), @r#"
+    error: unknown key `defualt_agent`
+     --> config.toml:1:1
+      |
+    1 | defualt_agent = "main"
+      | ^^^^^^^^^^^^^ not a key of the top level
+      |
+      = help: did you mean `default_agent`?
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+/// S2.47
+#[test]
+fn an_unknown_key_like_no_other_lists_the_known_ones() {
+    assert_snapshot!(report("[access]\nzzz = 1\n"), @"
+    error: unknown key `zzz`
+     --> config.toml:2:1
+      |
+    2 | zzz = 1
+      | ^^^ not a key of [access]
+      |
+      = help: known here: `owners`, `dms`, `groups`, `require_mention`
+
+    1 problem in config.toml; nothing was started.
+    ");
+}
+
+#[test]
+fn a_section_of_a_later_version_is_told_apart_from_a_slip() {
+    assert_snapshot!(report("[discord]\ntoken = { env = \"DISCORD_BOT_TOKEN\" }\n"), @"
+    error: unknown key `discord`
+     --> config.toml:1:2
+      |
+    1 | [discord]
+      |  ^^^^^^^ not a key of the top level
+      |
+      = help: this version speaks Telegram and the local chat; remove the section
+
+    1 problem in config.toml; nothing was started.
+    ");
+}
+
+/// S0.56
+#[test]
+fn all_problems_come_at_once_in_file_order() {
+    let text = r#"default_agent = "rosa"
+default_model = "opnai/gpt-5.4"
+
+[telegram]
+api_url = "http://telegram.example.org"
+
+[providers.openai]
+kind = "openai"
+
+[agents.rose]
+nmae = "Rose"
+
+[[bindings]]
+agent = "rose"
+"#;
+    assert_snapshot!(report(text), @r#"
+    error: unknown agent `rosa`
+     --> config.toml:1:17
+      |
+    1 | default_agent = "rosa"
+      |                 ^^^^^^ no agent has this id
+      |
+      = help: did you mean `rose`? Otherwise declare it under [agents.rosa]
+
+    error: unknown provider `opnai`
+     --> config.toml:2:17
+      |
+    2 | default_model = "opnai/gpt-5.4"
+      |                 ^^^^^^^^^^^^^^^ no [providers.opnai] in this file
+      |
+      = help: did you mean `openai`?
+
+    error: missing key `token`
+     --> config.toml:4:2
+      |
+    4 | [telegram]
+      |  ^^^^^^^^ [telegram] needs `token`
+      |
+      = help: add a line such as `token = { env = "TELEGRAM_BOT_TOKEN" }`
+
+    error: `api_url` would send secrets in the clear
+     --> config.toml:5:11
+      |
+    5 | api_url = "http://telegram.example.org"
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ plain http to another machine
+      |
+      = help: use https://; plain http is only for 127.0.0.1, ::1 and localhost
+
+    error: missing key `api_key`
+     --> config.toml:7:12
+      |
+    7 | [providers.openai]
+      |            ^^^^^^ a server on another machine needs `api_key`
+      |
+      = help: add a line such as `api_key = { env = "OPENAI_API_KEY" }`
+
+    error: unknown key `nmae`
+      --> config.toml:11:1
+       |
+    11 | nmae = "Rose"
+       | ^^^^ not a key of an agent
+       |
+       = help: did you mean `name`?
+
+    error: missing key `match`
+      --> config.toml:13:1
+       |
+    13 | [[bindings]]
+       | ^^^^^^^^^^^^ a binding needs `match`
+       |
+       = help: add a line such as `match = "telegram:topic:-1001234567890:101"`
+
+    7 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_wrong_type_says_what_is_expected() {
+    assert_snapshot!(report("default_agent = 5\n[telegram]\ntoken = { env = \"T\" }\nlimits = { per_second = -1 }\n"), @r#"
+    error: `default_agent`: expected a string
+     --> config.toml:1:17
+      |
+    1 | default_agent = 5
+      |                 ^ this is an integer
+      |
+      = help: write it like `default_agent = "main"`
+
+    error: `per_second`: expected a whole number, 0 or more
+     --> config.toml:4:25
+      |
+    4 | limits = { per_second = -1 }
+      |                         ^^ this is too small or too large
+      |
+      = help: write it like `per_second = 30`
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_wrong_word_names_the_nearest_and_all_allowed() {
+    assert_snapshot!(report("[access]\ndms = \"pair\"\ngroups = \"zzz\"\n"), @r#"
+    error: `pair` is no value for `dms`
+     --> config.toml:2:7
+      |
+    2 | dms = "pair"
+      |       ^^^^^^ not one of the known words
+      |
+      = help: did you mean `pairing`? It can be `pairing`, `open`, `closed`
+
+    error: `zzz` is no value for `groups`
+     --> config.toml:3:10
+      |
+    3 | groups = "zzz"
+      |          ^^^^^ not one of the known words
+      |
+      = help: it can be `bound`, `open`
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_missing_table_shows_how_to_write_it() {
+    assert_snapshot!(report("telegram = true\nagents = [\"rose\"]\n"), @r#"
+    error: `telegram`: expected a table
+     --> config.toml:1:12
+      |
+    1 | telegram = true
+      |            ^^^^ this is a boolean
+      |
+      = help: write it like `[telegram]`
+
+    error: `agents`: expected a table of tables
+     --> config.toml:2:10
+      |
+    2 | agents = ["rose"]
+      |          ^^^^^^^^ this is a list
+      |
+      = help: write it like `[agents.rose]`
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// The rest of the file is still looked at: the last line is wrong, too.
+#[test]
+fn a_broken_value_is_shown_with_everything_else() {
+    assert_snapshot!(report("default_agent = main\n[agents.rose]\nname =\nemojy = \"x\"\n"), @r#"
+    error: text must stand in quotes
+     --> config.toml:1:17
+      |
+    1 | default_agent = main
+      |                 ^^^^ no quotes around this
+      |
+      = help: only numbers, `true` and `false` stand without quotes
+
+    error: a value is missing
+     --> config.toml:3:7
+      |
+    3 | name =
+      |       ^ expected a value after `=`
+      |
+      = help: write one, or remove the line
+
+    error: unknown key `emojy`
+     --> config.toml:4:1
+      |
+    4 | emojy = "x"
+      | ^^^^^ not a key of an agent
+      |
+      = help: did you mean `emoji`?
+
+    3 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// The tables below may be lost to the parser, so nothing is said about what they seem to lack.
+#[test]
+fn broken_notation_is_shown_where_it_breaks() {
+    assert_snapshot!(report("default_agent = \"rose\"\n\n[access\ndms = \"opn\"\n\n[agents.rose]\n"), @"
+    error: this is not TOML: unclosed table
+     --> config.toml:3:8
+      |
+    3 | [access
+      |        ^ expected `]`
+      |
+      = help: https://toml.io shows how it is written
+
+    1 problem in config.toml; nothing was started.
+    ");
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_shown_at_the_second() {
+    assert_snapshot!(report("[access]\ndms = \"open\"\ndms = \"closed\"\n"), @r#"
+    error: `dms` is there twice
+     --> config.toml:3:1
+      |
+    3 | dms = "closed"
+      | ^^^ the second one
+      |
+      = help: keep one of them
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}

@@ -1,0 +1,24 @@
+//! What an operator reads when something in the config file is wrong: the whole report for each kind of problem.
+
+mod example;
+mod form;
+mod secrets;
+mod values;
+
+use std::path::Path;
+
+use super::{Config, Draft, Secrets, Source, draft};
+
+/// A draft on a machine that has none of the secrets.
+fn drafted(text: &str) -> Draft {
+    let source = Source { path: "config.toml".into(), text: text.to_owned() };
+    draft(source, Path::new("home"), Secrets::WherePresent)
+}
+
+fn report(text: &str) -> String {
+    drafted(text).finish().expect_err("the text has a problem").to_string()
+}
+
+fn config(text: &str) -> Config {
+    drafted(text).finish().unwrap_or_else(|report| panic!("{report}"))
+}

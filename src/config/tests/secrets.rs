@@ -1,0 +1,222 @@
+//! Secrets: where they are read from, and that they never show.
+
+use std::path::Path;
+
+use insta::assert_snapshot;
+
+use crate::config::file::draft_in;
+use crate::config::secrets::Vault;
+use crate::config::{Draft, Secret, Secrets, Source, load};
+
+/// Drafts with an environment of two variables and an empty home folder.
+fn drafted(text: &str) -> Draft {
+    drafted_in(text, Path::new("home"), Secrets::Required)
+}
+
+fn drafted_in(text: &str, home: &Path, secrets: Secrets) -> Draft {
+    let environment = |name: &str| match name {
+        "GOOD" => Some("123:abc".to_owned()),
+        "EMPTY" => Some(" ".to_owned()),
+        _ => None,
+    };
+    let source = Source { path: "config.toml".into(), text: text.to_owned() };
+    draft_in(source, &Vault { home, secrets, environment: &environment })
+}
+
+fn report(text: &str) -> String {
+    drafted(text).finish().expect_err("the text has a problem").to_string()
+}
+
+/// Nothing that can be printed of a draft may have the secret in it.
+fn assert_hidden(text: &str) -> String {
+    let draft = drafted(text);
+    assert!(!format!("{draft:?}").contains("hunter2"), "{draft:?}");
+    let report = draft.finish().expect_err("the text has a problem");
+    assert!(!format!("{report:?}").contains("hunter2"));
+    assert!(!report.to_string().contains("hunter2"), "{report}");
+    report.to_string()
+}
+
+#[test]
+fn a_secret_does_not_print() {
+    let secret = Secret::new("hunter2".to_owned());
+    assert_eq!(format!("{secret} {secret:?}"), "[secret] [secret]");
+    assert_eq!(secret.expose(), "hunter2");
+}
+
+#[test]
+fn a_token_comes_from_the_environment() {
+    let config = drafted("[telegram]\ntoken = { env = \"GOOD\" }\n").finish().unwrap();
+    assert_eq!(config.telegram.unwrap().token.expose(), "123:abc");
+}
+
+#[test]
+fn a_token_comes_from_a_file_in_the_home_folder() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("bot"), "123:abc\r\n\n").unwrap();
+    let config = drafted_in("[telegram]\ntoken = { file = \"bot\" }\n", home.path(), Secrets::Required).finish().unwrap();
+    assert_eq!(config.telegram.unwrap().token.expose(), "123:abc");
+}
+
+#[test]
+fn a_missing_secret_says_how_to_give_it() {
+    assert_snapshot!(report("[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n"), @r#"
+    error: the environment variable TELEGRAM_BOT_TOKEN is not set
+     --> config.toml:2:17
+      |
+    2 | token = { env = "TELEGRAM_BOT_TOKEN" }
+      |                 ^^^^^^^^^^^^^^^^^^^^ needed for this
+      |
+      = help: export it before starting, or use { file = "…" }
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    assert_snapshot!(report("[telegram]\ntoken = { env = \"EMPTY\" }\n"), @r#"
+    error: the environment variable EMPTY is empty
+     --> config.toml:2:17
+      |
+    2 | token = { env = "EMPTY" }
+      |                 ^^^^^^^ needed for this
+      |
+      = help: export it before starting, or use { file = "…" }
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    assert_snapshot!(report("[telegram]\ntoken = { file = \"secrets/telegram\" }\n"), @r#"
+    error: the file secrets/telegram does not exist
+     --> config.toml:2:18
+      |
+    2 | token = { file = "secrets/telegram" }
+      |                  ^^^^^^^^^^^^^^^^^^ looked for home/secrets/telegram
+      |
+      = help: write the secret into this file, alone, or use { env = "…" }
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_missing_secret_is_fine_when_none_is_needed() {
+    let text = "[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n[providers.openai]\nkind = \"openai\"\napi_key = { file = \"none\" }\n";
+    let config = drafted_in(text, Path::new("home"), Secrets::WherePresent).finish().unwrap();
+    assert_eq!(config.telegram.unwrap().token.expose(), "");
+    let wrong_form = drafted_in("[telegram]\ntoken = 5\n", Path::new("home"), Secrets::WherePresent);
+    assert_eq!(wrong_form.problems.len(), 1);
+}
+
+#[test]
+fn a_section_without_its_token_says_so() {
+    assert_snapshot!(report("[telegram]\n"), @r#"
+    error: missing key `token`
+     --> config.toml:1:2
+      |
+    1 | [telegram]
+      |  ^^^^^^^^ [telegram] needs `token`
+      |
+      = help: add a line such as `token = { env = "TELEGRAM_BOT_TOKEN" }`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_secret_is_kept_in_one_place() {
+    assert_snapshot!(report("[telegram]\ntoken = { env = \"GOOD\", file = \"bot\" }\n"), @r#"
+    error: `token`: expected either `env` or `file`
+     --> config.toml:2:9
+      |
+    2 | token = { env = "GOOD", file = "bot" }
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ exactly one of the two belongs here
+      |
+      = help: write it like `token = { env = "TELEGRAM_BOT_TOKEN" }`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    assert_snapshot!(report("[telegram]\ntoken = { evn = \"GOOD\" }\n"), @"
+    error: unknown key `evn`
+     --> config.toml:2:11
+      |
+    2 | token = { evn = ****** }
+      |           ^^^ not a key of a secret
+      |
+      = help: known here: `env`, `file`
+
+    1 problem in config.toml; nothing was started.
+    ");
+}
+
+#[test]
+fn a_literal_token_is_refused_and_not_shown() {
+    assert_snapshot!(assert_hidden("[telegram]\ntoken = \"123:hunter2\" # of the bot\n"), @r#"
+    error: `token` stands in the config file itself
+     --> config.toml:2:9
+      |
+    2 | token = ************* # of the bot
+      |         ^^^^^^^^^^^^^ a secret in plain text, hidden here
+      |
+      = help: move it to the environment and write `token = { env = "TELEGRAM_BOT_TOKEN" }`, or to a file and write `token = { file = "secrets/token" }`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_secret_in_the_wrong_spot_is_not_shown_either() {
+    assert_snapshot!(assert_hidden("[telegram]\ntoken = { env = \"123:hunter2\" }\n"), @"
+    error: `env` takes the name of an environment variable
+     --> config.toml:2:17
+      |
+    2 | token = { env = ************* }
+      |                 ^^^^^^^^^^^^^ not such a name
+      |
+      = help: write the name only, such as `TELEGRAM_BOT_TOKEN`; the secret itself stays outside this file
+
+    1 problem in config.toml; nothing was started.
+    ");
+    assert_snapshot!(assert_hidden("[telegram]\ntoken = 123:hunter2\n"), @"
+    error: this is not TOML: invalid time
+     --> config.toml:2:9
+      |
+    2 | token = ***********
+      |         ^^^^^^^^^^^ expected minute
+      |
+      = help: https://toml.io shows how it is written
+
+    1 problem in config.toml; nothing was started.
+    ");
+    for text in [
+        "[telegram]\ntokn = \"123:hunter2\"\n",
+        "[telegram]\nbot_token = \"123:hunter2\"\n",
+        "[telegram]\ntoken = { value = \"123:hunter2\" }\n",
+        "[telegram]\ntoken = [\"123:hunter2\"]\n",
+        "[telegram]\ntoken.value = \"123:hunter2\"\n",
+        "[telegram.token]\nenv = \"123:hunter2\"\n",
+        "[telegram]\ntoken = \"a\"\ntoken = \"123:hunter2\"\n",
+        "[telegram]\ntoken = \"\"\"\n123:hunter2\"\"\"\n",
+        "[telegram]\ntoken = \"123:hunter2\ntoken = \"hunter2\"\n",
+        "[telegram]\ntoken = \"\"\"\n123:hunter2\n",
+        "[telegram]\ntoken =\n\"123:hunter2\"\n",
+        "[telegram]\ntoken \"123:hunter2\"\n",
+        "[telegram]\n  token: 123:hunter2\n",
+        "telegram = { token = \"123:hunter2\", zzz = 1 }\n",
+        "telegram = { \"token\" = \"123:hunter2\", zzz\n",
+        "discord = { token = \"hunter2\" }\n",
+        "[providers.x]\nkind = \"openai\"\napi_key = \"hunter2\"\nbase_url = \"https://me:hunter2@example.org\"\n",
+        "[providers.x]\nkind = \"openai\"\napikey = \"hunter2\"\n",
+    ] {
+        assert_hidden(text);
+    }
+}
+
+#[test]
+fn a_home_folder_without_a_config_says_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let error = load(home.path(), Secrets::Required).unwrap_err().to_string();
+    let path = home.path().join("config.toml");
+    assert_eq!(error, format!("There is no config file at {}. Run `parlor init` to write one.", path.display()));
+    std::fs::write(&path, b"default_agent = \"\xff\"\n").unwrap();
+    let error = load(home.path(), Secrets::Required).unwrap_err().to_string();
+    assert_eq!(error, format!("The config file {} is not UTF-8 text. Save it as UTF-8 and try again.", path.display()));
+    std::fs::write(&path, "").unwrap();
+    assert!(load(home.path(), Secrets::Required).unwrap().finish().is_ok());
+}

@@ -1,0 +1,240 @@
+//! What the checked values are, and reports about values that are well written but wrong.
+
+use insta::assert_snapshot;
+
+use super::{config, drafted, report};
+use crate::domain::AgentId;
+
+/// S0.7
+#[test]
+fn without_an_agents_table_there_is_main() {
+    let config = config("group_sessions = \"shared\"\n");
+    let ids: Vec<_> = config.agents.iter().map(|agent| agent.id.as_str()).collect();
+    assert_eq!(ids, ["main"]);
+    assert_eq!(config.default_agent, AgentId::main());
+}
+
+#[test]
+fn agents_keep_their_order_and_main_comes_first_when_not_listed() {
+    let config = config("[agents.zoe]\n[agents.adam]\n");
+    let ids: Vec<_> = config.agents.iter().map(|agent| agent.id.as_str()).collect();
+    assert_eq!(ids, ["main", "zoe", "adam"]);
+    assert_eq!(config.agents[0].span, None);
+    assert_eq!(config.agents[1].span, Some(8..11));
+}
+
+#[test]
+fn a_name_that_is_no_address_shows_one() {
+    assert_snapshot!(report("[telegram]\ntoken = { env = \"T\" }\napi_url = \"telegram\"\n"), @r#"
+    error: `api_url` is not a web address
+     --> config.toml:3:11
+      |
+    3 | api_url = "telegram"
+      |           ^^^^^^^^^^ expected an address that begins with https://
+      |
+      = help: write it like `api_url = "https://api.telegram.org"`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn plain_http_to_another_machine_is_refused() {
+    let text = "[telegram]\ntoken = { env = \"T\" }\napi_url = \"http://api.telegram.org\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: `api_url` would send secrets in the clear
+     --> config.toml:3:11
+      |
+    3 | api_url = "http://api.telegram.org"
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^ plain http to another machine
+      |
+      = help: use https://; plain http is only for 127.0.0.1, ::1 and localhost
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_provider_elsewhere_needs_a_key() {
+    assert_snapshot!(report("[providers.my-router]\nkind = \"openai\"\nbase_url = \"https://router.example.org/v1\"\n"), @r#"
+    error: missing key `api_key`
+     --> config.toml:1:12
+      |
+    1 | [providers.my-router]
+      |            ^^^^^^^^^ a server on another machine needs `api_key`
+      |
+      = help: add a line such as `api_key = { env = "MY_ROUTER_API_KEY" }`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_provider_on_this_machine_needs_no_key() {
+    let config = config(
+        "[providers.local]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:8080/v1\"\n[providers.ollama]\nkind = \"ollama\"\n",
+    );
+    assert_eq!(config.providers["local"].base_url, "http://127.0.0.1:8080/v1/");
+    assert_eq!(config.providers["ollama"].base_url, "http://localhost:11434/");
+}
+
+#[test]
+fn the_offline_model_is_no_provider() {
+    assert_snapshot!(report("default_model = \"gpt\"\n[providers.offline]\nkind = \"ollama\"\n"), @r#"
+    error: `gpt` names no model
+     --> config.toml:1:17
+      |
+    1 | default_model = "gpt"
+      |                 ^^^^^ expected `provider/model` or `offline`
+      |
+      = help: write it like `openai/gpt-5.4`, or `offline` for the built-in stand-in
+
+    error: `offline` is the built-in model and cannot be a provider
+     --> config.toml:2:12
+      |
+    2 | [providers.offline]
+      |            ^^^^^^^ a reserved name
+      |
+      = help: choose another name for this provider
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// A broken provider is complained about once, not again at each model that names it.
+#[test]
+fn a_broken_provider_is_one_problem() {
+    assert_snapshot!(report("default_model = \"big/llama\"\n[providers.big]\nkind = \"olama\"\n"), @r#"
+    error: `olama` is no value for `kind`
+     --> config.toml:3:8
+      |
+    3 | kind = "olama"
+      |        ^^^^^^^ not one of the known words
+      |
+      = help: did you mean `ollama`? It can be `openai`, `openai-responses`, `anthropic`, `gemini`, `ollama`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+/// S0.56
+#[test]
+fn a_binding_to_an_unknown_agent_names_the_nearest() {
+    let text = "[agents.rose]\n\n[[bindings]]\nmatch = \"telegram\"\nagent = \"ros\"\n\n[[bindings]]\nmatch = \"local\"\nagent = \"xyz\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: unknown agent `ros`
+     --> config.toml:5:9
+      |
+    5 | agent = "ros"
+      |         ^^^^^ no agent has this id
+      |
+      = help: did you mean `rose`? Otherwise declare it under [agents.ros]
+
+    error: unknown agent `xyz`
+     --> config.toml:9:9
+      |
+    9 | agent = "xyz"
+      |         ^^^^^ no agent has this id
+      |
+      = help: declare it under [agents.xyz]
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_broken_binding_is_left_out_of_the_draft() {
+    let text = "[[bindings]]\nmatch = \"local\"\nagent = \"main\"\nusers = [\"you\"]\n\n[[bindings]]\nmatch = \"telegram\"\nagent = \"main\"\nroles = [7, \"8\"]\n";
+    let draft = drafted(text);
+    assert_eq!(draft.config.bindings.len(), 1);
+    assert_eq!(draft.config.bindings[0].pattern.value, "telegram");
+    assert_eq!(draft.config.bindings[0].roles.as_ref().unwrap().value, [7, 8]);
+    assert_eq!(draft.problems.len(), 1);
+}
+
+#[test]
+fn an_owner_is_a_platform_and_a_number() {
+    assert_snapshot!(report("[access]\nowners = [\"telegram:12345678\", \"@alice\", 12345678]\n"), @r#"
+    error: `@alice` names no person
+     --> config.toml:2:32
+      |
+    2 | owners = ["telegram:12345678", "@alice", 12345678]
+      |                                ^^^^^^^^ not a person's id
+      |
+      = help: write the platform and the number, such as `telegram:12345678`; /whoami in the chat shows it
+
+    error: a person's id: expected a string
+     --> config.toml:2:42
+      |
+    2 | owners = ["telegram:12345678", "@alice", 12345678]
+      |                                          ^^^^^^^^ this is an integer
+      |
+      = help: write the platform and the number, such as `telegram:12345678`; /whoami in the chat shows it
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// S2.2
+#[test]
+fn two_agents_cannot_have_one_name() {
+    assert_snapshot!(report("[agents.rose]\nname = \"Rose\"\n\n[agents.violet]\nname = \"ROSE\"\n\n[agents.lily]\nname = \"Main\"\n"), @r#"
+    error: two agents answer to `ROSE`
+     --> config.toml:5:8
+      |
+    5 | name = "ROSE"
+      |        ^^^^^^ agent `rose` has this name already
+      |
+      = help: give each agent a name of its own; an agent also answers to its id
+
+    error: two agents answer to `Main`
+     --> config.toml:8:8
+      |
+    8 | name = "Main"
+      |        ^^^^^^ agent `main` has this name already
+      |
+      = help: give each agent a name of its own; an agent also answers to its id
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// S2.18
+#[test]
+fn a_reserved_word_is_no_agent() {
+    assert_snapshot!(report("[agents.internal]\nname = \"Inside\"\n"), @"
+    error: `internal` is a reserved word and cannot be an agent id
+     --> config.toml:1:9
+      |
+    1 | [agents.internal]
+      |         ^^^^^^^^ not an agent id
+      |
+      = help: choose another id
+
+    1 problem in config.toml; nothing was started.
+    ");
+}
+
+#[test]
+fn an_agent_id_is_a_slug() {
+    let text = "default_agent = \"Night Desk\"\n\n[agents.\"Night Desk\"]\nemoji = \"this is no emoji at all\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: an agent id has only a-z, 0-9 and single hyphens inside, such as `night-desk`
+     --> config.toml:3:9
+      |
+    3 | [agents."Night Desk"]
+      |         ^^^^^^^^^^^^ not an agent id
+      |
+      = help: write [agents.night-desk] and keep the rest for `name`
+
+    error: `emoji` does not fit
+     --> config.toml:4:9
+      |
+    4 | emoji = "this is no emoji at all"
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^ expected 1 to 16 characters in one line
+      |
+      = help: write it like `emoji = "🌹"`
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}

@@ -1,0 +1,122 @@
+//! The text forms of values that are one of a few words, and of model names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind};
+
+/// A value that is written as one of a few words.
+pub(super) trait Choice: Copy + FromStr + 'static {
+    fn words() -> Vec<&'static str>;
+}
+
+macro_rules! choices {
+    ($($choice:ident { $($variant:ident = $word:literal),+ })+) => {$(
+        impl $choice {
+            pub const ALL: &'static [$choice] = &[$($choice::$variant),+];
+
+            /// The word the config file has for it.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($choice::$variant => $word),+
+                }
+            }
+        }
+
+        impl fmt::Display for $choice {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $choice {
+            type Err = ();
+
+            fn from_str(text: &str) -> Result<Self, ()> {
+                $choice::ALL.iter().copied().find(|choice| choice.as_str() == text).ok_or(())
+            }
+        }
+
+        impl Choice for $choice {
+            fn words() -> Vec<&'static str> {
+                $choice::ALL.iter().map(|choice| choice.as_str()).collect()
+            }
+        }
+    )+};
+}
+
+choices! {
+    GroupSessions { PerUser = "per-user", Shared = "shared" }
+    Dms { Pairing = "pairing", Open = "open", Closed = "closed" }
+    Groups { Bound = "bound", Open = "open" }
+    ProviderKind {
+        OpenAi = "openai",
+        OpenAiResponses = "openai-responses",
+        Anthropic = "anthropic",
+        Gemini = "gemini",
+        Ollama = "ollama"
+    }
+}
+
+impl ProviderKind {
+    /// Where this kind of server is found when the file does not say.
+    pub fn default_base_url(self) -> &'static str {
+        match self {
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses => "https://api.openai.com/v1/",
+            ProviderKind::Anthropic => "https://api.anthropic.com/v1/",
+            ProviderKind::Gemini => "https://generativelanguage.googleapis.com/v1beta/",
+            ProviderKind::Ollama => "http://localhost:11434/",
+        }
+    }
+}
+
+impl ModelRef {
+    /// The word for the built-in stand-in; no provider can have this name.
+    pub const OFFLINE: &'static str = "offline";
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModelRef::Offline => f.write_str(Self::OFFLINE),
+            ModelRef::Of { provider, model } => write!(f, "{provider}/{model}"),
+        }
+    }
+}
+
+impl FromStr for ModelRef {
+    type Err = ();
+
+    /// The first slash ends the provider; model names may have slashes and colons of their own.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text == Self::OFFLINE {
+            return Ok(ModelRef::Offline);
+        }
+        let (provider, model) = text.split_once('/').ok_or(())?;
+        let complete = !provider.is_empty() && !model.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+        if complete { Ok(ModelRef::Of { provider: provider.to_owned(), model: model.to_owned() }) } else { Err(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_names_round_trip() {
+        for text in ["offline", "openai/gpt-5.4", "ollama/llama3:8b", "router/meta/llama:free"] {
+            assert_eq!(text.parse::<ModelRef>().unwrap().to_string(), text);
+        }
+        for bad in ["", "gpt-5.4", "openai/", "/gpt-5.4", "open ai/x", "openai/x\ny"] {
+            assert!(bad.parse::<ModelRef>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_word_reads_back_as_its_value() {
+        for kind in ProviderKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(*kind));
+        }
+        assert_eq!("OpenAI".parse::<ProviderKind>(), Err(()));
+    }
+}

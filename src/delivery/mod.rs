@@ -1,0 +1,114 @@
+//! Brings answers out: rendered into the outbox with the turn that made them, then sent in order, place by place.
+
+pub mod outbox;
+mod pacing;
+mod progress;
+mod sender;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::channels::Channel;
+use crate::clock::now_ms;
+use crate::domain::{Destination, Platform, SessionKey};
+use crate::storage::{Db, StoreError};
+use crate::work::Work;
+
+pub use outbox::Kind;
+pub use progress::ProgressHandle;
+
+/// The handle to everything on its way out. Cheap to clone.
+#[derive(Clone)]
+pub struct Delivery {
+    inner: Arc<Inner>,
+}
+
+/// A channel and the budgets that everything sent through it draws on.
+struct Outlet {
+    channel: Arc<dyn Channel>,
+    pacing: pacing::Pacing,
+}
+
+struct Inner {
+    db: Db,
+    channels: HashMap<Platform, Outlet>,
+    /// Places with a worker, and how many rows each has left.
+    places: DashMap<SessionKey, usize>,
+    work: Work,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Delivery {
+    pub fn new(db: Db, channels: &[Arc<dyn Channel>], work: Work) -> Self {
+        let outlet = |channel: &Arc<dyn Channel>| Outlet { channel: channel.clone(), pacing: pacing::Pacing::default() };
+        Delivery {
+            inner: Arc::new(Inner {
+                db,
+                channels: channels.iter().map(|channel| (channel.platform(), outlet(channel))).collect(),
+                places: DashMap::new(),
+                work,
+                tasks: TaskTracker::new(),
+                stop: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its own transaction and
+    /// calls [`Delivery::submit`] once that is committed.
+    pub fn draft(&self, to: &Destination, kind: Kind, speaker: Option<&str>, markdown: &str) -> Vec<outbox::Draft> {
+        let Some(Outlet { channel, .. }) = self.inner.outlet_of(to.place()) else {
+            tracing::warn!(session = %to.place(), "nothing can be sent: the platform is not connected");
+            return Vec::new();
+        };
+        let mut parts = channel.render(speaker, markdown);
+        if parts.is_empty() {
+            parts = channel.render(speaker, NOTHING_TO_SHOW);
+        }
+        parts.into_iter().map(|part| outbox::Draft { to: to.clone(), kind, part }).collect()
+    }
+
+    /// Sends what was committed for a place.
+    pub fn submit(&self, place: &SessionKey, rows: usize) {
+        sender::submit(&self.inner, place, rows);
+    }
+
+    /// Shows that an answer is under way, until the handle ends.
+    pub fn progress(&self, to: Destination, speaker: String) -> ProgressHandle {
+        let channel = self.inner.outlet_of(to.place()).map(|outlet| outlet.channel.clone());
+        ProgressHandle::start(channel, to, speaker)
+    }
+
+    /// Takes up what an earlier process left unsent.
+    pub async fn resume(&self) -> Result<(), StoreError> {
+        let open = self.inner.db.write(|tx| outbox::reopen(tx, now_ms())).await?;
+        for (place, rows) in open {
+            self.submit(&place, rows);
+        }
+        Ok(())
+    }
+
+    /// Sends nothing more after the calls that are being made. The rest stays in the outbox for the next start.
+    pub fn stop(&self) {
+        self.inner.stop.cancel();
+        self.inner.tasks.close();
+    }
+
+    /// Returns when every sender has ended; call after [`Delivery::stop`].
+    pub async fn ended(&self) {
+        self.inner.tasks.wait().await;
+    }
+}
+
+impl Inner {
+    fn outlet_of(&self, place: &SessionKey) -> Option<&Outlet> {
+        self.channels.get(&place.platform()?)
+    }
+}
+
+/// Stands in for Markdown that has nothing a person could see, such as a lone link definition.
+const NOTHING_TO_SHOW: &str = "(an empty answer)";

@@ -1,0 +1,141 @@
+//! Written but not yet delivered: the `outbox` table. One row is one call to the platform.
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use crate::channels::Part;
+use crate::domain::{Destination, MessageId, SessionKey};
+
+/// Why a row is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An agent's answer.
+    Final,
+    /// The answer to a command.
+    Command,
+    /// Something the gateway says by itself.
+    Notice,
+    Error,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Final => "final",
+            Kind::Command => "command",
+            Kind::Notice => "notice",
+            Kind::Error => "error",
+        }
+    }
+}
+
+/// A row before it is written.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    pub(super) to: Destination,
+    pub(super) kind: Kind,
+    pub(super) part: Part,
+}
+
+/// A row that is marked as being sent. Only [`claim`] makes one.
+#[derive(Debug)]
+pub(super) struct ClaimedRow {
+    pub(super) id: i64,
+    pub(super) to: Destination,
+    pub(super) part: Part,
+    pub(super) attempts: u32,
+    /// An earlier call's answer was never seen.
+    pub(super) repeated: bool,
+    pub(super) created_at: i64,
+}
+
+/// What is known about a place's next row.
+#[derive(Debug)]
+pub(super) enum Next {
+    Claimed(ClaimedRow),
+    /// The platform asked to wait until then.
+    NotBefore(i64),
+    Nothing,
+}
+
+pub fn insert(tx: &Transaction<'_>, rows: &[Draft], inbox_id: Option<i64>, now: i64) -> rusqlite::Result<()> {
+    let mut statement =
+        tx.prepare_cached("INSERT INTO outbox (place, kind, part, inbox_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for row in rows {
+        statement.execute(params![row.to.place().to_string(), row.kind.as_str(), row.part.0, inbox_id, now])?;
+    }
+    Ok(())
+}
+
+/// Marks the place's oldest row as being sent: from here on a crash leaves it unknown whether it arrived.
+pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<Next> {
+    let oldest = "SELECT id, part, attempts, repeated, created_at, not_before FROM outbox
+                  WHERE place = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
+    let found = tx.prepare_cached(oldest)?.query_row([place.to_string()], |row| claimed(row, place)).optional()?;
+    let Some((row, not_before)) = found else { return Ok(Next::Nothing) };
+    if not_before > now {
+        return Ok(Next::NotBefore(not_before));
+    }
+    tx.prepare_cached("UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE id = ?1")?.execute([row.id])?;
+    Ok(Next::Claimed(row))
+}
+
+fn claimed(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<(ClaimedRow, i64)> {
+    let claimed = ClaimedRow {
+        id: row.get(0)?,
+        to: Destination::stored(place.clone()),
+        part: Part(row.get(1)?),
+        attempts: row.get(2)?,
+        repeated: row.get(3)?,
+        created_at: row.get(4)?,
+    };
+    Ok((claimed, row.get(5)?))
+}
+
+/// The transcript has the text, so the row lets go of it.
+pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "UPDATE outbox SET state = 'sent', part = '', message_id = ?2, sent_at = ?3, error = NULL WHERE id = ?1",
+    )?;
+    statement.execute(params![id, message.0, now]).map(drop)
+}
+
+/// Back in the queue: it surely did not arrive.
+pub(super) fn retry(tx: &Transaction<'_>, id: i64, not_before: i64, error: &str) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("UPDATE outbox SET state = 'waiting', not_before = ?2, error = ?3 WHERE id = ?1")?;
+    statement.execute(params![id, not_before, error]).map(drop)
+}
+
+/// Back in the queue, once: it may have arrived, and a lost answer is worse than a repeated one.
+pub(super) fn repeat(tx: &Transaction<'_>, id: i64, not_before: i64, error: &str) -> rusqlite::Result<()> {
+    let mut statement =
+        tx.prepare_cached("UPDATE outbox SET state = 'waiting', repeated = 1, not_before = ?2, error = ?3 WHERE id = ?1")?;
+    statement.execute(params![id, not_before, error]).map(drop)
+}
+
+/// The text stays in the row, for the operator to see what did not arrive.
+pub(super) fn failed(tx: &Transaction<'_>, id: i64, error: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached("UPDATE outbox SET state = 'failed', error = ?2 WHERE id = ?1")?.execute(params![id, error]).map(drop)
+}
+
+/// After a crash: rows that were being sent go out once more, and never a third time. Returns the places with open rows.
+pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+    tx.execute("DELETE FROM outbox WHERE state = 'sent' AND sent_at < ?1", [now - KEPT_MS])?;
+    tx.execute("UPDATE outbox SET state = 'failed', error = ?1 WHERE state = 'sending' AND repeated = 1", [NEVER_CONFIRMED])?;
+    tx.execute("UPDATE outbox SET state = 'waiting', repeated = 1 WHERE state = 'sending'", [])?;
+    let mut statement =
+        tx.prepare("SELECT place, count(*) FROM outbox WHERE state = 'waiting' GROUP BY place ORDER BY min(id)")?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    let open = rows.collect::<rusqlite::Result<Vec<(String, u32)>>>()?;
+    Ok(open.into_iter().filter_map(|(place, count)| Some((place.parse().ok()?, usize::try_from(count).ok()?))).collect())
+}
+
+/// How many rows could not be delivered, and how many were sent a second time.
+pub fn troubles(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
+    let sql = "SELECT count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE repeated = 1) FROM outbox";
+    connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Sent rows are kept this long, to see what went where.
+const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
+
+pub(super) const NEVER_CONFIRMED: &str = "sent twice, and neither answer was seen";

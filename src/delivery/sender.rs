@@ -1,0 +1,144 @@
+//! Sends a place's rows one after the other; places do not wait for each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::outbox::{self, ClaimedRow, Next};
+use super::{Inner, Outlet};
+use crate::channels::SendError;
+use crate::clock::now_ms;
+use crate::domain::{Destination, MessageId, SessionKey};
+use crate::storage::StoreError;
+
+/// The wait after a first call that surely failed; doubles with each.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// A row this old is given up: an answer from yesterday helps nobody.
+const GIVE_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+
+pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
+    if rows == 0 || inner.stop.is_cancelled() {
+        return;
+    }
+    let mut left = inner.places.entry(place.clone()).or_insert(0);
+    let is_new = *left == 0;
+    *left += rows;
+    drop(left);
+    if is_new {
+        let guard = inner.work.begin();
+        let (inner, place) = (inner.clone(), place.clone());
+        inner.tasks.clone().spawn(async move {
+            work_through(&inner, &place).await;
+            drop(guard);
+        });
+    }
+}
+
+async fn work_through(inner: &Inner, place: &SessionKey) {
+    let Some(outlet) = inner.outlet_of(place) else {
+        inner.places.remove(place);
+        return;
+    };
+    while !inner.stop.is_cancelled() {
+        let wait = match step(inner, place, outlet).await {
+            Ok(Step::Sent) => {
+                if finish_one(inner, place) {
+                    return;
+                }
+                continue;
+            }
+            Ok(Step::Wait(wait)) => wait,
+            Err(error) => {
+                tracing::error!(session = %place, "sending waits for the store: {error}");
+                FIRST_BACKOFF
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = inner.stop.cancelled() => {}
+        }
+    }
+    inner.places.remove(place);
+}
+
+enum Step {
+    /// A row is out of the queue, whether it arrived or was given up.
+    Sent,
+    Wait(Duration),
+}
+
+async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step, StoreError> {
+    if let Some(pace) = outlet.channel.pace(&Destination::stored(place.clone())) {
+        tokio::select! {
+            () = outlet.pacing.ready(pace) => {}
+            // Only waits end with the process; a call that is being made is never cut.
+            () = inner.stop.cancelled() => return Ok(Step::Wait(Duration::ZERO)),
+        }
+    }
+    let key = place.clone();
+    match inner.db.write(move |tx| outbox::claim(tx, &key, now_ms())).await? {
+        Next::Claimed(row) => {
+            let outcome = outlet.channel.send(&row.to, &row.part).await;
+            settle(inner, row, outcome).await
+        }
+        Next::NotBefore(then) => Ok(Step::Wait(Duration::from_millis(u64::try_from(then - now_ms()).unwrap_or(0).max(1)))),
+        Next::Nothing => Ok(Step::Sent),
+    }
+}
+
+async fn settle(inner: &Inner, row: ClaimedRow, outcome: Result<MessageId, SendError>) -> Result<Step, StoreError> {
+    let place = row.to.place().clone();
+    let too_old = now_ms() - row.created_at > GIVE_UP_AFTER_MS;
+    let id = row.id;
+    match outcome {
+        Ok(message) => {
+            inner.db.write(move |tx| outbox::sent(tx, id, &message, now_ms())).await?;
+            Ok(Step::Sent)
+        }
+        Err(SendError::RetryAfter(wait)) if !too_old => {
+            tracing::warn!(session = %place, "the platform asks to wait {} s", wait.as_secs());
+            inner.db.write(move |tx| outbox::retry(tx, id, after(wait), "asked to wait")).await?;
+            Ok(Step::Wait(wait))
+        }
+        Err(SendError::NotSent(reason)) if !too_old => {
+            let wait = backoff(row.attempts);
+            tracing::warn!(session = %place, "not sent, trying again in {} s: {reason}", wait.as_secs());
+            inner.db.write(move |tx| outbox::retry(tx, id, after(wait), &reason)).await?;
+            Ok(Step::Wait(wait))
+        }
+        Err(SendError::Unknown(reason)) if !row.repeated => {
+            tracing::warn!(session = %place, outbox.id = id, "no answer to a send, repeating it once: {reason}");
+            inner.db.write(move |tx| outbox::repeat(tx, id, after(FIRST_BACKOFF), &reason)).await?;
+            Ok(Step::Wait(FIRST_BACKOFF))
+        }
+        Err(error) => {
+            let reason = match error {
+                SendError::Unknown(_) => outbox::NEVER_CONFIRMED.to_owned(),
+                other => other.to_string(),
+            };
+            tracing::error!(session = %place, outbox.id = id, "undelivered: {reason}");
+            inner.db.write(move |tx| outbox::failed(tx, id, &reason)).await?;
+            Ok(Step::Sent)
+        }
+    }
+}
+
+fn after(wait: Duration) -> i64 {
+    now_ms().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn backoff(attempts: u32) -> Duration {
+    FIRST_BACKOFF.saturating_mul(1 << attempts.min(6)).min(LONGEST_BACKOFF)
+}
+
+/// Counts one row as out; true when the place has none left and its worker must end.
+fn finish_one(inner: &Inner, place: &SessionKey) -> bool {
+    let dashmap::Entry::Occupied(mut left) = inner.places.entry(place.clone()) else { return true };
+    *left.get_mut() = left.get().saturating_sub(1);
+    if *left.get() == 0 {
+        // Removed under the same lock that submit takes, so no row is left without a worker.
+        left.remove();
+        return true;
+    }
+    false
+}

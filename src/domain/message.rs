@@ -1,0 +1,81 @@
+//! Messages on their way in, and where answers to them go.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Origin, SessionKey};
+
+/// A platform's own id of a message, as text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MessageId(pub String);
+
+/// How a message turned to the bot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Addressed {
+    /// A private place: everything is for the bot.
+    Privately,
+    /// The bot's name is in the text.
+    ByMention,
+    /// The message answers one of the bot's.
+    ByReply,
+    NotAtAll,
+}
+
+/// A message from a person, as a channel understood it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inbound {
+    /// Unique on its platform; the same id again is the same message.
+    pub update_id: String,
+    pub origin: Origin,
+    /// The name people see.
+    pub person_name: String,
+    /// What was written; a mention that only called the bot is already taken off.
+    pub text: String,
+    pub addressed: Addressed,
+    pub message: MessageId,
+    /// Unix milliseconds, by the platform's clock.
+    pub sent_at: i64,
+}
+
+/// One thing a channel received.
+#[derive(Debug, Clone)]
+pub enum Arrival {
+    Message(Box<Inbound>),
+    /// Something that should have been readable and was not. Kept for the operator.
+    Broken {
+        update_id: String,
+        reason: String,
+        raw: String,
+    },
+}
+
+impl Arrival {
+    pub fn update_id(&self) -> &str {
+        match self {
+            Arrival::Message(inbound) => &inbound.update_id,
+            Arrival::Broken { update_id, .. } => update_id,
+        }
+    }
+}
+
+/// Where something is sent. Made only from a message that came in, or read back from the outbox row that one led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    place: SessionKey,
+}
+
+impl Destination {
+    /// The place the message was written in.
+    pub fn of(inbound: &Inbound) -> Self {
+        Destination { place: inbound.origin.key.clone() }
+    }
+
+    /// The place an outbox row was written for.
+    pub(crate) fn stored(place: SessionKey) -> Self {
+        Destination { place }
+    }
+
+    pub fn place(&self) -> &SessionKey {
+        &self.place
+    }
+}

@@ -1,0 +1,13 @@
+//! Plain values that every other module speaks in. Uses nothing else of ours.
+
+mod ids;
+mod message;
+mod origin;
+mod session_key;
+mod user_error;
+
+pub use ids::{AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform, TelegramUserId, TopicId};
+pub use message::{Addressed, Arrival, Destination, Inbound, MessageId};
+pub use origin::Origin;
+pub use session_key::{InvalidSessionKey, SessionKey};
+pub use user_error::{UserError, nearest};

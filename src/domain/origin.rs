@@ -1,0 +1,31 @@
+//! What routing may know about where a message came from.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DiscordId, PersonId, SessionKey};
+
+/// The place, the person, and the facts about both that a binding can ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    pub key: SessionKey,
+    pub person: PersonId,
+    /// Roles the person has on the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<DiscordId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<DiscordId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<DiscordId>,
+    /// The topic's or thread's name, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Tags of a forum post.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+impl Origin {
+    pub fn new(key: SessionKey, person: PersonId) -> Self {
+        Origin { key, person, roles: Vec::new(), server: None, category: None, name: None, tags: Vec::new() }
+    }
+}

@@ -1,0 +1,195 @@
+//! The place a message was written in, as a typed value with one text form.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentId, ChatId, DiscordId, LocalName, Platform, TelegramUserId, TopicId};
+
+/// Names a place. `Display` and `FromStr` are inverse.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum SessionKey {
+    /// `telegram:dm:<user>` or, in a topic of the private chat, `telegram:dm:<user>:<topic>`
+    TelegramDm { user: TelegramUserId, topic: Option<TopicId> },
+    /// `telegram:topic:<chat>:<topic>`
+    TelegramTopic { chat: ChatId, topic: TopicId },
+    /// `telegram:group:<chat>:<user>`, or without the user when all members share one conversation
+    TelegramGroup { chat: ChatId, member: Option<TelegramUserId> },
+    /// `discord:dm:<user>`
+    DiscordDm { user: DiscordId },
+    /// `discord:channel:<channel>[:<user>]`
+    DiscordChannel { channel: DiscordId, member: Option<DiscordId> },
+    /// `discord:thread:<channel>:<thread>`
+    DiscordThread { channel: DiscordId, thread: DiscordId },
+    /// `local:<room>[:<topic>]`
+    Local { room: LocalName, topic: Option<LocalName> },
+    /// `cron:<agent>:<job>`
+    Cron { agent: AgentId, job: LocalName },
+    /// `child:<id>`
+    Child { id: LocalName },
+}
+
+impl SessionKey {
+    /// The platform whose channel reaches this place; none for places inside the gateway.
+    pub fn platform(&self) -> Option<Platform> {
+        match self {
+            Self::TelegramDm { .. } | Self::TelegramTopic { .. } | Self::TelegramGroup { .. } => Some(Platform::Telegram),
+            Self::DiscordDm { .. } | Self::DiscordChannel { .. } | Self::DiscordThread { .. } => Some(Platform::Discord),
+            Self::Local { .. } => Some(Platform::Local),
+            Self::Cron { .. } | Self::Child { .. } => None,
+        }
+    }
+
+    /// Whether exactly one person talks to the bot here.
+    pub fn is_private(&self) -> bool {
+        matches!(self, Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. })
+    }
+
+    /// Whether messages of several people end up in one conversation.
+    pub fn is_shared(&self) -> bool {
+        matches!(
+            self,
+            Self::TelegramTopic { .. }
+                | Self::TelegramGroup { member: None, .. }
+                | Self::DiscordThread { .. }
+                | Self::DiscordChannel { member: None, .. }
+        )
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TelegramDm { user, topic: None } => write!(f, "telegram:dm:{user}"),
+            Self::TelegramDm { user, topic: Some(topic) } => write!(f, "telegram:dm:{user}:{topic}"),
+            Self::TelegramTopic { chat, topic } => write!(f, "telegram:topic:{chat}:{topic}"),
+            Self::TelegramGroup { chat, member: None } => write!(f, "telegram:group:{chat}"),
+            Self::TelegramGroup { chat, member: Some(member) } => write!(f, "telegram:group:{chat}:{member}"),
+            Self::DiscordDm { user } => write!(f, "discord:dm:{user}"),
+            Self::DiscordChannel { channel, member: None } => write!(f, "discord:channel:{channel}"),
+            Self::DiscordChannel { channel, member: Some(member) } => write!(f, "discord:channel:{channel}:{member}"),
+            Self::DiscordThread { channel, thread } => write!(f, "discord:thread:{channel}:{thread}"),
+            Self::Local { room, topic: None } => write!(f, "local:{room}"),
+            Self::Local { room, topic: Some(topic) } => write!(f, "local:{room}:{topic}"),
+            Self::Cron { agent, job } => write!(f, "cron:{agent}:{job}"),
+            Self::Child { id } => write!(f, "child:{id}"),
+        }
+    }
+}
+
+/// The text is no session key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no session key; one looks like telegram:topic:-1001234567890:101 or local:home")]
+pub struct InvalidSessionKey(pub String);
+
+impl FromStr for SessionKey {
+    type Err = InvalidSessionKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSessionKey> {
+        parse(text).ok_or_else(|| InvalidSessionKey(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<SessionKey> {
+    let fields: Vec<&str> = text.split(':').collect();
+    Some(match fields.as_slice() {
+        ["telegram", "dm", user] => SessionKey::TelegramDm { user: person(user)?, topic: None },
+        ["telegram", "dm", user, topic] => SessionKey::TelegramDm { user: person(user)?, topic: Some(self::topic(topic)?) },
+        ["telegram", "topic", chat, topic] => SessionKey::TelegramTopic { chat: group(chat)?, topic: self::topic(topic)? },
+        ["telegram", "group", chat] => SessionKey::TelegramGroup { chat: group(chat)?, member: None },
+        ["telegram", "group", chat, user] => SessionKey::TelegramGroup { chat: group(chat)?, member: Some(person(user)?) },
+        ["discord", "dm", user] => SessionKey::DiscordDm { user: user.parse().ok()? },
+        ["discord", "channel", channel] => SessionKey::DiscordChannel { channel: channel.parse().ok()?, member: None },
+        ["discord", "channel", channel, user] => {
+            SessionKey::DiscordChannel { channel: channel.parse().ok()?, member: Some(user.parse().ok()?) }
+        }
+        ["discord", "thread", channel, thread] => {
+            SessionKey::DiscordThread { channel: channel.parse().ok()?, thread: thread.parse().ok()? }
+        }
+        ["local", room] => SessionKey::Local { room: room.parse().ok()?, topic: None },
+        ["local", room, topic] => SessionKey::Local { room: room.parse().ok()?, topic: Some(topic.parse().ok()?) },
+        ["cron", agent, job] => SessionKey::Cron { agent: AgentId::parse(agent).ok()?, job: job.parse().ok()? },
+        ["child", id] => SessionKey::Child { id: id.parse().ok()? },
+        _ => return None,
+    })
+}
+
+fn person(text: &str) -> Option<TelegramUserId> {
+    text.parse().ok().filter(|user: &TelegramUserId| user.0 > 0)
+}
+
+fn group(text: &str) -> Option<ChatId> {
+    text.parse().ok().filter(|chat: &ChatId| chat.0 < 0)
+}
+
+fn topic(text: &str) -> Option<TopicId> {
+    text.parse().ok().filter(|topic: &TopicId| topic.0 > 0)
+}
+
+impl TryFrom<String> for SessionKey {
+    type Error = InvalidSessionKey;
+
+    fn try_from(text: String) -> Result<Self, InvalidSessionKey> {
+        text.parse()
+    }
+}
+
+impl From<SessionKey> for String {
+    fn from(key: SessionKey) -> String {
+        key.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_key() -> impl Strategy<Value = SessionKey> {
+        let user = || (1..i64::MAX).prop_map(TelegramUserId);
+        let chat = || (i64::MIN..0).prop_map(ChatId);
+        let topic = || (1..i32::MAX).prop_map(TopicId);
+        let discord = || any::<u64>().prop_map(DiscordId);
+        let name = || "[a-z0-9_-]{1,64}".prop_map(|name| name.parse::<LocalName>().unwrap());
+        let agent = || "[a-z][a-z0-9]{0,20}(-[a-z0-9]{1,20}){0,2}".prop_filter_map("reserved", |id| AgentId::parse(&id).ok());
+        prop_oneof![
+            (user(), proptest::option::of(topic())).prop_map(|(user, topic)| SessionKey::TelegramDm { user, topic }),
+            (chat(), topic()).prop_map(|(chat, topic)| SessionKey::TelegramTopic { chat, topic }),
+            (chat(), proptest::option::of(user())).prop_map(|(chat, member)| SessionKey::TelegramGroup { chat, member }),
+            discord().prop_map(|user| SessionKey::DiscordDm { user }),
+            (discord(), proptest::option::of(discord()))
+                .prop_map(|(channel, member)| SessionKey::DiscordChannel { channel, member }),
+            (discord(), discord()).prop_map(|(channel, thread)| SessionKey::DiscordThread { channel, thread }),
+            (name(), proptest::option::of(name())).prop_map(|(room, topic)| SessionKey::Local { room, topic }),
+            (agent(), name()).prop_map(|(agent, job)| SessionKey::Cron { agent, job }),
+            name().prop_map(|id| SessionKey::Child { id }),
+        ]
+    }
+
+    proptest! {
+        /// S4.12, S4.13, S4.14
+        #[test]
+        fn printing_and_parsing_are_inverse(key in any_key()) {
+            prop_assert_eq!(key.to_string().parse::<SessionKey>(), Ok(key));
+        }
+
+        #[test]
+        fn what_parses_prints_the_same(text in "(telegram|discord|local|cron|child)(:(dm|group|topic|channel|thread|[-+0-9a-z]{0,5})){0,4}") {
+            if let Ok(key) = text.parse::<SessionKey>() {
+                prop_assert_eq!(key.to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn places_of_the_wrong_sign_are_refused() {
+        for bad in
+            ["telegram:topic:100:1", "telegram:dm:-5", "telegram:topic:-100:0", "telegram:group:5", "telegram", "local:", ""]
+        {
+            assert!(bad.parse::<SessionKey>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Puts everything together: start, supervise, drain. Read `inbound` to follow a message.
+
+mod home;
+mod inbound;
+mod plan;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashSet;
+use futures_util::FutureExt;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::channels::telegram::TelegramChannel;
+use crate::channels::{Channel, Intake};
+use crate::clock::now_ms;
+use crate::commands::Desk;
+use crate::config::Secrets;
+use crate::delivery::Delivery;
+use crate::models::Models;
+use crate::routing::pins::Pins;
+use crate::sessions::{self, Sessions};
+use crate::storage::{Db, StoreError};
+use crate::work::Work;
+
+pub use home::{Home, HomeLock, LockError};
+pub use plan::{Plan, PlanError};
+
+/// How long shutdown waits for turns and sends before it leaves the rest to the next start.
+const DRAIN: Duration = Duration::from_secs(10);
+/// The pause before a channel that panicked is started again.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+
+/// A running gateway.
+pub struct Gateway {
+    house: Arc<House>,
+    tasks: TaskTracker,
+    /// Channels still listening; with the reason of the last one that gave up.
+    listening: watch::Receiver<Listening>,
+    _lock: HomeLock,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Listening {
+    channels: usize,
+    ended: Option<String>,
+}
+
+/// What `inbound` works with.
+struct House {
+    desk: Desk,
+    pins: Arc<Pins>,
+    delivery: Delivery,
+    work: Work,
+    stop: CancellationToken,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{0}")]
+    Lock(#[from] LockError),
+    #[error("{0}")]
+    Plan(#[from] PlanError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("there is nothing to connect to. Add a [telegram] section to config.toml, or try `parlor chat`")]
+    NoChannel,
+}
+
+impl Gateway {
+    /// Starts with the platforms that the config names.
+    pub async fn start(home: Home) -> Result<Self, StartError> {
+        let lock = home.lock()?;
+        let plan = Plan::load(&home, Secrets::Required)?;
+        let telegram = plan.config.telegram.as_ref();
+        let telegram = telegram.map(|telegram| TelegramChannel::new(telegram, plan.config.group_sessions));
+        let channels: Vec<Arc<dyn Channel>> = telegram.into_iter().map(|channel| Arc::new(channel) as _).collect();
+        if channels.is_empty() {
+            return Err(StartError::NoChannel);
+        }
+        Self::start_with(&home, lock, plan, channels).await
+    }
+
+    /// Starts with one channel only, such as the terminal; the platforms in the config stay off.
+    pub async fn start_local(home: Home, channel: Arc<dyn Channel>) -> Result<Self, StartError> {
+        let lock = home.lock()?;
+        // The platforms' tokens are not needed here, and a missing key is told when its model is used.
+        let plan = Plan::load(&home, Secrets::WherePresent)?;
+        Self::start_with(&home, lock, plan, vec![channel]).await
+    }
+
+    async fn start_with(home: &Home, lock: HomeLock, plan: Plan, channels: Vec<Arc<dyn Channel>>) -> Result<Self, StartError> {
+        let db = Db::open(&home.database())?;
+        let (registry, roster) = plan.registry(home, &db).await?;
+        let registry = Arc::new(registry);
+        let work = Work::new();
+        let delivery = Delivery::new(db.clone(), &channels, work.clone());
+        let pins = Arc::new(Pins::new(db.clone()));
+        let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
+        let sessions = Sessions::new(sessions::Parts {
+            db: db.clone(),
+            registry: registry.clone(),
+            table: plan.table.clone(),
+            pins: pins.clone(),
+            models: Models::new(&plan.config.providers),
+            delivery: delivery.clone(),
+            bootstrapped,
+        });
+        let desk = Desk { db, config: plan.config, registry, table: plan.table, sessions, started_at: now_ms() };
+        let house = Arc::new(House { desk, pins, delivery, work, stop: CancellationToken::new() });
+        Ok(Self::run(house, channels, lock))
+    }
+
+    fn run(house: Arc<House>, channels: Vec<Arc<dyn Channel>>, lock: HomeLock) -> Self {
+        let tasks = TaskTracker::new();
+        let (intake, received) = Intake::new();
+        // Held until what an earlier process left behind is back under way, so that nobody takes the gateway for settled.
+        let starting = house.work.begin();
+        tasks.spawn(inbound::receive(house.clone(), received, starting));
+        let (reports, listening) = watch::channel(Listening { channels: channels.len(), ended: None });
+        let reports = Arc::new(reports);
+        for channel in channels {
+            tasks.spawn(supervise(channel, intake.clone(), house.stop.clone(), reports.clone()));
+        }
+        tasks.close();
+        Gateway { house, tasks, listening, _lock: lock }
+    }
+
+    /// Returns when nothing that was accepted is still waiting for its answer.
+    pub async fn settled(&self) {
+        self.house.work.settled().await;
+    }
+
+    /// Returns with the reason when no channel listens any more.
+    pub async fn deserted(&self) -> String {
+        let mut listening = self.listening.clone();
+        let ended = listening.wait_for(|listening| listening.channels == 0).await;
+        ended.ok().and_then(|listening| listening.ended.clone()).unwrap_or_else(|| "every channel has stopped".into())
+    }
+
+    /// Stops intake, lets turns and sends finish for a while, and leaves the rest in the store for the next start.
+    pub async fn shutdown(self) {
+        self.house.stop.cancel();
+        self.tasks.wait().await;
+        if tokio::time::timeout(DRAIN, self.settled()).await.is_err() {
+            tracing::warn!("not everything could be answered in time; the next start goes on with it");
+        }
+        self.house.desk.sessions.stop();
+        self.house.delivery.stop();
+        self.house.desk.sessions.abandon().await;
+        if tokio::time::timeout(DRAIN, self.house.delivery.ended()).await.is_err() {
+            tracing::warn!("a send did not end in time; it is repeated at the next start");
+        }
+    }
+}
+
+/// Keeps one channel listening. One that is refused for good ends alone; the others go on.
+async fn supervise(channel: Arc<dyn Channel>, intake: Intake, stop: CancellationToken, reports: Arc<watch::Sender<Listening>>) {
+    let platform = channel.platform();
+    while !stop.is_cancelled() {
+        let listened = AssertUnwindSafe(channel.listen(intake.clone(), stop.clone())).catch_unwind().await;
+        match listened {
+            Ok(Ok(())) => break,
+            Ok(Err(reason)) => {
+                tracing::error!(%platform, "{platform} is off: {reason}");
+                reports.send_modify(|listening| listening.ended = Some(reason.to_string()));
+                break;
+            }
+            Err(_) => {
+                tracing::error!(%platform, "{platform} panicked while listening; starting it again");
+                tokio::time::sleep(RESTART_AFTER).await;
+            }
+        }
+    }
+    reports.send_modify(|listening| listening.channels -= 1);
+}

@@ -1,0 +1,39 @@
+//! Parlor: one bot, a room for every agent.
+//!
+//! The map, in reading order. A module may use those above it, never those below.
+//!
+//! - [`domain`]: plain values: ids, session keys, messages. Uses nothing of ours.
+//! - [`storage`]: the database: one writer with group commit, a few readers. Knows no table.
+//! - [`config`]: `config.toml`, as written and as checked.
+//! - [`access`]: who may speak to the bot, and where.
+//! - [`routing`]: which agent answers in a place, and why.
+//! - [`channels`]: the platforms: Telegram and the terminal.
+//! - [`agents`]: the tenants: registry, identity files, the team that ships.
+//! - [`models`]: model providers, and the built-in stand-in.
+//! - [`tools`]: what an agent can do besides talking.
+//! - [`turn`]: one run of one agent: prompt → model ⇄ tools.
+//! - [`delivery`]: the outbox and its senders.
+//! - [`sessions`]: places, their lanes, inbox and transcript.
+//! - [`commands`]: what people tell the gateway itself.
+//! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
+//! - [`cli`]: the command line, one file per verb.
+
+pub mod access;
+pub mod agents;
+pub mod channels;
+pub mod cli;
+mod clock;
+pub mod commands;
+pub mod config;
+pub mod delivery;
+pub mod domain;
+pub mod gateway;
+mod http;
+pub mod models;
+pub mod routing;
+pub mod sessions;
+pub mod storage;
+pub mod telemetry;
+pub mod tools;
+pub mod turn;
+pub mod work;

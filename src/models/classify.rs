@@ -1,0 +1,234 @@
+//! Turns what went wrong in a call into the few cases the caller acts on, in our own words.
+//!
+//! Providers name their errors in free text, echo keys and prompts in it, and reqwest puts the URL into its messages.
+//! So bodies and messages are only searched for known words here, never passed on.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use genai::webc::StreamTimeout;
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use super::ModelError;
+
+/// Words by which providers say that the input does not fit.
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",              // OpenAI
+    "context length",                       // OpenAI, vLLM, Ollama
+    "context window",                       // OpenAI Responses
+    "prompt is too long",                   // Anthropic
+    "exceed context limit",                 // Anthropic
+    "request_too_large",                    // Anthropic
+    "exceeds the maximum number of tokens", // Gemini
+    "context size",                         // llama.cpp
+    "too large for model",                  // Mistral
+];
+const OVERLOADED: &[&str] = &["overloaded", "\"unavailable\""];
+const RATE_LIMITED: &[&str] = &["rate_limit", "rate limit", "resource_exhausted", "too many requests"];
+const NO_CREDIT: &[&str] = &["insufficient_quota", "credit balance"];
+const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid", "invalid_api_key", "authentication_error"];
+const POLICY: &[&str] = &["content_policy", "content policy", "content_filter", "usage policy", "safety system"];
+
+pub(super) fn classify(error: &genai::Error) -> ModelError {
+    match error {
+        // What the server or the network answered to a streaming call is one level down.
+        genai::Error::WebStream { error, .. } => match error.downcast_ref::<genai::Error>() {
+            Some(answer) => classify(answer),
+            None => of_transport(error.as_ref()),
+        },
+        genai::Error::ChatResponse { body, .. } => of_error_event(body),
+        // A failed answer of OpenAI Responses comes as this, with the provider's sentence as the cause.
+        genai::Error::StreamParse { serde_error, .. } => {
+            of_words(&serde_error.to_string()).unwrap_or_else(|| broken("the model server's answer could not be read"))
+        }
+        genai::Error::HttpError { status, body, headers, .. } => of_status(*status, headers, body),
+        _ => broken("the request could not be made"),
+    }
+}
+
+fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
+    let code = status.as_u16();
+    match code {
+        429 if has_any(body, NO_CREDIT) => refused(format!("the account has no credit left ({code})")),
+        429 => ModelError::RateLimited { retry_after: retry_after(headers, body, Utc::now()) },
+        502 | 503 | 504 | 529 => ModelError::Overloaded,
+        401 => refused(format!("the key was not accepted ({code})")),
+        402 => refused(format!("the account has no credit left ({code})")),
+        403 => refused(format!("the key may not do this ({code})")),
+        404 => refused(format!("no such model ({code})")),
+        413 => ModelError::ContextTooLong,
+        300..=399 => refused(format!("its address leads elsewhere ({code})")),
+        400..=499 => of_words(body).unwrap_or_else(|| refused(format!("the request was not accepted ({code})"))),
+        _ if has_any(body, OVERLOADED) => ModelError::Overloaded,
+        _ => broken(&format!("the model server failed ({code})")),
+    }
+}
+
+/// An error the server sent after it had answered 200. Some carry a status as a number.
+fn of_error_event(body: &Value) -> ModelError {
+    let code = body.get("code").or_else(|| body.pointer("/error/code")).and_then(Value::as_u64);
+    let status = code.and_then(|code| StatusCode::from_u16(u16::try_from(code).ok()?).ok());
+    let text = body.to_string();
+    match status {
+        Some(status) => of_status(status, &HeaderMap::new(), &text),
+        // This is how genai shows an answer of Gemini without any candidate: the prompt was blocked.
+        None if body.get("usageMetadata").is_some_and(Value::is_null) => refused("no answer was given to this prompt"),
+        None => of_words(&text).unwrap_or_else(|| broken("the model server failed while it answered")),
+    }
+}
+
+fn of_words(text: &str) -> Option<ModelError> {
+    if has_any(text, TOO_LONG) {
+        Some(ModelError::ContextTooLong)
+    } else if has_any(text, NO_CREDIT) {
+        Some(refused("the account has no credit left"))
+    } else if has_any(text, RATE_LIMITED) {
+        Some(ModelError::RateLimited { retry_after: None })
+    } else if has_any(text, OVERLOADED) {
+        Some(ModelError::Overloaded)
+    } else if has_any(text, BAD_KEY) {
+        Some(refused("the key was not accepted"))
+    } else if has_any(text, POLICY) {
+        Some(refused("the provider's content policy forbids it"))
+    } else {
+        None
+    }
+}
+
+fn of_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> ModelError {
+    if let Some(timeout) = error.downcast_ref::<StreamTimeout>() {
+        return match timeout {
+            StreamTimeout::Headers => broken("the model server did not answer"),
+            StreamTimeout::Read => ModelError::CutOff,
+        };
+    }
+    match error.downcast_ref::<reqwest::Error>() {
+        Some(error) if error.is_builder() => broken("the provider's address or key is malformed"),
+        Some(error) if error.is_connect() => broken("cannot reach the model server"),
+        Some(error) if error.is_body() || error.is_decode() => ModelError::CutOff,
+        Some(_) => broken("the model server hung up"),
+        None => broken("the model server's answer could not be read"),
+    }
+}
+
+/// When the provider wants to hear from us again: milliseconds, seconds or a date in a header, or Gemini's field.
+fn retry_after(headers: &HeaderMap, body: &str, now: DateTime<Utc>) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let milliseconds = text("retry-after-ms").and_then(|text| seconds(text).map(|duration| duration / 1000));
+    let plain = || text(RETRY_AFTER.as_str()).and_then(|text| seconds(text).or_else(|| until(text, now)));
+    milliseconds.or_else(plain).or_else(|| retry_delay(body))
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+fn until(date: &str, now: DateTime<Utc>) -> Option<Duration> {
+    let date = DateTime::parse_from_rfc2822(date).ok()?;
+    Some(date.signed_duration_since(now).to_std().unwrap_or_default())
+}
+
+/// `"retryDelay": "34.5s"`, deep in a 429 of Gemini.
+fn retry_delay(body: &str) -> Option<Duration> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    let details = body.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    seconds(delay.strip_suffix('s')?)
+}
+
+fn has_any(text: &str, words: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    words.iter().any(|word| text.contains(word))
+}
+
+fn refused(why: impl Into<String>) -> ModelError {
+    ModelError::Refused(why.into())
+}
+
+fn broken(why: &str) -> ModelError {
+    ModelError::Broken(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderName, HeaderValue};
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(code: u16, body: &str, expected: &str) {
+        let status = StatusCode::from_u16(code).expect("a status");
+        assert_eq!(of_status(status, &HeaderMap::new(), body).to_string(), expected, "{code} {body}");
+    }
+
+    #[test]
+    fn statuses_become_the_cases_a_caller_acts_on() {
+        let too_long = "the conversation is longer than the model can read";
+        check(400, r#"{"error":{"code":"context_length_exceeded"}}"#, too_long);
+        check(400, "This model's maximum context length is 128000 tokens", too_long);
+        check(400, "Your input exceeds the context window of this model.", too_long);
+        check(400, "prompt is too long: 210000 tokens > 200000 maximum", too_long);
+        check(400, "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000", too_long);
+        check(400, "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).", too_long);
+        check(400, "the request exceeds the available context size", too_long);
+        check(413, r#"{"error":{"type":"request_too_large"}}"#, too_long);
+
+        check(429, "", "the model provider limits us");
+        check(
+            429,
+            "You exceeded your current quota, please check your plan and billing details.",
+            "the model provider limits us",
+        );
+        check(
+            429,
+            r#"{"error":{"code":"insufficient_quota"}}"#,
+            "the model provider refused: the account has no credit left (429)",
+        );
+        check(503, "", "the model provider is overloaded");
+        check(529, "", "the model provider is overloaded");
+        check(500, r#"{"type":"overloaded_error"}"#, "the model provider is overloaded");
+
+        check(400, "Your credit balance is too low", "the model provider refused: the account has no credit left");
+        check(400, "API key not valid. Please pass a valid API key.", "the model provider refused: the key was not accepted");
+        check(400, "content_policy_violation", "the model provider refused: the provider's content policy forbids it");
+        check(400, "tools.0.name: bad", "the model provider refused: the request was not accepted (400)");
+        check(401, "sk-secret is wrong", "the model provider refused: the key was not accepted (401)");
+        check(403, "", "the model provider refused: the key may not do this (403)");
+        check(404, "", "the model provider refused: no such model (404)");
+        check(302, "", "the model provider refused: its address leads elsewhere (302)");
+        check(500, "boom at db-17", "the model call failed: the model server failed (500)");
+    }
+
+    #[test]
+    fn errors_inside_a_stream_are_told_apart() {
+        let check = |body: Value, expected: ModelError| assert_eq!(of_error_event(&body), expected, "{body}");
+        check(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), ModelError::Overloaded);
+        check(json!({"error": {"code": 503, "status": "UNAVAILABLE"}}), ModelError::Overloaded);
+        check(json!({"code": 429, "message": "slow down"}), ModelError::RateLimited { retry_after: None });
+        check(json!({"type": "error", "code": "rate_limit_exceeded"}), ModelError::RateLimited { retry_after: None });
+        check(json!({"message": "maximum context length"}), ModelError::ContextTooLong);
+        check(json!({"finishReason": null, "usageMetadata": null}), refused("no answer was given to this prompt"));
+        check(json!({"message": "sk-secret"}), broken("the model server failed while it answered"));
+    }
+
+    #[test]
+    fn retry_after_is_read_in_every_form() {
+        let now = DateTime::parse_from_rfc2822("Wed, 21 Oct 2026 07:28:00 GMT").expect("a date").to_utc();
+        let check = |name: &'static str, value: &'static str, expected: Option<Duration>| {
+            let headers = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))]);
+            assert_eq!(retry_after(&headers, "", now), expected, "{name}: {value}");
+        };
+        check("retry-after", "7", Some(Duration::from_secs(7)));
+        check("retry-after", "0.5", Some(Duration::from_millis(500)));
+        check("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT", Some(Duration::from_secs(30)));
+        check("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT", Some(Duration::ZERO));
+        check("retry-after", "-1", None);
+        check("retry-after", "soon", None);
+        check("retry-after-ms", "250", Some(Duration::from_millis(250)));
+        let gemini = r#"{"error":{"code":429,"details":[{"@type":"Help"},{"retryDelay":"34.5s"}]}}"#;
+        assert_eq!(retry_after(&HeaderMap::new(), gemini, now), Some(Duration::from_millis(34_500)));
+        assert_eq!(retry_after(&HeaderMap::new(), "not json", now), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! Model providers: one request in, a stream of events out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+
+use crate::config::{ModelRef, Provider};
+
+mod classify;
+mod offline;
+mod remote;
+
+use offline::Offline;
+use remote::{Remote, SharedClient};
+
+/// Every model an agent can be given. Cheap to make: nothing is connected before the first call.
+#[derive(Clone)]
+pub struct Models {
+    providers: Arc<BTreeMap<String, Arc<dyn ModelProvider>>>,
+    offline: Arc<dyn ModelProvider>,
+}
+
+impl Models {
+    pub fn new(providers: &BTreeMap<String, Provider>) -> Self {
+        let client = SharedClient::default();
+        let remote = |provider: &Provider| Arc::new(Remote::new(provider.clone(), client.clone())) as Arc<dyn ModelProvider>;
+        let providers = providers.iter().map(|(name, provider)| (name.clone(), remote(provider))).collect();
+        Self { providers: Arc::new(providers), offline: Arc::new(Offline) }
+    }
+
+    pub async fn stream(&self, model: &ModelRef, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        match model {
+            ModelRef::Offline => self.offline.stream("", request).await,
+            ModelRef::Of { provider, model } => self.provider(provider)?.stream(model, request).await,
+        }
+    }
+
+    fn provider(&self, name: &str) -> Result<&dyn ModelProvider, ModelError> {
+        let provider = self.providers.get(name).map(Arc::as_ref);
+        provider.ok_or_else(|| ModelError::Refused(format!("no provider is called {name}")))
+    }
+}
+
+/// A model that answers. Dropping the stream cancels the call.
+#[async_trait]
+pub trait ModelProvider: Send + Sync + 'static {
+    /// `model` is its name at the provider.
+    async fn stream(&self, model: &str, request: ModelRequest) -> Result<ModelStream, ModelError>;
+}
+
+/// Ends with exactly one `Done` or one error; a stream that just ends counts as cut off.
+pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+/// One call to a model.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    pub system: String,
+    pub messages: Vec<ModelMessage>,
+    pub tools: Vec<ToolSpec>,
+}
+
+/// The conversation as the model sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelMessage {
+    User(String),
+    Assistant { text: String, tool_calls: Vec<ToolCall> },
+    ToolResult { call_id: String, content: String },
+}
+
+/// A tool as it is offered to the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// A JSON Schema object.
+    pub parameters: Value,
+}
+
+/// A model's wish to run a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    pub arguments: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelEvent {
+    /// The next piece of text.
+    Text(String),
+    /// The answer is complete. The calls are whole, in the model's order.
+    Done { tool_calls: Vec<ToolCall>, usage: Usage },
+}
+
+/// Tokens as the provider counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Part of the input that the provider had in its cache.
+    pub cached_tokens: u64,
+}
+
+/// Why a call failed, as far as the caller acts on it. Texts are safe to log: no body, no key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    #[error("the model provider limits us{}", match .retry_after { Some(delay) => format!("; free again in {} s", delay.as_secs()), None => String::new() })]
+    RateLimited { retry_after: Option<Duration> },
+    #[error("the model provider is overloaded")]
+    Overloaded,
+    #[error("the conversation is longer than the model can read")]
+    ContextTooLong,
+    /// The provider will not serve this request: wrong key, unknown model, content policy.
+    #[error("the model provider refused: {0}")]
+    Refused(String),
+    /// The answer stopped in the middle.
+    #[error("the model's answer was cut off")]
+    CutOff,
+    #[error("the model call failed: {0}")]
+    Broken(String),
+}

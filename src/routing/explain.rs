@@ -1,0 +1,235 @@
+//! Shows for one message every rule that was looked for, strongest first, and what came of it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::filter::{Filter, Filters, comma_separated, topic_name};
+use super::table::Bound;
+use super::trial::{Decision, Trial, trials};
+use super::{Pin, Rank, Route, Table};
+use crate::domain::{AgentId, Origin};
+
+/// The same decision as [`super::route`], with everything that was looked at on the way.
+pub fn explain(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Explanation {
+    let trials: Vec<Trial<'_>> = trials(table, origin).collect();
+    let decision = trials.iter().find_map(|trial| trial.decide(origin));
+    let route = Route::new(table, pin, decision.as_ref());
+    let judge = Judge { origin, pin, decision: decision.as_ref() };
+    let mut steps = vec![pin_step(pin, origin)];
+    steps.extend(trials.iter().map(|trial| judge.step(trial)));
+    steps.push(default_step(table, &route));
+    Explanation { origin: origin.clone(), reason: route.rule.to_string(), route, steps }
+}
+
+/// `Display` is the listing for a terminal, `Serialize` the same for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    pub origin: Origin,
+    pub route: Route,
+    /// The deciding rule in words.
+    pub reason: String,
+    /// Strongest first, from the pin to `default_agent`.
+    pub steps: Vec<Step>,
+}
+
+/// One place in the table that was looked into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    pub rank: Rank,
+    /// The rank in the words of the place: "exact thread", "group".
+    pub kind: &'static str,
+    /// What a binding would have to say in `match` to stand here.
+    pub looked_for: String,
+    /// Strongest first.
+    pub bindings: Vec<Candidate>,
+    pub result: String,
+}
+
+/// A binding that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    /// Counted from 0 in the order of the file.
+    pub index: usize,
+    pub agent: AgentId,
+    pub outcome: Outcome,
+    pub filters: Vec<FilterCheck>,
+}
+
+/// One filter of a binding, held against the message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FilterCheck {
+    pub filter: String,
+    pub holds: bool,
+    /// What the message had to say to it.
+    pub finding: String,
+}
+
+/// What became of a binding that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Decides,
+    /// Would decide, were there no pin.
+    UnderPin,
+    /// A filter does not hold.
+    Misses,
+    /// Matches, but a stronger rule did before.
+    Weaker,
+    /// Matches and is as strong as the one that decides, which stands earlier in the file.
+    Later,
+}
+
+impl Outcome {
+    fn in_words(self) -> &'static str {
+        match self {
+            Outcome::Decides => "decides",
+            Outcome::UnderPin => "would decide without the pin",
+            Outcome::Misses => "does not match",
+            Outcome::Weaker => "matches, but is weaker",
+            Outcome::Later => "matches and is as strong, but stands later in the file",
+        }
+    }
+}
+
+/// What every step needs to be judged.
+struct Judge<'a> {
+    origin: &'a Origin,
+    pin: Option<&'a Pin>,
+    decision: Option<&'a Decision<'a>>,
+}
+
+impl Judge<'_> {
+    fn step(&self, trial: &Trial<'_>) -> Step {
+        let bindings: Vec<Candidate> = trial.bindings().map(|binding| self.candidate(trial, binding)).collect();
+        Step {
+            rank: trial.slot.rank,
+            kind: trial.slot.kind(),
+            looked_for: trial.slot.target.to_string(),
+            result: summary(&bindings).to_owned(),
+            bindings,
+        }
+    }
+
+    fn candidate(&self, trial: &Trial<'_>, binding: &Bound) -> Candidate {
+        Candidate {
+            index: binding.index,
+            agent: binding.agent.clone(),
+            outcome: self.outcome(trial, binding),
+            filters: checks(&binding.filters, self.origin),
+        }
+    }
+
+    fn outcome(&self, trial: &Trial<'_>, binding: &Bound) -> Outcome {
+        match self.decision {
+            _ if !binding.filters.hold(self.origin) => Outcome::Misses,
+            Some(decision) if decision.binding.index != binding.index => weaker_or_later(decision, trial, binding),
+            _ if self.pin.is_some() => Outcome::UnderPin,
+            _ => Outcome::Decides,
+        }
+    }
+}
+
+fn weaker_or_later(decision: &Decision<'_>, trial: &Trial<'_>, binding: &Bound) -> Outcome {
+    let same_slot = decision.rank == trial.slot.rank && decision.binding.target == binding.target;
+    let same_strength = same_slot && decision.binding.filters.count() == binding.filters.count();
+    if same_strength { Outcome::Later } else { Outcome::Weaker }
+}
+
+fn checks(filters: &Filters, origin: &Origin) -> Vec<FilterCheck> {
+    let check = |filter: &Filter| FilterCheck {
+        filter: filter.to_string(),
+        holds: filter.holds(origin),
+        finding: filter.finding(origin),
+    };
+    filters.iter().map(check).collect()
+}
+
+fn summary(bindings: &[Candidate]) -> &'static str {
+    let strongest = bindings.iter().map(|binding| binding.outcome).find(|outcome| *outcome != Outcome::Misses);
+    match (bindings, strongest) {
+        ([], _) => "no binding",
+        (_, None) => Outcome::Misses.in_words(),
+        (_, Some(outcome)) => outcome.in_words(),
+    }
+}
+
+fn pin_step(pin: Option<&Pin>, origin: &Origin) -> Step {
+    let result = match pin {
+        None => "no pin".to_owned(),
+        Some(pin) if pin.once => format!("{}, set by {} for one turn: decides", pin.agent, pin.set_by),
+        Some(pin) => format!("{}, set by {}: decides", pin.agent, pin.set_by),
+    };
+    Step { rank: Rank::Pin, kind: "pin", looked_for: origin.key.to_string(), bindings: Vec::new(), result }
+}
+
+fn default_step(table: &Table, route: &Route) -> Step {
+    let decides = if route.rule.rank() == Rank::Default { "decides" } else { "not needed" };
+    let result = format!("{}: {decides}", table.default_agent());
+    Step { rank: Rank::Default, kind: "default", looked_for: "default_agent".to_owned(), bindings: Vec::new(), result }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} goes to {}", self.origin.key, self.route.agent)?;
+        writeln!(f, "because of {}", self.reason)?;
+        write_facts(f, settings(&self.route))?;
+        write_facts(f, facts(&self.origin))?;
+        writeln!(f)?;
+        let kind_width = self.steps.iter().map(|step| step.kind.chars().count()).max().unwrap_or(0);
+        let target_width = self.steps.iter().map(|step| step.looked_for.chars().count()).max().unwrap_or(0);
+        for step in &self.steps {
+            write_step(f, step, kind_width, target_width)?;
+        }
+        Ok(())
+    }
+}
+
+/// What holds for the place besides its agent.
+fn settings(route: &Route) -> impl Iterator<Item = (&'static str, String)> {
+    let settings = [
+        ("locked", route.locked.then(|| "only owners may use /agent here".to_owned())),
+        ("require_mention", route.require_mention.map(|required| required.to_string())),
+    ];
+    settings.into_iter().filter_map(|(setting, value)| Some((setting, value?)))
+}
+
+/// What is known of the message beyond its place.
+fn facts(origin: &Origin) -> impl Iterator<Item = (&'static str, String)> {
+    let list = |items: String| Some(items).filter(|items| !items.is_empty());
+    let facts = [
+        ("person", Some(origin.person.to_string())),
+        ("name", topic_name(origin).map(str::to_owned)),
+        ("tags", list(comma_separated(&origin.tags))),
+        ("category", origin.category.map(|category| category.to_string())),
+        ("server", origin.server.map(|server| server.to_string())),
+        ("roles", list(comma_separated(&origin.roles))),
+    ];
+    facts.into_iter().filter_map(|(fact, value)| Some((fact, value?)))
+}
+
+fn write_facts(f: &mut fmt::Formatter<'_>, facts: impl Iterator<Item = (&'static str, String)>) -> fmt::Result {
+    for (position, (fact, value)) in facts.enumerate() {
+        let gap = if position == 0 { "\n" } else { "" };
+        writeln!(f, "{gap}{fact}: {value}")?;
+    }
+    Ok(())
+}
+
+fn write_step(f: &mut fmt::Formatter<'_>, step: &Step, kind_width: usize, target_width: usize) -> fmt::Result {
+    let (kind, target) = (step.kind, &step.looked_for);
+    write!(f, "{kind:kind_width$}  {target:target_width$}  ")?;
+    if step.bindings.is_empty() {
+        return writeln!(f, "{}", step.result);
+    }
+    let indent = " ".repeat(kind_width + target_width + 4);
+    for (position, binding) in step.bindings.iter().enumerate() {
+        let lead = if position == 0 { "" } else { &indent };
+        writeln!(f, "{lead}bindings[{}], {}: {}", binding.index, binding.agent, binding.outcome.in_words())?;
+        for check in &binding.filters {
+            let verdict = if check.holds { "yes" } else { "no" };
+            writeln!(f, "{indent}  {}: {verdict}, {}", check.filter, check.finding)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Decides which agent answers in a place.
+//!
+//! `pattern` reads what a binding's `match` says, `filter` what narrows it, `table` files the bindings so that finding one
+//! does not depend on how many there are, `check` finds the bindings that cannot be meant, `trial` knows which rules are
+//! stronger, and `explain` shows all of it for one message. Pure: no clock, no files, no network.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::domain::{AgentId, Origin, PersonId};
+
+mod check;
+mod explain;
+mod filter;
+mod glob;
+mod pattern;
+pub mod pins;
+mod table;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+pub use explain::{Candidate, Explanation, FilterCheck, Outcome, Step, explain};
+pub use table::Table;
+pub use trial::Rank;
+
+use trial::{Decision, trials};
+
+/// The agent for a message, and why. Asks the strongest rules first and stops at the first one that fits.
+pub fn route(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Route {
+    let decision = trials(table, origin).find_map(|trial| trial.decide(origin));
+    Route::new(table, pin, decision.as_ref())
+}
+
+/// A place's agent, set from chat; wins over every binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    pub agent: AgentId,
+    /// Holds for one turn only.
+    pub once: bool,
+    pub set_by: PersonId,
+}
+
+/// Which agent answers, and what the gateway must know about the place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Route {
+    pub agent: AgentId,
+    pub rule: Rule,
+    /// `/agent` is refused here, except for owners. A pin does not change it: the binding beneath says so.
+    pub locked: bool,
+    /// Overrides `access.require_mention`. A pin does not change it either.
+    pub require_mention: Option<bool>,
+    /// Whether somebody decided about this very place, which lets the bot speak where `groups = "bound"`.
+    pub opens_place: bool,
+}
+
+impl Route {
+    fn new(table: &Table, pin: Option<&Pin>, decision: Option<&Decision<'_>>) -> Self {
+        let binding = decision.map(|decision| decision.binding);
+        let (agent, rule) = match (pin, decision) {
+            (Some(pin), _) => (&pin.agent, Rule::Pin { set_by: pin.set_by.clone(), once: pin.once }),
+            (None, Some(decision)) => (&decision.binding.agent, decision.rule()),
+            (None, None) => (table.default_agent(), Rule::Default),
+        };
+        Route {
+            agent: agent.clone(),
+            locked: binding.is_some_and(|binding| binding.locked),
+            require_mention: binding.and_then(|binding| binding.require_mention),
+            opens_place: rule.rank().is_about_a_place(),
+            rule,
+        }
+    }
+}
+
+/// What decided. `Display` gives the reason in words: `bindings[3]: exact topic telegram:topic:-100:7`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Rule {
+    Pin {
+        set_by: PersonId,
+        once: bool,
+    },
+    Binding {
+        /// Counted from 0 in the order of the file.
+        index: usize,
+        rank: Rank,
+        /// The rank in the words of the place: "exact thread", "group".
+        kind: &'static str,
+        /// The place and the filters.
+        #[serde(serialize_with = "serialize_text")]
+        matches: Arc<str>,
+    },
+    Default,
+}
+
+impl Rule {
+    pub fn rank(&self) -> Rank {
+        match self {
+            Rule::Pin { .. } => Rank::Pin,
+            Rule::Binding { rank, .. } => *rank,
+            Rule::Default => Rank::Default,
+        }
+    }
+
+    /// The reason in two or three words, for logs and metrics: "pin", "exact topic", "default_agent".
+    pub fn short(&self) -> &'static str {
+        match self {
+            Rule::Pin { .. } => "pin",
+            Rule::Binding { kind, .. } => kind,
+            Rule::Default => "default_agent",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Pin { set_by, once: false } => write!(f, "pin set by {set_by}"),
+            Rule::Pin { set_by, once: true } => write!(f, "pin for one turn, set by {set_by}"),
+            Rule::Binding { index, kind, matches, .. } => write!(f, "bindings[{index}]: {kind} {matches}"),
+            Rule::Default => f.write_str("default_agent"),
+        }
+    }
+}
+
+fn serialize_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}

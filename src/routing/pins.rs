@@ -1,0 +1,83 @@
+//! Agents that people gave to places with `/agent`: the `pins` table, with a copy of what was looked up in memory.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashmap::DashMap;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use super::Pin;
+use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
+use crate::storage::{Db, StoreError};
+
+/// Only this process writes pins, so what it has read once stays true until it writes.
+#[derive(Debug)]
+pub struct Pins {
+    db: Db,
+    seen: DashMap<SessionKey, Option<Pin>>,
+    /// Counts changes, so that a read that began before one is not remembered after it.
+    changes: AtomicU64,
+}
+
+impl Pins {
+    /// Places remembered before the memory is emptied and filled anew.
+    const MOST_SEEN: usize = 50_000;
+
+    pub fn new(db: Db) -> Self {
+        Pins { db, seen: DashMap::new(), changes: AtomicU64::new(0) }
+    }
+
+    /// The agent may be gone from the config by now; the caller checks.
+    pub async fn get(&self, place: &SessionKey) -> Result<Option<Pin>, StoreError> {
+        if let Some(seen) = self.seen.get(place) {
+            return Ok(seen.clone());
+        }
+        let before = self.changes.load(Ordering::SeqCst);
+        let key = place.clone();
+        let pin = self.db.read(move |connection| load(connection, &key)).await?;
+        if self.seen.len() >= Self::MOST_SEEN {
+            self.seen.clear();
+        }
+        if self.changes.load(Ordering::SeqCst) == before {
+            self.seen.insert(place.clone(), pin.clone());
+        }
+        Ok(pin)
+    }
+
+    /// Call after a transaction that changed the place's pin has committed.
+    pub fn changed(&self, place: &SessionKey) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.seen.remove(place);
+    }
+}
+
+/// The pin that counts now: one for a single message stands over a lasting one.
+pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT agents.slug, pins.once, pins.set_by FROM pins JOIN agents ON agents.uid = pins.agent_uid
+         WHERE session_key = ?1 ORDER BY once DESC LIMIT 1",
+    )?;
+    Ok(statement.query_row([place.to_string()], pin).optional()?.flatten())
+}
+
+fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
+    let (slug, once, set_by) = (row.get::<_, String>(0)?, row.get(1)?, row.get::<_, String>(2)?);
+    let parsed = AgentId::parse(&slug).ok().zip(set_by.parse::<PersonId>().ok());
+    Ok(parsed.map(|(agent, set_by)| Pin { agent, once, set_by }))
+}
+
+/// A lasting pin ends one for a single message; the other way round it waits beneath.
+pub fn set(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, pin: &Pin, now: i64) -> rusqlite::Result<()> {
+    clear_once(tx, place)?;
+    let mut statement = tx.prepare_cached(
+        "INSERT OR REPLACE INTO pins (session_key, once, agent_uid, set_by, set_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    statement.execute(params![place.to_string(), pin.once, uid.to_string(), pin.set_by.to_string(), now]).map(drop)
+}
+
+pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1")?.execute([place.to_string()]).map(drop)
+}
+
+pub fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1")?.execute([place.to_string()]).map(drop)
+}

@@ -1,0 +1,129 @@
+//! The bindings, filed by what they are about, so that finding one takes the same few look-ups among ten or ten thousand.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::check;
+use super::filter::Filters;
+use super::pattern::{self, Target};
+use super::trial::{Slot, ranks};
+use crate::config::{Binding, Config, Problem};
+use crate::domain::AgentId;
+
+/// Everything routing knows. Built once from a config and never changed.
+#[derive(Debug, Clone)]
+pub struct Table {
+    default_agent: AgentId,
+    agents: HashSet<AgentId>,
+    bindings: Vec<Bound>,
+    /// Positions in `bindings`, strongest first.
+    slots: HashMap<Slot, Vec<usize>>,
+}
+
+/// A binding whose text was understood.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    /// Its place in the file, counted from 0.
+    pub(super) index: usize,
+    pub(super) agent: AgentId,
+    pub(super) target: Target,
+    pub(super) filters: Filters,
+    /// Target and filters in words.
+    pub(super) text: Arc<str>,
+    pub(super) locked: bool,
+    pub(super) require_mention: Option<bool>,
+}
+
+impl Table {
+    /// Files the bindings and reports, in file order, those that cannot be meant. Those are left out of the table.
+    pub fn build(config: &Config) -> (Table, Vec<Problem>) {
+        let agents = config.agents.iter().map(|agent| agent.id.clone());
+        Table::from_bindings(config.default_agent.clone(), agents, &config.bindings)
+    }
+
+    /// The same from the three things that matter.
+    pub fn from_bindings(
+        default_agent: AgentId,
+        agents: impl IntoIterator<Item = AgentId>,
+        bindings: &[Binding],
+    ) -> (Table, Vec<Problem>) {
+        let agents = agents.into_iter().collect();
+        let mut table = Table { default_agent, agents, bindings: Vec::new(), slots: HashMap::new() };
+        let mut problems = Vec::new();
+        for (index, binding) in bindings.iter().enumerate() {
+            match understand(index, binding) {
+                Ok(bound) => table.insert(bound),
+                Err(found) => problems.extend(found),
+            }
+        }
+        table.sort();
+        problems.extend(check::between_rules(&table, bindings));
+        problems.sort_by_key(|problem| problem.span.start);
+        (table, problems)
+    }
+
+    /// Whether the config has an agent of this name; a pin may name one that is gone.
+    pub fn knows(&self, agent: &AgentId) -> bool {
+        self.agents.contains(agent)
+    }
+
+    pub fn default_agent(&self) -> &AgentId {
+        &self.default_agent
+    }
+
+    /// The bindings in a slot, strongest first.
+    pub(super) fn at(&self, slot: &Slot) -> impl Iterator<Item = &Bound> + use<'_> {
+        self.slots.get(slot).into_iter().flatten().map(|position| &self.bindings[*position])
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.keys()
+    }
+
+    pub(super) fn bindings(&self) -> impl Iterator<Item = &Bound> {
+        self.bindings.iter()
+    }
+
+    fn insert(&mut self, bound: Bound) {
+        let position = self.bindings.len();
+        for rank in ranks(&bound) {
+            let slot = Slot { rank: *rank, target: bound.target.clone() };
+            self.slots.entry(slot).or_default().push(position);
+        }
+        self.bindings.push(bound);
+    }
+
+    fn sort(&mut self) {
+        for positions in self.slots.values_mut() {
+            positions.sort_by_key(|position| (Reverse(self.bindings[*position].filters.count()), *position));
+        }
+    }
+}
+
+fn understand(index: usize, binding: &Binding) -> Result<Bound, Vec<Problem>> {
+    let target = pattern::parse(&binding.pattern.value).map_err(|malformed| vec![check::malformed(binding, malformed)])?;
+    let never_matches = check::never_matches(binding, &target);
+    if !never_matches.is_empty() {
+        return Err(never_matches);
+    }
+    let filters = Filters::of(binding);
+    Ok(Bound {
+        index,
+        agent: binding.agent.value.clone(),
+        text: describe(&target, &filters).into(),
+        target,
+        filters,
+        locked: binding.locked,
+        require_mention: binding.require_mention,
+    })
+}
+
+fn describe(target: &Target, filters: &Filters) -> String {
+    let mut text = target.to_string();
+    for (position, filter) in filters.iter().enumerate() {
+        let joint = if position == 0 { " with" } else { " and" };
+        text.push_str(&format!("{joint} {filter}"));
+    }
+    text
+}

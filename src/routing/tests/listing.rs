@@ -1,0 +1,268 @@
+//! What `parlor route explain` prints.
+
+use super::*;
+use crate::routing::explain;
+
+const RULES: &str = "
+    telegram:topic:-100:7 -> ops
+    telegram:group:-100 locked -> rose
+    telegram:group:-100 name=ops* -> ops
+    telegram:group:-200:5 -> ops
+    telegram:dm:5 -> rose
+    discord:channel:20 roles=90,91 -> ops
+    discord:channel:20 -> rose
+    discord:guild:40 roles=91 -> main
+    discord:guild:40 roles=90 -> ops
+";
+
+fn listing(place: &str) -> String {
+    explain(&table(RULES), None, &message(place)).to_string()
+}
+
+/// S4.12
+#[test]
+fn a_topic_bound_exactly() {
+    insta::assert_snapshot!(listing("telegram:topic:-100:7"), @r#"
+    telegram:topic:-100:7 goes to ops
+    because of bindings[0]: exact topic telegram:topic:-100:7
+
+    person: telegram:5
+
+    pin          telegram:topic:-100:7  no pin
+    exact topic  telegram:topic:-100:7  bindings[0], ops: decides
+    member       telegram:group:-100:5  no binding
+    name or tag  telegram:topic:-100:*  no binding
+    name or tag  telegram:group:-100    bindings[2], ops: does not match
+                                          name "ops*": no, the name is not known
+    every topic  telegram:topic:-100:*  no binding
+    group        telegram:group:-100    bindings[1], rose: matches, but is weaker
+    person       telegram:user:5        no binding
+    platform     telegram               no binding
+    default      default_agent          main: not needed
+    "#);
+}
+
+#[test]
+fn an_unbound_topic_follows_its_group() {
+    insta::assert_snapshot!(listing("telegram:topic:-100:8"), @r#"
+    telegram:topic:-100:8 goes to rose
+    because of bindings[1]: group telegram:group:-100
+
+    locked: only owners may use /agent here
+
+    person: telegram:5
+
+    pin          telegram:topic:-100:8  no pin
+    exact topic  telegram:topic:-100:8  no binding
+    member       telegram:group:-100:5  no binding
+    name or tag  telegram:topic:-100:*  no binding
+    name or tag  telegram:group:-100    bindings[2], ops: does not match
+                                          name "ops*": no, the name is not known
+    every topic  telegram:topic:-100:*  no binding
+    group        telegram:group:-100    bindings[1], rose: decides
+    person       telegram:user:5        no binding
+    platform     telegram               no binding
+    default      default_agent          main: not needed
+    "#);
+}
+
+#[test]
+fn a_member_of_a_group() {
+    insta::assert_snapshot!(listing("telegram:group:-200:5"), @r#"
+    telegram:group:-200:5 goes to ops
+    because of bindings[3]: member telegram:group:-200:5
+
+    person: telegram:5
+
+    pin       telegram:group:-200:5  no pin
+    member    telegram:group:-200:5  bindings[3], ops: decides
+    group     telegram:group:-200    no binding
+    person    telegram:user:5        no binding
+    platform  telegram               no binding
+    default   default_agent          main: not needed
+    "#);
+}
+
+#[test]
+fn a_private_chat() {
+    insta::assert_snapshot!(listing("telegram:dm:5"), @r#"
+    telegram:dm:5 goes to rose
+    because of bindings[4]: private chat telegram:dm:5
+
+    person: telegram:5
+
+    pin            telegram:dm:5    no pin
+    private chat   telegram:dm:5    bindings[4], rose: decides
+    person         telegram:user:5  no binding
+    private chats  telegram:dm      no binding
+    platform       telegram         no binding
+    default        default_agent    main: not needed
+    "#);
+}
+
+#[test]
+fn a_name_pattern_that_fails() {
+    insta::assert_snapshot!(listing("telegram:topic:-100:8 name=General"), @r#"
+    telegram:topic:-100:8 goes to rose
+    because of bindings[1]: group telegram:group:-100
+
+    locked: only owners may use /agent here
+
+    person: telegram:5
+    name: General
+
+    pin          telegram:topic:-100:8  no pin
+    exact topic  telegram:topic:-100:8  no binding
+    member       telegram:group:-100:5  no binding
+    name or tag  telegram:topic:-100:*  no binding
+    name or tag  telegram:group:-100    bindings[2], ops: does not match
+                                          name "ops*": no, the name is "General"
+    every topic  telegram:topic:-100:*  no binding
+    group        telegram:group:-100    bindings[1], rose: decides
+    person       telegram:user:5        no binding
+    platform     telegram               no binding
+    default      default_agent          main: not needed
+    "#);
+}
+
+#[test]
+fn a_discord_thread_by_its_parent_and_a_role() {
+    insta::assert_snapshot!(listing("discord:thread:20:21 server=40 category=30 roles=90 tags=bug"), @r#"
+    discord:thread:20:21 goes to ops
+    because of bindings[5]: parent channel discord:channel:20 with roles 90, 91
+
+    person: discord:5
+    tags: bug
+    category: 30
+    server: 40
+    roles: 90
+
+    pin              discord:thread:20:21  no pin
+    exact thread     discord:thread:20:21  no binding
+    member           discord:channel:20:5  no binding
+    name or tag      discord:channel:20    no binding
+    name or tag      discord:category:30   no binding
+    name or tag      discord:guild:40      no binding
+    parent channel   discord:channel:20    bindings[5], ops: decides
+                                             roles 90, 91: yes, the person has 90
+                                           bindings[6], rose: matches, but is weaker
+    category         discord:category:30   no binding
+    server and role  discord:guild:40      bindings[7], main: does not match
+                                             roles 91: no, the person has 90
+                                           bindings[8], ops: matches, but is weaker
+                                             roles 90: yes, the person has 90
+    server           discord:guild:40      no binding
+    person           discord:user:5        no binding
+    platform         discord               no binding
+    default          default_agent         main: not needed
+    "#);
+}
+
+#[test]
+fn equal_roles_by_the_order_of_the_file() {
+    insta::assert_snapshot!(listing("discord:channel:29:5 server=40 roles=90,91"), @r#"
+    discord:channel:29:5 goes to main
+    because of bindings[7]: server and role discord:guild:40 with roles 91
+
+    person: discord:5
+    server: 40
+    roles: 90, 91
+
+    pin              discord:channel:29:5  no pin
+    member           discord:channel:29:5  no binding
+    channel          discord:channel:29    no binding
+    server and role  discord:guild:40      bindings[7], main: decides
+                                             roles 91: yes, the person has 90, 91
+                                           bindings[8], ops: matches and is as strong, but stands later in the file
+                                             roles 90: yes, the person has 90, 91
+    server           discord:guild:40      no binding
+    person           discord:user:5        no binding
+    platform         discord               no binding
+    default          default_agent         main: not needed
+    "#);
+}
+
+#[test]
+fn a_pin_over_a_binding() {
+    let explanation = explain(&table(RULES), Some(&pin("main")), &message("telegram:topic:-100:7"));
+    insta::assert_snapshot!(explanation, @r#"
+    telegram:topic:-100:7 goes to main
+    because of pin set by telegram:9
+
+    person: telegram:5
+
+    pin          telegram:topic:-100:7  main, set by telegram:9: decides
+    exact topic  telegram:topic:-100:7  bindings[0], ops: would decide without the pin
+    member       telegram:group:-100:5  no binding
+    name or tag  telegram:topic:-100:*  no binding
+    name or tag  telegram:group:-100    bindings[2], ops: does not match
+                                          name "ops*": no, the name is not known
+    every topic  telegram:topic:-100:*  no binding
+    group        telegram:group:-100    bindings[1], rose: matches, but is weaker
+    person       telegram:user:5        no binding
+    platform     telegram               no binding
+    default      default_agent          main: not needed
+    "#);
+}
+
+#[test]
+fn nothing_but_the_default() {
+    insta::assert_snapshot!(listing("local:home:work by=local:you"), @r#"
+    local:home:work goes to main
+    because of default_agent
+
+    person: local:you
+    name: work
+
+    pin          local:home:work  no pin
+    exact topic  local:home:work  no binding
+    name or tag  local:home       no binding
+    room         local:home       no binding
+    platform     local            no binding
+    default      default_agent    main: decides
+    "#);
+}
+
+#[test]
+fn the_same_for_programs() {
+    let explanation = explain(&table("telegram:group:-100 name=ops* -> ops"), None, &message("telegram:topic:-100:8 name=ops"));
+    let named = explanation.steps.iter().find(|step| !step.bindings.is_empty());
+    insta::assert_json_snapshot!((&explanation.route, &explanation.reason, named), @r#"
+    [
+      {
+        "agent": "ops",
+        "rule": {
+          "by": "binding",
+          "index": 0,
+          "rank": "name_or_tag",
+          "kind": "name or tag",
+          "matches": "telegram:group:-100 with name \"ops*\""
+        },
+        "locked": false,
+        "require_mention": null,
+        "opens_place": true
+      },
+      "bindings[0]: name or tag telegram:group:-100 with name \"ops*\"",
+      {
+        "rank": "name_or_tag",
+        "kind": "name or tag",
+        "looked_for": "telegram:group:-100",
+        "bindings": [
+          {
+            "index": 0,
+            "agent": "ops",
+            "outcome": "decides",
+            "filters": [
+              {
+                "filter": "name \"ops*\"",
+                "holds": true,
+                "finding": "the name is \"ops\""
+              }
+            ]
+          }
+        ],
+        "result": "decides"
+      }
+    ]
+    "#);
+}

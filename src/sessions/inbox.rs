@@ -1,0 +1,106 @@
+//! Accepted but not yet answered: the `inbox` table.
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::domain::{Arrival, Inbound, Platform};
+
+/// Closed rows are kept this long to recognise an update that a platform delivers again.
+pub const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
+/// The longest raw update kept of a broken one, in bytes.
+const MAX_BROKEN_BYTES: usize = 64 * 1024;
+
+/// A message with its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub id: i64,
+    pub inbound: Inbound,
+}
+
+/// How a row ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    Done,
+    Refused,
+    Failed,
+}
+
+impl Closing {
+    fn as_str(self) -> &'static str {
+        match self {
+            Closing::Done => "done",
+            Closing::Refused => "refused",
+            Closing::Failed => "failed",
+        }
+    }
+}
+
+/// Stores what is new and returns it; what was seen before is left out.
+pub fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, now: i64) -> rusqlite::Result<Vec<Accepted>> {
+    let mut accepted = Vec::new();
+    for arrival in arrivals {
+        match arrival {
+            Arrival::Message(inbound) => {
+                if insert_message(tx, platform, &inbound, now)? {
+                    accepted.push(Accepted { id: tx.last_insert_rowid(), inbound: *inbound });
+                }
+            }
+            Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
+        }
+    }
+    Ok(accepted)
+}
+
+fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
+    let payload = serde_json::to_string(inbound).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
+         VALUES (?1, ?2, ?3, 'waiting', ?4, ?5) ON CONFLICT DO NOTHING",
+    )?;
+    let key = inbound.origin.key.to_string();
+    Ok(statement.execute(params![platform.as_str(), inbound.update_id, key, payload, now])? == 1)
+}
+
+fn insert_broken(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    update_id: &str,
+    reason: &str,
+    raw: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let kept = &raw[..raw.floor_char_boundary(MAX_BROKEN_BYTES)];
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO inbox (platform, update_id, state, outcome, payload, received_at, closed_at)
+         VALUES (?1, ?2, 'broken', ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
+    )?;
+    statement.execute(params![platform.as_str(), update_id, reason, kept, now]).map(drop)
+}
+
+/// The transcript has the text from here on, so the row lets go of it.
+pub fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now: i64) -> rusqlite::Result<()> {
+    let mut statement =
+        tx.prepare_cached("UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1")?;
+    statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
+}
+
+/// What still waits, oldest first, after row `after`.
+pub fn waiting(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Vec<Accepted>> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 ORDER BY id LIMIT ?2")?;
+    let rows = statement.query_map(params![after, limit], |row| {
+        let payload: String = row.get(1)?;
+        let inbound = serde_json::from_str(&payload)
+            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error.into()))?;
+        Ok(Accepted { id: row.get(0)?, inbound })
+    })?;
+    rows.collect()
+}
+
+/// Updates that could not be read, all time that is kept.
+pub fn count_broken(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT count(*) FROM inbox WHERE state = 'broken'", [], |row| row.get(0))
+}
+
+pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM inbox WHERE closed_at < ?1", [now - KEPT_MS])
+}

@@ -1,0 +1,71 @@
+//! The queue and worker of one place. A worker lives as long as its queue has something in it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::inbox::Accepted;
+use super::{Inner, LaneFull, running};
+use crate::domain::SessionKey;
+use crate::work::WorkGuard;
+
+/// Messages that wait in one place. One more is refused, and the person is told.
+pub(super) const MOST_WAITING: usize = 100;
+
+/// Exists exactly while a worker runs for the place.
+#[derive(Default)]
+pub(super) struct Lane {
+    waiting: VecDeque<(Accepted, WorkGuard)>,
+    answering: bool,
+}
+
+impl Lane {
+    pub(super) fn depth(&self) -> usize {
+        self.waiting.len() + usize::from(self.answering)
+    }
+}
+
+pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, guard: WorkGuard) -> Result<(), LaneFull> {
+    let place = accepted.inbound.origin.key.clone();
+    let entry = inner.lanes.entry(place.clone());
+    let is_new = matches!(entry, dashmap::Entry::Vacant(_));
+    let mut lane = entry.or_default();
+    if lane.waiting.len() >= MOST_WAITING {
+        return Err(LaneFull(guard));
+    }
+    lane.waiting.push_back((accepted, guard));
+    drop(lane);
+    if is_new {
+        inner.tasks.spawn(work_through(inner.clone(), place));
+    }
+    Ok(())
+}
+
+async fn work_through(inner: Arc<Inner>, place: SessionKey) {
+    while let Some((accepted, guard)) = next(&inner, &place) {
+        let slot = tokio::select! {
+            slot = inner.slots.acquire() => slot,
+            () = inner.stop.cancelled() => break,
+        };
+        if slot.is_err() || inner.stop.is_cancelled() {
+            break;
+        }
+        tokio::select! {
+            () = running::run(&inner, accepted) => drop(guard),
+            // The row stays in the inbox and the next start takes it up.
+            () = inner.abandon.cancelled() => break,
+        }
+    }
+    inner.lanes.remove(&place);
+}
+
+/// The next message, or none and the lane is gone.
+fn next(inner: &Inner, place: &SessionKey) -> Option<(Accepted, WorkGuard)> {
+    let dashmap::Entry::Occupied(mut lane) = inner.lanes.entry(place.clone()) else { return None };
+    let next = lane.get_mut().waiting.pop_front();
+    lane.get_mut().answering = next.is_some();
+    if next.is_none() {
+        // Removed under the same lock that submit takes, so no message falls between two workers.
+        lane.remove();
+    }
+    next
+}

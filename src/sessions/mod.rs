@@ -1,0 +1,105 @@
+//! Places and their lanes: one turn at a time in each, all of them side by side.
+
+pub mod inbox;
+mod lane;
+mod running;
+pub mod transcript;
+pub mod usage;
+
+use std::sync::Arc;
+
+use dashmap::{DashMap, DashSet};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agents::Registry;
+use crate::delivery::Delivery;
+use crate::domain::{AgentUid, SessionKey};
+use crate::models::Models;
+use crate::routing::Table;
+use crate::routing::pins::Pins;
+use crate::storage::Db;
+use crate::tools::ToolBox;
+use crate::work::WorkGuard;
+
+use inbox::Accepted;
+use lane::Lane;
+
+/// Turns that run at once. More wait in their lanes; a turn mostly waits for its model, so this is generous.
+const MOST_RUNNING: usize = 4096;
+
+/// What turns are made with.
+pub struct Parts {
+    pub db: Db,
+    pub registry: Arc<Registry>,
+    pub table: Arc<Table>,
+    pub pins: Arc<Pins>,
+    pub models: Models,
+    pub delivery: Delivery,
+    /// Agents that have finished a turn before.
+    pub bootstrapped: DashSet<AgentUid>,
+}
+
+/// The handle to all lanes. Cheap to clone.
+#[derive(Clone)]
+pub struct Sessions {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parts: Parts,
+    tools: ToolBox,
+    lanes: DashMap<SessionKey, Lane>,
+    slots: Semaphore,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    abandon: CancellationToken,
+}
+
+/// The lane has as much waiting as it takes. Gives the guard back.
+#[derive(Debug)]
+pub struct LaneFull(pub WorkGuard);
+
+impl Sessions {
+    pub fn new(parts: Parts) -> Self {
+        Sessions {
+            inner: Arc::new(Inner {
+                parts,
+                tools: ToolBox::standard(),
+                lanes: DashMap::new(),
+                slots: Semaphore::new(MOST_RUNNING),
+                tasks: TaskTracker::new(),
+                stop: CancellationToken::new(),
+                abandon: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Queues a message in its place's lane. The guard is held until it is answered.
+    pub fn submit(&self, accepted: Accepted, guard: WorkGuard) -> Result<(), LaneFull> {
+        lane::submit(&self.inner, accepted, guard)
+    }
+
+    /// Messages that wait or are being answered in a place.
+    pub fn depth(&self, place: &SessionKey) -> usize {
+        self.inner.lanes.get(place).map_or(0, |lane| lane.depth())
+    }
+
+    /// Places with something under way.
+    pub fn busy(&self) -> usize {
+        self.inner.lanes.len()
+    }
+
+    /// Begins no further turn. What waits stays in the inbox for the next start.
+    pub fn stop(&self) {
+        self.inner.stop.cancel();
+        self.inner.tasks.close();
+    }
+
+    /// Gives up the turns that still run and returns when every lane has ended; call after [`Sessions::stop`].
+    pub async fn abandon(&self) {
+        self.inner.abandon.cancel();
+        self.inner.tasks.wait().await;
+    }
+}

@@ -1,0 +1,95 @@
+//! What was said in each place: the `sessions` and `messages` tables.
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
+use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
+
+/// The conversation of a place that nobody has spoken in.
+const FIRST_CONVERSATION: i64 = 1;
+
+/// The running conversation, oldest first, as far back as a turn looks.
+pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Vec<Said>> {
+    let conversation = conversation(connection, place)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT messages.kind, messages.person_name, agents.slug, messages.text
+         FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
+         WHERE session_key = ?1 AND conversation = ?2 ORDER BY id DESC LIMIT ?3",
+    )?;
+    let rows = statement.query_map(params![place.to_string(), conversation, i64::from(MAX_MESSAGES)], said)?;
+    let mut history = rows.collect::<rusqlite::Result<Vec<Said>>>()?;
+    history.reverse();
+    Ok(history)
+}
+
+fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
+    let kind: String = row.get(0)?;
+    let by = match kind.as_str() {
+        "person" => Speaker::Person(row.get::<_, Option<String>>(1)?.unwrap_or_default()),
+        "agent" => match row.get::<_, Option<String>>(2)?.and_then(|slug| AgentId::parse(&slug).ok()) {
+            Some(agent) => Speaker::Agent(agent),
+            None => Speaker::Handoff,
+        },
+        _ => Speaker::Handoff,
+    };
+    Ok(Said { by, text: row.get(3)? })
+}
+
+fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Result<i64> {
+    let mut statement = connection.prepare_cached("SELECT conversation FROM sessions WHERE key = ?1")?;
+    let found = statement.query_row([place.to_string()], |row| row.get(0)).optional()?;
+    Ok(found.unwrap_or(FIRST_CONVERSATION))
+}
+
+/// How many messages the running conversation has.
+pub fn length(connection: &Connection, place: &SessionKey) -> rusqlite::Result<i64> {
+    let conversation = conversation(connection, place)?;
+    let mut statement =
+        connection.prepare_cached("SELECT count(*) FROM messages WHERE session_key = ?1 AND conversation = ?2")?;
+    statement.query_row(params![place.to_string(), conversation], |row| row.get(0))
+}
+
+/// Makes sure the place has a row and says when it was last used.
+pub fn touch(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO sessions (key, created_at, active_at) VALUES (?1, ?2, ?2)
+         ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at",
+    )?;
+    statement.execute(params![place.to_string(), now]).map(drop)
+}
+
+pub fn append_person(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
+    let place = &inbound.origin.key;
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO messages (session_key, conversation, kind, person, person_name, text, created_at)
+         VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6)",
+    )?;
+    let person = inbound.origin.person.to_string();
+    let conversation = conversation(tx, place)?;
+    statement.execute(params![place.to_string(), conversation, person, inbound.person_name, inbound.text, now]).map(drop)
+}
+
+pub fn append_agent(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, text: &str, now: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO messages (session_key, conversation, kind, agent_uid, text, created_at) VALUES (?1, ?2, 'agent', ?3, ?4, ?5)",
+    )?;
+    let conversation = conversation(tx, place)?;
+    statement.execute(params![place.to_string(), conversation, uid.to_string(), text, now]).map(drop)
+}
+
+/// A visible mark that the place changed hands.
+pub fn append_handoff(tx: &Transaction<'_>, place: &SessionKey, text: &str, now: i64) -> rusqlite::Result<()> {
+    touch(tx, place, now)?;
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO messages (session_key, conversation, kind, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4)",
+    )?;
+    let conversation = conversation(tx, place)?;
+    statement.execute(params![place.to_string(), conversation, text, now]).map(drop)
+}
+
+/// Starts a new conversation; the old messages stay in the store.
+pub fn start_anew(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
+    touch(tx, place, now)?;
+    let mut statement = tx.prepare_cached("UPDATE sessions SET conversation = conversation + 1 WHERE key = ?1")?;
+    statement.execute([place.to_string()]).map(drop)
+}

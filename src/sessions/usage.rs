@@ -1,0 +1,51 @@
+//! What turns cost: the `turns` table, one row per run of an agent.
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::domain::{AgentUid, SessionKey};
+use crate::models::Usage;
+
+/// A turn that ended, however it ended.
+#[derive(Debug, Clone)]
+pub struct TurnRow {
+    pub inbox_id: i64,
+    pub place: SessionKey,
+    pub agent: AgentUid,
+    pub model: String,
+    /// The rule that chose the agent.
+    pub route: String,
+    pub started_at: i64,
+    pub outcome: String,
+    pub steps: u32,
+    pub usage: Usage,
+}
+
+pub fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome, steps,
+                            input_tokens, output_tokens, cached_tokens)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?;
+    statement
+        .execute(params![
+            turn.inbox_id,
+            turn.place.to_string(),
+            turn.agent.to_string(),
+            turn.model,
+            turn.route,
+            turn.started_at,
+            now,
+            turn.outcome,
+            turn.steps,
+            turn.usage.input_tokens.cast_signed(),
+            turn.usage.output_tokens.cast_signed(),
+            turn.usage.cached_tokens.cast_signed(),
+        ])
+        .map(drop)
+}
+
+/// How many turns ended since `since`, and how many of them without an answer.
+pub fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
+    let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns WHERE ended_at >= ?1";
+    connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
+}

@@ -1,0 +1,73 @@
+//! A few threads that read. Each opens its connection when it first has something to do.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{StoreError, open};
+
+/// Enough that one long query does not hold up the rest; a read is mostly memory work.
+const READERS: usize = 2;
+/// Reads that may wait. When full, callers wait their turn.
+const QUEUE: usize = 1024;
+
+type Job = Box<dyn FnOnce(Result<&Connection, StoreError>) + Send>;
+
+#[derive(Debug, Clone)]
+pub(super) struct Readers {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Readers {
+    pub(super) fn start(path: &Path) -> Self {
+        let (jobs, receiver) = mpsc::channel::<Job>(QUEUE);
+        let receiver = Arc::new(Mutex::new(receiver));
+        for number in 0..READERS {
+            let (receiver, path) = (receiver.clone(), path.to_owned());
+            thread::Builder::new()
+                .name(format!("store-reader-{number}"))
+                .spawn(move || serve(&path, &receiver))
+                .expect("the process can start a thread");
+        }
+        Readers { jobs }
+    }
+
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let (reply, result) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            let result = connection.and_then(|connection| work(connection).map_err(StoreError::from));
+            // The caller may have been cancelled; then nobody wants the answer.
+            drop(reply.send(result));
+        });
+        self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        result.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
+    let mut connection = None;
+    loop {
+        // The lock is the queue: whoever holds it takes the next job, the others wait behind.
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+        let Some(job) = job else { return };
+        if connection.is_none() {
+            match open::read_only(path) {
+                Ok(opened) => connection = Some(opened),
+                Err(error) => {
+                    job(Err(error));
+                    continue;
+                }
+            }
+        }
+        let opened = connection.as_ref().ok_or(StoreError::Closed);
+        // A panic in one caller's closure must not take a reader away from all.
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(opened))));
+    }
+}

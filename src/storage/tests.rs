@@ -1,0 +1,150 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+fn open(folder: &tempfile::TempDir) -> Db {
+    Db::open(&folder.path().join("parlor.db")).unwrap()
+}
+
+async fn scratch_table(db: &Db) {
+    db.write(|tx| tx.execute_batch("CREATE TABLE scratch (n INTEGER NOT NULL)")).await.unwrap();
+}
+
+async fn count(db: &Db) -> i64 {
+    db.read(|connection| connection.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0))).await.unwrap()
+}
+
+/// How often this file was committed to, as another connection sees it.
+fn commits_seen_by(watcher: &Connection) -> i64 {
+    watcher.query_row("PRAGMA data_version", [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_wait_together_are_committed_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder);
+    scratch_table(&db).await;
+    let (open_gate, gate) = std::sync::mpsc::channel::<()>();
+    let held = tokio::spawn({
+        let db = db.clone();
+        async move { db.write(move |_| Ok(gate.recv().ok())).await }
+    });
+    let log = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut waiting = Vec::new();
+    for n in 0..50 {
+        let (db, log) = (db.clone(), log.clone());
+        let job = async move {
+            db.write(move |tx| {
+                // Rows another connection can see while we run are rows of earlier commits.
+                let watcher = Connection::open(tx.path().unwrap())?;
+                let committed: i64 = watcher.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0))?;
+                log.lock().unwrap().push(committed);
+                tx.execute("INSERT INTO scratch VALUES (?1)", [n])
+            })
+            .await
+        };
+        waiting.push(tokio::spawn(job));
+    }
+    while db.writer_backlog() < 50 {
+        tokio::task::yield_now().await;
+    }
+    open_gate.send(()).unwrap();
+    held.await.unwrap().unwrap();
+    for job in waiting {
+        job.await.unwrap().unwrap();
+    }
+    assert_eq!(count(&db).await, 50);
+    assert!(log.lock().unwrap().iter().all(|committed| *committed == 0), "one commit carried all fifty: {log:?}");
+}
+
+#[tokio::test]
+async fn a_failing_write_takes_no_other_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder);
+    scratch_table(&db).await;
+    let failing = db.write(|tx| {
+        tx.execute("INSERT INTO scratch VALUES (1)", [])?;
+        tx.execute("INSERT INTO no_such_table VALUES (1)", [])
+    });
+    let panicking = db.write(|_| -> rusqlite::Result<()> { panic!("on purpose") });
+    let good = db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", []));
+    let (failing, panicking, good) = tokio::join!(failing, panicking, good);
+    assert!(matches!(failing, Err(StoreError::Failed(_))));
+    assert!(matches!(panicking, Err(StoreError::Failed(_))));
+    good.unwrap();
+    assert_eq!(count(&db).await, 1);
+}
+
+#[tokio::test]
+async fn a_commit_is_seen_from_outside_and_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder);
+    scratch_table(&db).await;
+    let watcher = Connection::open(folder.path().join("parlor.db")).unwrap();
+    let before = commits_seen_by(&watcher);
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    assert_ne!(commits_seen_by(&watcher), before);
+    drop(db);
+    assert_eq!(count(&open(&folder)).await, 1);
+}
+
+/// S0.15
+#[tokio::test]
+async fn opening_twice_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = |connection: &Connection| {
+        let mut statement = connection.prepare("SELECT group_concat(sql) FROM sqlite_schema")?;
+        statement.query_row([], |row| row.get::<_, String>(0))
+    };
+    let first = open(&folder).read(schema).await.unwrap();
+    assert_eq!(open(&folder).read(schema).await.unwrap(), first);
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("parlor.db");
+    drop(Db::open(&path).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    connection.execute("INSERT INTO refinery_schema_history VALUES (9000, 'later', '2030-01-01T00:00:00Z', '1')", []).unwrap();
+    let error = Db::open(&path).unwrap_err().to_string();
+    assert!(error.contains("newer Parlor (schema 9000"), "{error}");
+}
+
+#[test]
+fn a_damaged_file_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("parlor.db");
+    std::fs::write(&path, "this is not a database, whatever its name says".repeat(100)).unwrap();
+    let error = Db::open(&path).unwrap_err();
+    assert_eq!(error, StoreError::Corrupt(path));
+}
+
+#[tokio::test]
+async fn a_full_disk_says_so_and_loses_no_earlier_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder);
+    scratch_table(&db).await;
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    // A page limit is how SQLite lets a test fill the disk.
+    db.write(|tx| tx.query_row("PRAGMA max_page_count = 1", [], |_| Ok(()))).await.unwrap();
+    let flood =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) INSERT INTO scratch SELECT i FROM n";
+    let error = db.write(move |tx| tx.execute(flood, [])).await.unwrap_err();
+    assert_eq!(error, StoreError::Full);
+    assert_eq!(count(&db).await, 1);
+}
+
+#[test]
+fn the_file_is_for_its_owner_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("parlor.db");
+    drop(Db::open(&path).unwrap());
+    assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error_with_its_path() {
+    let error = Db::open(Path::new("/nonexistent/parlor.db")).unwrap_err().to_string();
+    assert!(error.contains("/nonexistent/parlor.db"), "{error}");
+}

@@ -1,0 +1,437 @@
+//! A model server on loopback that speaks every dialect Parlor speaks, and does what a test tells it to.
+//!
+//! The test holds a `FakeModel`; clones are the same server. Nothing here depends on the order of events or on time:
+//! waiting is for a fact ("three requests have come"), never for a while.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, Response, StatusCode};
+use futures_util::{Stream, stream};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+mod dialects;
+
+pub(crate) use dialects::Dialect;
+use dialects::Frames;
+
+/// A test that waits longer than this waits for something that will not come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the server does with one request.
+#[derive(Debug, Clone)]
+pub(crate) enum Script {
+    Text(String),
+    ToolCalls(Vec<(String, Value)>),
+    TextAndToolCalls(String, Vec<(String, Value)>),
+    /// Refuses with this status.
+    Status {
+        code: u16,
+        headers: Vec<(String, String)>,
+        body: String,
+    },
+    /// Says the text, then sends an error in the dialect's way, though the status was 200.
+    ErrorInStream {
+        after: String,
+        kind: String,
+        message: String,
+    },
+    /// Sends so many pieces (words) of the text and stops.
+    Cut {
+        text: String,
+        after: usize,
+        how: Cut,
+    },
+    /// Sends so many pieces of the text, waits for `release`, and goes on.
+    Pause {
+        text: String,
+        after: usize,
+    },
+    /// Waits for `release` before it sends anything.
+    Held(Box<Script>),
+}
+
+/// How an answer stops in the middle.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cut {
+    /// The body ends in order, only too early.
+    Ended,
+    /// The connection breaks.
+    Torn,
+}
+
+impl Script {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(crate) fn tool_call(name: &str, arguments: Value) -> Self {
+        Self::ToolCalls(vec![(name.to_owned(), arguments)])
+    }
+
+    pub(crate) fn status(code: u16, body: &str) -> Self {
+        Self::Status { code, headers: Vec::new(), body: body.to_owned() }
+    }
+
+    pub(crate) fn with_header(self, name: &str, value: &str) -> Self {
+        match self {
+            Self::Status { code, mut headers, body } => {
+                headers.push((name.to_owned(), value.to_owned()));
+                Self::Status { code, headers, body }
+            }
+            other => panic!("only a status has headers, not {other:?}"),
+        }
+    }
+}
+
+/// A request as it came, with what all dialects have in common read out of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) dialect: Dialect,
+    pub(crate) model: String,
+    pub(crate) system: String,
+    /// Roles are `user`, `assistant`, `call` (the text is the tool's name and its arguments) and `tool` (its result).
+    pub(crate) messages: Vec<(String, String)>,
+    pub(crate) tools: Vec<String>,
+    pub(crate) raw: Value,
+    pub(crate) api_key: Option<String>,
+    /// Size of the body.
+    pub(crate) bytes: usize,
+}
+
+impl Request {
+    /// What the model was told last: a person's words or a tool's result.
+    pub(crate) fn last_text(&self) -> &str {
+        self.messages.last().map_or("", |(_, text)| text.as_str())
+    }
+}
+
+/// Tokens that every answer reports. Cached ones are part of the input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tokens {
+    pub(crate) input: u64,
+    pub(crate) cached: u64,
+    pub(crate) output: u64,
+}
+
+#[derive(Clone)]
+pub(crate) struct FakeModel {
+    server: Arc<Server>,
+    shared: Arc<Shared>,
+}
+
+impl FakeModel {
+    /// Listens on a free port of loopback, in the current runtime, until the last clone is gone.
+    pub(crate) async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let shared = Arc::new(Shared::default());
+        let router = Router::new().route("/{*path}", axum::routing::post(serve));
+        let router = router.layer(DefaultBodyLimit::disable()).with_state(shared.clone());
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("the fake model serves") });
+        Self { server: Arc::new(Server { address, task: task.abort_handle() }), shared }
+    }
+
+    /// What goes into `base_url` of a provider; ends with a slash.
+    pub(crate) fn base_url(&self, dialect: Dialect) -> String {
+        format!("http://{}/{}", self.server.address, dialect.prefix())
+    }
+
+    /// The next request gets this, before any rule.
+    pub(crate) fn enqueue(&self, script: Script) {
+        self.shared.plan().queue.push_back((String::new(), script));
+    }
+
+    /// The next request whose last text contains this gets the script.
+    pub(crate) fn enqueue_when(&self, contains: &str, script: Script) {
+        self.shared.plan().queue.push_back((contains.to_owned(), script));
+    }
+
+    /// From now on every request whose last text contains this gets the text.
+    pub(crate) fn reply_when(&self, contains: &str, text: &str) {
+        self.shared.plan().rules.push((contains.to_owned(), text.to_owned()));
+    }
+
+    /// Answers what no script and no rule answers. At first that is `re: <last text>`, or `tool said: <result>`.
+    pub(crate) fn answer_with(&self, answer: impl Fn(&Request) -> Script + Send + 'static) {
+        self.shared.plan().answer = Box::new(answer);
+    }
+
+    pub(crate) fn report_tokens(&self, tokens: Tokens) {
+        self.shared.plan().tokens = tokens;
+    }
+
+    /// From now on requests are taken in, but none is answered before `release`.
+    pub(crate) fn hold(&self) {
+        self.shared.gate.send_modify(|gate| gate.held = true);
+    }
+
+    /// Lets everything go on that waits: for `hold`, in `Script::Held`, in `Script::Pause`.
+    pub(crate) fn release(&self) {
+        self.shared.gate.send_modify(|gate| {
+            gate.held = false;
+            gate.releases += 1;
+        });
+    }
+
+    /// All requests so far, in order of arrival.
+    pub(crate) fn journal(&self) -> Vec<Request> {
+        self.shared.plan().journal.clone()
+    }
+
+    pub(crate) fn last_request(&self) -> Request {
+        self.journal().pop().expect("a request has come")
+    }
+
+    /// Requests that came and are neither answered in full nor given up by their client.
+    pub(crate) fn open_now(&self) -> usize {
+        self.shared.facts.borrow().open
+    }
+
+    /// The most requests that were open at the same time.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.shared.facts.borrow().most_at_once
+    }
+
+    /// How often a client went away before its answer was complete.
+    pub(crate) fn disconnects(&self) -> usize {
+        self.shared.facts.borrow().disconnects
+    }
+
+    /// Waits until so many requests have come since the start.
+    pub(crate) async fn wait_for_requests(&self, count: usize) {
+        self.wait_until(&format!("{count} requests"), |facts| facts.requests >= count).await;
+    }
+
+    /// Waits until so many requests are open at this moment.
+    pub(crate) async fn wait_for_open(&self, count: usize) {
+        self.wait_until(&format!("{count} open requests"), |facts| facts.open == count).await;
+    }
+
+    /// Waits until a client has gone away in the middle.
+    pub(crate) async fn wait_for_disconnect(&self) {
+        self.wait_until("a disconnect", |facts| facts.disconnects > 0).await;
+    }
+
+    async fn wait_until(&self, what: &str, come_true: impl FnMut(&Facts) -> bool) {
+        let mut facts = self.shared.facts.subscribe();
+        let waited = tokio::time::timeout(PATIENCE, facts.wait_for(come_true)).await;
+        if waited.is_err() {
+            panic!("no {what} in {PATIENCE:?}; now {:?}, journal: {:#?}", self.shared.facts.borrow(), self.journal());
+        }
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    task: AbortHandle,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the handlers and the test share. Locks are short and never held over an await.
+#[derive(Default)]
+struct Shared {
+    plan: Mutex<Plan>,
+    gate: watch::Sender<Gate>,
+    facts: watch::Sender<Facts>,
+}
+
+struct Plan {
+    /// What the last text must contain, and what is done then. Each entry is used once.
+    queue: VecDeque<(String, Script)>,
+    rules: Vec<(String, String)>,
+    answer: Box<dyn Fn(&Request) -> Script + Send>,
+    tokens: Tokens,
+    journal: Vec<Request>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            rules: Vec::new(),
+            answer: Box::new(echo),
+            tokens: Tokens { input: 105, cached: 90, output: 7 },
+            journal: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Gate {
+    held: bool,
+    releases: u64,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Facts {
+    requests: usize,
+    open: usize,
+    most_at_once: usize,
+    disconnects: usize,
+}
+
+impl Shared {
+    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
+        self.plan.lock().expect("no test panics with the plan in its hands")
+    }
+
+    /// Writes the request down and decides, in one step, so that two at once cannot get the same script.
+    fn take_in(&self, request: Request) -> (Script, Tokens) {
+        let mut plan = self.plan();
+        let script = choose(&mut plan, &request);
+        plan.journal.push(request);
+        (script, plan.tokens)
+    }
+
+    async fn wait_while(&self, mut waiting: impl FnMut(&Gate) -> bool) {
+        let mut gate = self.gate.subscribe();
+        let _ = gate.wait_for(|gate| !waiting(gate)).await;
+    }
+}
+
+fn choose(plan: &mut Plan, request: &Request) -> Script {
+    let last = request.last_text();
+    if let Some(index) = plan.queue.iter().position(|(contains, _)| last.contains(contains.as_str())) {
+        return plan.queue.remove(index).expect("position found it").1;
+    }
+    match plan.rules.iter().find(|(contains, _)| last.contains(contains.as_str())) {
+        Some((_, text)) => Script::Text(text.clone()),
+        None => (plan.answer)(request),
+    }
+}
+
+fn echo(request: &Request) -> Script {
+    match request.messages.last() {
+        Some((role, text)) if role == "tool" => Script::Text(format!("tool said: {text}")),
+        _ => Script::Text(format!("re: {}", request.last_text())),
+    }
+}
+
+async fn serve(State(shared): State<Arc<Shared>>, Path(path): Path<String>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+    let Some(dialect) = Dialect::of_path(&path) else {
+        return status(404, &[], format!("the fake model does not know {path}"));
+    };
+    let request = dialect.read(&path, &headers, &body);
+    let model = request.model.clone();
+    let (script, tokens) = shared.take_in(request);
+    // Before the request counts as come: what a test releases afterwards must count for this one.
+    let released = shared.gate.borrow().releases;
+    let mut open = Open::new(shared.clone());
+
+    shared.wait_while(|gate| gate.held).await;
+    let script = match script {
+        Script::Held(script) => {
+            shared.wait_while(|gate| gate.releases == released).await;
+            *script
+        }
+        script => script,
+    };
+    let frames = Frames { dialect, model, tokens };
+    match script {
+        Script::Text(text) => streamed(frames.answer(&text, &[]), open),
+        Script::ToolCalls(calls) => streamed(frames.answer("", &calls), open),
+        Script::TextAndToolCalls(text, calls) => streamed(frames.answer(&text, &calls), open),
+        Script::Status { code, headers, body } => {
+            open.complete();
+            status(code, &headers, body)
+        }
+        Script::ErrorInStream { after, kind, message } => streamed(frames.failing(&after, &kind, &message), open),
+        Script::Cut { text, after, how } => streamed(frames.cut(&text, after, how), open),
+        Script::Pause { text, after } => streamed(frames.pausing(&text, after, released), open),
+        Script::Held(_) => panic!("a held script holds another held one"),
+    }
+}
+
+fn status(code: u16, headers: &[(String, String)], body: String) -> Response<Body> {
+    let mut response = Response::builder().status(StatusCode::from_u16(code).expect("a status code"));
+    for (name, value) in headers {
+        response = response.header(name, value);
+    }
+    response.body(Body::from(body)).expect("headers of the script are valid")
+}
+
+/// One thing that happens to the body of an answer.
+#[derive(Debug, Clone)]
+enum Step {
+    Send(String),
+    /// Until somebody calls `release` more often than this.
+    WaitForRelease(u64),
+    Tear,
+}
+
+fn streamed(steps: Vec<Step>, open: Open) -> Response<Body> {
+    let body = Body::from_stream(body(steps.into(), open));
+    Response::builder().header("content-type", "text/event-stream").body(body).expect("a fixed header is valid")
+}
+
+fn body(steps: VecDeque<Step>, open: Open) -> impl Stream<Item = Result<String, Torn>> {
+    stream::unfold((steps, open), |(mut steps, mut open)| async move {
+        loop {
+            let step = steps.pop_front()?;
+            // A client may leave as soon as it has the last piece; that is no disconnect.
+            if steps.is_empty() {
+                open.complete();
+            }
+            match step {
+                Step::Send(text) => return Some((Ok(text), (steps, open))),
+                Step::WaitForRelease(released) => open.shared.wait_while(|gate| gate.releases == released).await,
+                Step::Tear => {
+                    // The server writes what it has when it finds nothing more to send; after an error it would not.
+                    tokio::task::yield_now().await;
+                    return Some((Err(Torn), (steps, open)));
+                }
+            }
+        }
+    })
+}
+
+/// An error of a body makes the server break the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("torn on purpose")]
+struct Torn;
+
+/// Counts a request as open while it lives; dropped before `complete`, the client has gone away.
+struct Open {
+    shared: Arc<Shared>,
+    complete: bool,
+}
+
+impl Open {
+    fn new(shared: Arc<Shared>) -> Self {
+        shared.facts.send_modify(|facts| {
+            facts.requests += 1;
+            facts.open += 1;
+            facts.most_at_once = facts.most_at_once.max(facts.open);
+        });
+        Self { shared, complete: false }
+    }
+
+    fn complete(&mut self) {
+        self.complete = true;
+        self.shared.facts.send_modify(|facts| facts.open -= 1);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.complete {
+            self.shared.facts.send_modify(|facts| {
+                facts.open -= 1;
+                facts.disconnects += 1;
+            });
+        }
+    }
+}

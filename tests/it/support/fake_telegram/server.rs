@@ -1,0 +1,255 @@
+//! The HTTP side: reads calls in every encoding, applies faults and holds, writes answers in the Bot API's envelope.
+//!
+//! <https://core.telegram.org/bots/api#making-requests>
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, Form, FromRequest, Multipart, Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use axum::serve::{IncomingStream, Listener};
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::faults::{Fault, HoldPoint};
+use super::journal::Outcome;
+use super::methods;
+use super::wire::ApiError;
+use super::{Shared, TOKEN, updates};
+
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let app = Router::new().fallback(handle).with_state(shared).into_make_service_with_connect_info::<Connection>();
+    axum::serve(CuttableListener(listener), app).await.expect("axum serves until aborted");
+}
+
+async fn handle(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    request: Request,
+) -> Response {
+    let Some((token, method)) = split_path(request.uri().path()) else {
+        return answer(Err(ApiError::new(404, "Not Found")));
+    };
+    let (token, method) = (token.to_owned(), methods::canonical_name(method));
+    let params = match read_params(request).await {
+        Ok(params) => Arc::new(params),
+        Err(error) => return answer(Err(error)),
+    };
+
+    let call = Admitted::new(&shared, method, params);
+    let response = if token == TOKEN { call.run().await } else { Some(answer(Err(ApiError::new(401, "Unauthorized")))) };
+    call.settle(response.as_ref());
+    response.unwrap_or_else(|| connection.cut())
+}
+
+/// A journaled call with the fault and the holds that were in force when it came.
+struct Admitted<'a> {
+    shared: &'a Shared,
+    number: usize,
+    method: String,
+    params: Arc<Value>,
+    fault: Option<Fault>,
+    before_effect: Vec<watch::Receiver<bool>>,
+    before_answer: Vec<watch::Receiver<bool>>,
+}
+
+impl<'a> Admitted<'a> {
+    fn new(shared: &'a Shared, method: String, params: Arc<Value>) -> Self {
+        let mut world = shared.world();
+        let number = world.journal.note(method.clone(), params.clone());
+        let fault = world.faults.take(&method, &params);
+        let before_effect = world.faults.holds(&method, &params, HoldPoint::BeforeEffect);
+        let before_answer = world.faults.holds(&method, &params, HoldPoint::BeforeAnswer);
+        drop(world);
+        shared.progress.send_replace(());
+        Self { shared, number, method, params, fault, before_effect, before_answer }
+    }
+
+    /// `None` means that the connection is to be cut.
+    async fn run(&self) -> Option<Response> {
+        released(&self.before_effect).await;
+        let response = match self.fault {
+            None => Some(answer(self.perform().await)),
+            Some(Fault::Html(status)) => Some(html_page(status)),
+            Some(Fault::DroppedBefore) => None,
+            Some(Fault::DroppedAfter) => {
+                let _took_effect = self.perform().await;
+                None
+            }
+            Some(Fault::InvalidJson) => {
+                let _took_effect = self.perform().await;
+                Some(json_response(200, r#"{"ok":true,"result":{"message_"#.into()))
+            }
+            Some(fault) => fault.api_error().map(|error| answer(Err(error))),
+        };
+        released(&self.before_answer).await;
+        response
+    }
+
+    async fn perform(&self) -> Result<String, ApiError> {
+        if self.method == "getUpdates" {
+            return updates::get_updates(self.shared, &self.params).await;
+        }
+        let result = methods::perform(&mut self.shared.world(), &self.method, &self.params);
+        self.shared.progress.send_replace(());
+        if self.method == "setWebhook" {
+            self.shared.arrivals.send_replace(());
+        }
+        result.map(|result| result.to_string())
+    }
+
+    fn settle(&self, response: Option<&Response>) {
+        let outcome = response.map_or(Outcome::Dropped, |response| Outcome::Status(response.status().as_u16()));
+        self.shared.world().journal.settle(self.number, outcome);
+        self.shared.progress.send_replace(());
+    }
+}
+
+async fn released(holds: &[watch::Receiver<bool>]) {
+    for hold in holds {
+        // An error means that the hold is gone, which releases as well.
+        let mut hold = hold.clone();
+        let _gone = hold.wait_for(|released| *released).await;
+    }
+}
+
+/// `/bot<token>/<method>`
+fn split_path(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix("/bot")?.split_once('/').filter(|(_, method)| !method.is_empty() && !method.contains('/'))
+}
+
+/// Parameters of the query and the body, of which the body wins.
+async fn read_params(request: Request) -> Result<Value, ApiError> {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).map_or_else(|_| Vec::new(), |Query(pairs)| pairs);
+    let mut params: Map<String, Value> = query.into_iter().map(typed).collect();
+    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    if content_type.starts_with("application/json") {
+        let Json(body) = Json::<Map<String, Value>>::from_request(request, &()).await.map_err(unreadable)?;
+        params.extend(body);
+    } else if content_type.starts_with("application/x-www-form-urlencoded") {
+        let Form(pairs) = Form::<Vec<(String, String)>>::from_request(request, &()).await.map_err(unreadable)?;
+        params.extend(pairs.into_iter().map(typed));
+    } else if content_type.starts_with("multipart/form-data") {
+        let mut parts = Multipart::from_request(request, &()).await.map_err(unreadable)?;
+        while let Some(part) = parts.next_field().await.map_err(unreadable)? {
+            let name = part.name().unwrap_or("").to_owned();
+            match part.file_name().map(str::to_owned) {
+                Some(file_name) => {
+                    let size = part.bytes().await.map_err(unreadable)?.len();
+                    params.insert(name, json!({ "file_name": file_name, "size": size }));
+                }
+                None => params.extend([typed((name, part.text().await.map_err(unreadable)?))]),
+            }
+        }
+    }
+    Ok(Value::Object(params))
+}
+
+fn unreadable(error: impl std::fmt::Display) -> ApiError {
+    ApiError::new(400, format!("Bad Request: can't parse request: {error}"))
+}
+
+/// Outside JSON all values are text; numbers, flags and objects are written as JSON inside it.
+fn typed((name, value): (String, String)) -> (String, Value) {
+    const ALWAYS_TEXT: [&str; 4] = ["text", "caption", "callback_query_id", "url"];
+    let parsed = if ALWAYS_TEXT.contains(&name.as_str()) { None } else { serde_json::from_str(&value).ok() };
+    (name, parsed.unwrap_or(Value::String(value)))
+}
+
+fn answer(result: Result<String, ApiError>) -> Response {
+    match result {
+        Ok(result) => json_response(200, format!(r#"{{"ok":true,"result":{result}}}"#)),
+        Err(error) => json_response(error.status, error.json().to_string()),
+    }
+}
+
+fn json_response(status: u16, body: String) -> Response {
+    response(status, "application/json", body)
+}
+
+fn html_page(status: u16) -> Response {
+    let page = format!(
+        "<html>\r\n<head><title>{status}</title></head>\r\n<body><center><h1>{status}</h1></center></body>\r\n</html>\r\n"
+    );
+    response(status, "text/html", page)
+}
+
+fn response(status: u16, content_type: &str, body: String) -> Response {
+    let status = StatusCode::from_u16(status).expect("faults use real status codes");
+    Response::builder().status(status).header(header::CONTENT_TYPE, content_type).body(Body::from(body)).expect("valid headers")
+}
+
+/// Lets a handler cut the connection its request came on.
+#[derive(Clone, Default)]
+struct Connection {
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Connection {
+    /// The returned response never reaches the wire: writing it fails, and with that the connection ends.
+    fn cut(&self) -> Response {
+        self.is_cut.store(true, Ordering::Release);
+        Response::default()
+    }
+}
+
+impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
+    fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
+        stream.io().connection.clone()
+    }
+}
+
+struct CuttableListener(TcpListener);
+
+impl Listener for CuttableListener {
+    type Io = CuttableStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (CuttableStream, SocketAddr) {
+        let (stream, address) = Listener::accept(&mut self.0).await;
+        stream.set_nodelay(true).expect("TCP has no-delay");
+        (CuttableStream { stream, connection: Connection::default() }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
+struct CuttableStream {
+    stream: TcpStream,
+    connection: Connection,
+}
+
+impl AsyncRead for CuttableStream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for CuttableStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.connection.is_cut.load(Ordering::Acquire) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

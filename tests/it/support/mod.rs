@@ -1,0 +1,4 @@
+//! Fake far ends and the harness that starts the real thing.
+
+pub(crate) mod fake_model;
+pub(crate) mod fake_telegram;
