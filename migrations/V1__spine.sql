@@ -24,6 +24,7 @@ CREATE TABLE inbox (
 ) STRICT;
 CREATE INDEX inbox_waiting ON inbox (id) WHERE state = 'waiting';
 CREATE INDEX inbox_closed ON inbox (closed_at) WHERE closed_at IS NOT NULL;
+CREATE INDEX inbox_broken ON inbox (id) WHERE state = 'broken';
 
 -- One row per place that ever had a turn.
 CREATE TABLE sessions (
@@ -76,6 +77,7 @@ CREATE TABLE turns (
     output_tokens INTEGER NOT NULL DEFAULT 0,
     cached_tokens INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX turns_by_end ON turns (ended_at);
 
 -- What is to be sent. One row is one call to the platform.
 CREATE TABLE outbox (
@@ -96,6 +98,9 @@ CREATE TABLE outbox (
     sent_at     INTEGER
 ) STRICT;
 CREATE INDEX outbox_open ON outbox (place, id) WHERE state IN ('waiting', 'sending');
+CREATE INDEX outbox_sent ON outbox (sent_at) WHERE sent_at IS NOT NULL;
+CREATE INDEX outbox_failed ON outbox (id) WHERE state = 'failed';
+CREATE INDEX outbox_repeated ON outbox (id) WHERE repeated = 1;
 
 -- People who are no owners: what they may do, and whether they were told how to get in.
 CREATE TABLE people (

@@ -17,6 +17,8 @@
 //! - [`commands`]: what people tell the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
+//!
+//! Beside them, for everyone: `clock` (the time), `http` (how clients begin), [`telemetry`] (logs), [`work`] (what is under way).
 
 pub mod access;
 pub mod agents;

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, data};
 use crate::agents::{Agent, Identity, Registry, Roster};
 use crate::config::Secrets;
 use crate::domain::nearest;
@@ -37,7 +37,7 @@ pub(super) struct One {
 
 pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     let plan = Plan::load(&home, Secrets::WherePresent)?;
-    let db = Db::open(&home.database())?;
+    let db = Db::open(&home.database()).await?;
     let (registry, roster) = plan.registry(&home, &db).await?;
     let house = House { plan, registry, roster };
     match verb {
@@ -91,7 +91,7 @@ struct Row<'a> {
 fn list(house: &House, json: bool) -> Outcome {
     let rows: Vec<Row<'_>> = house.registry.all().iter().map(|agent| row(house, agent)).collect();
     if json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
         return Ok(());
     }
     let mut table = Table::new();
@@ -101,7 +101,7 @@ fn list(house: &House, json: bool) -> Outcome {
         let mark = if row.default { "default" } else { "" };
         table.add_row([row.id, name.trim(), &row.model, &row.bindings.to_string(), mark]);
     }
-    println!("{}", table.trim_fmt());
+    data(format_args!("{}", table.trim_fmt()));
     Ok(())
 }
 
@@ -146,9 +146,9 @@ fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         files: file_infos(&identity),
     };
     if json {
-        println!("{}", serde_json::to_string_pretty(&info)?);
+        data(format_args!("{}", serde_json::to_string_pretty(&info)?));
     } else {
-        println!("{}", info_text(agent, &info));
+        data(format_args!("{}", info_text(agent, &info)));
     }
     Ok(())
 }
@@ -166,7 +166,7 @@ fn file_infos(identity: &Identity) -> Vec<FileInfo> {
 
 fn info_text(agent: &Agent, info: &Info<'_>) -> String {
     let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.model);
-    let first = if info.bootstrapped { "done" } else { "not yet; BOOTSTRAP.md is in the prompt" };
+    let first = if info.bootstrapped { "done" } else { "not yet" };
     text.push_str(&format!("first turn: {first}\n"));
     for file in &info.files {
         let problem = file.problem.as_ref().map_or_else(String::new, |problem| format!(" ({problem})"));
@@ -183,9 +183,9 @@ fn print_prompt(house: &House, agent: &Agent, json: bool) -> Outcome {
     let text = prompt::assemble(agent, &house.identity(agent));
     if json {
         let value = serde_json::json!({ "agent": agent.id.as_str(), "bytes": text.len(), "prompt": text });
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        data(format_args!("{}", serde_json::to_string_pretty(&value)?));
     } else {
-        println!("{text}");
+        data(format_args!("{text}"));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `parlor chat`: a conversation in this terminal, through the same inbox, router, lane and outbox as any platform.
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use clap::Args;
@@ -68,10 +69,9 @@ impl Chat {
             if asks.send(prompt(&self.place)).await.is_err() {
                 return Ok(());
             }
-            match lines.recv().await {
-                Some(line) if ["/quit", "/exit"].contains(&line.trim()) => return Ok(()),
-                Some(line) => self.take(line).await,
-                None => return Ok(()),
+            let Some(line) = lines.recv().await else { return Ok(()) };
+            if self.take(line).await.is_break() {
+                return Ok(());
             }
         }
     }
@@ -80,19 +80,24 @@ impl Chat {
     async fn read_lines(&mut self) -> Outcome {
         let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(tokio::io::stdin()));
         while let Some(line) = lines.next_line().await? {
-            self.take(line).await;
+            if self.take(line).await.is_break() {
+                break;
+            }
         }
         Ok(())
     }
 
-    async fn take(&mut self, line: String) {
+    /// Breaks when the person leaves.
+    async fn take(&mut self, line: String) -> ControlFlow<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             [] => {}
+            ["/quit" | "/exit"] => return ControlFlow::Break(()),
             ["/topic"] => self.go(None),
             ["/topic", topic] => self.go(Some(topic)),
             _ => self.say(line).await,
         }
+        ControlFlow::Continue(())
     }
 
     /// Walking to another topic is the terminal's own business: the gateway only sees where a line was written.

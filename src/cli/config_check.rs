@@ -1,12 +1,26 @@
 //! `parlor config check`: everything that is wrong with config.toml, at once.
 
-use super::Outcome;
+use super::{Outcome, data};
 use crate::config::Secrets;
-use crate::gateway::{Home, Plan};
+use crate::gateway::{Home, Plan, PlanError};
 
 pub(super) fn run(home: &Home) -> Outcome {
     let plan = Plan::load(home, Secrets::WherePresent)?;
     let (agents, bindings) = (plan.config.agents.len(), plan.config.bindings.len());
-    println!("config.toml is fine: {agents} agents, {bindings} bindings.");
+    data(format_args!("config.toml is fine: {}, {}.", count(agents, "agent"), count(bindings, "binding")));
+    note_missing_secrets(home);
     Ok(())
+}
+
+/// A config can be right on a machine that does not have its secrets; starting there would fail.
+fn note_missing_secrets(home: &Home) {
+    if let Err(PlanError::Problems(report)) = Plan::load(home, Secrets::Required) {
+        for problem in report.problems {
+            eprintln!("note: {}; `parlor run` needs it", problem.message);
+        }
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -1,7 +1,7 @@
 //! The command line, one file per verb. Data goes to stdout, everything else to stderr.
 //! Exit 0 is fine, 1 failed, 2 wrong use.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program talks to its terminal")]
+#![expect(clippy::print_stderr, reason = "this is where the program talks to its terminal")]
 
 mod agent;
 mod chat;
@@ -13,6 +13,7 @@ mod run;
 mod screen;
 
 use std::future::Future;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -97,6 +98,13 @@ pub fn main() -> ExitCode {
             eprintln!("{}", told(&text));
             ExitCode::from(2)
         }
+    }
+}
+
+/// Prints data. A reader that went away, as in `parlor agent list | head`, has seen what it wanted.
+fn data(line: std::fmt::Arguments<'_>) {
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        std::process::exit(0);
     }
 }
 

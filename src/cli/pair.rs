@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, data};
 use crate::access::people;
 use crate::clock::now_ms;
 use crate::gateway::Home;
@@ -15,11 +15,11 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let db = Db::open(&home.database())?;
+    let db = Db::open(&home.database()).await?;
     let approved = db.write(move |tx| people::approve(tx, &arguments.code, "cli", now_ms())).await?;
     let Some(known) = approved else {
         return Err(Failure::Failed("no code like that is open. A code counts for one hour; ask for a new message".into()));
     };
-    println!("{} ({}) may now write to the bot.", known.name, known.person);
+    data(format_args!("{} ({}) may now write to the bot.", known.name, known.person));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, data};
 use crate::config::Secrets;
 use crate::domain::{DiscordId, Origin, PersonId, SessionKey};
 use crate::gateway::{Home, Plan};
@@ -48,9 +48,9 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let pin = pin(&home, &origin.key).await?.filter(|pin| plan.table.knows(&pin.agent));
     let explanation = routing::explain(&plan.table, pin.as_ref(), &origin);
     if json {
-        println!("{}", serde_json::to_string_pretty(&explanation)?);
+        data(format_args!("{}", serde_json::to_string_pretty(&explanation)?));
     } else {
-        println!("{explanation}");
+        data(format_args!("{explanation}"));
     }
     Ok(())
 }
@@ -89,6 +89,6 @@ async fn pin(home: &Home, key: &SessionKey) -> Result<Option<Pin>, Failure> {
     if !home.database().exists() {
         return Ok(None);
     }
-    let (db, key) = (Db::open(&home.database())?, key.clone());
+    let (db, key) = (Db::open(&home.database()).await?, key.clone());
     Ok(db.read(move |connection| pins::load(connection, &key)).await?)
 }

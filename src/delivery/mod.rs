@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::channels::Channel;
-use crate::clock::now_ms;
 use crate::domain::{Destination, Platform, SessionKey};
 use crate::storage::{Db, StoreError};
 use crate::work::Work;
@@ -77,6 +76,11 @@ impl Delivery {
         sender::submit(&self.inner, place, rows);
     }
 
+    /// Whether something can be sent to this place.
+    pub fn reaches(&self, place: &SessionKey) -> bool {
+        self.inner.outlet_of(place).is_some()
+    }
+
     /// Shows that an answer is under way, until the handle ends.
     pub fn progress(&self, to: Destination, speaker: String) -> ProgressHandle {
         let channel = self.inner.outlet_of(to.place()).map(|outlet| outlet.channel.clone());
@@ -85,8 +89,8 @@ impl Delivery {
 
     /// Takes up what an earlier process left unsent.
     pub async fn resume(&self) -> Result<(), StoreError> {
-        let open = self.inner.db.write(|tx| outbox::reopen(tx, now_ms())).await?;
-        for (place, rows) in open {
+        let open = self.inner.db.write(outbox::reopen).await?;
+        for (place, rows) in open.into_iter().filter(|(place, _)| self.reaches(place)) {
             self.submit(&place, rows);
         }
         Ok(())

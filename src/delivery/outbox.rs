@@ -99,17 +99,11 @@ pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64)
     statement.execute(params![id, message.0, now]).map(drop)
 }
 
-/// Back in the queue: it surely did not arrive.
-pub(super) fn retry(tx: &Transaction<'_>, id: i64, not_before: i64, error: &str) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("UPDATE outbox SET state = 'waiting', not_before = ?2, error = ?3 WHERE id = ?1")?;
-    statement.execute(params![id, not_before, error]).map(drop)
-}
-
-/// Back in the queue, once: it may have arrived, and a lost answer is worse than a repeated one.
-pub(super) fn repeat(tx: &Transaction<'_>, id: i64, not_before: i64, error: &str) -> rusqlite::Result<()> {
+/// Back in the queue. `repeated` says that it may have arrived already: a lost answer is worse than one that comes twice.
+pub(super) fn again(tx: &Transaction<'_>, id: i64, not_before: i64, error: &str, repeated: bool) -> rusqlite::Result<()> {
     let mut statement =
-        tx.prepare_cached("UPDATE outbox SET state = 'waiting', repeated = 1, not_before = ?2, error = ?3 WHERE id = ?1")?;
-    statement.execute(params![id, not_before, error]).map(drop)
+        tx.prepare_cached("UPDATE outbox SET state = 'waiting', not_before = ?2, error = ?3, repeated = ?4 WHERE id = ?1")?;
+    statement.execute(params![id, not_before, error, repeated]).map(drop)
 }
 
 /// The text stays in the row, for the operator to see what did not arrive.
@@ -118,12 +112,18 @@ pub(super) fn failed(tx: &Transaction<'_>, id: i64, error: &str) -> rusqlite::Re
 }
 
 /// After a crash: rows that were being sent go out once more, and never a third time. Returns the places with open rows.
-pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
-    tx.execute("DELETE FROM outbox WHERE state = 'sent' AND sent_at < ?1", [now - KEPT_MS])?;
-    tx.execute("UPDATE outbox SET state = 'failed', error = ?1 WHERE state = 'sending' AND repeated = 1", [NEVER_CONFIRMED])?;
-    tx.execute("UPDATE outbox SET state = 'waiting', repeated = 1 WHERE state = 'sending'", [])?;
+pub(super) fn reopen(tx: &Transaction<'_>) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+    // Each asks for open rows first, in the words of the index, so that the sent ones are not looked at.
+    tx.execute(
+        "UPDATE outbox SET state = 'failed', error = ?1 WHERE state IN ('waiting', 'sending') AND state = 'sending' AND repeated = 1",
+        [NEVER_CONFIRMED],
+    )?;
+    tx.execute(
+        "UPDATE outbox SET state = 'waiting', repeated = 1 WHERE state IN ('waiting', 'sending') AND state = 'sending'",
+        [],
+    )?;
     let mut statement =
-        tx.prepare("SELECT place, count(*) FROM outbox WHERE state = 'waiting' GROUP BY place ORDER BY min(id)")?;
+        tx.prepare("SELECT place, count(*) FROM outbox WHERE state IN ('waiting', 'sending') GROUP BY place ORDER BY min(id)")?;
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
     let open = rows.collect::<rusqlite::Result<Vec<(String, u32)>>>()?;
     Ok(open.into_iter().filter_map(|(place, count)| Some((place.parse().ok()?, usize::try_from(count).ok()?))).collect())
@@ -131,8 +131,13 @@ pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(Se
 
 /// How many rows could not be delivered, and how many were sent a second time.
 pub fn troubles(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
-    let sql = "SELECT count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE repeated = 1) FROM outbox";
-    connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+    let count = |sql| connection.query_row(sql, [], |row| row.get(0));
+    let failed = count("SELECT count(*) FROM outbox WHERE state = 'failed'")?;
+    Ok((failed, count("SELECT count(*) FROM outbox WHERE repeated = 1")?))
+}
+
+pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM outbox WHERE sent_at < ?1", [now - KEPT_MS])
 }
 
 /// Sent rows are kept this long, to see what went where.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::outbox::{self, ClaimedRow, Next};
+use rusqlite::Transaction;
+
 use super::{Inner, Outlet};
 use crate::channels::SendError;
 use crate::clock::now_ms;
@@ -86,39 +88,59 @@ async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step
     }
 }
 
+/// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.
 async fn settle(inner: &Inner, row: ClaimedRow, outcome: Result<MessageId, SendError>) -> Result<Step, StoreError> {
-    let place = row.to.place().clone();
-    let too_old = now_ms() - row.created_at > GIVE_UP_AFTER_MS;
-    let id = row.id;
-    match outcome {
-        Ok(message) => {
-            inner.db.write(move |tx| outbox::sent(tx, id, &message, now_ms())).await?;
-            Ok(Step::Sent)
+    let (id, verdict) = (row.id, judge(&row, outcome));
+    let step = match &verdict {
+        Verdict::Sent(_) | Verdict::GivenUp(_) => Step::Sent,
+        Verdict::Again { wait, .. } => Step::Wait(*wait),
+    };
+    let verdict = Arc::new(verdict);
+    let write = || {
+        let verdict = verdict.clone();
+        move |tx: &Transaction<'_>| match verdict.as_ref() {
+            Verdict::Sent(message) => outbox::sent(tx, id, message, now_ms()),
+            Verdict::Again { wait, error, repeated } => outbox::again(tx, id, after(*wait), error, *repeated),
+            Verdict::GivenUp(error) => outbox::failed(tx, id, error),
         }
+    };
+    inner.db.write_patiently(&inner.stop, write).await?;
+    Ok(step)
+}
+
+/// What a call came to.
+enum Verdict {
+    Sent(MessageId),
+    Again { wait: Duration, error: String, repeated: bool },
+    GivenUp(String),
+}
+
+fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
+    let place = row.to.place();
+    let too_old = now_ms() - row.created_at > GIVE_UP_AFTER_MS;
+    let repeated = row.repeated;
+    match outcome {
+        Ok(message) => Verdict::Sent(message),
         Err(SendError::RetryAfter(wait)) if !too_old => {
             tracing::warn!(session = %place, "the platform asks to wait {} s", wait.as_secs());
-            inner.db.write(move |tx| outbox::retry(tx, id, after(wait), "asked to wait")).await?;
-            Ok(Step::Wait(wait))
+            Verdict::Again { wait, error: "asked to wait".into(), repeated }
         }
-        Err(SendError::NotSent(reason)) if !too_old => {
+        Err(SendError::NotSent(error)) if !too_old => {
             let wait = backoff(row.attempts);
-            tracing::warn!(session = %place, "not sent, trying again in {} s: {reason}", wait.as_secs());
-            inner.db.write(move |tx| outbox::retry(tx, id, after(wait), &reason)).await?;
-            Ok(Step::Wait(wait))
+            tracing::warn!(session = %place, "not sent, trying again in {} s: {error}", wait.as_secs());
+            Verdict::Again { wait, error, repeated }
         }
-        Err(SendError::Unknown(reason)) if !row.repeated => {
-            tracing::warn!(session = %place, outbox.id = id, "no answer to a send, repeating it once: {reason}");
-            inner.db.write(move |tx| outbox::repeat(tx, id, after(FIRST_BACKOFF), &reason)).await?;
-            Ok(Step::Wait(FIRST_BACKOFF))
+        Err(SendError::Unknown(error)) if !row.repeated => {
+            tracing::warn!(session = %place, outbox.id = row.id, "no answer to a send, repeating it once: {error}");
+            Verdict::Again { wait: FIRST_BACKOFF, error, repeated: true }
         }
         Err(error) => {
             let reason = match error {
                 SendError::Unknown(_) => outbox::NEVER_CONFIRMED.to_owned(),
                 other => other.to_string(),
             };
-            tracing::error!(session = %place, outbox.id = id, "undelivered: {reason}");
-            inner.db.write(move |tx| outbox::failed(tx, id, &reason)).await?;
-            Ok(Step::Sent)
+            tracing::error!(session = %place, outbox.id = row.id, "undelivered: {reason}");
+            Verdict::GivenUp(reason)
         }
     }
 }

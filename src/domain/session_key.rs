@@ -47,6 +47,19 @@ impl SessionKey {
         matches!(self, Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. })
     }
 
+    /// The group or channel that this place is one part of.
+    pub fn whole_group(&self) -> Option<SessionKey> {
+        match self {
+            Self::TelegramTopic { chat, .. } | Self::TelegramGroup { chat, member: Some(_) } => {
+                Some(Self::TelegramGroup { chat: *chat, member: None })
+            }
+            Self::DiscordThread { channel, .. } | Self::DiscordChannel { channel, member: Some(_) } => {
+                Some(Self::DiscordChannel { channel: *channel, member: None })
+            }
+            _ => None,
+        }
+    }
+
     /// Whether messages of several people end up in one conversation.
     pub fn is_shared(&self) -> bool {
         matches!(

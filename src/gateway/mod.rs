@@ -3,6 +3,7 @@
 mod home;
 mod inbound;
 mod plan;
+mod replies;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use dashmap::DashSet;
 use futures_util::FutureExt;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,10 +21,10 @@ use crate::channels::{Channel, Intake};
 use crate::clock::now_ms;
 use crate::commands::Desk;
 use crate::config::Secrets;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, outbox};
 use crate::models::Models;
 use crate::routing::pins::Pins;
-use crate::sessions::{self, Sessions};
+use crate::sessions::{self, Sessions, inbox};
 use crate::storage::{Db, StoreError};
 use crate::work::Work;
 
@@ -33,6 +35,10 @@ pub use plan::{Plan, PlanError};
 const DRAIN: Duration = Duration::from_secs(10);
 /// The pause before a channel that panicked is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
+
+/// Cleaning waits until the start is over.
+const FIRST_CLEANING_AFTER: Duration = Duration::from_secs(60);
+const CLEAN_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// A running gateway.
 pub struct Gateway {
@@ -93,7 +99,7 @@ impl Gateway {
     }
 
     async fn start_with(home: &Home, lock: HomeLock, plan: Plan, channels: Vec<Arc<dyn Channel>>) -> Result<Self, StartError> {
-        let db = Db::open(&home.database())?;
+        let db = Db::open(&home.database()).await?;
         let (registry, roster) = plan.registry(home, &db).await?;
         let registry = Arc::new(registry);
         let work = Work::new();
@@ -120,6 +126,7 @@ impl Gateway {
         // Held until what an earlier process left behind is back under way, so that nobody takes the gateway for settled.
         let starting = house.work.begin();
         tasks.spawn(inbound::receive(house.clone(), received, starting));
+        tasks.spawn(keep_house(house.clone()));
         let (reports, listening) = watch::channel(Listening { channels: channels.len(), ended: None });
         let reports = Arc::new(reports);
         for channel in channels {
@@ -153,6 +160,22 @@ impl Gateway {
         self.house.desk.sessions.abandon().await;
         if tokio::time::timeout(DRAIN, self.house.delivery.ended()).await.is_err() {
             tracing::warn!("a send did not end in time; it is repeated at the next start");
+        }
+    }
+}
+
+/// Lets go of rows that have been closed for long, now and then while the process runs.
+async fn keep_house(house: Arc<House>) {
+    let mut due = tokio::time::interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
+    loop {
+        tokio::select! {
+            _ = due.tick() => {}
+            () = house.stop.cancelled() => return,
+        }
+        let forget = |tx: &rusqlite::Transaction<'_>| Ok(inbox::forget_old(tx, now_ms())? + outbox::forget_old(tx, now_ms())?);
+        match house.desk.db.write(forget).await {
+            Ok(rows) => tracing::debug!("forgot {rows} old rows"),
+            Err(error) => tracing::warn!("old rows could not be forgotten: {error}"),
         }
     }
 }

@@ -43,7 +43,7 @@ fn answer(request: &ModelRequest) -> Answer {
         Some(ModelMessage::ToolResult { .. }) => Answer::Text(quote_results(request)),
         Some(ModelMessage::User(said)) => match wish(without_name(said)) {
             Some(wish) => grant(wish, request),
-            None => Answer::Text(echo(said, request)),
+            None => Answer::Text(echo(without_name(said), request)),
         },
         _ => Answer::Text(echo("", request)),
     }

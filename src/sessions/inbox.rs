@@ -83,15 +83,20 @@ pub fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now
     statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
 }
 
+/// A row that waits. What an older version wrote may be unreadable to this one.
+#[derive(Debug)]
+pub struct Waiting {
+    pub id: i64,
+    pub inbound: Result<Inbound, String>,
+}
+
 /// What still waits, oldest first, after row `after`.
-pub fn waiting(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Vec<Accepted>> {
+pub fn waiting(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
     let mut statement =
         connection.prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 ORDER BY id LIMIT ?2")?;
     let rows = statement.query_map(params![after, limit], |row| {
         let payload: String = row.get(1)?;
-        let inbound = serde_json::from_str(&payload)
-            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error.into()))?;
-        Ok(Accepted { id: row.get(0)?, inbound })
+        Ok(Waiting { id: row.get(0)?, inbound: serde_json::from_str(&payload).map_err(|error| error.to_string()) })
     })?;
     rows.collect()
 }

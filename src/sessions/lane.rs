@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use tokio::sync::SemaphorePermit;
+
 use super::inbox::Accepted;
-use super::{Inner, LaneFull, running};
+use super::{Arrived, Inner, LaneFull, running};
 use crate::domain::SessionKey;
 use crate::work::WorkGuard;
 
@@ -24,12 +26,12 @@ impl Lane {
     }
 }
 
-pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, guard: WorkGuard) -> Result<(), LaneFull> {
+pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
     let place = accepted.inbound.origin.key.clone();
     let entry = inner.lanes.entry(place.clone());
     let is_new = matches!(entry, dashmap::Entry::Vacant(_));
     let mut lane = entry.or_default();
-    if lane.waiting.len() >= MOST_WAITING {
+    if lane.waiting.len() >= MOST_WAITING && arrived == Arrived::Now {
         return Err(LaneFull(guard));
     }
     lane.waiting.push_back((accepted, guard));
@@ -41,21 +43,30 @@ pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, guard: WorkGuard) -
 }
 
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
-    while let Some((accepted, guard)) = next(&inner, &place) {
-        let slot = tokio::select! {
-            slot = inner.slots.acquire() => slot,
-            () = inner.stop.cancelled() => break,
-        };
-        if slot.is_err() || inner.stop.is_cancelled() {
-            break;
-        }
+    let mut current = next(&inner, &place);
+    while let Some((accepted, guard)) = current {
+        let Ok(_slot) = free_slot(&inner).await else { break };
         tokio::select! {
-            () = running::run(&inner, accepted) => drop(guard),
+            () = running::run(&inner, accepted) => {}
             // The row stays in the inbox and the next start takes it up.
             () = inner.abandon.cancelled() => break,
         }
+        current = next(&inner, &place);
+        // After the lane has moved on, so that a settled gateway has no lane left.
+        drop(guard);
     }
     inner.lanes.remove(&place);
+}
+
+/// The process is stopping.
+struct Stopping;
+
+async fn free_slot(inner: &Inner) -> Result<SemaphorePermit<'_>, Stopping> {
+    tokio::select! {
+        biased;
+        () = inner.stop.cancelled() => Err(Stopping),
+        slot = inner.slots.acquire() => slot.map_err(|_| Stopping),
+    }
 }
 
 /// The next message, or none and the lane is gone.

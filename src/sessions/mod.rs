@@ -1,5 +1,6 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
+mod ending;
 pub mod inbox;
 mod lane;
 mod running;
@@ -57,6 +58,14 @@ struct Inner {
     abandon: CancellationToken,
 }
 
+/// When a message was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived {
+    Now,
+    /// By an earlier process. It was let in then, so a full lane does not refuse it now.
+    Before,
+}
+
 /// The lane has as much waiting as it takes. Gives the guard back.
 #[derive(Debug)]
 pub struct LaneFull(pub WorkGuard);
@@ -77,8 +86,8 @@ impl Sessions {
     }
 
     /// Queues a message in its place's lane. The guard is held until it is answered.
-    pub fn submit(&self, accepted: Accepted, guard: WorkGuard) -> Result<(), LaneFull> {
-        lane::submit(&self.inner, accepted, guard)
+    pub fn submit(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
+        lane::submit(&self.inner, accepted, arrived, guard)
     }
 
     /// Messages that wait or are being answered in a place.

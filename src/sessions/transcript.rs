@@ -5,21 +5,26 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
 
-/// The conversation of a place that nobody has spoken in.
-const FIRST_CONVERSATION: i64 = 1;
+/// The number of a conversation in its place; /new begins the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conversation(i64);
+
+impl Conversation {
+    const FIRST: Conversation = Conversation(1);
+}
 
 /// The running conversation, oldest first, as far back as a turn looks.
-pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Vec<Said>> {
+pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<(Conversation, Vec<Said>)> {
     let conversation = conversation(connection, place)?;
     let mut statement = connection.prepare_cached(
         "SELECT messages.kind, messages.person_name, agents.slug, messages.text
          FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
          WHERE session_key = ?1 AND conversation = ?2 ORDER BY id DESC LIMIT ?3",
     )?;
-    let rows = statement.query_map(params![place.to_string(), conversation, i64::from(MAX_MESSAGES)], said)?;
+    let rows = statement.query_map(params![place.to_string(), conversation.0, i64::from(MAX_MESSAGES)], said)?;
     let mut history = rows.collect::<rusqlite::Result<Vec<Said>>>()?;
     history.reverse();
-    Ok(history)
+    Ok((conversation, history))
 }
 
 fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
@@ -35,10 +40,11 @@ fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
     Ok(Said { by, text: row.get(3)? })
 }
 
-fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Result<i64> {
+/// The one that runs now.
+pub fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Conversation> {
     let mut statement = connection.prepare_cached("SELECT conversation FROM sessions WHERE key = ?1")?;
     let found = statement.query_row([place.to_string()], |row| row.get(0)).optional()?;
-    Ok(found.unwrap_or(FIRST_CONVERSATION))
+    Ok(found.map_or(Conversation::FIRST, Conversation))
 }
 
 /// How many messages the running conversation has.
@@ -46,7 +52,7 @@ pub fn length(connection: &Connection, place: &SessionKey) -> rusqlite::Result<i
     let conversation = conversation(connection, place)?;
     let mut statement =
         connection.prepare_cached("SELECT count(*) FROM messages WHERE session_key = ?1 AND conversation = ?2")?;
-    statement.query_row(params![place.to_string(), conversation], |row| row.get(0))
+    statement.query_row(params![place.to_string(), conversation.0], |row| row.get(0))
 }
 
 /// Makes sure the place has a row and says when it was last used.
@@ -58,23 +64,29 @@ pub fn touch(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Re
     statement.execute(params![place.to_string(), now]).map(drop)
 }
 
-pub fn append_person(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
-    let place = &inbound.origin.key;
+/// Into the conversation the message was answered in, even if /new has begun another meanwhile.
+pub fn append_person(tx: &Transaction<'_>, inbound: &Inbound, conversation: Conversation, now: i64) -> rusqlite::Result<()> {
+    let place = inbound.origin.key.to_string();
     let mut statement = tx.prepare_cached(
         "INSERT INTO messages (session_key, conversation, kind, person, person_name, text, created_at)
          VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6)",
     )?;
     let person = inbound.origin.person.to_string();
-    let conversation = conversation(tx, place)?;
-    statement.execute(params![place.to_string(), conversation, person, inbound.person_name, inbound.text, now]).map(drop)
+    statement.execute(params![place, conversation.0, person, inbound.person_name, inbound.text, now]).map(drop)
 }
 
-pub fn append_agent(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, text: &str, now: i64) -> rusqlite::Result<()> {
+pub fn append_agent(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    conversation: Conversation,
+    uid: AgentUid,
+    text: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO messages (session_key, conversation, kind, agent_uid, text, created_at) VALUES (?1, ?2, 'agent', ?3, ?4, ?5)",
     )?;
-    let conversation = conversation(tx, place)?;
-    statement.execute(params![place.to_string(), conversation, uid.to_string(), text, now]).map(drop)
+    statement.execute(params![place.to_string(), conversation.0, uid.to_string(), text, now]).map(drop)
 }
 
 /// A visible mark that the place changed hands.
@@ -84,7 +96,7 @@ pub fn append_handoff(tx: &Transaction<'_>, place: &SessionKey, text: &str, now:
         "INSERT INTO messages (session_key, conversation, kind, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4)",
     )?;
     let conversation = conversation(tx, place)?;
-    statement.execute(params![place.to_string(), conversation, text, now]).map(drop)
+    statement.execute(params![place.to_string(), conversation.0, text, now]).map(drop)
 }
 
 /// Starts a new conversation; the old messages stay in the store.

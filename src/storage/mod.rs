@@ -9,23 +9,35 @@ mod readers;
 mod writer;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
+use tokio_util::sync::CancellationToken;
 
 pub use error::StoreError;
+
+/// The waits between tries of a patient write.
+const FIRST_BACKOFF: Duration = Duration::from_millis(200);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
 /// A handle to the open database. Cheap to clone; the last one to go closes the file.
 #[derive(Debug, Clone)]
 pub struct Db {
+    // The order matters: the writer ends when the last sender in here is gone, and is waited for after that.
     writer: writer::Writer,
     readers: readers::Readers,
+    _ending: Arc<writer::Ending>,
 }
 
 impl Db {
     /// Opens or creates the file and brings its schema up to date.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let connection = open::writable(path)?;
-        Ok(Db { writer: writer::Writer::start(connection), readers: readers::Readers::start(path) })
+    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        let own = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || open::writable(&own)).await;
+        let connection = opened.map_err(|error| StoreError::Failed(error.to_string()))??;
+        let (writer, ending) = writer::Writer::start(connection);
+        Ok(Db { writer, readers: readers::Readers::start(path), _ending: Arc::new(ending) })
     }
 
     /// Runs `work` inside a transaction and returns once it is on disk. An error rolls back this work only.
@@ -35,6 +47,28 @@ impl Db {
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         self.writer.run(work).await
+    }
+
+    /// As [`Db::write`], but tries until it works: for what must not be thrown away because the disk is full for a while.
+    /// Fails only once `stop` is cancelled.
+    pub async fn write_patiently<T, W, F>(&self, stop: &CancellationToken, mut work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnMut() -> F,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let mut backoff = FIRST_BACKOFF;
+        loop {
+            let error = match self.write(work()).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            tracing::error!("a write waits and is tried again: {error}");
+            tokio::select! {
+                () = tokio::time::sleep(backoff) => backoff = (backoff * 2).min(LONGEST_BACKOFF),
+                () = stop.cancelled() => return Err(error),
+            }
+        }
     }
 
     /// Runs `work` on a read-only connection that sees the last commit.

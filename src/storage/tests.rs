@@ -2,8 +2,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-fn open(folder: &tempfile::TempDir) -> Db {
-    Db::open(&folder.path().join("parlor.db")).unwrap()
+async fn open(folder: &tempfile::TempDir) -> Db {
+    Db::open(&folder.path().join("parlor.db")).await.unwrap()
 }
 
 async fn scratch_table(db: &Db) {
@@ -22,13 +22,21 @@ fn commits_seen_by(watcher: &Connection) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_that_wait_together_are_committed_together() {
     let folder = tempfile::tempdir().unwrap();
-    let db = open(&folder);
+    let db = open(&folder).await;
     scratch_table(&db).await;
     let (open_gate, gate) = std::sync::mpsc::channel::<()>();
+    let (started, has_started) = tokio::sync::oneshot::channel();
     let held = tokio::spawn({
         let db = db.clone();
-        async move { db.write(move |_| Ok(gate.recv().ok())).await }
+        async move {
+            db.write(move |_| {
+                started.send(()).unwrap();
+                Ok(gate.recv().ok())
+            })
+            .await
+        }
     });
+    has_started.await.unwrap();
     let log = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut waiting = Vec::new();
     for n in 0..50 {
@@ -60,7 +68,7 @@ async fn writes_that_wait_together_are_committed_together() {
 #[tokio::test]
 async fn a_failing_write_takes_no_other_with_it() {
     let folder = tempfile::tempdir().unwrap();
-    let db = open(&folder);
+    let db = open(&folder).await;
     scratch_table(&db).await;
     let failing = db.write(|tx| {
         tx.execute("INSERT INTO scratch VALUES (1)", [])?;
@@ -78,14 +86,14 @@ async fn a_failing_write_takes_no_other_with_it() {
 #[tokio::test]
 async fn a_commit_is_seen_from_outside_and_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
-    let db = open(&folder);
+    let db = open(&folder).await;
     scratch_table(&db).await;
     let watcher = Connection::open(folder.path().join("parlor.db")).unwrap();
     let before = commits_seen_by(&watcher);
     db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
     assert_ne!(commits_seen_by(&watcher), before);
     drop(db);
-    assert_eq!(count(&open(&folder)).await, 1);
+    assert_eq!(count(&open(&folder).await).await, 1);
 }
 
 /// S0.15
@@ -96,34 +104,34 @@ async fn opening_twice_changes_nothing() {
         let mut statement = connection.prepare("SELECT group_concat(sql) FROM sqlite_schema")?;
         statement.query_row([], |row| row.get::<_, String>(0))
     };
-    let first = open(&folder).read(schema).await.unwrap();
-    assert_eq!(open(&folder).read(schema).await.unwrap(), first);
+    let first = open(&folder).await.read(schema).await.unwrap();
+    assert_eq!(open(&folder).await.read(schema).await.unwrap(), first);
 }
 
-#[test]
-fn a_file_of_a_newer_version_is_left_alone() {
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("parlor.db");
-    drop(Db::open(&path).unwrap());
+    drop(Db::open(&path).await.unwrap());
     let connection = Connection::open(&path).unwrap();
     connection.execute("INSERT INTO refinery_schema_history VALUES (9000, 'later', '2030-01-01T00:00:00Z', '1')", []).unwrap();
-    let error = Db::open(&path).unwrap_err().to_string();
+    let error = Db::open(&path).await.unwrap_err().to_string();
     assert!(error.contains("newer Parlor (schema 9000"), "{error}");
 }
 
-#[test]
-fn a_damaged_file_says_so() {
+#[tokio::test]
+async fn a_damaged_file_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("parlor.db");
     std::fs::write(&path, "this is not a database, whatever its name says".repeat(100)).unwrap();
-    let error = Db::open(&path).unwrap_err();
+    let error = Db::open(&path).await.unwrap_err();
     assert_eq!(error, StoreError::Corrupt(path));
 }
 
 #[tokio::test]
 async fn a_full_disk_says_so_and_loses_no_earlier_row() {
     let folder = tempfile::tempdir().unwrap();
-    let db = open(&folder);
+    let db = open(&folder).await;
     scratch_table(&db).await;
     db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
     // A page limit is how SQLite lets a test fill the disk.
@@ -135,16 +143,54 @@ async fn a_full_disk_says_so_and_loses_no_earlier_row() {
     assert_eq!(count(&db).await, 1);
 }
 
-#[test]
-fn the_file_is_for_its_owner_only() {
+#[tokio::test]
+async fn the_file_is_for_its_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("parlor.db");
-    drop(Db::open(&path).unwrap());
+    drop(Db::open(&path).await.unwrap());
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-#[test]
-fn a_folder_that_is_not_there_is_an_error_with_its_path() {
-    let error = Db::open(Path::new("/nonexistent/parlor.db")).unwrap_err().to_string();
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_an_error_with_its_path() {
+    let error = Db::open(Path::new("/nonexistent/parlor.db")).await.unwrap_err().to_string();
     assert!(error.contains("/nonexistent/parlor.db"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    db.write(|tx| tx.pragma_update(None, "query_only", true)).await.unwrap();
+    let error = db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap_err();
+    assert_eq!(error, StoreError::ReadOnly);
+}
+
+#[tokio::test]
+async fn closing_leaves_everything_in_the_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    let clone = db.clone();
+    drop(db);
+    clone.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    drop(clone);
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.path().join("parlor.db"), copy.path().join("parlor.db")).unwrap();
+    assert_eq!(count(&open(&copy).await).await, 1);
+}
+
+#[tokio::test]
+async fn a_patient_write_goes_through_once_the_trouble_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    let stop = CancellationToken::new();
+    let insert = || |tx: &Transaction<'_>| tx.execute("INSERT INTO scratch VALUES (1)", []);
+    let (written, ()) = tokio::join!(db.write_patiently(&stop, insert), scratch_table(&db));
+    written.unwrap();
+    assert_eq!(count(&db).await, 1);
+    stop.cancel();
+    let hopeless = || |tx: &Transaction<'_>| tx.execute("INSERT INTO no_such_table VALUES (1)", []);
+    assert!(db.write_patiently(&stop, hopeless).await.is_err(), "it ends with the process");
 }

@@ -18,14 +18,27 @@ pub(super) struct Writer {
     jobs: mpsc::Sender<Box<dyn Job>>,
 }
 
+/// Waits for the writer when the last handle goes, so that a process that ends leaves a whole file behind.
+#[derive(Debug)]
+pub(super) struct Ending {
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // A writer that panicked has nothing left to wait for.
+        drop(self.thread.take().map(thread::JoinHandle::join));
+    }
+}
+
 impl Writer {
-    pub(super) fn start(connection: Connection) -> Self {
+    pub(super) fn start(connection: Connection) -> (Self, Ending) {
         let (jobs, receiver) = mpsc::channel(QUEUE);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || serve(connection, receiver))
             .expect("the process can start a thread");
-        Writer { jobs }
+        (Writer { jobs }, Ending { thread: Some(thread) })
     }
 
     pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
@@ -58,6 +71,9 @@ fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
             job.finish(committed.clone());
         }
     }
+    // Everything into the one file, so that a copy of it is a copy of everything. Failing costs nothing: the log is kept.
+    let folded = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    drop(folded);
 }
 
 fn commit(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Result<(), StoreError> {

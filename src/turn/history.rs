@@ -38,6 +38,8 @@ pub fn for_model(history: &[Said], current: Said, agent: &AgentId, named: bool) 
             Speaker::Agent(by) => messages.push(ModelMessage::User(format!("[@{by}] {}", said.text))),
             Speaker::Person(name) if named => messages.push(ModelMessage::User(format!("[{name}] {}", said.text))),
             Speaker::Person(_) => messages.push(ModelMessage::User(said.text.clone())),
+            // A mark before anything was said hands over nothing.
+            Speaker::Handoff if messages.is_empty() => {}
             Speaker::Handoff => messages.push(ModelMessage::User(format!("[{}]", said.text))),
         }
     }
@@ -85,6 +87,12 @@ mod tests {
                 ModelMessage::User("more".into()),
             ]
         );
+    }
+
+    #[test]
+    fn a_handoff_of_an_empty_place_is_not_shown() {
+        let handoff = Said { by: Speaker::Handoff, text: "Alice handed over from main to rose".into() };
+        assert_eq!(for_model(&[handoff], person("hi"), &rose(), false), [ModelMessage::User("hi".into())]);
     }
 
     #[test]

@@ -1,5 +1,11 @@
 //! All integration tests in one binary: it links once and shares its support code.
 
+mod access;
+mod cli;
+mod commands;
+mod delivery;
 mod fake_telegram;
+mod lifecycle;
 mod models;
 mod support;
+mod topics;

@@ -73,6 +73,7 @@ impl Api {
         let body = response.bytes().await.map_err(transport)?;
         match serde_json::from_slice::<Envelope<P::Output>>(&body) {
             Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
+            Ok(Envelope { ok: true, result: None, .. }) => Err(ApiError::NoAnswer("it has no result".into())),
             Ok(envelope) => Err(ApiError::Answered {
                 code: envelope.error_code.unwrap_or(status.as_u16()),
                 description: envelope.description,

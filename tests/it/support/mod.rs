@@ -2,3 +2,6 @@
 
 pub(crate) mod fake_model;
 pub(crate) mod fake_telegram;
+pub(crate) mod house;
+
+pub(crate) use house::House;

@@ -1,0 +1,125 @@
+//! What the gateway itself says, written together with what it is about: the closed inbox row, a pin, a code.
+
+use rusqlite::Transaction;
+
+use super::House;
+use crate::access::people;
+use crate::clock::now_ms;
+use crate::commands::Outcome;
+use crate::delivery::{Kind, outbox};
+use crate::domain::{Destination, Inbound, SessionKey};
+use crate::routing::{Pin, pins};
+use crate::sessions::inbox::{self, Accepted, Closing};
+use crate::storage::StoreError;
+
+/// How a message ends that no agent answers.
+pub(super) struct Closed {
+    pub(super) kind: Kind,
+    pub(super) closing: Closing,
+    /// For the inbox row.
+    pub(super) outcome: &'static str,
+}
+
+/// Ends a message without a word.
+pub(super) async fn close(house: &House, id: i64, closing: Closing, outcome: &'static str) -> Result<(), StoreError> {
+    house.desk.db.write(move |tx| inbox::close(tx, id, closing, outcome, now_ms())).await
+}
+
+pub(super) async fn reply(house: &House, accepted: &Accepted, text: &str, closed: Closed) -> Result<(), StoreError> {
+    let id = accepted.id;
+    let close = move |tx: &Transaction<'_>, now| inbox::close(tx, id, closed.closing, closed.outcome, now);
+    say(house, &accepted.inbound, closed.kind, text, Some(id), close).await
+}
+
+/// The command's effect, its reply and the closed row are one transaction.
+pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outcome) -> Result<(), StoreError> {
+    let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
+    let changes_pin = effect.changes_pin();
+    let write = move |tx: &Transaction<'_>, now| {
+        effect.write(tx, &inbound, now)?;
+        inbox::close(tx, id, Closing::Done, "command", now)
+    };
+    say(house, &accepted.inbound, Kind::Command, &outcome.reply, Some(id), write).await?;
+    if changes_pin {
+        house.pins.changed(&accepted.inbound.origin.key);
+    }
+    Ok(())
+}
+
+/// A stranger is told once per code how to get in, and hears nothing else.
+pub(super) async fn hint(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+    let destination = Destination::of(&accepted.inbound);
+    let (id, inbound, delivery, to) = (accepted.id, accepted.inbound.clone(), house.delivery.clone(), destination.clone());
+    let write = move |tx: &Transaction<'_>| {
+        let now = now_ms();
+        let code = people::new_code(tx, &inbound.origin.person, &inbound.person_name, now)?;
+        let rows = code.map_or_else(Vec::new, |code| delivery.draft(&to, Kind::Notice, None, &pairing(&code)));
+        inbox::close(tx, id, Closing::Refused, "a stranger", now)?;
+        outbox::insert(tx, &rows, Some(id), now)?;
+        Ok(rows.len())
+    };
+    let count = house.desk.db.write(write).await?;
+    house.delivery.submit(destination.place(), count);
+    Ok(())
+}
+
+pub(super) async fn tell_unbound(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+    let closed = Closed { kind: Kind::Notice, closing: Closing::Refused, outcome: "place is not bound" };
+    reply(house, accepted, &unbound(&accepted.inbound.origin.key), closed).await
+}
+
+pub(super) async fn tell_lane_is_full(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+    tracing::warn!(session = %accepted.inbound.origin.key, "refused: too many messages wait here");
+    let closed = Closed { kind: Kind::Error, closing: Closing::Refused, outcome: "too many messages wait here" };
+    reply(house, accepted, LANE_FULL, closed).await
+}
+
+/// The pin names an agent who is gone.
+pub(super) async fn drop_pin(house: &House, inbound: &Inbound, pin: &Pin) -> Result<(), StoreError> {
+    let place = inbound.origin.key.clone();
+    tracing::warn!(session = %place, "the pin to {} is dropped: no such agent any more", pin.agent);
+    say(house, inbound, Kind::Notice, &gone(pin), None, move |tx, _| pins::clear(tx, &place)).await?;
+    house.pins.changed(&inbound.origin.key);
+    Ok(())
+}
+
+/// Writes the text for the message's place in the same transaction as `write`, and sends it.
+async fn say<W>(house: &House, inbound: &Inbound, kind: Kind, text: &str, id: Option<i64>, write: W) -> Result<(), StoreError>
+where
+    W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
+{
+    let destination = Destination::of(inbound);
+    let rows = house.delivery.draft(&destination, kind, None, text);
+    let count = rows.len();
+    let all = move |tx: &Transaction<'_>| {
+        let now = now_ms();
+        write(tx, now)?;
+        outbox::insert(tx, &rows, id, now)
+    };
+    house.desk.db.write(all).await?;
+    house.delivery.submit(destination.place(), count);
+    Ok(())
+}
+
+const LANE_FULL: &str = "Too many messages are waiting here, so I did not take this one. Please send it again later.";
+
+fn unbound(place: &SessionKey) -> String {
+    match place.whole_group().filter(|_| !place.is_shared()) {
+        Some(group) => format!(
+            "I do not answer here yet. Bind `{group}` to an agent in config.toml to open this group; `/agent <id>` opens it for you alone."
+        ),
+        None => {
+            format!("I do not answer here yet. `/agent <id>` opens this place, or bind `{place}` to an agent in config.toml.")
+        }
+    }
+}
+
+fn pairing(code: &str) -> String {
+    format!(
+        "I do not know you yet. If my owner wants us to talk, they can send me `/pair {code}` or run `parlor pair {code}` within the hour."
+    )
+}
+
+fn gone(pin: &Pin) -> String {
+    format!("{} is no longer here, so this place goes back to its usual agent.", pin.agent)
+}

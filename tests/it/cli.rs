@@ -1,0 +1,345 @@
+//! The command line: what it prints and how it ends.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+
+use crate::support::house::parlor;
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs the binary; the home folder's path reads HOME in what it printed.
+async fn run(home: &Path, arguments: &[&str]) -> Ran {
+    run_with_input(home, arguments, "").await
+}
+
+async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
+    let mut command = parlor(home);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(input.as_bytes()).await.expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().await.expect("it ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text").replace(&home.display().to_string(), "HOME");
+    Ran { code: output.status.code().expect("by itself"), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+async fn fresh_home() -> TempDir {
+    let home = tempfile::tempdir().expect("a folder");
+    assert_eq!(run(home.path(), &["init"]).await.code, 0);
+    home
+}
+
+/// S0.9, S0.59: never overwrites.
+#[tokio::test]
+async fn init_writes_the_team_and_keeps_what_is_there() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir_all(home.path().join("agents/rose")).expect("makes");
+    std::fs::write(home.path().join("agents/rose/SOUL.md"), "my own rose").expect("writes");
+    let first = run(home.path(), &["init"]).await;
+    assert_snapshot!(first.stdout, @"
+    created AGENTS.md
+    created IDENTITY.md
+    created SOUL.md
+    created TOOLS.md
+    created USER.md
+    created agents/ada/IDENTITY.md
+    created agents/ada/SOUL.md
+    created agents/main/BOOTSTRAP.md
+    created agents/main/IDENTITY.md
+    created agents/main/SOUL.md
+    created agents/rose/IDENTITY.md
+    created config.toml
+    kept    agents/rose/SOUL.md
+    ");
+    assert_snapshot!(first.stderr, @"HOME is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram.");
+    assert_eq!(std::fs::read_to_string(home.path().join("agents/rose/SOUL.md")).expect("reads"), "my own rose");
+    let second = run(home.path(), &["init"]).await;
+    assert!(second.stdout.lines().all(|line| line.starts_with("kept")), "{}", second.stdout);
+}
+
+/// The whole way of a first command: a home is made, and two topics have two agents.
+#[tokio::test]
+async fn piped_chat_answers_each_line_once_in_two_topics() {
+    let home = tempfile::tempdir().expect("a folder");
+    let input = "hello\n/topic writing\nhello again\n\n/topic\nstill there?\n/quit\nunheard\n";
+    let ran = run_with_input(home.path(), &["chat"], input).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_snapshot!(ran.stdout, @r#"
+    ☕ Main: Main here, as Parlor's offline stand-in: with no real model I only echo. You said: “hello”. My soul begins: “Come in, sit down, tell me what you need; I will help, or fetch the one who can.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml.
+    You are in local:home:writing now.
+    🌹 Rose: Rose here, as Parlor's offline stand-in: with no real model I only echo. You said: “hello again”. My soul begins: “Every sentence pays its rent or moves out.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml.
+    You are in local:home now.
+    ☕ Main: Main, offline stand-in. You said: “still there?” This is message 2 here.
+    "#);
+}
+
+/// S3.29, S1.59: the same place after a restart.
+#[tokio::test]
+async fn chat_as_an_agent_stays_with_that_agent() {
+    let home = fresh_home().await;
+    let first = run_with_input(home.path(), &["chat", "-a", "ada", "--topic", "shed"], "hi\n").await;
+    assert_snapshot!(first.stdout, @r#"
+    🛠️ Ada (ada) answers here from now on. `/agent reset` undoes that.
+    🛠️ Ada: Ada here, as Parlor's offline stand-in: with no real model I only echo. You said: “hi”. My soul begins: “Show me the exact error; the theory can wait until we have read it.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml.
+    "#);
+    let second = run_with_input(home.path(), &["chat", "--topic", "shed"], "who are you\nwhat time is it\nuse now {}\n").await;
+    let first_line = second.stdout.lines().next().unwrap_or_default();
+    assert_snapshot!(first_line, @"🛠️ Ada: Ada, offline stand-in. You said: “who are you”. This is message 2 here.");
+    assert_eq!(second.stdout.lines().filter(|line| line.contains("`now` says: “20")).count(), 2, "{}", second.stdout);
+    let unknown = run_with_input(home.path(), &["chat", "--topic", "Not A Topic"], "").await;
+    assert_eq!(unknown.code, 2);
+    assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
+}
+
+/// S0.31, S0.60 in part
+#[tokio::test]
+async fn agent_list_shows_who_is_there() {
+    let home = fresh_home().await;
+    assert_snapshot!(run(home.path(), &["agent", "list"]).await.stdout, @"
+    ID    NAME     MODEL    BINDINGS
+    main  ☕ Main  offline  0         default
+    rose  🌹 Rose  offline  1
+    ada   🛠️ Ada   offline  1
+    ");
+    let json = run(home.path(), &["agent", "list", "--json"]).await.stdout;
+    let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(rows[1]["id"], "rose");
+    assert_eq!(rows[1]["bindings"], 1);
+}
+
+/// S0.11, S0.35 in part
+#[tokio::test]
+async fn agent_info_says_where_each_file_comes_from() {
+    let home = fresh_home().await;
+    assert_snapshot!(run(home.path(), &["agent", "info", "rose"]).await.stdout, @"
+    🌹 Rose (rose)
+    model: offline
+    first turn: not yet
+    IDENTITY.md: own
+    SOUL.md: own
+    AGENTS.md: inherited
+    TOOLS.md: inherited
+    USER.md: inherited
+    BOOTSTRAP.md: missing
+    MEMORY.md: missing
+    bindings: local:home:writing
+    ");
+    let json: serde_json::Value =
+        serde_json::from_str(&run(home.path(), &["agent", "info", "rose", "--json"]).await.stdout).expect("JSON");
+    assert_eq!(json["files"][1]["file"], "SOUL.md");
+    assert_eq!(json["files"][1]["origin"], "own");
+    let missing = run(home.path(), &["agent", "info", "ros"]).await;
+    assert_eq!(missing.code, 2);
+    assert_snapshot!(missing.stderr, @"error: no agent is called ros. Did you mean rose?");
+}
+
+/// S0.30, S3.5: exactly what the model is told; the bootstrap goes after the first turn.
+#[tokio::test]
+async fn agent_prompt_prints_the_same_bytes_until_something_changes() {
+    let home = fresh_home().await;
+    let before = run(home.path(), &["agent", "prompt", "main"]).await.stdout;
+    assert_eq!(run(home.path(), &["agent", "prompt", "main"]).await.stdout, before);
+    assert!(before.contains("# BOOTSTRAP.md"));
+    run_with_input(home.path(), &["chat"], "hello\n").await;
+    let after = run(home.path(), &["agent", "prompt", "main"]).await.stdout;
+    assert!(!after.contains("# BOOTSTRAP.md"));
+    let json: serde_json::Value =
+        serde_json::from_str(&run(home.path(), &["agent", "prompt", "main", "--json"]).await.stdout).expect("JSON");
+    assert_eq!(json["prompt"].as_str().map(|prompt| format!("{prompt}\n")), Some(after));
+}
+
+#[tokio::test]
+async fn route_explain_tells_every_rule_and_the_winner() {
+    let home = fresh_home().await;
+    assert_snapshot!(run(home.path(), &["route", "explain", "local:home:writing"]).await.stdout, @"
+    local:home:writing goes to rose
+    because of bindings[0]: exact topic local:home:writing
+
+    person: local:you
+    name: writing
+
+    pin          local:home:writing  no pin
+    exact topic  local:home:writing  bindings[0], rose: decides
+    name or tag  local:home          no binding
+    room         local:home          no binding
+    platform     local               no binding
+    default      default_agent       main: not needed
+    ");
+    run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
+    let pinned = run(home.path(), &["route", "explain", "local:home:writing", "--json"]).await.stdout;
+    let pinned: serde_json::Value = serde_json::from_str(&pinned).expect("JSON");
+    assert_eq!(pinned["route"]["agent"], "ada");
+    assert_eq!(pinned["reason"], "pin set by local:you");
+    let wrong = run(home.path(), &["route", "explain", "telegram:topic:5:5"]).await;
+    assert_eq!(wrong.code, 2);
+    assert_snapshot!(wrong.stderr, @"error: `telegram:topic:5:5` is no session key; one looks like telegram:topic:-1001234567890:101 or local:home");
+}
+
+/// S4.43, S0.56: everything at once, also what only routing can see.
+#[tokio::test]
+async fn config_check_reports_all_problems_at_once() {
+    let home = fresh_home().await;
+    assert_snapshot!(run(home.path(), &["config", "check"]).await.stdout, @"config.toml is fine: 3 agents, 2 bindings.");
+    let text = r#"defualt_agent = "main"
+
+[telegram]
+token = "123456:AAAA-secret"
+
+[agents.rose]
+nam = "Rose"
+
+[[bindings]]
+match = "telegram:topic:100123:7"
+agent = "rose"
+
+[[bindings]]
+match = "telegram:group:-5"
+agent = "rose"
+
+[[bindings]]
+match = "telegram:group:-5"
+agent = "main"
+
+[[bindings]]
+match = "telegram:group:-6"
+agent = "rosa"
+"#;
+    std::fs::write(home.path().join("config.toml"), text).expect("writes");
+    for arguments in [&["config", "check"][..], &["run"], &["chat"], &["agent", "list"]] {
+        let ran = run(home.path(), arguments).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{arguments:?}");
+        assert!(!ran.stderr.contains("AAAA-secret"));
+    }
+    assert_snapshot!(run(home.path(), &["config", "check"]).await.stderr, @r#"
+    error: unknown key `defualt_agent`
+     --> HOME/config.toml:1:1
+      |
+    1 | defualt_agent = "main"
+      | ^^^^^^^^^^^^^ not a key of the top level
+      |
+      = help: did you mean `default_agent`?
+
+    error: `token` stands in the config file itself
+     --> HOME/config.toml:4:9
+      |
+    4 | token = ********************
+      |         ^^^^^^^^^^^^^^^^^^^^ a secret in plain text, hidden here
+      |
+      = help: move it to the environment and write `token = { env = "TELEGRAM_BOT_TOKEN" }`, or to a file and write `token = { file = "secrets/token" }`
+
+    error: unknown key `nam`
+     --> HOME/config.toml:7:1
+      |
+    7 | nam = "Rose"
+      | ^^^ not a key of an agent
+      |
+      = help: did you mean `name`?
+
+    error: `telegram:topic:100123:7` is nothing a binding can match
+      --> HOME/config.toml:10:9
+       |
+    10 | match = "telegram:topic:100123:7"
+       |         ^^^^^^^^^^^^^^^^^^^^^^^^^ `100123` is no id of a group
+       |
+       = help: group ids are negative; /whoami prints the key to paste
+
+    error: this rule is exactly as strong as bindings[1]
+      --> HOME/config.toml:18:9
+       |
+    18 | match = "telegram:group:-5"
+       |         ^^^^^^^^^^^^^^^^^^^ `telegram:group:-5` is already taken
+       |
+       = help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
+
+    error: unknown agent `rosa`
+      --> HOME/config.toml:23:9
+       |
+    23 | agent = "rosa"
+       |         ^^^^^^ no agent has this id
+       |
+       = help: did you mean `rose`? Otherwise declare it under [agents.rosa]
+
+    6 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// A right config on a machine without its secrets is right, and starting there would fail.
+#[tokio::test]
+async fn config_check_notes_secrets_that_are_missing_here() {
+    let home = fresh_home().await;
+    let text = "[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n";
+    std::fs::write(home.path().join("config.toml"), text).expect("writes");
+    let ran = run(home.path(), &["config", "check"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "config.toml is fine: 1 agent, 0 bindings.\n"));
+    assert_snapshot!(ran.stderr, @"note: the environment variable TELEGRAM_BOT_TOKEN is not set; `parlor run` needs it");
+    let run = run(home.path(), &["run"]).await;
+    assert_eq!(run.code, 1);
+    assert_snapshot!(run.stderr, @r#"
+    error: the environment variable TELEGRAM_BOT_TOKEN is not set
+     --> HOME/config.toml:2:17
+      |
+    2 | token = { env = "TELEGRAM_BOT_TOKEN" }
+      |                 ^^^^^^^^^^^^^^^^^^^^ needed for this
+      |
+      = help: export it before starting, or use { file = "…" }
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[tokio::test]
+async fn a_home_without_a_config_says_what_to_do() {
+    let home = tempfile::tempdir().expect("a folder");
+    let ran = run(home.path(), &["config", "check"]).await;
+    assert_eq!(ran.code, 1);
+    assert_snapshot!(ran.stderr, @"error: There is no config file at HOME/config.toml. Run `parlor init` to write one.");
+}
+
+#[tokio::test]
+async fn help_lists_every_verb() {
+    let home = tempfile::tempdir().expect("a folder");
+    assert_snapshot!(run(home.path(), &["--help"]).await.stdout, @"
+    One bot, a room for every agent: a chat gateway that gives each topic to its own agent.
+
+    Usage: parlor [OPTIONS] [COMMAND]
+
+    Commands:
+      run     Run the gateway (also without any verb)
+      chat    Talk to the agents in this terminal
+      init    Write a home folder with the team that ships; keeps every file that is there
+      config  Look at the config
+      route   Look at routing
+      agent   Look at agents
+      pair    Let in the person who was given this code
+
+    Options:
+          --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]
+      -h, --help        Print help
+      -V, --version     Print version
+    ");
+    assert_eq!(run(home.path(), &["frobnicate"]).await.code, 2);
+}
+
+/// One source for the command list: the README's table says what /help says.
+#[test]
+fn the_readme_has_every_chat_command() {
+    let readme = include_str!("../../README.md");
+    for spec in parlor::commands::SPECS {
+        let row = readme.lines().find(|line| line.starts_with(&format!("| `/{}", spec.name)));
+        assert!(
+            row.is_some_and(|row| row.contains(spec.summary)),
+            "README has no row for /{} that says: {}",
+            spec.name,
+            spec.summary
+        );
+    }
+}

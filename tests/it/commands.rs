@@ -1,0 +1,296 @@
+//! What the gateway says to commands. Every text is a snapshot: read the diff as a person would.
+
+use insta::assert_snapshot;
+
+use crate::support::House;
+use crate::support::fake_telegram::{ALICE, BOB, Place};
+
+const TEAM: &str = r#"
+[access]
+owners = ["telegram:111"]
+require_mention = false
+[agents.main]
+emoji = "☕"
+[agents.rose]
+name = "Rose"
+emoji = "🌹"
+model = "offline"
+[agents.night-desk]
+name = "Night Desk"
+[[bindings]]
+match = "telegram:group:-1001"
+agent = "main"
+[[bindings]]
+match = "telegram:topic:-1001:9"
+agent = "rose"
+locked = true
+"#;
+
+struct Talk {
+    house: House,
+    gateway: parlor::gateway::Gateway,
+    place: Place,
+    said: usize,
+}
+
+impl Talk {
+    async fn in_topic(topic: i64) -> Self {
+        let house = House::new(TEAM).await;
+        let gateway = house.open().await;
+        let place = house.telegram.forum(-1001).topic(topic, "A topic");
+        Talk { house, gateway, place, said: 0 }
+    }
+
+    /// What comes back.
+    async fn alice(&mut self, text: &str) -> String {
+        self.place.says(ALICE, text).await;
+        self.next().await
+    }
+
+    async fn bob(&mut self, text: &str) -> String {
+        self.place.says(BOB, text).await;
+        self.next().await
+    }
+
+    async fn next(&mut self) -> String {
+        self.said += 1;
+        self.place.wait_for_sent(self.said).await.text
+    }
+
+    /// The agent that the model was last asked as.
+    fn asked(&self) -> String {
+        self.house.model.last_request().system.lines().next().unwrap_or_default().to_owned()
+    }
+
+    async fn end(self) {
+        self.house.settled(&self.gateway).await;
+        self.gateway.shutdown().await;
+    }
+}
+
+/// S2.3, S2.4
+#[tokio::test]
+async fn agent_shows_switches_and_resets() {
+    let mut talk = Talk::in_topic(5).await;
+    assert_snapshot!(talk.alice("/agent").await, @"
+    ☕ Main (main) answers here (bindings[0]: group telegram:group:-1001).
+    /agent rose would give the place to 🌹 Rose; /agents lists everyone.
+    ");
+    assert_snapshot!(talk.alice("/agents").await, @"
+    • ☕ Main (main), fake/any ← answers here
+    • 🌹 Rose (rose), offline
+    • Night Desk (night-desk), fake/any
+
+    /agent <id> gives this place to another.
+    ");
+    assert_snapshot!(talk.alice("/agent night desk").await, @"Night Desk (night-desk) answers here from now on. /agent reset undoes that.");
+    assert_snapshot!(talk.alice("/agent NIGHT-DESK").await, @"Night Desk (night-desk) already answers here.");
+    talk.alice("hello").await;
+    assert_eq!(talk.asked(), "You are Night Desk (agent id: night-desk).");
+    assert_snapshot!(talk.alice("/agents").await, @"
+    • ☕ Main (main), fake/any
+    • 🌹 Rose (rose), offline
+    • Night Desk (night-desk), fake/any ← answers here
+
+    /agent <id> gives this place to another.
+    ");
+    assert_snapshot!(talk.alice("/agent reset").await, @"☕ Main (main) answers here again (bindings[0]: group telegram:group:-1001).");
+    assert_snapshot!(talk.alice("/agent reset").await, @"Nothing was switched here. ☕ Main (main) answers (bindings[0]: group telegram:group:-1001).");
+    talk.alice("hello again").await;
+    assert_eq!(talk.asked(), "You are Main ☕ (agent id: main).");
+    talk.end().await;
+}
+
+/// S2.4: a prefix does not switch.
+#[tokio::test]
+async fn a_near_miss_switches_nothing_and_is_suggested() {
+    let mut talk = Talk::in_topic(5).await;
+    assert_snapshot!(talk.alice("/agent ros").await, @"No agent is called ros. Did you mean /agent rose?");
+    assert_snapshot!(talk.alice("/agent night").await, @"No agent is called night. Did you mean /agent night-desk?");
+    assert_snapshot!(talk.alice("/agent xyzzy").await, @"No agent is called xyzzy. There are: main, rose, night-desk.");
+    assert_snapshot!(talk.alice("/agnet rose").await, @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
+    assert_snapshot!(talk.alice("/agent").await, @"
+    ☕ Main (main) answers here (bindings[0]: group telegram:group:-1001).
+    /agent rose would give the place to 🌹 Rose; /agents lists everyone.
+    ");
+    talk.end().await;
+}
+
+#[tokio::test]
+async fn once_is_for_one_message_and_stands_over_a_lasting_switch() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.alice("/agent night-desk").await;
+    assert_snapshot!(talk.alice("/agent main once").await, @"☕ Main (main) takes your next message here, and only that one.");
+    talk.alice("for main").await;
+    assert_eq!(talk.asked(), "You are Main ☕ (agent id: main).");
+    talk.alice("for night desk").await;
+    assert_eq!(talk.asked(), "You are Night Desk (agent id: night-desk).");
+    talk.end().await;
+}
+
+#[tokio::test]
+async fn a_locked_place_is_switched_by_owners_only() {
+    let mut talk = Talk::in_topic(9).await;
+    assert_snapshot!(talk.bob("/agent main").await, @"This place is locked to its agent; only an owner can switch it.");
+    assert_snapshot!(talk.bob("/agent reset").await, @"This place is locked to its agent; only an owner can switch it.");
+    assert_snapshot!(talk.alice("/agent main").await, @"☕ Main (main) answers here from now on. /agent reset undoes that.");
+    talk.end().await;
+}
+
+#[tokio::test]
+async fn whoami_has_the_key_to_paste_into_the_config() {
+    let mut talk = Talk::in_topic(5).await;
+    assert_snapshot!(talk.bob("/whoami").await, @r#"
+    You are Bob, telegram:222 (guest).
+    This place is telegram:topic:-1001:5.
+    ☕ Main (main) answers here: bindings[0]: group telegram:group:-1001.
+
+    To give it to somebody for good, put this into config.toml:
+    [[bindings]]
+    match = "telegram:topic:-1001:5"
+    agent = "main"
+    For the whole group, write telegram:group:-1001.
+    "#);
+    talk.alice("/agent rose").await;
+    assert_snapshot!(talk.alice("/whoami").await, @r#"
+    You are Alice, telegram:111 (owner).
+    This place is telegram:topic:-1001:5.
+    🌹 Rose (rose) answers here: pin set by telegram:111.
+
+    To give it to somebody for good, put this into config.toml:
+    [[bindings]]
+    match = "telegram:topic:-1001:5"
+    agent = "rose"
+    For the whole group, write telegram:group:-1001.
+    "#);
+    talk.end().await;
+}
+
+/// S1.23
+#[tokio::test]
+async fn new_forgets_the_conversation_and_keeps_the_agent() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.alice("/agent night-desk").await;
+    talk.alice("my secret is 42").await;
+    assert_snapshot!(talk.alice("/new").await, @"A fresh conversation begins here. What was said before is kept, but I no longer look at it.");
+    talk.alice("what is it").await;
+    assert_eq!(talk.asked(), "You are Night Desk (agent id: night-desk).");
+    let heard = talk.house.model.last_request().messages;
+    assert_eq!(heard, [("user".to_owned(), "[Alice] what is it".to_owned())]);
+    assert_eq!(talk.house.ask("SELECT count(*) FROM messages WHERE text = 'my secret is 42'"), "1", "the store keeps it");
+    talk.end().await;
+}
+
+#[tokio::test]
+async fn status_and_help_say_more_to_owners() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.bob("hello").await;
+    talk.house.settled(&talk.gateway).await;
+    assert_snapshot!(talk.bob("/status").await, @"
+    ☕ Main (main) answers here with fake/any.
+    The conversation has 2 messages; 0 answers under way.
+    ");
+    assert_snapshot!(talk.alice("/status").await, @"
+    ☕ Main (main) answers here with fake/any.
+    The conversation has 2 messages; 0 answers under way.
+
+    The gateway has been up for 0 minutes, with 0 places busy.
+    Last 24 hours: 1 turn, 0 of them without an answer.
+    Undelivered: 0. Sent twice after a lost answer: 0. Unreadable updates: 0.
+    ");
+    assert_snapshot!(talk.bob("/help").await, @"
+    • /agent [name] [once] | reset: who answers here, or let another do it
+    • /agents: everyone who can answer
+    • /whoami: who you are, where this is, and why this agent answers
+    • /new: start a fresh conversation
+    • /status: what is going on here
+    • /help: this list
+    ");
+    let for_owners = talk.alice("/help").await;
+    assert!(for_owners.contains("/pair CODE: let in the person who was given this code"), "{for_owners}");
+    talk.end().await;
+}
+
+/// S1.26, S2.50: the new agent reads what was said, and the transcript has a mark.
+#[tokio::test]
+async fn a_switch_is_a_handoff() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.alice("remember the milk").await;
+    talk.alice("/agent night-desk").await;
+    talk.alice("what was it").await;
+    let heard = talk.house.model.last_request().messages;
+    assert_snapshot!(heard.iter().map(|(role, text)| format!("{role}: {text}")).collect::<Vec<_>>().join("\n---\n"), @"
+    user: [Alice] remember the milk
+
+    [@main] re: [Alice] remember the milk
+
+    [Alice handed this place from main to night-desk]
+
+    [Alice] what was it
+    ");
+    assert_eq!(
+        talk.house.ask("SELECT text FROM messages WHERE kind = 'handoff'"),
+        "Alice handed this place from main to night-desk"
+    );
+    talk.end().await;
+}
+
+/// S1.57, S1.58
+#[tokio::test]
+async fn a_pin_to_an_agent_that_is_gone_is_dropped_and_told_once() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.alice("/agent night-desk").await;
+    let Talk { house, gateway, place, .. } = talk;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+    house.configure("", &TEAM.replace("[agents.night-desk]\nname = \"Night Desk\"\n", ""));
+
+    let gateway = house.open().await;
+    place.says(ALICE, "anybody").await;
+    place.says(ALICE, "there").await;
+    house.settled(&gateway).await;
+    let told = "night-desk is no longer here, so this place goes back to its usual agent.";
+    assert_eq!(place.texts()[1..], [told, "re: [Alice] anybody", "re: [Alice] there"]);
+    assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
+    gateway.shutdown().await;
+}
+
+/// What was asked before /new belongs to the old conversation, also when its answer comes later.
+#[tokio::test]
+async fn new_during_a_turn_leaves_that_turn_in_the_old_conversation() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.house.model.hold();
+    talk.place.says(ALICE, "an old question").await;
+    talk.house.model.wait_for_open(1).await;
+    talk.alice("/new").await;
+    talk.house.model.release();
+    talk.next().await;
+    talk.alice("a new question").await;
+    let heard = talk.house.model.last_request().messages;
+    assert_eq!(heard, [("user".to_owned(), "[Alice] a new question".to_owned())]);
+    talk.end().await;
+}
+
+/// In a plain group every member has a conversation of their own, but what people bind is the group.
+#[tokio::test]
+async fn a_plain_group_is_opened_as_a_group() {
+    let house = House::new("[access]\nowners = [\"telegram:111\"]\n").await;
+    let gateway = house.open().await;
+    let group = house.telegram.group(-77);
+    group.says(ALICE, "@parlor_bot hello").await;
+    assert_snapshot!(group.wait_for_sent(1).await.text, @"I do not answer here yet. Bind telegram:group:-77 to an agent in config.toml to open this group; /agent <id> opens it for you alone.");
+    group.says(ALICE, "/whoami").await;
+    assert_snapshot!(group.wait_for_sent(2).await.text, @r#"
+    You are Alice, telegram:111 (owner).
+    This place is telegram:group:-77:111.
+    Main (main) answers here: default_agent.
+
+    To give it to somebody for good, put this into config.toml:
+    [[bindings]]
+    match = "telegram:group:-77"
+    agent = "main"
+    For you alone in this group, write telegram:group:-77:111.
+    "#);
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}

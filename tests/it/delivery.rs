@@ -1,0 +1,191 @@
+//! Answers on their way out, and what Telegram does to them.
+
+use crate::support::House;
+use crate::support::fake_model::Script;
+use crate::support::fake_telegram::{ALICE, BOB, Fault};
+
+const OPEN: &str = "[access]\ndms = \"open\"\n";
+
+#[tokio::test]
+async fn markdown_becomes_text_with_entities() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.model.enqueue(Script::text("**Bold** and `code`:\n\n- one\n- two"));
+    house.telegram.dm(ALICE).says("show me").await;
+    let sent = house.telegram.dm(ALICE).wait_for_sent(1).await;
+    assert_eq!(sent.text, "Bold and code:\n\n• one\n• two");
+    let kinds: Vec<&str> = sent.entities.iter().filter_map(|entity| entity["type"].as_str()).collect();
+    assert_eq!(kinds, ["bold", "code"]);
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_long_answer_comes_in_parts_and_in_order() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let paragraphs: Vec<String> = (0..60).map(|n| format!("Paragraph {n}: {}", "word ".repeat(40).trim_end())).collect();
+    house.model.enqueue(Script::text(paragraphs.join("\n\n")));
+    house.telegram.dm(ALICE).says("tell me everything").await;
+    house.settled(&gateway).await;
+    let texts = house.telegram.dm(ALICE).texts();
+    assert!(texts.len() > 2 && texts.iter().all(|text| text.encode_utf16().count() <= 4096), "{} parts", texts.len());
+    assert_eq!(texts.join("\n\n"), paragraphs.join("\n\n"));
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_place_told_to_wait_waits_and_others_go_on() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.fail("sendMessage", Fault::RetryAfter(1)).only_in(ALICE.id).once();
+    house.telegram.dm(ALICE).says("slow").await;
+    house.telegram.dm(BOB).says("quick").await;
+    house.telegram.dm(BOB).wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    let calls = house.telegram.calls("sendMessage");
+    let to_alice: Vec<_> = calls.iter().filter(|call| call.params["chat_id"] == ALICE.id).collect();
+    assert_eq!(to_alice.len(), 2);
+    assert!(to_alice[1].at - to_alice[0].at >= std::time::Duration::from_secs(1), "retry_after is obeyed in full");
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: slow"]);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_send_that_surely_failed_is_made_again() {
+    for fault in [Fault::Html(502), Fault::DroppedBefore] {
+        let house = House::new(OPEN).await;
+        let gateway = house.open().await;
+        house.telegram.fail("sendMessage", fault).once();
+        house.telegram.dm(ALICE).says("hello").await;
+        house.settled(&gateway).await;
+        assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+        gateway.shutdown().await;
+    }
+}
+
+/// A lost answer is worse than a repeated one, and the row says that it was repeated.
+#[tokio::test]
+async fn a_send_whose_answer_was_lost_is_repeated_once() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.fail("sendMessage", Fault::DroppedAfter).once();
+    house.telegram.dm(ALICE).says("hello").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello", "re: hello"]);
+    assert_eq!(house.ask("SELECT state || ' ' || repeated FROM outbox"), "sent 1");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_send_whose_answer_is_lost_twice_is_given_up_and_on_record() {
+    let mut house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.fail("sendMessage", Fault::DroppedAfter).times(2);
+    house.telegram.dm(ALICE).says("hello").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts().len(), 2, "never a third time");
+    assert_eq!(house.ask("SELECT state || ': ' || error FROM outbox"), "failed: sent twice, and neither answer was seen");
+    house.leave_leftovers();
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_refused_send_is_given_up_with_telegrams_reason() {
+    let mut house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.fail("sendMessage", Fault::Blocked).once();
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).says("still there?").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: still there?"], "the next answer is not held up");
+    assert_eq!(
+        house.ask("SELECT error FROM outbox WHERE state = 'failed'"),
+        "Telegram answered 403: Forbidden: bot was blocked by the user"
+    );
+    house.leave_leftovers();
+    gateway.shutdown().await;
+}
+
+/// The answer is in the outbox, the process is killed in the middle of the call: the call is made again, once.
+#[tokio::test]
+async fn a_kill_in_the_middle_of_a_send_repeats_that_call_and_no_other() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let hold = house.telegram.hold("sendMessage");
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.wait_for_calls("sendMessage", 1).await;
+    process.kill().await;
+    hold.release();
+    let process = house.spawn().await;
+    house.telegram.wait_for_calls("sendMessage", 2).await;
+    house.telegram.dm(ALICE).says("and again").await;
+    house.telegram.wait_until(|journal| journal.sent().iter().any(|sent| sent.text == "re: and again")).await;
+    assert_eq!(process.stop().await, 0);
+    assert_eq!(house.model.journal().len(), 2, "the turn was not run again");
+    assert_eq!(house.ask("SELECT count(*) FROM outbox WHERE repeated = 1"), "1");
+}
+
+#[tokio::test]
+async fn a_plain_turn_is_one_model_call_and_at_most_two_telegram_calls() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.model.hold();
+    house.telegram.dm(ALICE).says("hello").await;
+    let typing = house.telegram.wait_for_calls("sendChatAction", 1).await;
+    assert_eq!((&typing.params["chat_id"], &typing.params["action"]), (&ALICE.id.into(), &"typing".into()));
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(house.model.journal().len(), 1);
+    let made = house.telegram.journal().into_iter().map(|call| call.method).filter(|method| method != "getUpdates");
+    assert_eq!(made.collect::<Vec<_>>(), ["getMe", "sendChatAction", "sendMessage"]);
+    gateway.shutdown().await;
+}
+
+/// A dead or refusing model is told in plain words, and the next message works.
+#[tokio::test]
+async fn a_model_that_refuses_is_told_in_the_chat() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let dm = house.telegram.dm(ALICE);
+    house.model.enqueue(Script::status(401, r#"{"error":{"message":"bad key sk-12345"}}"#));
+    dm.says("first").await;
+    let told = dm.wait_for_sent(1).await.text;
+    assert_eq!(told, "My model provider refused: the key was not accepted (401). The operator can see more in the log.");
+    house.model.enqueue(Script::status(429, "{}").with_header("retry-after", "3600"));
+    dm.says("second").await;
+    assert_eq!(dm.wait_for_sent(2).await.text, "My model provider asks for a pause of 3600 s. Please ask again after that.");
+    dm.says("third").await;
+    assert_eq!(dm.wait_for_sent(3).await.text, "re: first\n\nsecond\n\nthird", "what was said meanwhile is not forgotten");
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM turns WHERE outcome <> 'answered'"), "2");
+    gateway.shutdown().await;
+}
+
+/// The agent asks for a tool, gets its result, and answers.
+#[tokio::test]
+async fn a_tool_call_is_run_and_its_result_goes_back() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.model.enqueue(Script::tool_call("now", serde_json::json!({})));
+    house.telegram.dm(ALICE).says("what time is it").await;
+    let answer = house.telegram.dm(ALICE).wait_for_sent(1).await.text;
+    assert!(answer.starts_with("tool said: 20"), "{answer}");
+    house.model.enqueue(Script::tool_call("shell", serde_json::json!({ "command": "ls" })));
+    house.telegram.dm(ALICE).says("try something else").await;
+    let answer = house.telegram.dm(ALICE).wait_for_sent(2).await.text;
+    assert_eq!(answer, "tool said: There is no tool shell. You have: now.");
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
+/// Text survives entities that teloxide does not know.
+#[tokio::test]
+async fn an_unknown_entity_costs_nobody_their_text() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE).says("see you tomorrow at noon").marking("tomorrow", "date_time").await;
+    assert_eq!(house.telegram.dm(ALICE).wait_for_sent(1).await.text, "re: see you tomorrow at noon");
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}

@@ -1,0 +1,197 @@
+//! Starting, stopping, being killed, and being in the way of another process.
+
+use crate::support::House;
+use crate::support::fake_telegram::{ALICE, Fault};
+use crate::support::house::{Process, parlor};
+
+const OPEN: &str = "[access]\ndms = \"open\"\n";
+
+/// S4.7
+#[tokio::test]
+async fn a_second_process_says_which_one_holds_the_home() {
+    let house = House::new(OPEN).await;
+    let first = house.spawn().await;
+    for verb in ["run", "chat"] {
+        let second = parlor(house.home.path()).arg(verb).output().await.expect("it starts");
+        assert_eq!(second.status.code(), Some(1));
+        let told = String::from_utf8_lossy(&second.stderr).into_owned();
+        let expected = format!(
+            "error: Parlor is already running on {} (pid {}). Stop that one first, or use another folder with --home\n",
+            house.home.path().display(),
+            first.pid()
+        );
+        assert_eq!(told, expected);
+    }
+    assert_eq!(first.stop().await, 0);
+    let again = house.spawn().await;
+    assert_eq!(again.stop().await, 0, "the lock went with its process");
+}
+
+#[tokio::test]
+async fn sigterm_lets_a_running_turn_finish() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    house.model.hold();
+    house.telegram.dm(ALICE).says("hello").await;
+    house.model.wait_for_open(1).await;
+    house.telegram.all_confirmed().await;
+    let stopping = tokio::spawn(process.stop());
+    house.model.release();
+    assert_eq!(stopping.await.expect("joined"), 0);
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+}
+
+#[tokio::test]
+async fn a_message_sent_while_nobody_ran_is_answered_at_the_next_start() {
+    let house = House::new(OPEN).await;
+    house.telegram.dm(ALICE).says("anybody home?").await;
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: anybody home?"]);
+    gateway.shutdown().await;
+}
+
+/// The batch is on disk before the poll that confirms it.
+#[tokio::test]
+async fn a_kill_right_after_receiving_loses_nothing() {
+    let house = House::new(OPEN).await;
+    house.model.hold();
+    let process = house.spawn().await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.all_confirmed().await;
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "1", "confirmed, so it is stored");
+    process.kill().await;
+    house.model.release();
+    let process = house.spawn().await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    assert_eq!(process.stop().await, 0);
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+}
+
+#[tokio::test]
+async fn a_token_that_telegram_refuses_ends_with_a_reason_and_without_the_token() {
+    let house = House::new(OPEN).await;
+    house.write("secrets/telegram", "999:WRONG-TOKEN");
+    let process = Process::start(house.home.path(), &["run"]);
+    let log = house.home.path().join("test.log");
+    assert_eq!(process.exit_code().await, 1);
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert!(log.ends_with(
+        "error: Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again\n"
+    ), "{log}");
+    assert!(!log.contains("WRONG-TOKEN"), "{log}");
+}
+
+#[tokio::test]
+async fn troubles_on_the_wire_never_log_the_token() {
+    let house = House::new(OPEN).await;
+    let faults = [Fault::Html(502), Fault::DroppedBefore, Fault::InvalidJson];
+    for fault in faults {
+        house.telegram.fail("getMe", fault).once();
+    }
+    let process = house.spawn().await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    let log = process.log();
+    assert!(log.contains("asking Telegram who we are"), "{log}");
+    assert!(!log.contains("TEST-TOKEN") && !log.contains("hello"), "{log}");
+    assert_eq!(process.stop().await, 0);
+}
+
+#[tokio::test]
+async fn a_webhook_in_the_way_is_removed() {
+    let house = House::new(OPEN).await;
+    house.telegram.set_webhook("https://example.org/hook");
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    assert_eq!(house.telegram.calls("deleteWebhook").len(), 1);
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
+/// S1.52, S1.53, S0.7, S0.58
+#[tokio::test]
+async fn a_first_start_makes_a_home_once() {
+    let home = tempfile::tempdir().expect("a folder");
+    let home = home.path().join("new");
+    let first = parlor(&home).arg("run").output().await.expect("it starts");
+    assert_eq!(first.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&first.stderr),
+        "error: there is nothing to connect to. Add a [telegram] section to config.toml, or try `parlor chat`\n"
+    );
+    assert!(home.join("agents/main/SOUL.md").exists());
+    std::fs::write(home.join("agents/main/SOUL.md"), "mine now").expect("writes");
+    std::fs::remove_file(home.join("agents/rose/SOUL.md")).expect("removes");
+    parlor(&home).arg("run").output().await.expect("it starts");
+    assert_eq!(std::fs::read_to_string(home.join("agents/main/SOUL.md")).expect("reads"), "mine now");
+    assert!(!home.join("agents/rose/SOUL.md").exists(), "a second start changes nothing");
+}
+
+/// What waits for Telegram is not spent by a chat in the terminal.
+#[tokio::test]
+async fn a_local_chat_leaves_telegrams_messages_for_telegram() {
+    let house = House::new(OPEN).await;
+    house.model.hold();
+    let process = house.spawn().await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.model.wait_for_open(1).await;
+    process.kill().await;
+    house.model.release();
+    let chat = parlor(house.home.path()).arg("chat").output().await.expect("it runs");
+    assert_eq!((chat.status.code(), chat.stdout.len()), (Some(0), 0));
+    assert_eq!(house.ask("SELECT state FROM inbox"), "waiting");
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+    gateway.shutdown().await;
+}
+
+/// A hundred and one messages were taken in before the kill; none is refused after it.
+#[tokio::test]
+async fn what_was_taken_in_is_not_refused_after_a_restart() {
+    let house = House::new(OPEN).await;
+    house.model.hold();
+    let process = house.spawn().await;
+    for n in 0..101 {
+        house.telegram.dm(ALICE).says(&format!("number {n}")).await;
+    }
+    house.telegram.all_confirmed().await;
+    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "101").await;
+    process.kill().await;
+    house.model.release();
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts().len(), 101);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_waiting_row_that_cannot_be_read_stops_nobody() {
+    let house = House::new(OPEN).await;
+    house.open().await.shutdown().await;
+    house.tell(
+        "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
+         VALUES ('telegram', 'x', 'telegram:dm:111', 'waiting', '{\"from\": \"another age\"}', 0)",
+    );
+    house.telegram.dm(ALICE).says("hello").await;
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+    assert_eq!(house.ask("SELECT state || ' ' || outcome FROM inbox WHERE update_id = 'x'"), "failed unreadable");
+    gateway.shutdown().await;
+}
+
+/// A copy of the one file is a copy of everything, once the process has stopped.
+#[tokio::test]
+async fn a_stopped_gateway_leaves_one_whole_file() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    assert_eq!(process.stop().await, 0);
+    let copy = tempfile::tempdir().expect("a folder");
+    std::fs::copy(house.home.path().join("parlor.db"), copy.path().join("parlor.db")).expect("copies");
+    assert_eq!(crate::support::house::ask(copy.path(), "SELECT count(*) FROM messages"), "2");
+}

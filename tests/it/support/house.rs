@@ -1,0 +1,177 @@
+//! A home folder with a config, a fake Telegram and a fake model, and the real gateway on top: inside this process, or as
+//! the real binary that can be killed.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use parlor::gateway::{Gateway, Home, StartError};
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use super::fake_model::{Dialect, FakeModel};
+use super::fake_telegram::FakeTelegram;
+
+/// Everything a gateway needs. Dropping it fails the test if something was left undone in the store.
+pub(crate) struct House {
+    pub(crate) telegram: FakeTelegram,
+    pub(crate) model: FakeModel,
+    pub(crate) home: TempDir,
+    leftovers_are_fine: bool,
+}
+
+impl House {
+    /// `rest` is what follows the platform and the provider: access, agents, bindings.
+    pub(crate) async fn new(rest: &str) -> Self {
+        Self::with_top("", rest).await
+    }
+
+    /// `top` has keys of the config's top level.
+    pub(crate) async fn with_top(top: &str, rest: &str) -> Self {
+        let (telegram, model) = (FakeTelegram::start().await, FakeModel::start().await);
+        let house = House { telegram, model, home: TempDir::new().expect("a folder"), leftovers_are_fine: false };
+        house.write("secrets/telegram", house.telegram.token());
+        house.configure(top, rest);
+        house
+    }
+
+    /// Writes the config anew, as an operator would.
+    pub(crate) fn configure(&self, top: &str, rest: &str) {
+        let (api_url, base_url) = (self.telegram.api_url(), self.model.base_url(Dialect::OpenAi));
+        self.write(
+            "config.toml",
+            &format!(
+                "default_model = \"fake/any\"\n{top}\n\
+                 [telegram]\ntoken = {{ file = \"secrets/telegram\" }}\napi_url = \"{api_url}\"\n\
+                 limits = {{ per_second = 0, chat_per_second = 0, group_per_minute = 0 }}\n\
+                 [providers.fake]\nkind = \"openai\"\nbase_url = \"{base_url}\"\n{rest}\n"
+            ),
+        );
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.home.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder can be made");
+        std::fs::write(path, text).expect("the file can be written");
+    }
+
+    pub(crate) async fn open(&self) -> Gateway {
+        self.try_open().await.expect("the gateway starts")
+    }
+
+    pub(crate) async fn try_open(&self) -> Result<Gateway, StartError> {
+        Gateway::start(Home::new(self.home.path())).await
+    }
+
+    /// Everything that was sent to the bot so far is answered.
+    pub(crate) async fn settled(&self, gateway: &Gateway) {
+        self.telegram.all_confirmed().await;
+        gateway.settled().await;
+    }
+
+    /// The real binary. Returns once it polls.
+    pub(crate) async fn spawn(&self) -> Process {
+        let polls = self.telegram.calls("getUpdates").len();
+        let process = Process::start(self.home.path(), &["run"]);
+        self.telegram.wait_for_calls("getUpdates", polls + 1).await;
+        process
+    }
+
+    /// One value from the store.
+    pub(crate) fn ask(&self, sql: &str) -> String {
+        ask(self.home.path(), sql)
+    }
+
+    /// Changes the store behind the gateway's back.
+    pub(crate) fn tell(&self, sql: &str) {
+        let connection = Connection::open(self.home.path().join("parlor.db")).expect("the database opens");
+        connection.execute(sql, []).expect("the statement works");
+    }
+
+    /// Returns when the store answers this. The store of another process cannot wake us, so it is asked again and again.
+    pub(crate) async fn wait_until_stored(&self, sql: &str, answer: &str) {
+        let asking = async {
+            while self.ask(sql) != answer {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(20), asking).await;
+        assert!(waited.is_ok(), "{sql} did not become {answer}");
+    }
+
+    /// For tests that end with something undelivered on purpose.
+    pub(crate) fn leave_leftovers(&mut self) {
+        self.leftovers_are_fine = true;
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if std::thread::panicking() || self.leftovers_are_fine || !self.home.path().join("parlor.db").exists() {
+            return;
+        }
+        assert_eq!(self.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "0", "messages were left unanswered");
+        assert_eq!(self.ask("SELECT count(*) FROM outbox WHERE state <> 'sent'"), "0", "answers were left undelivered");
+    }
+}
+
+pub(crate) fn ask(home: &Path, sql: &str) -> String {
+    let connection = Connection::open(home.join("parlor.db")).expect("the database opens");
+    connection
+        .query_row(sql, [], |row| {
+            Ok(match row.get_ref(0)? {
+                rusqlite::types::ValueRef::Null => "null".to_owned(),
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                rusqlite::types::ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                other => format!("{other:?}"),
+            })
+        })
+        .expect("the question has an answer")
+}
+
+/// The real binary, killed when the test lets go of it.
+pub(crate) struct Process {
+    child: Child,
+    log: std::path::PathBuf,
+}
+
+impl Process {
+    pub(crate) fn start(home: &Path, arguments: &[&str]) -> Self {
+        let log = home.join("test.log");
+        let stderr = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log file");
+        let child = parlor(home).args(arguments).stderr(stderr).kill_on_drop(true).spawn().expect("the binary starts");
+        Process { child, log }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
+    /// SIGKILL: no goodbye.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.expect("it can be killed");
+    }
+
+    /// SIGTERM, and the exit code.
+    pub(crate) async fn stop(self) -> i32 {
+        let pid = self.pid().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill is there");
+        assert!(sent.success());
+        self.exit_code().await
+    }
+
+    pub(crate) async fn exit_code(mut self) -> i32 {
+        self.child.wait().await.expect("it ends").code().expect("it ends by itself")
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("the log is text")
+    }
+}
+
+/// The binary with a clean environment.
+pub(crate) fn parlor(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_parlor"));
+    command.env_clear().env("PARLOR_HOME", home).env("USER", "ann").stdin(Stdio::null());
+    command
+}
