@@ -21,9 +21,7 @@ impl Screen {
         if let Some(home) = created {
             self.note(&format!("A home for your agents was made in {}.", home.display()));
         }
-        self.note(
-            "Just write. /topic writing and /topic code are other rooms with other agents; /help has the rest, /quit leaves.",
-        );
+        self.note("Just write. /topic writing and /topic code have other agents; /help tells the rest, /quit leaves.");
     }
 
     /// Something the chat itself has to say.
