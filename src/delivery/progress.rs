@@ -9,8 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at};
 
 use crate::channels::{Channel, Progress};
-use crate::domain::Destination;
-use crate::turn::TurnEvent;
+use crate::domain::{Destination, TurnEvent};
 
 /// An answer quicker than this needs no sign that it is coming.
 const FIRST_SIGN_AFTER: Duration = Duration::from_millis(150);

@@ -58,6 +58,13 @@ impl Arrival {
     }
 }
 
+/// What happens while an agent works on an answer, for whoever wants to show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnEvent {
+    /// The next piece of the answer.
+    Text(String),
+}
+
 /// Where something is sent. Made only from a message that came in, or read back from the outbox row that one led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {

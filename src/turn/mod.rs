@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
 use crate::config::ModelRef;
+use crate::domain::TurnEvent;
 use crate::models::{ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
 use crate::tools::ToolBox;
 
@@ -28,13 +29,6 @@ pub struct TurnRequest {
     /// Ends with what is to be answered.
     pub messages: Vec<ModelMessage>,
     pub tools: ToolBox,
-}
-
-/// What happens meanwhile, for whoever wants to show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEvent {
-    /// The next piece of the answer.
-    Text(String),
 }
 
 /// What a turn came to.
