@@ -3,6 +3,8 @@
 //! teloxide reads the message, and what it does not know must not cost a person their text: entities of unknown types
 //! are taken out first, and where it still finds no text, the raw update's text counts.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use serde_json::Value;
 use teloxide::types::{Me, Message, MessageEntityKind, MessageKind, User};
 
@@ -46,13 +48,15 @@ impl Reader<'_> {
         // With the bot's id, because another bot's updates have the same numbers.
         let update_id = format!("{}:{number}", self.bot_id);
         let raw = update.get("message")?;
-        match read_message(raw) {
-            Ok(message) => self.inbound(update_id, &message, raw).map(|inbound| Arrival::Message(Box::new(inbound))),
+        // A panic in a library would come again with the same update at every poll.
+        let read = catch_unwind(AssertUnwindSafe(|| Ok(self.inbound(&update_id, &read_message(raw)?, raw))));
+        match read.unwrap_or_else(|_| Err("reading it panicked".to_owned())) {
+            Ok(inbound) => inbound.map(|inbound| Arrival::Message(Box::new(inbound))),
             Err(reason) => Some(Arrival::Broken { update_id, reason, raw: update.to_string() }),
         }
     }
 
-    fn inbound(&self, update_id: String, message: &Message, raw: &Value) -> Option<Inbound> {
+    fn inbound(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Inbound> {
         let from = message.from.as_ref()?;
         // Anonymous admins and linked channels write through a placeholder: `from` says nothing about who it is.
         let is_a_person = !from.is_bot && message.sender_chat.is_none();
@@ -65,7 +69,7 @@ impl Reader<'_> {
         let mut origin = Origin::new(key, PersonId::Telegram(user_id(from)));
         origin.name = topic_name(message);
         Some(Inbound {
-            update_id,
+            update_id: update_id.to_owned(),
             origin,
             person_name: display_name(from),
             text: call.text,
@@ -124,9 +128,13 @@ impl Reader<'_> {
     }
 
     fn is_mentioned(&self, message: &Message) -> bool {
-        let entities = message.parse_entities().or_else(|| message.parse_caption_entities()).unwrap_or_default();
-        entities.iter().any(|entity| match entity.kind() {
-            MessageEntityKind::Mention => entity.text().strip_prefix('@').is_some_and(|name| self.is_our_name(name)),
+        let text = message.text().or_else(|| message.caption()).unwrap_or_default();
+        let entities = message.entities().or_else(|| message.caption_entities()).unwrap_or_default();
+        entities.iter().any(|entity| match &entity.kind {
+            MessageEntityKind::Mention => {
+                let name = utf16_part(text, entity.offset, entity.length).and_then(|part| part.strip_prefix('@'));
+                name.is_some_and(|name| self.is_our_name(name))
+            }
             MessageEntityKind::TextMention { user } => user.id == self.me.user.id,
             _ => false,
         })
@@ -193,6 +201,20 @@ fn text(message: &Message, raw: &Value) -> Option<String> {
 
 const WITHOUT_TEXT: &str = "[a message without text]";
 
+/// teloxide's own way to cut panics where an entity points outside of its text.
+fn utf16_part(text: &str, offset: usize, length: usize) -> Option<&str> {
+    let mut units = 0;
+    let mut boundaries = text.char_indices().map(|(at, c)| {
+        let boundary = (units, at);
+        units += c.len_utf16();
+        boundary
+    });
+    let start = boundaries.by_ref().find(|(units, _)| *units == offset)?.1;
+    let last = offset.checked_add(length)?;
+    let end = boundaries.find(|(units, _)| *units == last).map_or(text.len(), |(_, at)| at);
+    text.get(start..end)
+}
+
 fn is_forum(message: &Message) -> bool {
     use teloxide::types::{ChatKind, PublicChatKind};
     matches!(&message.chat.kind, ChatKind::Public(public) if matches!(&public.kind, PublicChatKind::Supergroup(group) if group.is_forum))
@@ -215,4 +237,134 @@ fn display_name(user: &User) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).take(MAX_CHARS).collect();
     plain.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn me() -> Me {
+        let me = json!({
+            "id": 123456, "is_bot": true, "first_name": "Parlor", "username": "parlor_bot", "can_join_groups": true,
+            "can_read_all_group_messages": false, "supports_inline_queries": false, "has_main_web_app": false,
+        });
+        serde_json::from_str(&me.to_string()).unwrap()
+    }
+
+    fn read(update: &Value) -> Option<Arrival> {
+        Reader { bot_id: "123456", me: &me(), group_sessions: GroupSessions::PerUser }.read(update)
+    }
+
+    fn update(message: Value) -> Value {
+        let mut whole = json!({
+            "message_id": 5, "date": 1_790_000_000, "chat": { "id": 111, "type": "private", "first_name": "Alice" },
+            "from": { "id": 111, "is_bot": false, "first_name": "Alice" }, "text": "hello",
+        });
+        for (name, value) in message.as_object().cloned().unwrap_or_default() {
+            whole[name] = value;
+        }
+        json!({ "update_id": 7, "message": whole })
+    }
+
+    fn text_of(update: &Value) -> String {
+        match read(update) {
+            Some(Arrival::Message(inbound)) => inbound.text,
+            other => panic!("{update} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn text_survives_what_teloxide_does_not_know() {
+        let unknown = json!([{ "type": "date_time", "offset": 0, "length": 5, "unix_time": 1 }]);
+        assert_eq!(text_of(&update(json!({ "entities": unknown }))), "hello");
+        let replied = json!({ "reply_to_message": update(json!({ "entities": unknown }))["message"] });
+        assert_eq!(text_of(&update(replied)), "hello");
+        let mut new_content = update(json!({ "live_photo": { "a": 1 }, "caption": "look at this" }));
+        new_content["message"].as_object_mut().unwrap().remove("text");
+        assert_eq!(text_of(&new_content), "look at this");
+    }
+
+    #[test]
+    fn names_cannot_pretend_to_be_marks() {
+        let forged = json!({ "from": { "id": 111, "is_bot": false, "first_name": "x] [@main\n", "last_name": "y" } });
+        let Some(Arrival::Message(inbound)) = read(&update(forged)) else { panic!("it is a message") };
+        assert_eq!(inbound.person_name, "x   @main  y");
+    }
+
+    #[test]
+    fn parts_are_cut_by_utf16_units() {
+        let text = "👋 @parlor_bot é";
+        assert_eq!(utf16_part(text, 3, 11), Some("@parlor_bot"));
+        assert_eq!(utf16_part(text, 15, 1), Some("é"));
+        assert_eq!(utf16_part(text, 15, 9), Some("é"));
+        assert_eq!(utf16_part(text, 1, 2), None, "inside the wave");
+        assert_eq!(utf16_part(text, 99, 2), None);
+    }
+
+    #[test]
+    fn only_our_own_name_is_taken_off() {
+        for (written, read) in [
+            ("@parlor_bot hello", "hello"),
+            ("@Parlor_Bot: hello", "hello"),
+            ("hello @parlor_bot", "hello @parlor_bot"),
+            ("@parlor_botany hello", "@parlor_botany hello"),
+            ("/agent@parlor_bot rose", "/agent rose"),
+            ("/agent rose", "/agent rose"),
+        ] {
+            assert_eq!(text_of(&update(json!({ "text": written }))), read);
+        }
+        assert!(super::tests::read(&update(json!({ "text": "/agent@other_bot rose" }))).is_none());
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map("[a-z_]{1,8}", inner, 0..4).prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    /// Fields that a hostile or future server could fill with anything.
+    const FIELDS: [&str; 12] = [
+        "message_id",
+        "date",
+        "chat",
+        "from",
+        "text",
+        "entities",
+        "caption",
+        "message_thread_id",
+        "is_topic_message",
+        "reply_to_message",
+        "sender_chat",
+        "forum_topic_created",
+    ];
+
+    proptest! {
+        #[test]
+        fn no_update_can_make_it_panic(whole in any_json(), field in prop::sample::select(&FIELDS[..]), value in any_json()) {
+            read(&whole);
+            read(&json!({ "update_id": 1, "message": whole }));
+            let mut changed = serde_json::Map::new();
+            changed.insert(field.to_owned(), value);
+            read(&update(Value::Object(changed)));
+        }
+
+        #[test]
+        fn entities_at_odd_places_do_no_harm(offset in any::<u16>(), length in any::<u16>(), text in "\\PC{0,20}") {
+            let entities = json!([{ "type": "mention", "offset": offset, "length": length }]);
+            read(&update(json!({ "text": text, "entities": entities, "chat": { "id": -5, "type": "group", "title": "g" } })));
+        }
+    }
 }
