@@ -46,6 +46,12 @@ CREATE TABLE pins (
     PRIMARY KEY (session_key, once)
 ) STRICT, WITHOUT ROWID;
 
+-- What topics are called, as far as Telegram ever told.
+CREATE TABLE topic_names (
+    place TEXT PRIMARY KEY,
+    name  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- What was said in a place.
 CREATE TABLE messages (
     id           INTEGER PRIMARY KEY,

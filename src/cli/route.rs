@@ -6,7 +6,7 @@ use super::{Failure, Outcome, data};
 use crate::config::Secrets;
 use crate::domain::{DiscordId, Origin, PersonId, SessionKey};
 use crate::gateway::{Home, Plan};
-use crate::routing::{self, Pin, pins};
+use crate::routing::{self, Pin, names, pins};
 use crate::storage::Db;
 
 #[derive(Subcommand)]
@@ -44,8 +44,10 @@ pub(super) struct Explain {
 pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let plan = Plan::load(&home, Secrets::WherePresent)?;
     let json = arguments.json;
-    let origin = origin(arguments)?;
-    let pin = pin(&home, &origin.key).await?.filter(|pin| plan.table.knows(&pin.agent));
+    let mut origin = origin(arguments)?;
+    let stored = stored(&home, &origin.key).await?;
+    origin.name = origin.name.or(stored.name);
+    let pin = stored.pin.filter(|pin| plan.table.knows(&pin.agent));
     let explanation = routing::explain(&plan.table, pin.as_ref(), &origin);
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&explanation)?));
@@ -84,11 +86,19 @@ fn person_of(key: &SessionKey) -> PersonId {
     }
 }
 
-/// A home without a database has no pins.
-async fn pin(home: &Home, key: &SessionKey) -> Result<Option<Pin>, Failure> {
+/// What the store knows about a place.
+#[derive(Default)]
+struct Stored {
+    pin: Option<Pin>,
+    name: Option<String>,
+}
+
+/// A home without a database knows nothing.
+async fn stored(home: &Home, key: &SessionKey) -> Result<Stored, Failure> {
     if !home.database().exists() {
-        return Ok(None);
+        return Ok(Stored::default());
     }
     let (db, key) = (Db::open(&home.database()).await?, key.clone());
-    Ok(db.read(move |connection| pins::load(connection, &key)).await?)
+    let read = db.read(move |connection| Ok(Stored { pin: pins::load(connection, &key)?, name: names::load(connection, &key)? }));
+    Ok(read.await?)
 }

@@ -8,12 +8,13 @@ pub(super) fn run(context: &Context<'_>) -> String {
     let agent = context.desk.registry.get(&context.route.agent).map_or_else(String::new, |agent| agent.label());
     let (paste, remark) = to_paste(&origin.key);
     format!(
-        "You are {}, `{}` ({}).\nThis place is `{}`.\n{agent} (`{}`) answers here: {}.\n\n\
+        "You are {}, `{}` ({}).\nThis place is `{}`{}.\n{agent} (`{}`) answers here: {}.\n\n\
          To give it to somebody for good, put this into config.toml:\n```toml\n[[bindings]]\nmatch = \"{paste}\"\nagent = \"{}\"\n```{remark}",
         context.inbound.person_name,
         origin.person,
         context.standing.as_str(),
         origin.key,
+        origin.name.as_ref().map_or_else(String::new, |name| format!(", called “{name}”")),
         context.route.agent,
         context.route.rule,
         context.route.agent,

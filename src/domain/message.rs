@@ -41,21 +41,17 @@ pub struct Inbound {
 #[derive(Debug, Clone)]
 pub enum Arrival {
     Message(Box<Inbound>),
+    /// A topic was made or renamed.
+    Named {
+        place: SessionKey,
+        name: String,
+    },
     /// Something that should have been readable and was not. Kept for the operator.
     Broken {
         update_id: String,
         reason: String,
         raw: String,
     },
-}
-
-impl Arrival {
-    pub fn update_id(&self) -> &str {
-        match self {
-            Arrival::Message(inbound) => &inbound.update_id,
-            Arrival::Broken { update_id, .. } => update_id,
-        }
-    }
 }
 
 /// What happens while an agent works on an answer, for whoever wants to show it.

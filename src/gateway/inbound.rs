@@ -15,8 +15,8 @@ use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::delivery::Kind;
 use crate::domain::Inbound;
-use crate::routing::{self, Pin, Route};
-use crate::sessions::inbox::{self, Accepted, Closing, Waiting};
+use crate::routing::{self, Pin, Route, names};
+use crate::sessions::inbox::{self, Accepted, Closing, Stored, Waiting};
 use crate::sessions::{Arrived, LaneFull};
 use crate::storage::StoreError;
 use crate::work::WorkGuard;
@@ -32,7 +32,8 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
         match store(&house, batch).await {
-            Ok(accepted) => {
+            Ok(Stored { accepted, renamed }) => {
+                renamed.iter().for_each(|place| house.names.changed(place));
                 let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, house.work.begin())).collect();
                 // The channel may have stopped listening meanwhile; the rows are ours now either way.
                 let _ = stored.send(());
@@ -46,7 +47,7 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     }
 }
 
-async fn store(house: &House, batch: Batch) -> Result<Vec<Accepted>, StoreError> {
+async fn store(house: &House, batch: Batch) -> Result<Stored, StoreError> {
     house.desk.db.write(move |tx| inbox::insert(tx, batch.platform, batch.arrivals, now_ms())).await
 }
 
@@ -122,6 +123,7 @@ async fn pause(house: &House, error: &StoreError) -> ControlFlow<()> {
 }
 
 async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
+    names::complete(&house.names, &mut in_hand.accepted.inbound.origin).await?;
     let inbound = in_hand.accepted.inbound.clone();
     let parsed = commands::parse(&inbound.text);
     let pin = valid_pin(house, &inbound).await?;

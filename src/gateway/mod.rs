@@ -23,7 +23,8 @@ use crate::commands::Desk;
 use crate::config::Secrets;
 use crate::delivery::{Delivery, outbox};
 use crate::models::Models;
-use crate::routing::pins::Pins;
+use crate::routing::names::{self, Names};
+use crate::routing::pins::{self, Pins};
 use crate::sessions::{self, Sessions, inbox};
 use crate::storage::{Db, StoreError};
 use crate::work::Work;
@@ -59,6 +60,7 @@ struct Listening {
 struct House {
     desk: Desk,
     pins: Arc<Pins>,
+    names: Names,
     delivery: Delivery,
     work: Work,
     stop: CancellationToken,
@@ -104,7 +106,7 @@ impl Gateway {
         let registry = Arc::new(registry);
         let work = Work::new();
         let delivery = Delivery::new(db.clone(), &channels, work.clone());
-        let pins = Arc::new(Pins::new(db.clone()));
+        let pins = Arc::new(pins::remembered(db.clone()));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
         let sessions = Sessions::new(sessions::Parts {
             db: db.clone(),
@@ -115,8 +117,9 @@ impl Gateway {
             delivery: delivery.clone(),
             bootstrapped,
         });
+        let names = names::remembered(db.clone());
         let desk = Desk { db, config: plan.config, registry, table: plan.table, sessions, started_at: now_ms() };
-        let house = Arc::new(House { desk, pins, delivery, work, stop: CancellationToken::new() });
+        let house = Arc::new(House { desk, pins, names, delivery, work, stop: CancellationToken::new() });
         Ok(Self::run(house, channels, lock))
     }
 

@@ -15,6 +15,7 @@ mod check;
 mod explain;
 mod filter;
 mod glob;
+pub mod names;
 mod pattern;
 pub mod pins;
 mod table;

@@ -1,53 +1,16 @@
 //! Agents that people gave to places with `/agent`: the `pins` table, with a copy of what was looked up in memory.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use dashmap::DashMap;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::Pin;
 use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
-use crate::storage::{Db, StoreError};
+use crate::storage::{Db, Remembered};
 
-/// Only this process writes pins, so what it has read once stays true until it writes.
-#[derive(Debug)]
-pub struct Pins {
-    db: Db,
-    seen: DashMap<SessionKey, Option<Pin>>,
-    /// Counts changes, so that a read that began before one is not remembered after it.
-    changes: AtomicU64,
-}
+/// Pins by place. The agent of one may be gone from the config by now; whoever asks checks.
+pub type Pins = Remembered<SessionKey, Option<Pin>>;
 
-impl Pins {
-    /// Places remembered before the memory is emptied and filled anew.
-    const MOST_SEEN: usize = 50_000;
-
-    pub fn new(db: Db) -> Self {
-        Pins { db, seen: DashMap::new(), changes: AtomicU64::new(0) }
-    }
-
-    /// The agent may be gone from the config by now; the caller checks.
-    pub async fn get(&self, place: &SessionKey) -> Result<Option<Pin>, StoreError> {
-        if let Some(seen) = self.seen.get(place) {
-            return Ok(seen.clone());
-        }
-        let before = self.changes.load(Ordering::SeqCst);
-        let key = place.clone();
-        let pin = self.db.read(move |connection| load(connection, &key)).await?;
-        if self.seen.len() >= Self::MOST_SEEN {
-            self.seen.clear();
-        }
-        if self.changes.load(Ordering::SeqCst) == before {
-            self.seen.insert(place.clone(), pin.clone());
-        }
-        Ok(pin)
-    }
-
-    /// Call after a transaction that changed the place's pin has committed.
-    pub fn changed(&self, place: &SessionKey) {
-        self.changes.fetch_add(1, Ordering::SeqCst);
-        self.seen.remove(place);
-    }
+pub fn remembered(db: Db) -> Pins {
+    Remembered::new(db, load)
 }
 
 /// The pin that counts now: one for a single message stands over a lasting one.

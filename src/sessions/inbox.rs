@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, Transaction, params};
 
-use crate::domain::{Arrival, Inbound, Platform};
+use crate::domain::{Arrival, Inbound, Platform, SessionKey};
+use crate::routing::names;
 
 /// Closed rows are kept this long to recognise an update that a platform delivers again.
 pub const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
@@ -34,20 +35,40 @@ impl Closing {
     }
 }
 
+/// What a batch brought.
+#[derive(Debug, Default)]
+pub struct Stored {
+    /// The messages that are new.
+    pub accepted: Vec<Accepted>,
+    /// Places whose name is news.
+    pub renamed: Vec<SessionKey>,
+}
+
 /// Stores what is new and returns it; what was seen before is left out.
-pub fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, now: i64) -> rusqlite::Result<Vec<Accepted>> {
-    let mut accepted = Vec::new();
+pub fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, now: i64) -> rusqlite::Result<Stored> {
+    let mut stored = Stored::default();
     for arrival in arrivals {
         match arrival {
             Arrival::Message(inbound) => {
+                if let Some(name) = &inbound.origin.name {
+                    learn(tx, &mut stored, &inbound.origin.key, name)?;
+                }
                 if insert_message(tx, platform, &inbound, now)? {
-                    accepted.push(Accepted { id: tx.last_insert_rowid(), inbound: *inbound });
+                    stored.accepted.push(Accepted { id: tx.last_insert_rowid(), inbound: *inbound });
                 }
             }
+            Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name)?,
             Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
         }
     }
-    Ok(accepted)
+    Ok(stored)
+}
+
+fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &str) -> rusqlite::Result<()> {
+    if names::learn(tx, place, name)? {
+        stored.renamed.push(place.clone());
+    }
+    Ok(())
 }
 
 fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {

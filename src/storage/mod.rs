@@ -6,6 +6,7 @@
 mod error;
 mod open;
 mod readers;
+mod remembered;
 mod writer;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use rusqlite::{Connection, Transaction};
 use tokio_util::sync::CancellationToken;
 
 pub use error::StoreError;
+pub use remembered::Remembered;
 
 /// The waits between tries of a patient write.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);

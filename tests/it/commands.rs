@@ -142,7 +142,7 @@ async fn whoami_has_the_key_to_paste_into_the_config() {
     let mut talk = Talk::in_topic(5).await;
     assert_snapshot!(talk.bob("/whoami").await, @r#"
     You are Bob, telegram:222 (guest).
-    This place is telegram:topic:-1001:5.
+    This place is telegram:topic:-1001:5, called “A topic”.
     ☕ Main (main) answers here: bindings[0]: group telegram:group:-1001.
 
     To give it to somebody for good, put this into config.toml:
@@ -154,7 +154,7 @@ async fn whoami_has_the_key_to_paste_into_the_config() {
     talk.alice("/agent rose").await;
     assert_snapshot!(talk.alice("/whoami").await, @r#"
     You are Alice, telegram:111 (owner).
-    This place is telegram:topic:-1001:5.
+    This place is telegram:topic:-1001:5, called “A topic”.
     🌹 Rose (rose) answers here: pin set by telegram:111.
 
     To give it to somebody for good, put this into config.toml:

@@ -301,3 +301,41 @@ async fn a_shared_group_has_one_conversation_for_all() {
     assert_eq!(house.ask("SELECT group_concat(DISTINCT session_key) FROM messages"), "telegram:group:-77");
     gateway.shutdown().await;
 }
+
+/// A binding by name holds for every message of the topic, also for replies, which do not carry it, and after a restart.
+#[tokio::test]
+async fn a_topic_bound_by_name_stays_bound() {
+    let house = House::new(
+        r#"
+[access]
+owners = ["telegram:111"]
+require_mention = false
+[agents.rose]
+[[bindings]]
+match = "telegram:group:-1001234"
+agent = "main"
+[[bindings]]
+match = "telegram:group:-1001234"
+name = "bug-*"
+agent = "rose"
+"#,
+    )
+    .await;
+    let gateway = house.open().await;
+    let bugs = house.telegram.forum(FORUM).creates_topic(ALICE, "bug-7").await;
+    let first = bugs.says(ALICE, "first").await;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+    let gateway = house.open().await;
+    bugs.says(BOB, "a reply").replying_to(first.message_id).await;
+    house.settled(&gateway).await;
+    assert_eq!(asked(&house, "a reply"), "You are Rose (agent id: rose).");
+    bugs.says(ALICE, "/whoami").await;
+    let told = bugs.wait_for_sent(3).await.text;
+    assert!(told.contains(", called “bug-7”."), "{told}");
+    bugs.renames_topic(ALICE, "done").await;
+    bugs.says(BOB, "after renaming").replying_to(first.message_id).await;
+    house.settled(&gateway).await;
+    assert_eq!(asked(&house, "after renaming"), "You are Main (agent id: main).");
+    gateway.shutdown().await;
+}

@@ -49,11 +49,18 @@ impl Reader<'_> {
         let update_id = format!("{}:{number}", self.bot_id);
         let raw = update.get("message")?;
         // A panic in a library would come again with the same update at every poll.
-        let read = catch_unwind(AssertUnwindSafe(|| Ok(self.inbound(&update_id, &read_message(raw)?, raw))));
+        let read = catch_unwind(AssertUnwindSafe(|| Ok(self.arrival(&update_id, &read_message(raw)?, raw))));
         match read.unwrap_or_else(|_| Err("reading it panicked".to_owned())) {
-            Ok(inbound) => inbound.map(|inbound| Arrival::Message(Box::new(inbound))),
+            Ok(arrival) => arrival,
             Err(reason) => Some(Arrival::Broken { update_id, reason, raw: update.to_string() }),
         }
+    }
+
+    fn arrival(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Arrival> {
+        if let Some(name) = new_topic_name(message) {
+            return Some(Arrival::Named { place: self.key(message, message.from.as_ref()?)?, name });
+        }
+        self.inbound(update_id, message, raw).map(|inbound| Arrival::Message(Box::new(inbound)))
     }
 
     fn inbound(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Inbound> {
@@ -218,6 +225,12 @@ fn utf16_part(text: &str, offset: usize, length: usize) -> Option<&str> {
 fn is_forum(message: &Message) -> bool {
     use teloxide::types::{ChatKind, PublicChatKind};
     matches!(&message.chat.kind, ChatKind::Public(public) if matches!(&public.kind, PublicChatKind::Supergroup(group) if group.is_forum))
+}
+
+/// Service messages that make or rename a topic. An edit of its icon alone has no name.
+fn new_topic_name(message: &Message) -> Option<String> {
+    let created = message.forum_topic_created().map(|created| created.name.clone());
+    created.or_else(|| message.forum_topic_edited()?.name.clone())
 }
 
 /// A message that replies to nothing refers to the one that made its topic, which has the name.

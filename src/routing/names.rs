@@ -1,0 +1,46 @@
+//! What topics are called: the `topic_names` table, with a copy of what was looked up in memory.
+//!
+//! Telegram has no way to ask for a topic's name. It tells it when a topic is made or renamed, and with messages that
+//! reply to nothing, so it is written down whenever it is seen.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use crate::domain::{Origin, SessionKey};
+use crate::storage::{Db, Remembered, StoreError};
+
+/// Names by place.
+pub type Names = Remembered<SessionKey, Option<String>>;
+
+pub fn remembered(db: Db) -> Names {
+    Remembered::new(db, load)
+}
+
+/// Gives the origin its topic's name, if that was ever seen.
+pub async fn complete(names: &Names, origin: &mut Origin) -> Result<(), StoreError> {
+    if origin.name.is_none() && has_topics(&origin.key) {
+        origin.name = names.get(&origin.key).await?;
+    }
+    Ok(())
+}
+
+/// Places that can have a name of their own.
+fn has_topics(place: &SessionKey) -> bool {
+    matches!(
+        place,
+        SessionKey::TelegramTopic { .. } | SessionKey::TelegramDm { topic: Some(_), .. } | SessionKey::DiscordThread { .. }
+    )
+}
+
+pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<String>> {
+    let mut statement = connection.prepare_cached("SELECT name FROM topic_names WHERE place = ?1")?;
+    statement.query_row([place.to_string()], |row| row.get(0)).optional()
+}
+
+/// Writes the name down; true when it is news.
+pub fn learn(tx: &Transaction<'_>, place: &SessionKey, name: &str) -> rusqlite::Result<bool> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO topic_names (place, name) VALUES (?1, ?2)
+         ON CONFLICT (place) DO UPDATE SET name = excluded.name WHERE name <> excluded.name",
+    )?;
+    Ok(statement.execute(params![place.to_string(), name])? == 1)
+}
