@@ -437,6 +437,16 @@ async fn held_requests_are_seen_and_answered_after_release() {
 }
 
 #[tokio::test]
+async fn the_fake_server_is_as_slow_as_it_is_told() {
+    let setup = Setup::start().await;
+    let delay = Duration::from_millis(20);
+    setup.server.delay(delay);
+    assert_eq!(setup.hears(Dialect::OpenAi, "hi").await.text(), "re: hi");
+    let request = setup.server.last_request();
+    assert!(request.answered.unwrap() - request.arrived >= delay);
+}
+
+#[tokio::test]
 async fn the_fake_server_follows_its_script() {
     let setup = Setup::start().await;
     let ask = async |text: &str| setup.hears(Dialect::OpenAi, text).await;

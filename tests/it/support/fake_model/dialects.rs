@@ -1,5 +1,7 @@
 //! The wire formats: how a request is read and how an answer is written, for each API.
 
+use std::time::Instant;
+
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -42,6 +44,7 @@ impl Dialect {
     }
 
     pub(super) fn read(self, path: &str, headers: &HeaderMap, body: &[u8]) -> Request {
+        let arrived = Instant::now();
         let raw: Value = serde_json::from_slice(body).expect("a request is JSON");
         let mut messages = Vec::new();
         let system = match self {
@@ -55,7 +58,18 @@ impl Dialect {
             _ => text_of(&raw["model"]),
         };
         let tools = self.read_tools(&raw);
-        Request { dialect: self, model, system, messages, tools, api_key: self.read_key(headers), bytes: body.len(), raw }
+        Request {
+            dialect: self,
+            model,
+            system,
+            messages,
+            tools,
+            api_key: self.read_key(headers),
+            bytes: body.len(),
+            raw,
+            arrived,
+            answered: None,
+        }
     }
 
     fn read_tools(self, raw: &Value) -> Vec<String> {

@@ -1,17 +1,18 @@
 //! A model server on loopback that speaks every dialect Parlor speaks, and does what a test tells it to.
 //!
 //! The test holds a `FakeModel`; clones are the same server. Nothing here depends on the order of events or on time:
-//! waiting is for a fact ("three requests have come"), never for a while.
+//! waiting is for a fact ("three requests have come"), never for a while, unless `delay` asks for one.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, Response, StatusCode};
+use axum::serve::ListenerExt;
 use futures_util::{Stream, stream};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -104,6 +105,9 @@ pub(crate) struct Request {
     pub(crate) api_key: Option<String>,
     /// Size of the body.
     pub(crate) bytes: usize,
+    pub(crate) arrived: Instant,
+    /// When the last piece of the answer was handed to the wire.
+    pub(crate) answered: Option<Instant>,
 }
 
 impl Request {
@@ -132,6 +136,8 @@ impl FakeModel {
     pub(crate) async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
+        // Small pieces must not wait for each other, as they do not at a real provider.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).expect("TCP has no-delay"));
         let shared = Arc::new(Shared::default());
         let router = Router::new().route("/{*path}", axum::routing::post(serve));
         let router = router.layer(DefaultBodyLimit::disable()).with_state(shared.clone());
@@ -166,6 +172,11 @@ impl FakeModel {
 
     pub(crate) fn report_tokens(&self, tokens: Tokens) {
         self.shared.plan().tokens = tokens;
+    }
+
+    /// From now on every request is answered this much later.
+    pub(crate) fn delay(&self, delay: Duration) {
+        self.shared.plan().delay = delay;
     }
 
     /// From now on requests are taken in, but none is answered before `release`.
@@ -254,6 +265,7 @@ struct Plan {
     rules: Vec<(String, String)>,
     answer: Box<dyn Fn(&Request) -> Script + Send>,
     tokens: Tokens,
+    delay: Duration,
     journal: Vec<Request>,
 }
 
@@ -264,6 +276,7 @@ impl Default for Plan {
             rules: Vec::new(),
             answer: Box::new(echo),
             tokens: Tokens { input: 105, cached: 90, output: 7 },
+            delay: Duration::ZERO,
             journal: Vec::new(),
         }
     }
@@ -289,17 +302,26 @@ impl Shared {
     }
 
     /// Writes the request down and decides, in one step, so that two at once cannot get the same script.
-    fn take_in(&self, request: Request) -> (Script, Tokens) {
+    fn take_in(&self, request: Request) -> Taken {
         let mut plan = self.plan();
         let script = choose(&mut plan, &request);
         plan.journal.push(request);
-        (script, plan.tokens)
+        Taken { number: plan.journal.len() - 1, script, tokens: plan.tokens, delay: plan.delay }
     }
 
     async fn wait_while(&self, mut waiting: impl FnMut(&Gate) -> bool) {
         let mut gate = self.gate.subscribe();
         let _ = gate.wait_for(|gate| !waiting(gate)).await;
     }
+}
+
+/// A request that is in the journal, with what is to be done about it.
+struct Taken {
+    /// Its place in the journal.
+    number: usize,
+    script: Script,
+    tokens: Tokens,
+    delay: Duration,
 }
 
 fn choose(plan: &mut Plan, request: &Request) -> Script {
@@ -326,11 +348,14 @@ async fn serve(State(shared): State<Arc<Shared>>, Path(path): Path<String>, head
     };
     let request = dialect.read(&path, &headers, &body);
     let model = request.model.clone();
-    let (script, tokens) = shared.take_in(request);
+    let Taken { number, script, tokens, delay } = shared.take_in(request);
     // Before the request counts as come: what a test releases afterwards must count for this one.
     let released = shared.gate.borrow().releases;
-    let mut open = Open::new(shared.clone());
+    let mut open = Open::new(shared.clone(), number);
 
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
     shared.wait_while(|gate| gate.held).await;
     let script = match script {
         Script::Held(script) => {
@@ -406,21 +431,24 @@ struct Torn;
 /// Counts a request as open while it lives; dropped before `complete`, the client has gone away.
 struct Open {
     shared: Arc<Shared>,
+    /// The request's place in the journal.
+    number: usize,
     complete: bool,
 }
 
 impl Open {
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(shared: Arc<Shared>, number: usize) -> Self {
         shared.facts.send_modify(|facts| {
             facts.requests += 1;
             facts.open += 1;
             facts.most_at_once = facts.most_at_once.max(facts.open);
         });
-        Self { shared, complete: false }
+        Self { shared, number, complete: false }
     }
 
     fn complete(&mut self) {
         self.complete = true;
+        self.shared.plan().journal[self.number].answered = Some(Instant::now());
         self.shared.facts.send_modify(|facts| facts.open -= 1);
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) params: Arc<Value>,
     pub(crate) at: Instant,
+    /// When the answer was handed to the wire, or the connection cut instead.
+    pub(crate) answered: Option<Instant>,
     pub(crate) outcome: Outcome,
 }
 
@@ -83,12 +85,13 @@ impl Journal {
     /// Returns the number by which [`Journal::settle`] knows the call.
     pub(super) fn note(&mut self, method: String, params: Arc<Value>) -> usize {
         self.calls_by_method.entry(method.clone()).or_default().push(self.calls.len());
-        self.calls.push(Call { method, params, at: Instant::now(), outcome: Outcome::Unanswered });
+        self.calls.push(Call { method, params, at: Instant::now(), answered: None, outcome: Outcome::Unanswered });
         self.calls.len() - 1
     }
 
     pub(super) fn settle(&mut self, call: usize, outcome: Outcome) {
         self.calls[call].outcome = outcome;
+        self.calls[call].answered = Some(Instant::now());
     }
 
     pub(super) fn note_sent(&mut self, sent: SentMessage) {
