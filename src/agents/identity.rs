@@ -138,8 +138,10 @@ fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     if !metadata.is_file() {
         return Err(io::Error::other(if metadata.is_dir() { "it is a folder" } else { "it is not a regular file" }));
     }
-    let mut start = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut start)?;
+    let most = MAX_FILE_BYTES as u64 + 1;
+    // Room for one byte more than the file has, so that one read takes it all and the next finds the end.
+    let mut start = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(MAX_FILE_BYTES) + 1);
+    File::open(path)?.take(most).read_to_end(&mut start)?;
     Ok((start, metadata.len()))
 }
 
