@@ -126,9 +126,16 @@ fn dispatch(arguments: Arguments) -> Outcome {
     }
 }
 
+/// Threads for everything that does not block; beyond these, more would only cost memory.
+const MOST_WORKERS: usize = 4;
+/// Threads that wait for files, name lookups and the terminal. When all are busy, the rest waits its turn.
+const MOST_BLOCKING: usize = 16;
+
 fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcome {
     crate::telemetry::start(level);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(workers).max_blocking_threads(MOST_BLOCKING).enable_all().build()?;
     let outcome = runtime.block_on(work);
     // A thread may still be blocked in a read of the terminal.
     runtime.shutdown_background();
