@@ -10,13 +10,16 @@ use super::{Inner, Outlet};
 use crate::channels::SendError;
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, SessionKey};
-use crate::storage::StoreError;
+use crate::storage::{Durability, StoreError};
 
 /// The wait after a first call that surely failed; doubles with each.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// A row this old is given up: an answer from yesterday helps nobody.
 const GIVE_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// A mark that a power cut takes back costs at most one message that comes twice; syncing each would slow down them all.
+const OF_MARKS: Durability = Durability::Kill;
 
 pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
     if rows == 0 || inner.stop.is_cancelled() {
@@ -78,7 +81,7 @@ async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step
         }
     }
     let key = place.clone();
-    match inner.db.write(move |tx| outbox::claim(tx, &key, now_ms())).await? {
+    match inner.db.write_as(OF_MARKS, move |tx| outbox::claim(tx, &key, now_ms())).await? {
         Next::Claimed(row) => {
             let outcome = outlet.channel.send(&row.to, &row.part).await;
             settle(inner, row, outcome).await
@@ -104,7 +107,7 @@ async fn settle(inner: &Inner, row: ClaimedRow, outcome: Result<MessageId, SendE
             Verdict::GivenUp(error) => outbox::failed(tx, id, error),
         }
     };
-    inner.db.write_patiently(&inner.stop, write).await?;
+    inner.db.write_patiently(&inner.stop, OF_MARKS, write).await?;
     Ok(step)
 }
 

@@ -14,7 +14,7 @@ use crate::delivery::{Kind, outbox};
 use crate::domain::Destination;
 use crate::models::{ModelError, Usage};
 use crate::routing::{Route, pins};
-use crate::storage::StoreError;
+use crate::storage::{Durability, StoreError};
 use crate::turn::{Finished, TurnError};
 
 /// A turn that was begun: what answers what, and why.
@@ -58,7 +58,7 @@ pub(super) async fn store(
         let all = all.clone();
         move |tx: &Transaction<'_>| write(tx, &all.0, conversation, &all.1, &all.2, now_ms())
     };
-    parts.db.write_patiently(&inner.stop, write).await?;
+    parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await?;
     if answered {
         parts.bootstrapped.insert(agent);
     }

@@ -72,9 +72,9 @@ async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result
     let parts = &inner.parts;
     let place = inbound.origin.key.clone();
     let named = place.is_shared();
-    let (conversation, history) = parts.db.read(move |connection| transcript::history(connection, &place)).await?;
+    let history = parts.db.read(move |connection| transcript::history(connection, &place));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let system = system_prompt(agent.clone(), bootstrap).await?;
+    let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
     let current = Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.text.clone() };
     let messages = history::for_model(&history, current, &agent.id, named);
     Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools: inner.tools.clone() }))

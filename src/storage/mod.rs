@@ -19,6 +19,15 @@ use tokio_util::sync::CancellationToken;
 pub use error::StoreError;
 pub use remembered::Remembered;
 
+/// What a commit must survive before the one who asked for it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// The system has it: a killed process loses nothing, a power cut may lose the newest.
+    Kill,
+    /// The disk has it.
+    PowerCut,
+}
+
 /// The waits between tries of a patient write.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
@@ -48,12 +57,26 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.writer.run(work).await
+        self.write_as(Durability::PowerCut, work).await
     }
 
-    /// As [`Db::write`], but tries until it works: for what must not be thrown away because the disk is full for a while.
+    /// As [`Db::write`], with a say in how much the commit must survive.
+    pub async fn write_as<T, F>(&self, durability: Durability, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.writer.run(durability, work).await
+    }
+
+    /// As [`Db::write_as`], but tries until it works: for what must not be thrown away because the disk is full for a while.
     /// Fails only once `stop` is cancelled.
-    pub async fn write_patiently<T, W, F>(&self, stop: &CancellationToken, mut work: W) -> Result<T, StoreError>
+    pub async fn write_patiently<T, W, F>(
+        &self,
+        stop: &CancellationToken,
+        durability: Durability,
+        mut work: W,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         W: FnMut() -> F,
@@ -61,7 +84,7 @@ impl Db {
     {
         let mut backoff = FIRST_BACKOFF;
         loop {
-            let error = match self.write(work()).await {
+            let error = match self.write_as(durability, work()).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };

@@ -187,10 +187,22 @@ async fn a_patient_write_goes_through_once_the_trouble_is_over() {
     let db = open(&folder).await;
     let stop = CancellationToken::new();
     let insert = || |tx: &Transaction<'_>| tx.execute("INSERT INTO scratch VALUES (1)", []);
-    let (written, ()) = tokio::join!(db.write_patiently(&stop, insert), scratch_table(&db));
+    let (written, ()) = tokio::join!(db.write_patiently(&stop, Durability::PowerCut, insert), scratch_table(&db));
     written.unwrap();
     assert_eq!(count(&db).await, 1);
     stop.cancel();
     let hopeless = || |tx: &Transaction<'_>| tx.execute("INSERT INTO no_such_table VALUES (1)", []);
-    assert!(db.write_patiently(&stop, hopeless).await.is_err(), "it ends with the process");
+    assert!(db.write_patiently(&stop, Durability::PowerCut, hopeless).await.is_err(), "it ends with the process");
+}
+
+#[tokio::test]
+async fn the_strictest_write_decides_how_its_commit_is_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    let synchronous = |tx: &Transaction<'_>| tx.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0));
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+    assert_eq!(db.write_as(Durability::Kill, synchronous).await.unwrap(), NORMAL);
+    assert_eq!(db.write(synchronous).await.unwrap(), FULL);
+    assert_eq!(db.write_as(Durability::Kill, synchronous).await.unwrap(), NORMAL);
 }

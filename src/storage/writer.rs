@@ -6,7 +6,7 @@ use std::thread;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::StoreError;
+use super::{Durability, StoreError};
 
 /// Writes that may wait. When full, callers wait their turn; none is dropped.
 const QUEUE: usize = 1024;
@@ -41,13 +41,13 @@ impl Writer {
         (Writer { jobs }, Ending { thread: Some(thread) })
     }
 
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(&self, durability: Durability, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, result) = oneshot::channel();
-        let job = WriteJob { work: Some(work), result: None, reply };
+        let job = WriteJob { durability, work: Some(work), result: None, reply };
         self.jobs.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
         result.await.map_err(|_| StoreError::Closed)?
     }
@@ -59,6 +59,7 @@ impl Writer {
 }
 
 fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+    let mut current = None;
     while let Some(first) = jobs.blocking_recv() {
         let mut batch = vec![first];
         while batch.len() < MOST_PER_COMMIT
@@ -66,7 +67,13 @@ fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
         {
             batch.push(next);
         }
-        let committed = commit(&mut connection, &mut batch);
+        let needed = batch.iter().map(|job| job.durability()).max();
+        let committed = match needed == current {
+            true => Ok(()),
+            false => set_durability(&connection, needed),
+        };
+        current = committed.is_ok().then_some(needed).flatten();
+        let committed = committed.and_then(|()| commit(&mut connection, &mut batch));
         for job in batch {
             job.finish(committed.clone());
         }
@@ -74,6 +81,15 @@ fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
     // Everything into the one file, so that a copy of it is a copy of everything. Failing costs nothing: the log is kept.
     let folded = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     drop(folded);
+}
+
+/// The strictest job of a batch decides for all of it: a synced commit also syncs everything before it.
+fn set_durability(connection: &Connection, needed: Option<Durability>) -> Result<(), StoreError> {
+    let synchronous = match needed {
+        Some(Durability::Kill) => "normal",
+        Some(Durability::PowerCut) | None => "full",
+    };
+    connection.pragma_update(None, "synchronous", synchronous).map_err(StoreError::from)
 }
 
 fn commit(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
@@ -100,11 +116,13 @@ enum Outcome {
 }
 
 trait Job: Send {
+    fn durability(&self) -> Durability;
     fn run(&mut self, transaction: &Transaction<'_>) -> Outcome;
     fn finish(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 struct WriteJob<F, T> {
+    durability: Durability,
     work: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -115,6 +133,10 @@ where
     T: Send,
     F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send,
 {
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
     fn run(&mut self, transaction: &Transaction<'_>) -> Outcome {
         let work = self.work.take().expect("a job runs once");
         // A panic in one caller's closure must not take the writer, and with it every tenant, down.
