@@ -45,17 +45,21 @@ pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, arrived: Arrived, g
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
     let mut current = next(&inner, &place);
     while let Some((accepted, guard)) = current {
-        let Ok(_slot) = free_slot(&inner).await else { break };
+        let Ok(_slot) = free_slot(&inner).await else { return leave(&inner, &place) };
         tokio::select! {
             () = running::run(&inner, accepted) => {}
-            // The row stays in the inbox and the next start takes it up.
-            () = inner.abandon.cancelled() => break,
+            () = inner.abandon.cancelled() => return leave(&inner, &place),
         }
         current = next(&inner, &place);
         // After the lane has moved on, so that a settled gateway has no lane left.
         drop(guard);
     }
-    inner.lanes.remove(&place);
+    // `next` has removed the lane. One that is there now belongs to the next worker.
+}
+
+/// Ends a lane that still has something in it. The rows stay in the inbox and the next start takes them up.
+fn leave(inner: &Inner, place: &SessionKey) {
+    inner.lanes.remove(place);
 }
 
 /// The process is stopping.
