@@ -41,6 +41,12 @@ pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1")?.execute([place.to_string()]).map(drop)
 }
 
-pub fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
+/// A message was answered by the agent that was pinned for it. One pinned meanwhile is for the next message.
+pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1 AND agent_uid = ?2")?;
+    statement.execute(params![place.to_string(), uid.to_string()]).map(drop)
+}
+
+fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1")?.execute([place.to_string()]).map(drop)
 }

@@ -294,3 +294,22 @@ async fn a_plain_group_is_opened_as_a_group() {
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
+
+/// The turn that uses one up must not take the next one with it.
+#[tokio::test]
+async fn once_said_during_a_once_turn_is_for_the_message_after_it() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.alice("/agent night-desk once").await;
+    talk.house.model.hold();
+    talk.place.says(ALICE, "for the night desk").await;
+    talk.house.model.wait_for_open(1).await;
+    assert_snapshot!(talk.alice("/agent rose once").await, @"🌹 Rose (rose) takes your next message here, and only that one.");
+    talk.house.model.release();
+    talk.next().await;
+    talk.alice("for rose").await;
+    talk.alice("for main").await;
+    talk.house.settled(&talk.gateway).await;
+    let answered = "SELECT group_concat(slug) FROM (SELECT slug FROM turns JOIN agents ON uid = agent_uid ORDER BY id)";
+    assert_eq!(talk.house.ask(answered), "night-desk,rose,main");
+    talk.end().await;
+}
