@@ -4,8 +4,10 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use dashmap::DashMap;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use tokio::time::Instant;
 
 use crate::channels::{Limits, Pace};
 
@@ -16,6 +18,8 @@ const CHAT_BURST: NonZeroU32 = NonZeroU32::new(3).expect("three is not zero");
 #[derive(Default)]
 pub(super) struct Pacing {
     budgets: OnceLock<Budgets>,
+    /// Chats that asked to wait, and until when. All places of a chat wait, because they share what it allows.
+    quiet: DashMap<i64, Instant>,
 }
 
 struct Budgets {
@@ -37,6 +41,22 @@ impl Pacing {
         }
         if let Some(limiter) = &budgets.all {
             budgets.wait(|| limiter.check()).await;
+        }
+        self.quiet_over(pace.chat).await;
+    }
+
+    /// The platform asked this chat to wait.
+    pub(super) fn quiet_for(&self, chat: i64, wait: Duration) {
+        // A wait past the end of time is kept by the row that was told, and by nobody else.
+        if let Some(until) = Instant::now().checked_add(wait) {
+            self.quiet.entry(chat).and_modify(|known| *known = until.max(*known)).or_insert(until);
+        }
+    }
+
+    async fn quiet_over(&self, chat: i64) {
+        while let Some(until) = self.quiet.get(&chat).map(|until| *until) {
+            tokio::time::sleep_until(until).await;
+            self.quiet.remove_if(&chat, |_, until| *until <= Instant::now());
         }
     }
 }

@@ -73,7 +73,8 @@ enum Step {
 }
 
 async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step, StoreError> {
-    if let Some(pace) = outlet.channel.pace(&Destination::stored(place.clone())) {
+    let pace = outlet.channel.pace(&Destination::stored(place.clone()));
+    if let Some(pace) = pace {
         tokio::select! {
             () = outlet.pacing.ready(pace) => {}
             // Only waits end with the process; a call that is being made is never cut.
@@ -84,6 +85,9 @@ async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step
     match inner.db.write_as(OF_MARKS, move |tx| outbox::claim(tx, &key, now_ms())).await? {
         Next::Claimed(row) => {
             let outcome = outlet.channel.send(&row.to, &row.part).await;
+            if let (Err(SendError::RetryAfter(wait)), Some(pace)) = (&outcome, pace) {
+                outlet.pacing.quiet_for(pace.chat, *wait);
+            }
             settle(inner, row, outcome).await
         }
         Next::NotBefore(then) => Ok(Step::Wait(Duration::from_millis(u64::try_from(then - now_ms()).unwrap_or(0).max(1)))),

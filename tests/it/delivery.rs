@@ -189,3 +189,20 @@ async fn an_unknown_entity_costs_nobody_their_text() {
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
+
+/// Topics share their chat's allowance, so what one is told counts for all of them.
+#[tokio::test]
+async fn a_wait_asked_for_in_one_topic_is_kept_in_the_whole_chat() {
+    let house = House::new("[access]\ngroups = \"open\"\nrequire_mention = false\n").await;
+    let gateway = house.open().await;
+    let forum = house.telegram.forum(-1001);
+    house.telegram.fail("sendMessage", Fault::RetryAfter(2)).only_in(-1001).once();
+    forum.topic(5, "One").says(ALICE, "first").await;
+    house.telegram.wait_for_calls("sendMessage", 1).await;
+    forum.topic(6, "Two").says(BOB, "second").await;
+    house.settled(&gateway).await;
+    let calls = house.telegram.calls("sendMessage");
+    assert_eq!(calls.len(), 3);
+    assert!(calls[1].at - calls[0].at >= std::time::Duration::from_secs(2), "{:?}", calls[1].at - calls[0].at);
+    gateway.shutdown().await;
+}
