@@ -206,3 +206,17 @@ async fn a_wait_asked_for_in_one_topic_is_kept_in_the_whole_chat() {
     assert!(calls[1].at - calls[0].at >= std::time::Duration::from_secs(2), "{:?}", calls[1].at - calls[0].at);
     gateway.shutdown().await;
 }
+
+/// Telegram answers in JSON; a page of HTML is from a proxy or a login page on the way, and says nothing about the message.
+#[tokio::test]
+async fn an_answer_is_not_given_up_because_of_something_on_the_way() {
+    for fault in [Fault::Html(403), Fault::Html(404)] {
+        let house = House::new(OPEN).await;
+        let gateway = house.open().await;
+        house.telegram.fail("sendMessage", fault).once();
+        house.telegram.dm(ALICE).says("hello").await;
+        house.settled(&gateway).await;
+        assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+        gateway.shutdown().await;
+    }
+}

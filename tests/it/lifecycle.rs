@@ -195,3 +195,16 @@ async fn a_stopped_gateway_leaves_one_whole_file() {
     std::fs::copy(house.home.path().join("parlor.db"), copy.path().join("parlor.db")).expect("copies");
     assert_eq!(crate::support::house::ask(copy.path(), "SELECT count(*) FROM messages"), "2");
 }
+
+/// Only Telegram itself can withdraw a token.
+#[tokio::test]
+async fn a_page_of_html_instead_of_updates_does_not_end_listening() {
+    let house = House::new(OPEN).await;
+    house.telegram.fail("getUpdates", Fault::Html(404)).once();
+    house.telegram.fail("getMe", Fault::Html(401)).once();
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}

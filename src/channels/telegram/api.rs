@@ -27,6 +27,9 @@ pub(super) enum ApiError {
     /// Telegram answered that it will not.
     #[error("Telegram answered {code}: {description}")]
     Answered { code: u16, description: String, retry_after: Option<Duration> },
+    /// Something on the way to Telegram answered: it says nothing about the token or the chat.
+    #[error("Telegram was not reached: something on the way answered {code}")]
+    InBetween { code: u16 },
     /// No connection was made, so nothing was sent.
     #[error("Telegram cannot be reached: {0}")]
     NotReached(String),
@@ -79,10 +82,8 @@ impl Api {
                 description: envelope.description,
                 retry_after: envelope.parameters.and_then(|parameters| parameters.retry_after).map(Duration::from_secs),
             }),
-            // A proxy in front of Telegram answers 5xx with a page of HTML.
-            Err(_) if !status.is_success() => {
-                Err(ApiError::Answered { code: status.as_u16(), description: "no details".into(), retry_after: None })
-            }
+            // Telegram speaks JSON. A proxy in front of it, or a login page of the network, answers with HTML.
+            Err(_) if !status.is_success() => Err(ApiError::InBetween { code: status.as_u16() }),
             Err(error) => Err(ApiError::NoAnswer(error.to_string())),
         }
     }

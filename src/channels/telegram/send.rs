@@ -87,7 +87,7 @@ fn send_error(error: ApiError) -> SendError {
     match error {
         ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),
         ApiError::Answered { code: 429, .. } => SendError::NotSent(text),
-        ApiError::Answered { code: 500.., .. } | ApiError::NotReached(_) => SendError::NotSent(text),
+        ApiError::Answered { code: 500.., .. } | ApiError::InBetween { .. } | ApiError::NotReached(_) => SendError::NotSent(text),
         ApiError::Answered { .. } => SendError::Refused(text),
         ApiError::NoAnswer(_) => SendError::Unknown(text),
     }
