@@ -208,3 +208,16 @@ async fn a_page_of_html_instead_of_updates_does_not_end_listening() {
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_webhook_that_comes_back_is_removed_without_haste() {
+    let house = House::new(OPEN).await;
+    let active = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
+    let refused = house.telegram.fail("getUpdates", Fault::Refused(409, active)).until_dropped();
+    let gateway = house.open().await;
+    house.telegram.wait_for_calls("getUpdates", 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert!(house.telegram.calls("getUpdates").len() <= 3, "{} polls", house.telegram.calls("getUpdates").len());
+    drop(refused);
+    gateway.shutdown().await;
+}

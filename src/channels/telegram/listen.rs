@@ -127,8 +127,12 @@ impl Trouble {
             ApiError::Answered { code: 401 | 404, .. } => return Err(refused()),
             ApiError::Answered { code: 409, description, .. } if description.contains("webhook") => {
                 tracing::warn!("a webhook was set for this bot; removing it, because Parlor polls");
-                if let Err(error) = channel.api.call(&DeleteWebhook {}).await {
+                let removed = channel.api.call(&DeleteWebhook {}).await;
+                if let Err(error) = &removed {
                     tracing::warn!("removing the webhook: {error}");
+                }
+                // One that comes back is set by another program, which could go on for ever.
+                if removed.is_err() || self.failures > 1 {
                     tokio::time::sleep(self.backoff()).await;
                 }
             }
