@@ -126,7 +126,7 @@ async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
     names::complete(&house.names, &mut in_hand.accepted.inbound.origin).await?;
     let inbound = in_hand.accepted.inbound.clone();
     let parsed = commands::parse(&inbound.text);
-    let pin = valid_pin(house, &inbound).await?;
+    let (pin, gone) = pins(house, &inbound).await?;
     let route = routing::route(&house.desk.table, pin.as_ref(), &inbound.origin);
     let standing = standing(house, &inbound).await?;
     let asking = Asking {
@@ -138,7 +138,12 @@ async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
         require_mention: route.require_mention,
     };
     let accepted = &in_hand.accepted;
-    match access::decide(&house.desk.config.access, &asking) {
+    let verdict = access::decide(&house.desk.config.access, &asking);
+    // A group is told whoever writes, because the pin was the place's; a private chat only if its person may speak.
+    if let Some(gone) = gone.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
+        replies::drop_pin(house, &inbound, &gone).await?;
+    }
+    match verdict {
         Verdict::Admit => {
             let context = Context { desk: &house.desk, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
             admit(house, in_hand, parsed, &context).await
@@ -181,14 +186,11 @@ async fn submit(house: &House, in_hand: &mut InHand, route: &Route) -> Result<()
     }
 }
 
-/// The place's pin. One that names an agent who is gone is dropped, and the place is told once.
-async fn valid_pin(house: &House, inbound: &Inbound) -> Result<Option<Pin>, StoreError> {
-    let Some(pin) = house.pins.get(&inbound.origin.key).await? else { return Ok(None) };
-    if house.desk.registry.get(&pin.agent).is_some() {
-        return Ok(Some(pin));
-    }
-    replies::drop_pin(house, inbound, &pin).await?;
-    Ok(None)
+/// The place's pin: one that counts, or one that names an agent who is gone.
+async fn pins(house: &House, inbound: &Inbound) -> Result<(Option<Pin>, Option<Pin>), StoreError> {
+    let pin = house.pins.get(&inbound.origin.key).await?;
+    let is_known = pin.as_ref().is_some_and(|pin| house.desk.registry.get(&pin.agent).is_some());
+    Ok(if is_known { (pin, None) } else { (None, pin) })
 }
 
 /// Being paired lets people into private chats and nothing else, so only there is it looked up.

@@ -133,3 +133,18 @@ async fn an_owner_learns_how_to_open_a_place_and_can_open_it_with_a_pin() {
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_stranger_is_not_told_that_an_agent_is_gone() {
+    let house = House::new("[access]\ndms = \"open\"\n[agents.main]\n[agents.rose]\n").await;
+    let gateway = house.open().await;
+    house.telegram.dm(BOB).says("/agent rose").await;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+    house.configure("", "[access]\ndms = \"closed\"\n[agents.main]\n");
+    let gateway = house.open().await;
+    house.telegram.dm(BOB).says("hello").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(BOB).texts().len(), 1, "only the answer to /agent");
+    gateway.shutdown().await;
+}
