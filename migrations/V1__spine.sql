@@ -120,3 +120,4 @@ CREATE TABLE people (
     code_until   INTEGER,
     created_at   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX people_with_code ON people (code_until) WHERE code_until IS NOT NULL;

@@ -12,6 +12,9 @@ const CODE_CHARS: usize = 8;
 /// Without characters that look alike.
 const CODE_ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
+/// Strangers whose code ran out this long ago are forgotten; they may ask anew.
+const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
+
 /// Somebody who was let in, or wants to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acquaintance {
@@ -30,7 +33,7 @@ pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -
     if tx.prepare_cached(told)?.exists(params![person.to_string(), now])? {
         return Ok(None);
     }
-    let open: i64 = tx.query_row("SELECT count(*) FROM people WHERE code_until > ?1", [now], |row| row.get(0))?;
+    let open: i64 = tx.prepare_cached(COUNT_OPEN)?.query_row([now], |row| row.get(0))?;
     if open >= MOST_OPEN_CODES {
         return Ok(None);
     }
@@ -42,6 +45,14 @@ pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -
     )?;
     Ok(Some(code))
 }
+
+const COUNT_OPEN: &str = "SELECT count(*) FROM people WHERE code_until > ?1";
+
+pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
+    tx.execute(FORGET_OLD, [now - KEPT_MS])
+}
+
+const FORGET_OLD: &str = "DELETE FROM people WHERE code_until < ?1 AND paired_at IS NULL";
 
 /// Who was told this code, while it counts.
 pub fn of_code(connection: &Connection, code: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
@@ -70,4 +81,43 @@ fn random_code() -> String {
     let mut bytes = [0u8; CODE_CHARS];
     getrandom::fill(&mut bytes).expect("the system has random numbers");
     bytes.iter().map(|byte| char::from(CODE_ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Db;
+
+    async fn open(folder: &tempfile::TempDir) -> Db {
+        Db::open(&folder.path().join("parlor.db")).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_strangers_looks_at_open_codes_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder).await;
+        for sql in [COUNT_OPEN, FORGET_OLD] {
+            let explain = format!("EXPLAIN QUERY PLAN {sql}");
+            let plan: String =
+                db.read(move |connection| connection.query_row(&explain, [0], |row| row.get("detail"))).await.unwrap();
+            assert!(plan.starts_with("SEARCH people USING") && plan.contains("people_with_code"), "{plan}");
+        }
+    }
+
+    #[tokio::test]
+    async fn strangers_are_forgotten_and_friends_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder).await;
+        let (friend, stranger): (PersonId, PersonId) = ("telegram:1".parse().unwrap(), "telegram:2".parse().unwrap());
+        let known = friend.clone();
+        let left = db.write(move |tx| {
+            let code = new_code(tx, &friend, "Friend", 0)?.unwrap_or_default();
+            approve(tx, &code, "cli", 1)?;
+            new_code(tx, &stranger, "Stranger", 0)?;
+            assert_eq!(forget_old(tx, KEPT_MS)?, 0, "the code has run out, but not long ago");
+            assert_eq!(forget_old(tx, KEPT_MS + CODE_LIFE_MS + 1)?, 1);
+            is_paired(tx, &known)
+        });
+        assert!(left.await.unwrap());
+    }
 }

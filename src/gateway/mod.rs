@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::people;
 use crate::channels::telegram::TelegramChannel;
 use crate::channels::{Channel, Intake};
 use crate::clock::now_ms;
@@ -175,7 +176,10 @@ async fn keep_house(house: Arc<House>) {
             _ = due.tick() => {}
             () = house.stop.cancelled() => return,
         }
-        let forget = |tx: &rusqlite::Transaction<'_>| Ok(inbox::forget_old(tx, now_ms())? + outbox::forget_old(tx, now_ms())?);
+        let forget = |tx: &rusqlite::Transaction<'_>| {
+            let now = now_ms();
+            Ok(inbox::forget_old(tx, now)? + outbox::forget_old(tx, now)? + people::forget_old(tx, now)?)
+        };
         match house.desk.db.write(forget).await {
             Ok(rows) => tracing::debug!("forgot {rows} old rows"),
             Err(error) => tracing::warn!("old rows could not be forgotten: {error}"),
