@@ -339,3 +339,14 @@ agent = "rose"
     assert_eq!(asked(&house, "after renaming"), "You are Main (agent id: main).");
     gateway.shutdown().await;
 }
+
+/// Models refuse a message without text.
+#[tokio::test]
+async fn a_mention_alone_is_still_a_message() {
+    let house = House::new("[[bindings]]\nmatch = \"telegram:group:-77\"\nagent = \"main\"\n").await;
+    let gateway = house.open().await;
+    house.telegram.group(-77).says(ALICE, "@parlor_bot").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.model.last_request().last_text(), "@parlor_bot");
+    gateway.shutdown().await;
+}

@@ -156,8 +156,11 @@ impl Reader<'_> {
     fn take_mention_off(&self, text: &str) -> String {
         let first = text.split_whitespace().next().unwrap_or_default();
         let name = first.strip_prefix('@').map(|name| name.trim_end_matches([',', ':', '.', '!', '?']));
+        let rest = text.trim_start().strip_prefix(first).unwrap_or(text).trim_start();
         match name.filter(|name| self.is_our_name(name)) {
-            Some(_) => text.trim_start().strip_prefix(first).unwrap_or(text).trim_start().to_owned(),
+            // Called and nothing more: the call is the message, because models refuse one without text.
+            Some(_) if rest.is_empty() => text.to_owned(),
+            Some(_) => rest.to_owned(),
             None => text.to_owned(),
         }
     }
