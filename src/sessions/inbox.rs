@@ -116,7 +116,8 @@ pub fn waiting(connection: &Connection, after: i64, limit: u32) -> rusqlite::Res
     let mut statement =
         connection.prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 ORDER BY id LIMIT ?2")?;
     let rows = statement.query_map(params![after, limit], |row| {
-        let payload: String = row.get(1)?;
+        // One row that cannot be read must not hide all the others.
+        let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
         Ok(Waiting { id: row.get(0)?, inbound: serde_json::from_str(&payload).map_err(|error| error.to_string()) })
     })?;
     rows.collect()

@@ -173,13 +173,14 @@ async fn a_waiting_row_that_cannot_be_read_stops_nobody() {
     house.open().await.shutdown().await;
     house.tell(
         "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
-         VALUES ('telegram', 'x', 'telegram:dm:111', 'waiting', '{\"from\": \"another age\"}', 0)",
+         VALUES ('telegram', 'x', 'telegram:dm:111', 'waiting', '{\"from\": \"another age\"}', 0),
+                ('telegram', 'y', 'telegram:dm:111', 'waiting', NULL, 0)",
     );
     house.telegram.dm(ALICE).says("hello").await;
     let gateway = house.open().await;
     house.settled(&gateway).await;
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
-    assert_eq!(house.ask("SELECT state || ' ' || outcome FROM inbox WHERE update_id = 'x'"), "failed unreadable");
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'failed' AND outcome = 'unreadable'"), "2");
     gateway.shutdown().await;
 }
 
