@@ -1,6 +1,6 @@
 //! One message's turn, from the lane to its end: who answers, and with what.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,5 +83,9 @@ async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result
 /// The files are read anew for every turn, so that an edit counts from the next message on.
 async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, StoreError> {
     let read = tokio::task::spawn_blocking(move || prompt::assemble(&agent, &Identity::load(&agent, bootstrap)));
-    read.await.map_err(|error| StoreError::Failed(format!("reading identity files: {error}")))
+    read.await.map_err(|error| match error.try_into_panic() {
+        // The turn's own panic, to be told in the chat: tried again like a failing store, it would panic for ever.
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => StoreError::Failed(format!("reading identity files: {error}")),
+    })
 }
