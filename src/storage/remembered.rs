@@ -39,10 +39,16 @@ where
         if self.seen.len() >= Self::MOST_SEEN {
             self.seen.clear();
         }
-        if self.changes.load(Ordering::SeqCst) == before {
-            self.seen.insert(key.clone(), value.clone());
-        }
+        self.remember(key, &value, before);
         Ok(value)
+    }
+
+    fn remember(&self, key: &K, value: &V, before: u64) {
+        // Compared under the lock that `changed` needs to forget the key: a change either is seen here or comes after.
+        let entry = self.seen.entry(key.clone());
+        if self.changes.load(Ordering::SeqCst) == before {
+            entry.insert(value.clone());
+        }
     }
 
     /// Call after a transaction that changed the key's row has committed.

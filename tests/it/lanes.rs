@@ -10,7 +10,7 @@ use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Inbound, MessageId, Origin};
 use parlor::gateway::{Home, Plan};
 use parlor::models::Models;
-use parlor::routing::pins::Pins;
+use parlor::routing::pins;
 use parlor::sessions::inbox::Accepted;
 use parlor::sessions::{Arrived, Parts, Sessions};
 use parlor::storage::Db;
@@ -55,7 +55,7 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
     let sessions = Sessions::new(Parts {
         registry: Arc::new(registry),
         table: plan.table.clone(),
-        pins: Arc::new(Pins::new(db.clone())),
+        pins: Arc::new(pins::remembered(db.clone())),
         models: Models::new(&plan.config.providers),
         delivery: Delivery::new(db.clone(), &[], work.clone()),
         bootstrapped: dashmap::DashSet::new(),

@@ -350,3 +350,29 @@ async fn a_mention_alone_is_still_a_message() {
     assert_eq!(house.model.last_request().last_text(), "@parlor_bot");
     gateway.shutdown().await;
 }
+
+/// `/agent@other_bot` is for another bot; a path with an `@` in it is for nobody but us.
+#[tokio::test]
+async fn a_path_with_an_at_sign_is_talk() {
+    let house = House::new("[access]\ndms = \"open\"\n").await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE).says("/home/me@nas:/srv is full").await;
+    house.telegram.dm(ALICE).says("/agents@other_bot").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: /home/me@nas:/srv is full"]);
+    gateway.shutdown().await;
+}
+
+/// An entity that begins inside a character breaks teloxide's own reading of it.
+#[tokio::test]
+async fn an_entity_inside_a_character_costs_nobody_their_text() {
+    let house = forum_of_three().await;
+    let gateway = house.open().await;
+    let rose = room(&house, 101, "Roses");
+    let torn = serde_json::json!([{ "type": "mention", "offset": 1, "length": 3 }]);
+    rose.says(ALICE, "😀hello").with("entities", torn).await;
+    rose.says(ALICE, "still there?").await;
+    house.settled(&gateway).await;
+    assert_eq!(rose.texts(), ["re: [Alice] 😀hello", "re: [Alice] still there?"]);
+    gateway.shutdown().await;
+}

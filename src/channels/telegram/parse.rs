@@ -129,8 +129,9 @@ impl Reader<'_> {
             Some((command, bot)) if self.is_our_name(bot) => {
                 Some((format!("/{command}{}", text.trim_start().strip_prefix(word).unwrap_or_default()), true))
             }
-            Some(_) => None,
-            None => Some((text, false)),
+            Some((command, bot)) if is_plain_word(command) && is_plain_word(bot) => None,
+            // A path such as /home/me@nas:/srv.
+            Some(_) | None => Some((text, false)),
         }
     }
 
@@ -168,6 +169,11 @@ impl Reader<'_> {
     fn is_our_name(&self, name: &str) -> bool {
         self.me.user.username.as_deref().is_some_and(|ours| ours.eq_ignore_ascii_case(name))
     }
+}
+
+/// What commands and bots are named with.
+fn is_plain_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 struct Call {
