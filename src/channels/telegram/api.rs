@@ -90,7 +90,9 @@ impl Api {
 
     fn http(&self) -> &Client {
         self.http.get_or_init(|| {
+            // A redirect would take the token along, in the `Referer`.
             crate::http::client_builder()
+                .redirect(reqwest::redirect::Policy::none())
                 .pool_max_idle_per_host(IDLE_CONNECTIONS)
                 .build()
                 .expect("a client without special settings can be built")
@@ -111,4 +113,42 @@ fn plain_cause(error: &dyn std::error::Error) -> String {
         cause = next;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// The next server would read the token in the `Referer`.
+    #[tokio::test]
+    async fn a_call_that_is_sent_elsewhere_does_not_go_there() {
+        let (telegram, elsewhere) = (listener().await, listener().await);
+        let (api_url, location) = (url(&telegram), url(&elsewhere));
+        let answer = format!("HTTP/1.1 302 Found\r\nlocation: {location}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        let redirect = async {
+            let (mut connection, _) = telegram.accept().await.unwrap();
+            connection.read_buf(&mut Vec::with_capacity(4096)).await.unwrap();
+            connection.write_all(answer.as_bytes()).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let api = Api::new(&api_url, Secret::new("123:TOKEN"));
+        tokio::select! {
+            called = async { api.call(&teloxide::payloads::GetMe::new()).await } => {
+                assert!(matches!(called, Err(ApiError::InBetween { code: 302 })), "{called:?}");
+            }
+            _ = elsewhere.accept() => panic!("the call went elsewhere"),
+            () = redirect => {}
+        }
+    }
+
+    async fn listener() -> TcpListener {
+        TcpListener::bind("127.0.0.1:0").await.unwrap()
+    }
+
+    fn url(listener: &TcpListener) -> String {
+        format!("http://{}", listener.local_addr().unwrap())
+    }
 }
