@@ -220,3 +220,15 @@ async fn an_answer_is_not_given_up_because_of_something_on_the_way() {
         gateway.shutdown().await;
     }
 }
+
+/// A withdrawn token is about the bot, not about the message: it goes out once there is a valid one.
+#[tokio::test]
+async fn an_answer_is_kept_while_the_token_is_not_accepted() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.fail("sendMessage", Fault::Unauthorized).once();
+    house.telegram.dm(ALICE).says("hello").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+    gateway.shutdown().await;
+}

@@ -86,7 +86,8 @@ fn send_error(error: ApiError) -> SendError {
     let text = error.to_string();
     match error {
         ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),
-        ApiError::Answered { code: 429, .. } => SendError::NotSent(text),
+        // 401 and 404 are about the token, as when polling: the answer is kept until there is a valid one.
+        ApiError::Answered { code: 401 | 404 | 429, .. } => SendError::NotSent(text),
         ApiError::Answered { code: 500.., .. } | ApiError::InBetween { .. } | ApiError::NotReached(_) => SendError::NotSent(text),
         ApiError::Answered { .. } => SendError::Refused(text),
         ApiError::NoAnswer(_) => SendError::Unknown(text),
