@@ -16,7 +16,7 @@ use crate::storage::{Durability, StoreError};
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// A row this old is given up: an answer from yesterday helps nobody.
-const GIVE_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+pub(super) const GIVE_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A mark that a power cut takes back costs at most one message that comes twice; syncing each would slow down them all.
 const OF_MARKS: Durability = Durability::Kill;

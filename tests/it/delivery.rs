@@ -232,3 +232,19 @@ async fn an_answer_is_kept_while_the_token_is_not_accepted() {
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
     gateway.shutdown().await;
 }
+
+/// As after a start with the clock years ahead, which was set right later.
+#[tokio::test]
+async fn a_row_written_under_a_wrong_clock_is_not_held_for_years() {
+    let house = House::new(OPEN).await;
+    house.open().await.shutdown().await;
+    house.tell(
+        "INSERT INTO outbox (place, kind, part, created_at, not_before)
+         VALUES ('telegram:dm:111', 'notice', '{\"text\":\"hello\",\"entities\":[]}', 0, 4102444800000)",
+    );
+    house.telegram.dm(ALICE);
+    let gateway = house.open().await;
+    assert_eq!(house.telegram.dm(ALICE).wait_for_sent(1).await.text, "hello");
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
