@@ -33,8 +33,13 @@ fn show(context: &Context<'_>) -> String {
 fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserError> {
     refuse_where_locked(context)?;
     let agent = context.desk.registry.find(to).ok_or_else(|| unknown(context, to))?;
-    let already = context.pin.is_some_and(|pin| pin.agent == agent.id && pin.once == once);
-    if already || (once && context.route.agent == agent.id) {
+    let already = match context.pin {
+        // Perhaps a turn is using it up right now, so the wish is written anew.
+        Some(pin) if pin.once => false,
+        Some(pin) => pin.agent == agent.id,
+        None => once && context.route.agent == agent.id,
+    };
+    if already {
         return Ok(Outcome::say(format!("{} already answers here.", who(agent))));
     }
     let pin = Pin { agent: agent.id.clone(), once, set_by: context.inbound.origin.person.clone() };
@@ -42,7 +47,8 @@ fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserEr
         true => format!("{} takes your next message here, and only that one.", who(agent)),
         false => format!("{} answers here from now on. `/agent reset` undoes that.", who(agent)),
     };
-    Ok(Outcome { reply, effect: Effect::Pin { agent: agent.uid, pin, handoff: handoff(context, agent) } })
+    let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
+    Ok(Outcome { reply, effect: Effect::Pin { agent: agent.uid, pin, handoff } })
 }
 
 fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {

@@ -18,7 +18,7 @@ use rusqlite::Transaction;
 use crate::access::{Standing, people};
 use crate::agents::Registry;
 use crate::config::Config;
-use crate::domain::{AgentUid, Inbound, UserError};
+use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
 use crate::routing::{Pin, Route, Table, pins};
 use crate::sessions::{Sessions, transcript};
 use crate::storage::{Db, StoreError};
@@ -85,7 +85,7 @@ pub enum Effect {
     Pin {
         agent: AgentUid,
         pin: Pin,
-        handoff: String,
+        handoff: Option<String>,
     },
     Unpin {
         handoff: Option<String>,
@@ -136,16 +136,20 @@ impl Effect {
             Effect::Nothing => Ok(()),
             Effect::Pin { agent, pin, handoff } => {
                 pins::set(tx, place, *agent, pin, now)?;
-                transcript::append_handoff(tx, place, handoff, now)
+                mark(tx, place, handoff.as_deref(), now)
             }
             Effect::Unpin { handoff } => {
                 pins::clear(tx, place)?;
-                handoff.as_ref().map_or(Ok(()), |handoff| transcript::append_handoff(tx, place, handoff, now))
+                mark(tx, place, handoff.as_deref(), now)
             }
             Effect::StartAnew => transcript::start_anew(tx, place, now),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
         }
     }
+}
+
+fn mark(tx: &Transaction<'_>, place: &SessionKey, handoff: Option<&str>, now: i64) -> rusqlite::Result<()> {
+    handoff.map_or(Ok(()), |handoff| transcript::append_handoff(tx, place, handoff, now))
 }
 
 const NEW: &str = "A fresh conversation begins here. What was said before is kept, but I no longer look at it.";

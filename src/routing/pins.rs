@@ -41,10 +41,10 @@ pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1")?.execute([place.to_string()]).map(drop)
 }
 
-/// A message was answered by the agent that was pinned for it. One pinned meanwhile is for the next message.
-pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1 AND agent_uid = ?2")?;
-    statement.execute(params![place.to_string(), uid.to_string()]).map(drop)
+/// A turn that began then was for the agent pinned for one message. One pinned since is for the next message.
+pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1 AND set_at <= ?2")?;
+    statement.execute(params![place.to_string(), began]).map(drop)
 }
 
 fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {

@@ -94,7 +94,7 @@ fn write(
         roster::mark_bootstrapped(tx, agent.uid, now)?;
     }
     if begun.used_once {
-        pins::use_up(tx, place, agent.uid)?;
+        pins::use_up(tx, place, begun.started_at)?;
     }
     let closing = if ending.said.is_some() { Closing::Done } else { Closing::Failed };
     inbox::close(tx, accepted.id, closing, &ending.outcome, now)?;

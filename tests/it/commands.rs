@@ -313,3 +313,19 @@ async fn once_said_during_a_once_turn_is_for_the_message_after_it() {
     assert_eq!(talk.house.ask(answered), "night-desk,rose,main");
     talk.end().await;
 }
+
+/// Its turn uses it up, so the same word said during that turn is a new wish.
+#[tokio::test]
+async fn once_more_for_the_same_agent_during_its_turn_counts() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.alice("/agent night-desk once").await;
+    talk.house.model.hold();
+    talk.place.says(ALICE, "first").await;
+    talk.house.model.wait_for_open(1).await;
+    assert_snapshot!(talk.alice("/agent night-desk once").await, @"Night Desk (night-desk) takes your next message here, and only that one.");
+    talk.house.model.release();
+    talk.next().await;
+    talk.alice("second").await;
+    assert_eq!(talk.asked(), "You are Night Desk (agent id: night-desk).");
+    talk.end().await;
+}
