@@ -142,6 +142,8 @@ async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
     // A group is told whoever writes, because the pin was the place's; a private chat only if its person may speak.
     if let Some(gone) = gone.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
         replies::drop_pin(house, &inbound, &gone).await?;
+        // Another pin may lie beneath it.
+        return Box::pin(handle(house, in_hand)).await;
     }
     match verdict {
         Verdict::Admit => {

@@ -78,7 +78,8 @@ pub(super) async fn tell_lane_is_full(house: &House, accepted: &Accepted) -> Res
 pub(super) async fn drop_pin(house: &House, inbound: &Inbound, pin: &Pin) -> Result<(), StoreError> {
     let place = inbound.origin.key.clone();
     tracing::warn!(session = %place, "the pin to {} is dropped: no such agent any more", pin.agent);
-    say(house, inbound, Kind::Notice, &gone(pin), None, move |tx, _| pins::clear(tx, &place)).await?;
+    let (text, pin) = (gone(pin), pin.clone());
+    say(house, inbound, Kind::Notice, &text, None, move |tx, _| pins::remove(tx, &place, &pin)).await?;
     house.pins.changed(&inbound.origin.key);
     Ok(())
 }

@@ -41,6 +41,12 @@ pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1")?.execute([place.to_string()]).map(drop)
 }
 
+/// This one, and none above or beneath it.
+pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = ?2")?;
+    statement.execute(params![place.to_string(), pin.once]).map(drop)
+}
+
 /// A turn that began then was for the agent pinned for one message. One pinned since is for the next message.
 pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1 AND set_at <= ?2")?;

@@ -329,3 +329,22 @@ async fn once_more_for_the_same_agent_during_its_turn_counts() {
     assert_eq!(talk.asked(), "You are Night Desk (agent id: night-desk).");
     talk.end().await;
 }
+
+#[tokio::test]
+async fn a_once_to_an_agent_that_is_gone_leaves_the_lasting_switch() {
+    let mut talk = Talk::in_topic(5).await;
+    talk.alice("/agent night-desk").await;
+    talk.alice("/agent rose once").await;
+    let Talk { house, gateway, place, .. } = talk;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+    let without_rose = TEAM.replace("[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"offline\"\n", "");
+    house.configure("", &without_rose.replace("agent = \"rose\"\n", "agent = \"main\"\n"));
+
+    let gateway = house.open().await;
+    place.says(ALICE, "hello").await;
+    house.settled(&gateway).await;
+    assert_eq!(place.texts()[2..], ["rose is no longer here, so this place goes back to its usual agent.", "re: [Alice] hello"]);
+    assert_eq!(house.model.last_request().system.lines().next(), Some("You are Night Desk (agent id: night-desk)."));
+    gateway.shutdown().await;
+}
