@@ -108,6 +108,18 @@ CREATE INDEX outbox_sent ON outbox (sent_at) WHERE sent_at IS NOT NULL;
 CREATE INDEX outbox_failed ON outbox (id) WHERE state = 'failed';
 CREATE INDEX outbox_repeated ON outbox (id) WHERE repeated = 1;
 
+-- Keys the gateway made for itself.
+CREATE TABLE keys (
+    name   TEXT PRIMARY KEY,
+    secret BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Command menus as Telegram was last told them.
+CREATE TABLE telegram_menus (
+    scope TEXT PRIMARY KEY,
+    menu  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- People who are no owners: what they may do, and whether they were told how to get in.
 CREATE TABLE people (
     id           TEXT    PRIMARY KEY,

@@ -18,7 +18,7 @@
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
 //!
-//! Beside them, for everyone: `clock` (the time), `http` (how clients begin), [`telemetry`] (logs), [`work`] (what is under way).
+//! Beside them, for everyone: `clock` (the time), `http` (how clients begin), `signing` (tags on buttons), [`telemetry`] (logs), [`work`] (what is under way).
 
 pub mod access;
 pub mod agents;
@@ -34,6 +34,7 @@ mod http;
 pub mod models;
 pub mod routing;
 pub mod sessions;
+mod signing;
 pub mod storage;
 pub mod telemetry;
 pub mod tools;

@@ -9,7 +9,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Batch, Channel, Intake, ListenError, Pace, Part, Progress, SendError};
+use super::{Batch, Channel, Intake, ListenError, Pace, Part, Progress, SendError, Text};
 use crate::clock::now_ms;
 use crate::domain::{Addressed, Arrival, Destination, Inbound, LocalName, MessageId, Origin, PersonId, Platform, SessionKey};
 
@@ -94,8 +94,8 @@ impl Channel for LocalChannel {
         }
     }
 
-    fn render(&self, speaker: Option<&str>, markdown: &str) -> Vec<Part> {
-        let message = LocalPart { speaker: speaker.map(str::to_owned), text: markdown.to_owned() };
+    fn render(&self, _to: &Destination, text: &Text<'_>) -> Vec<Part> {
+        let message = LocalPart { speaker: text.speaker.map(str::to_owned), text: text.markdown.to_owned() };
         vec![Part(serde_json::to_string(&message).expect("two strings are JSON"))]
     }
 

@@ -19,8 +19,8 @@ pub trait Channel: Send + Sync + 'static {
     /// Receives until `stop` is cancelled. Returns early only when the platform refuses us for good.
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError>;
 
-    /// Cuts what `speaker` says in Markdown into parts of which each is one call to the platform.
-    fn render(&self, speaker: Option<&str>, markdown: &str) -> Vec<Part>;
+    /// Cuts a text into parts of which each is one call to the platform.
+    fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part>;
 
     /// Makes exactly one call that a person can see.
     async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError>;
@@ -30,6 +30,31 @@ pub trait Channel: Send + Sync + 'static {
 
     /// Which budgets a send to this place draws on; none where nothing is limited.
     fn pace(&self, to: &Destination) -> Option<Pace>;
+}
+
+/// Something to be shown to people.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Text<'a> {
+    /// The agent that says it; none is the gateway itself.
+    pub speaker: Option<&'a str>,
+    pub markdown: &'a str,
+    /// What people can choose with a press where the platform has buttons. The text stands without them.
+    pub choices: &'a [Choice],
+}
+
+impl<'a> Text<'a> {
+    /// Said by the gateway itself, with nothing to choose.
+    pub fn plain(markdown: &'a str) -> Self {
+        Text { markdown, ..Text::default() }
+    }
+}
+
+/// A command to choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub label: String,
+    /// As one would write it: `/agent rose`.
+    pub command: String,
 }
 
 /// A rendered piece of an answer, as the channel wants it back in `send`. Opaque to everyone else.

@@ -1,7 +1,7 @@
 //! `/agent`: who answers here, and switching that.
 
 use super::parse::AgentWish;
-use super::{Context, Effect, Outcome};
+use super::{Context, Effect, Outcome, agents};
 use crate::access::Standing;
 use crate::agents::Agent;
 use crate::domain::UserError;
@@ -9,7 +9,7 @@ use crate::routing::{self, Pin};
 
 pub(super) fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, UserError> {
     match wish {
-        AgentWish::Show => Ok(Outcome::say(show(context))),
+        AgentWish::Show => Ok(Outcome::say(show(context)).offering(agents::choices(context))),
         AgentWish::Switch { to, once } => switch(context, &to, once),
         AgentWish::Reset => reset(context),
     }
@@ -48,7 +48,7 @@ fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserEr
         false => format!("{} answers here from now on. `/agent reset` undoes that.", who(agent)),
     };
     let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
-    Ok(Outcome { reply, effect: Effect::Pin { agent: agent.uid, pin, handoff } })
+    Ok(Outcome::of(reply, Effect::Pin { agent: agent.uid, pin, handoff }))
 }
 
 fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
@@ -62,7 +62,7 @@ fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
         None => format!("Nothing was switched here. {} answers ({}).", who(agent), bound.rule),
     };
     let handoff = context.pin.filter(|_| agent.id != context.route.agent).map(|_| handoff(context, agent));
-    Ok(Outcome { reply, effect: Effect::Unpin { handoff } })
+    Ok(Outcome::of(reply, Effect::Unpin { handoff }))
 }
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {

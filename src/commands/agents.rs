@@ -1,12 +1,24 @@
 //! `/agents`: everyone who can answer, with a mark at the one who does.
 
-use super::Context;
+use super::{Context, Outcome};
+use crate::channels::Choice;
 
-pub(super) fn run(context: &Context<'_>) -> String {
+pub(super) fn run(context: &Context<'_>) -> Outcome {
     let lines = context.desk.registry.all().iter().map(|agent| {
         let here = if agent.id == context.route.agent { " ← answers here" } else { "" };
         format!("- {} (`{}`), {}{here}", agent.label(), agent.id, agent.model)
     });
     let list = lines.collect::<Vec<_>>().join("\n");
-    format!("{list}\n\n`/agent <id>` gives this place to another.")
+    Outcome::say(format!("{list}\n\n`/agent <id>` gives this place to another.")).offering(choices(context))
+}
+
+/// Everyone who could take over here, and the way back where somebody did.
+pub(super) fn choices(context: &Context<'_>) -> Vec<Choice> {
+    let others = context.desk.registry.all().iter().filter(|agent| agent.id != context.route.agent);
+    let mut choices: Vec<Choice> =
+        others.map(|agent| Choice { label: agent.label(), command: format!("/agent {}", agent.id) }).collect();
+    if context.pin.is_some() {
+        choices.push(Choice { label: "↩ reset".into(), command: "/agent reset".into() });
+    }
+    choices
 }

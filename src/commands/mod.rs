@@ -17,6 +17,7 @@ use rusqlite::Transaction;
 
 use crate::access::{Standing, people};
 use crate::agents::Registry;
+use crate::channels::Choice;
 use crate::config::Config;
 use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
 use crate::routing::{Pin, Route, Table, pins};
@@ -74,6 +75,8 @@ pub struct Context<'a> {
 pub struct Outcome {
     /// Markdown.
     pub reply: String,
+    /// Commands that fit now, for platforms with buttons.
+    pub choices: Vec<Choice>,
     pub effect: Effect,
 }
 
@@ -98,7 +101,15 @@ pub enum Effect {
 
 impl Outcome {
     fn say(reply: impl Into<String>) -> Self {
-        Outcome { reply: reply.into(), effect: Effect::Nothing }
+        Outcome::of(reply, Effect::Nothing)
+    }
+
+    fn of(reply: impl Into<String>, effect: Effect) -> Self {
+        Outcome { reply: reply.into(), choices: Vec::new(), effect }
+    }
+
+    fn offering(self, choices: Vec<Choice>) -> Self {
+        Outcome { choices, ..self }
     }
 }
 
@@ -115,9 +126,9 @@ pub enum CommandError {
 pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, CommandError> {
     match command {
         Command::Agent(wish) => agent::run(wish, context).map_err(CommandError::from),
-        Command::Agents => Ok(Outcome::say(agents::run(context))),
+        Command::Agents => Ok(agents::run(context)),
         Command::Whoami => Ok(Outcome::say(whoami::run(context))),
-        Command::New => Ok(Outcome { reply: NEW.into(), effect: Effect::StartAnew }),
+        Command::New => Ok(Outcome::of(NEW, Effect::StartAnew)),
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,

@@ -15,5 +15,5 @@ pub(super) async fn run(code: String, context: &Context<'_>) -> Result<Outcome, 
         return Err(UserError::new("No code like that is open. A code counts for one hour; ask for a new message.").into());
     };
     let reply = format!("{} ({}) may now write to me.", known.name, known.person);
-    Ok(Outcome { reply, effect: Effect::Approve { code } })
+    Ok(Outcome::of(reply, Effect::Approve { code }))
 }

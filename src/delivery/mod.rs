@@ -12,7 +12,7 @@ use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::channels::Channel;
+use crate::channels::{Channel, Text};
 use crate::domain::{Destination, Platform, SessionKey};
 use crate::storage::{Db, StoreError};
 use crate::work::Work;
@@ -59,14 +59,14 @@ impl Delivery {
 
     /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its own transaction and
     /// calls [`Delivery::submit`] once that is committed.
-    pub fn draft(&self, to: &Destination, kind: Kind, speaker: Option<&str>, markdown: &str) -> Vec<outbox::Draft> {
+    pub fn draft(&self, to: &Destination, kind: Kind, text: &Text<'_>) -> Vec<outbox::Draft> {
         let Some(Outlet { channel, .. }) = self.inner.outlet_of(to.place()) else {
             tracing::warn!(session = %to.place(), "nothing can be sent: the platform is not connected");
             return Vec::new();
         };
-        let mut parts = channel.render(speaker, markdown);
+        let mut parts = channel.render(to, text);
         if parts.is_empty() {
-            parts = channel.render(speaker, NOTHING_TO_SHOW);
+            parts = channel.render(to, &Text { markdown: NOTHING_TO_SHOW, ..*text });
         }
         parts.into_iter().map(|part| outbox::Draft { to: to.clone(), kind, part }).collect()
     }

@@ -2,6 +2,7 @@
 
 mod home;
 mod inbound;
+mod keys;
 mod plan;
 mod replies;
 
@@ -17,12 +18,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::people;
-use crate::channels::telegram::TelegramChannel;
+use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake};
 use crate::clock::now_ms;
-use crate::commands::Desk;
-use crate::config::Secrets;
+use crate::commands::{Desk, SPECS};
+use crate::config::{Config, Secrets};
 use crate::delivery::{Delivery, outbox};
+use crate::domain::PersonId;
 use crate::models::Models;
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
@@ -84,13 +86,11 @@ impl Gateway {
     pub async fn start(home: Home) -> Result<Self, StartError> {
         let lock = home.lock()?;
         let plan = Plan::load(&home, Secrets::Required)?;
-        let telegram = plan.config.telegram.as_ref();
-        let telegram = telegram.map(|telegram| TelegramChannel::new(telegram, plan.config.group_sessions));
-        let channels: Vec<Arc<dyn Channel>> = telegram.into_iter().map(|channel| Arc::new(channel) as _).collect();
-        if channels.is_empty() {
-            return Err(StartError::NoChannel);
-        }
-        Self::start_with(&home, lock, plan, channels).await
+        let Some(telegram) = &plan.config.telegram else { return Err(StartError::NoChannel) };
+        let db = Db::open(&home.database()).await?;
+        let outfit = Outfit { signer: keys::buttons(&db).await?, menu: menu(&plan.config), db: db.clone() };
+        let telegram = TelegramChannel::new(telegram, plan.config.group_sessions, outfit);
+        Self::start_with(&home, lock, plan, db, vec![Arc::new(telegram)]).await
     }
 
     /// Starts with one channel only, such as the terminal; the platforms in the config stay off.
@@ -98,11 +98,17 @@ impl Gateway {
         let lock = home.lock()?;
         // The platforms' tokens are not needed here, and a missing key is told when its model is used.
         let plan = Plan::load(&home, Secrets::WherePresent)?;
-        Self::start_with(&home, lock, plan, vec![channel]).await
+        let db = Db::open(&home.database()).await?;
+        Self::start_with(&home, lock, plan, db, vec![channel]).await
     }
 
-    async fn start_with(home: &Home, lock: HomeLock, plan: Plan, channels: Vec<Arc<dyn Channel>>) -> Result<Self, StartError> {
-        let db = Db::open(&home.database()).await?;
+    async fn start_with(
+        home: &Home,
+        lock: HomeLock,
+        plan: Plan,
+        db: Db,
+        channels: Vec<Arc<dyn Channel>>,
+    ) -> Result<Self, StartError> {
         let (registry, roster) = plan.registry(home, &db).await?;
         let registry = Arc::new(registry);
         let work = Work::new();
@@ -166,6 +172,19 @@ impl Gateway {
             tracing::warn!("a send did not end in time; it is repeated at the next start");
         }
     }
+}
+
+/// The command list, as Telegram's menu shows it.
+fn menu(config: &Config) -> Menu {
+    let entries = |for_owners: bool| {
+        let shown = SPECS.iter().filter(move |spec| for_owners || !spec.owners_only);
+        shown.map(|spec| MenuEntry { command: spec.name.into(), description: spec.summary.into() }).collect()
+    };
+    let owners = config.access.owners.iter().filter_map(|owner| match owner {
+        PersonId::Telegram(user) => Some(*user),
+        _ => None,
+    });
+    Menu { for_everyone: entries(false), for_owners: entries(true), owners: owners.collect() }
 }
 
 /// Lets go of rows that have been closed for long, now and then while the process runs.

@@ -4,6 +4,7 @@ use rusqlite::Transaction;
 
 use super::House;
 use crate::access::people;
+use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::commands::Outcome;
 use crate::delivery::{Kind, outbox};
@@ -28,7 +29,7 @@ pub(super) async fn close(house: &House, id: i64, closing: Closing, outcome: &'s
 pub(super) async fn reply(house: &House, accepted: &Accepted, text: &str, closed: Closed) -> Result<(), StoreError> {
     let id = accepted.id;
     let close = move |tx: &Transaction<'_>, now| inbox::close(tx, id, closed.closing, closed.outcome, now);
-    say(house, &accepted.inbound, closed.kind, text, Some(id), close).await
+    say(house, &accepted.inbound, closed.kind, &Text::plain(text), Some(id), close).await
 }
 
 /// The command's effect, its reply and the closed row are one transaction.
@@ -39,7 +40,8 @@ pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outco
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
     };
-    say(house, &accepted.inbound, Kind::Command, &outcome.reply, Some(id), write).await?;
+    let text = Text { choices: &outcome.choices, ..Text::plain(&outcome.reply) };
+    say(house, &accepted.inbound, Kind::Command, &text, Some(id), write).await?;
     if changes_pin {
         house.pins.changed(&accepted.inbound.origin.key);
     }
@@ -53,7 +55,7 @@ pub(super) async fn hint(house: &House, accepted: &Accepted) -> Result<(), Store
     let write = move |tx: &Transaction<'_>| {
         let now = now_ms();
         let code = people::new_code(tx, &inbound.origin.person, &inbound.person_name, now)?;
-        let rows = code.map_or_else(Vec::new, |code| delivery.draft(&to, Kind::Notice, None, &pairing(&code)));
+        let rows = code.map_or_else(Vec::new, |code| delivery.draft(&to, Kind::Notice, &Text::plain(&pairing(&code))));
         inbox::close(tx, id, Closing::Refused, "a stranger", now)?;
         outbox::insert(tx, &rows, Some(id), now)?;
         Ok(rows.len())
@@ -78,19 +80,26 @@ pub(super) async fn tell_lane_is_full(house: &House, accepted: &Accepted) -> Res
 pub(super) async fn drop_pin(house: &House, inbound: &Inbound, pin: &Pin) -> Result<(), StoreError> {
     let place = inbound.origin.key.clone();
     tracing::warn!(session = %place, "the pin to {} is dropped: no such agent any more", pin.agent);
-    let (text, pin) = (gone(pin), pin.clone());
-    say(house, inbound, Kind::Notice, &text, None, move |tx, _| pins::remove(tx, &place, &pin)).await?;
+    let (told, pin) = (gone(pin), pin.clone());
+    say(house, inbound, Kind::Notice, &Text::plain(&told), None, move |tx, _| pins::remove(tx, &place, &pin)).await?;
     house.pins.changed(&inbound.origin.key);
     Ok(())
 }
 
 /// Writes the text for the message's place in the same transaction as `write`, and sends it.
-async fn say<W>(house: &House, inbound: &Inbound, kind: Kind, text: &str, id: Option<i64>, write: W) -> Result<(), StoreError>
+async fn say<W>(
+    house: &House,
+    inbound: &Inbound,
+    kind: Kind,
+    text: &Text<'_>,
+    id: Option<i64>,
+    write: W,
+) -> Result<(), StoreError>
 where
     W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
 {
     let destination = Destination::of(inbound);
-    let rows = house.delivery.draft(&destination, kind, None, text);
+    let rows = house.delivery.draft(&destination, kind, text);
     let count = rows.len();
     let all = move |tx: &Transaction<'_>| {
         let now = now_ms();

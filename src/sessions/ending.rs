@@ -9,6 +9,7 @@ use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
 use super::{Inner, Parts};
 use crate::agents::{Agent, roster};
+use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::delivery::{Kind, outbox};
 use crate::domain::Destination;
@@ -72,8 +73,8 @@ pub(super) async fn store(
 fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination) -> Vec<outbox::Draft> {
     let label = begun.agent.label();
     match ending.said {
-        Some(_) => parts.delivery.draft(to, Kind::Final, Some(&label), &ending.reply),
-        None => parts.delivery.draft(to, Kind::Error, None, &ending.reply),
+        Some(_) => parts.delivery.draft(to, Kind::Final, &Text { speaker: Some(&label), ..Text::plain(&ending.reply) }),
+        None => parts.delivery.draft(to, Kind::Error, &Text::plain(&ending.reply)),
     }
 }
 
@@ -137,7 +138,7 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
     let destination = Destination::of(&accepted.inbound);
-    let rows = parts.delivery.draft(&destination, Kind::Error, None, &panicked(accepted.id));
+    let rows = parts.delivery.draft(&destination, Kind::Error, &Text::plain(&panicked(accepted.id)));
     let (count, accepted) = (rows.len(), accepted.clone());
     let close = move |tx: &Transaction<'_>| {
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);

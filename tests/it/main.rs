@@ -7,6 +7,7 @@ mod delivery;
 mod fake_telegram;
 mod lanes;
 mod lifecycle;
+mod menus;
 mod models;
 mod support;
 mod topics;

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::TelegramChannel;
 use super::api::ApiError;
-use super::parse;
+use super::buttons::{self, AnswerCallbackQuery};
+use super::{menu, parse};
 use crate::channels::{Batch, Intake, ListenError};
 use crate::domain::Platform;
 
@@ -27,7 +28,7 @@ struct GetRawUpdates {
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<i64>,
     timeout: u64,
-    allowed_updates: [&'static str; 1],
+    allowed_updates: [&'static str; 2],
 }
 
 impl Payload for GetRawUpdates {
@@ -52,6 +53,7 @@ pub(super) async fn listen(channel: &TelegramChannel, intake: &Intake, stop: &Ca
     // Asked for beside the first poll, so that it costs no start-up time.
     let ask_beside = async {
         me(channel).await;
+        menu::tell(&channel.api, &channel.db, &channel.menu).await;
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -65,7 +67,7 @@ async fn poll(channel: &TelegramChannel, intake: &Intake) -> Result<(), ListenEr
     let mut offset = None;
     let mut trouble = Trouble::default();
     loop {
-        let request = GetRawUpdates { offset, timeout: POLL.as_secs(), allowed_updates: ["message"] };
+        let request = GetRawUpdates { offset, timeout: POLL.as_secs(), allowed_updates: ["message", "callback_query"] };
         match channel.api.call(&request).await {
             Ok(updates) => {
                 trouble = Trouble::default();
@@ -86,7 +88,9 @@ async fn take(channel: &TelegramChannel, intake: &Intake, updates: Vec<Value>) -
         return Ok(None);
     };
     let Some(me) = me(channel).await else { return Err(refused()) };
-    let reader = parse::Reader { bot_id: channel.api.bot_id(), me, group_sessions: channel.group_sessions };
+    let reader =
+        parse::Reader { bot_id: channel.api.bot_id(), me, group_sessions: channel.group_sessions, signer: &channel.signer };
+    answer_presses(channel, &reader, &updates);
     let arrivals: Vec<_> = updates.iter().filter_map(|update| reader.read(update)).collect();
     if !arrivals.is_empty() && intake.accept(Batch { platform: Platform::Telegram, arrivals }).await.is_err() {
         // Telegram keeps the batch; the reason is logged where it was refused.
@@ -94,6 +98,15 @@ async fn take(channel: &TelegramChannel, intake: &Intake, updates: Vec<Value>) -
         return Ok(None);
     }
     Ok(Some(newest + 1))
+}
+
+/// At once and beside everything else: whoever pressed a button looks at a clock until then.
+fn answer_presses(channel: &TelegramChannel, reader: &parse::Reader<'_>, updates: &[Value]) {
+    for query in updates.iter().filter_map(buttons::query) {
+        let text = reader.is_stale(&query).then_some(buttons::STALE);
+        let (api, answer) = (channel.api.clone(), AnswerCallbackQuery::new(&query, text));
+        channel.answers.spawn(async move { answer.send(&api).await });
+    }
 }
 
 /// Who we are, asked until Telegram says it. `None` when it does not accept the token.

@@ -4,37 +4,68 @@
 //! every call that meets a 5xx and hides what a failed call said.
 
 mod api;
+mod buttons;
 mod listen;
+mod menu;
 mod parse;
 mod render;
 mod send;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use teloxide::types::Me;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::{Channel, Intake, Limits, ListenError, Pace, Part, Progress, SendError};
+use super::{Channel, Intake, Limits, ListenError, Pace, Part, Progress, SendError, Text};
 use crate::config::{GroupSessions, Telegram};
 use crate::domain::{Destination, MessageId, Platform};
+use crate::signing::Signer;
+use crate::storage::Db;
+
+pub use menu::{Menu, MenuEntry};
 
 /// One bot's connection.
 pub struct TelegramChannel {
-    api: api::Api,
+    api: Arc<api::Api>,
     limits: Limits,
     group_sessions: GroupSessions,
     /// Who we are; asked for once.
     me: OnceCell<Me>,
+    signer: Signer,
+    menu: Menu,
+    /// For what Telegram was told before.
+    db: Db,
+    /// Answers to pressed buttons, which nothing waits for.
+    answers: TaskTracker,
+}
+
+/// What a bot needs besides its config.
+pub struct Outfit {
+    pub signer: Signer,
+    pub menu: Menu,
+    pub db: Db,
 }
 
 impl TelegramChannel {
-    pub fn new(config: &Telegram, group_sessions: GroupSessions) -> Self {
+    pub fn new(config: &Telegram, group_sessions: GroupSessions, outfit: Outfit) -> Self {
         let limits = Limits {
             all_per_second: config.limits.per_second,
             chat_per_second: config.limits.chat_per_second,
             group_per_minute: config.limits.group_per_minute,
         };
-        TelegramChannel { api: api::Api::new(&config.api_url, config.token.clone()), limits, group_sessions, me: OnceCell::new() }
+        TelegramChannel {
+            api: Arc::new(api::Api::new(&config.api_url, config.token.clone())),
+            limits,
+            group_sessions,
+            me: OnceCell::new(),
+            signer: outfit.signer,
+            menu: outfit.menu,
+            db: outfit.db,
+            answers: TaskTracker::new(),
+        }
     }
 }
 
@@ -48,8 +79,8 @@ impl Channel for TelegramChannel {
         listen::listen(self, &intake, &stop).await
     }
 
-    fn render(&self, _speaker: Option<&str>, markdown: &str) -> Vec<Part> {
-        send::render(markdown)
+    fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part> {
+        send::render(&self.signer, to, text)
     }
 
     async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError> {

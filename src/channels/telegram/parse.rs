@@ -6,10 +6,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
-use teloxide::types::{Me, Message, MessageEntityKind, MessageKind, User};
+use teloxide::types::{CallbackQuery, Me, Message, MessageEntityKind, MessageKind, User};
+
+use super::{buttons, send};
 
 use crate::config::GroupSessions;
 use crate::domain::{Addressed, Arrival, ChatId, Inbound, MessageId, Origin, PersonId, SessionKey, TelegramUserId, TopicId};
+use crate::signing::Signer;
 
 /// The entity types of teloxide 0.17; a message with any other loses its text there.
 const KNOWN_ENTITIES: [&str; 19] = [
@@ -39,6 +42,7 @@ pub(super) struct Reader<'a> {
     pub(super) bot_id: &'a str,
     pub(super) me: &'a Me,
     pub(super) group_sessions: GroupSessions,
+    pub(super) signer: &'a Signer,
 }
 
 impl Reader<'_> {
@@ -47,6 +51,9 @@ impl Reader<'_> {
         let number = update.get("update_id").and_then(Value::as_i64)?;
         // With the bot's id, because another bot's updates have the same numbers.
         let update_id = format!("{}:{number}", self.bot_id);
+        if let Some(query) = buttons::query(update) {
+            return self.press(&update_id, &query).map(|inbound| Arrival::Message(Box::new(inbound)));
+        }
         let raw = update.get("message")?;
         // A panic in a library would come again with the same update at every poll.
         let read = catch_unwind(AssertUnwindSafe(|| Ok(self.arrival(&update_id, &read_message(raw)?, raw))));
@@ -54,6 +61,35 @@ impl Reader<'_> {
             Ok(arrival) => arrival,
             Err(reason) => Some(Arrival::Broken { update_id, reason, raw: update.to_string() }),
         }
+    }
+
+    /// A button that we did not make, or made for another place.
+    pub(super) fn is_stale(&self, query: &CallbackQuery) -> bool {
+        self.pressed(query).is_none()
+    }
+
+    /// A pressed button is its command, written by whoever pressed it.
+    fn press(&self, update_id: &str, query: &CallbackQuery) -> Option<Inbound> {
+        let (key, command, message) = self.pressed(query)?;
+        let mut origin = Origin::new(key, PersonId::Telegram(user_id(&query.from)));
+        origin.name = topic_name(message);
+        let addressed = if message.chat.is_private() { Addressed::Privately } else { Addressed::ByMention };
+        Some(Inbound {
+            update_id: update_id.to_owned(),
+            origin,
+            person_name: display_name(&query.from),
+            text: command.to_owned(),
+            addressed,
+            message: MessageId(message.id.0.to_string()),
+            sent_at: message.date.timestamp_millis(),
+        })
+    }
+
+    fn pressed<'q>(&self, query: &'q CallbackQuery) -> Option<(SessionKey, &'q str, &'q Message)> {
+        let message = query.regular_message()?;
+        let key = self.key(message, &query.from)?;
+        let command = buttons::pressed(self.signer, send::address_of(&key)?, query.data.as_deref()?)?;
+        Some((key, command, message))
     }
 
     fn arrival(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Arrival> {
@@ -277,7 +313,8 @@ mod tests {
     }
 
     fn read(update: &Value) -> Option<Arrival> {
-        Reader { bot_id: "123456", me: &me(), group_sessions: GroupSessions::PerUser }.read(update)
+        let signer = Signer::new(&[7; Signer::KEY_BYTES]);
+        Reader { bot_id: "123456", me: &me(), group_sessions: GroupSessions::PerUser, signer: &signer }.read(update)
     }
 
     fn update(message: Value) -> Value {

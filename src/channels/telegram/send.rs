@@ -5,9 +5,11 @@ use teloxide::requests::Payload;
 use teloxide::types::True;
 
 use super::api::{Api, ApiError};
+use super::buttons::{self, Button};
 use super::render::{self, Entity, Rendered};
-use crate::channels::{Part, SendError};
+use crate::channels::{Part, SendError, Text};
 use crate::domain::{Destination, MessageId, SessionKey, TopicId};
+use crate::signing::Signer;
 
 /// What the Bot API wants to know about a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -17,9 +19,13 @@ pub(super) struct Address {
     pub(super) message_thread_id: Option<i32>,
 }
 
-/// `None` for a place that is not on Telegram.
 pub(super) fn address(to: &Destination) -> Option<Address> {
-    let (chat_id, topic) = match to.place() {
+    address_of(to.place())
+}
+
+/// `None` for a place that is not on Telegram.
+pub(super) fn address_of(place: &SessionKey) -> Option<Address> {
+    let (chat_id, topic) = match place {
         SessionKey::TelegramDm { user, topic } => (user.0, *topic),
         SessionKey::TelegramTopic { chat, topic } => (chat.0, Some(*topic)),
         SessionKey::TelegramGroup { chat, .. } => (chat.0, None),
@@ -30,9 +36,25 @@ pub(super) fn address(to: &Destination) -> Option<Address> {
     Some(Address { chat_id, message_thread_id })
 }
 
-pub(super) fn render(markdown: &str) -> Vec<Part> {
-    let rendered = render::render(markdown);
-    rendered.iter().map(|part| Part(serde_json::to_string(part).expect("text and numbers are JSON"))).collect()
+/// What an outbox row keeps of one message.
+#[derive(Serialize, Deserialize)]
+struct StoredPart {
+    #[serde(flatten)]
+    message: Rendered,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    keyboard: Vec<Vec<Button>>,
+}
+
+/// Buttons stand under the last part.
+pub(super) fn render(signer: &Signer, to: &Destination, text: &Text<'_>) -> Vec<Part> {
+    let rendered = render::render(text.markdown);
+    let last = rendered.len().saturating_sub(1);
+    let part = |(number, message)| {
+        let choices = if number == last { text.choices } else { &[] };
+        let keyboard = address(to).map(|address| buttons::keyboard(signer, address, choices)).unwrap_or_default();
+        Part(serde_json::to_string(&StoredPart { message, keyboard }).expect("text and numbers are JSON"))
+    };
+    rendered.into_iter().enumerate().map(part).collect()
 }
 
 #[derive(Serialize)]
@@ -42,6 +64,13 @@ struct SendMessage<'a> {
     text: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     entities: &'a [Entity],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_markup: Option<InlineKeyboard<'a>>,
+}
+
+#[derive(Serialize)]
+struct InlineKeyboard<'a> {
+    inline_keyboard: &'a [Vec<Button>],
 }
 
 /// The one thing we keep of what Telegram says it sent.
@@ -68,9 +97,11 @@ impl Payload for SendChatAction {
 }
 
 pub(super) async fn send(api: &Api, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
-    let Rendered { text, entities } = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
+    let stored: StoredPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
+    let Rendered { text, entities } = &stored.message;
     let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
-    let request = SendMessage { address, text: &text, entities: &entities };
+    let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
+    let request = SendMessage { address, text, entities, reply_markup };
     let sent = api.call(&request).await.map_err(send_error)?;
     Ok(MessageId(sent.message_id.to_string()))
 }

@@ -1,0 +1,111 @@
+//! Buttons under a message. A button is a command that somebody presses instead of writing it, so it takes the same way.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use teloxide::requests::Payload;
+use teloxide::types::{CallbackQuery, True};
+
+use super::api::Api;
+use super::send::Address;
+use crate::channels::Choice;
+use crate::signing::Signer;
+
+/// Telegram's limit for what a button carries.
+const MAX_DATA_BYTES: usize = 64;
+const BUTTONS_PER_ROW: usize = 2;
+/// More would not fit on a screen; the text lists them all.
+const MOST_BUTTONS: usize = 20;
+
+/// One button in the Bot API's words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Button {
+    text: String,
+    callback_data: String,
+}
+
+/// Rows of buttons. A command that does not fit into one has none; it can still be written.
+pub(super) fn keyboard(signer: &Signer, address: Address, choices: &[Choice]) -> Vec<Vec<Button>> {
+    let button = |choice: &Choice| {
+        let callback_data = format!("{}{}", signer.tag(&signed(address, &choice.command)), choice.command);
+        (callback_data.len() <= MAX_DATA_BYTES).then(|| Button { text: choice.label.clone(), callback_data })
+    };
+    let buttons: Vec<Button> = choices.iter().filter_map(button).take(MOST_BUTTONS).collect();
+    buttons.chunks(BUTTONS_PER_ROW).map(<[Button]>::to_vec).collect()
+}
+
+/// The command of a pressed button; none if we never made that button for this place.
+pub(super) fn pressed<'a>(signer: &Signer, address: Address, data: &'a str) -> Option<&'a str> {
+    let tag_chars = signer.tag("").len();
+    let (tag, command) = (data.get(..tag_chars)?, data.get(tag_chars..)?);
+    signer.accepts(&signed(address, command), tag).then_some(command)
+}
+
+/// The place is part of it, so that a button does not count elsewhere.
+fn signed(address: Address, command: &str) -> String {
+    format!("{}:{}:{command}", address.chat_id, address.message_thread_id.unwrap_or(0))
+}
+
+/// What a raw update says about a pressed button.
+pub(super) fn query(update: &Value) -> Option<CallbackQuery> {
+    // From text: teloxide's types do not read from a `Value`.
+    serde_json::from_str(&update.get("callback_query")?.to_string()).ok()
+}
+
+#[derive(Serialize)]
+pub(super) struct AnswerCallbackQuery {
+    callback_query_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'static str>,
+}
+
+impl Payload for AnswerCallbackQuery {
+    type Output = True;
+    const NAME: &'static str = "answerCallbackQuery";
+}
+
+impl AnswerCallbackQuery {
+    pub(super) fn new(query: &CallbackQuery, text: Option<&'static str>) -> Self {
+        AnswerCallbackQuery { callback_query_id: query.id.0.clone(), text }
+    }
+
+    /// Ends the waiting sign on the button. One that comes too late is refused, which harms nobody.
+    pub(super) async fn send(self, api: &Api) {
+        if let Err(error) = api.call(&self).await {
+            tracing::debug!("a button's press was not answered: {error}");
+        }
+    }
+}
+
+pub(super) const STALE: &str = "This button is from another time. Write the command instead.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Address = Address { chat_id: -1001, message_thread_id: Some(7) };
+
+    fn choice(command: &str) -> Choice {
+        Choice { label: "x".into(), command: command.into() }
+    }
+
+    #[test]
+    fn a_button_counts_in_its_own_place_only() {
+        let signer = Signer::new(&[7; 32]);
+        let data = &keyboard(&signer, PLACE, &[choice("/agent rose")])[0][0].callback_data;
+        assert!(data.len() <= MAX_DATA_BYTES);
+        assert_eq!(pressed(&signer, PLACE, data), Some("/agent rose"));
+        assert_eq!(pressed(&signer, Address { message_thread_id: Some(8), ..PLACE }, data), None);
+        assert_eq!(pressed(&signer, PLACE, &data.replace("rose", "main")), None);
+        assert_eq!(pressed(&Signer::new(&[8; 32]), PLACE, data), None);
+        for torn in ["", "x", "😀😀😀😀😀", &data[..10]] {
+            assert_eq!(pressed(&signer, PLACE, torn), None, "{torn}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_has_no_button() {
+        let signer = Signer::new(&[7; 32]);
+        let long = choice(&format!("/agent {}", "x".repeat(64)));
+        assert_eq!(keyboard(&signer, PLACE, &[long, choice("/agent a"), choice("/agent b"), choice("/agent c")]).len(), 2);
+    }
+}

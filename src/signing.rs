@@ -1,0 +1,52 @@
+//! Signs what goes out and comes back, so that only what we wrote ourselves counts.
+
+use ring::hmac;
+
+/// Bytes of a tag. Short, because a button has room for 64 in all, and long enough that nobody guesses one.
+const TAG_BYTES: usize = 8;
+
+/// Makes and checks tags with one key.
+#[derive(Debug, Clone)]
+pub struct Signer {
+    key: hmac::Key,
+}
+
+impl Signer {
+    pub const KEY_BYTES: usize = 32;
+
+    pub fn new(key: &[u8]) -> Self {
+        Signer { key: hmac::Key::new(hmac::HMAC_SHA256, key) }
+    }
+
+    /// The tag of a text, in hexadecimal.
+    pub fn tag(&self, text: &str) -> String {
+        let whole = hmac::sign(&self.key, text.as_bytes());
+        whole.as_ref()[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Takes as long for a wrong tag as for a right one.
+    pub fn accepts(&self, text: &str, tag: &str) -> bool {
+        let right = self.tag(text);
+        let differing = right.bytes().zip(tag.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
+        right.len() == tag.len() && differing == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_tag_of_that_very_text_counts() {
+        let (ours, other) = (Signer::new(&[1; Signer::KEY_BYTES]), Signer::new(&[2; Signer::KEY_BYTES]));
+        let tag = ours.tag("agent rose");
+        assert_eq!(tag.len(), 16);
+        assert!(ours.accepts("agent rose", &tag));
+        assert!(!ours.accepts("agent ada", &tag) && !other.accepts("agent rose", &tag));
+        assert!(
+            !ours.accepts("agent rose", "")
+                && !ours.accepts("agent rose", &tag[1..])
+                && !ours.accepts("agent rose", &format!("{tag}0"))
+        );
+    }
+}
