@@ -43,7 +43,6 @@ impl Pacing {
         if let Some(limiter) = &budgets.all {
             budgets.wait(|| limiter.check()).await;
         }
-        self.quiet_over(pace.chat).await;
     }
 
     /// The platform asked this chat to wait.
@@ -54,7 +53,8 @@ impl Pacing {
         }
     }
 
-    async fn quiet_over(&self, chat: i64) {
+    /// Returns when the chat has not asked to wait any longer.
+    pub(super) async fn quiet_over(&self, chat: i64) {
         while let Some(until) = self.quiet.get(&chat).map(|until| *until) {
             tokio::time::sleep_until(until).await;
             self.quiet.remove_if(&chat, |_, until| *until <= Instant::now());

@@ -7,7 +7,7 @@ use super::outbox::{self, ClaimedRow, Next};
 use rusqlite::Transaction;
 
 use super::{Inner, Outlet};
-use crate::channels::SendError;
+use crate::channels::{Pace, SendError};
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, SessionKey};
 use crate::storage::{Durability, StoreError};
@@ -44,8 +44,9 @@ async fn work_through(inner: &Inner, place: &SessionKey) {
         inner.places.remove(place);
         return;
     };
+    let mut allowed = Allowed::NotYet;
     while !inner.stop.is_cancelled() {
-        let wait = match step(inner, place, outlet).await {
+        let wait = match step(inner, place, outlet, &mut allowed).await {
             Ok(Step::Sent) => {
                 if finish_one(inner, place) {
                     return;
@@ -72,11 +73,18 @@ enum Step {
     Wait(Duration),
 }
 
-async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step, StoreError> {
+/// Whether the next call is within its budgets. Kept over a step that made no call, because being allowed costs.
+#[derive(PartialEq)]
+enum Allowed {
+    NotYet,
+    Yes,
+}
+
+async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet, allowed: &mut Allowed) -> Result<Step, StoreError> {
     let pace = outlet.channel.pace(&Destination::stored(place.clone()));
     if let Some(pace) = pace {
         tokio::select! {
-            () = outlet.pacing.ready(pace) => {}
+            () = may_send(outlet, pace, allowed) => {}
             // Only waits end with the process; a call that is being made is never cut.
             () = inner.stop.cancelled() => return Ok(Step::Wait(Duration::ZERO)),
         }
@@ -84,6 +92,7 @@ async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step
     let key = place.clone();
     match inner.db.write_as(OF_MARKS, move |tx| outbox::claim(tx, &key, now_ms())).await? {
         Next::Claimed(row) => {
+            *allowed = Allowed::NotYet;
             let outcome = outlet.channel.send(&row.to, &row.part).await;
             if let (Err(SendError::RetryAfter(wait)), Some(pace)) = (&outcome, pace) {
                 outlet.pacing.quiet_for(pace.chat, *wait);
@@ -93,6 +102,14 @@ async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet) -> Result<Step
         Next::NotBefore(then) => Ok(Step::Wait(Duration::from_millis(u64::try_from(then - now_ms()).unwrap_or(0).max(1)))),
         Next::Nothing => Ok(Step::Sent),
     }
+}
+
+async fn may_send(outlet: &Outlet, pace: Pace, allowed: &mut Allowed) {
+    if *allowed == Allowed::NotYet {
+        outlet.pacing.ready(pace).await;
+        *allowed = Allowed::Yes;
+    }
+    outlet.pacing.quiet_over(pace.chat).await;
 }
 
 /// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.

@@ -250,3 +250,21 @@ async fn a_row_written_under_a_wrong_clock_is_not_held_for_years() {
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
+
+/// A row that must wait has been let through once; waiting costs no second place in the group's minute.
+#[tokio::test]
+async fn a_row_that_waits_is_counted_once() {
+    let house = House::new(OPEN).await;
+    let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("reads");
+    house.write("config.toml", &config.replace("group_per_minute = 0", "group_per_minute = 1"));
+    house.open().await.shutdown().await;
+    house.tell(
+        "INSERT INTO outbox (place, kind, part, created_at, not_before) VALUES ('telegram:group:-77:111', 'notice',
+         '{\"text\":\"hello\",\"entities\":[]}', 0, CAST(unixepoch('subsec') * 1000 AS INTEGER) + 1000)",
+    );
+    let group = house.telegram.group(-77);
+    let gateway = house.open().await;
+    assert_eq!(group.wait_for_sent(1).await.text, "hello");
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
