@@ -4,8 +4,11 @@
 //! Messages are looked at one after the other, so their order holds; the slow work is done in the lanes.
 
 use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::FutureExt;
 
 use super::House;
 use super::replies::{self, Closed};
@@ -106,7 +109,16 @@ struct InHand {
 
 /// A message is only let go of once something is written about it, or its lane has it.
 async fn look_at(house: &House, mut in_hand: InHand) {
-    while let Err(error) = handle(house, &mut in_hand).await {
+    loop {
+        let handled = match AssertUnwindSafe(handle(house, &mut in_hand)).catch_unwind().await {
+            Ok(handled) => handled,
+            // One message must not end intake for all.
+            Err(_) => {
+                tracing::error!(inbox.id = in_hand.accepted.id, "looking at a message panicked");
+                replies::close(house, in_hand.accepted.id, Closing::Failed, "panicked").await
+            }
+        };
+        let Err(error) = handled else { return };
         if pause(house, &error).await.is_break() {
             return;
         }
@@ -180,10 +192,10 @@ async fn submit(house: &House, in_hand: &mut InHand, route: &Route) -> Result<()
     let guard = in_hand.guard.take().expect("a message is submitted once");
     match house.desk.sessions.submit(accepted.clone(), in_hand.arrived, guard) {
         Ok(()) => Ok(()),
-        Err(LaneFull(guard)) => {
-            // Kept, because telling the person may have to be tried again.
+        Err(LaneFull { guard, news }) => {
+            // Kept, because writing it down may have to be tried again.
             in_hand.guard = Some(guard);
-            replies::tell_lane_is_full(house, accepted).await
+            replies::refuse_in_full_lane(house, accepted, news).await
         }
     }
 }

@@ -70,8 +70,12 @@ pub(super) async fn tell_unbound(house: &House, accepted: &Accepted) -> Result<(
     reply(house, accepted, &unbound(&accepted.inbound.origin.key), closed).await
 }
 
-pub(super) async fn tell_lane_is_full(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+/// The person is told when it is `news`; the row says it each time.
+pub(super) async fn refuse_in_full_lane(house: &House, accepted: &Accepted, news: bool) -> Result<(), StoreError> {
     tracing::warn!(session = %accepted.inbound.origin.key, "refused: too many messages wait here");
+    if !news {
+        return close(house, accepted.id, Closing::Refused, "too many messages wait here").await;
+    }
     let closed = Closed { kind: Kind::Error, closing: Closing::Refused, outcome: "too many messages wait here" };
     reply(house, accepted, LANE_FULL, closed).await
 }
@@ -111,7 +115,7 @@ where
     Ok(())
 }
 
-const LANE_FULL: &str = "Too many messages are waiting here, so I did not take this one. Please send it again later.";
+const LANE_FULL: &str = "Too many messages are waiting here, so I take no more for now. Please send it again later.";
 
 fn unbound(place: &SessionKey) -> String {
     match place.whole_group().filter(|_| !place.is_shared()) {

@@ -177,6 +177,7 @@ fn apology(error: &TurnError) -> String {
         TurnError::Model(ModelError::Broken(_)) => {
             "I cannot reach my model right now. Please ask again later; the operator can see more in the log.".into()
         }
+        TurnError::TooSlow => "This took me too long, so I stopped. A smaller question may help.".into(),
         TurnError::TooManySteps => {
             "I took too many steps without coming to an answer, so I stopped. A smaller question may help.".into()
         }

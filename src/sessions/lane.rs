@@ -18,6 +18,8 @@ pub(super) const MOST_WAITING: usize = 100;
 pub(super) struct Lane {
     waiting: VecDeque<(Accepted, WorkGuard)>,
     answering: bool,
+    /// Somebody was told that the lane is full, and it has been so since.
+    told_full: bool,
 }
 
 impl Lane {
@@ -32,7 +34,8 @@ pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, arrived: Arrived, g
     let is_new = matches!(entry, dashmap::Entry::Vacant(_));
     let mut lane = entry.or_default();
     if lane.waiting.len() >= MOST_WAITING && arrived == Arrived::Now {
-        return Err(LaneFull(guard));
+        let news = !std::mem::replace(&mut lane.told_full, true);
+        return Err(LaneFull { guard, news });
     }
     lane.waiting.push_back((accepted, guard));
     drop(lane);
@@ -78,6 +81,7 @@ fn next(inner: &Inner, place: &SessionKey) -> Option<(Accepted, WorkGuard)> {
     let dashmap::Entry::Occupied(mut lane) = inner.lanes.entry(place.clone()) else { return None };
     let next = lane.get_mut().waiting.pop_front();
     lane.get_mut().answering = next.is_some();
+    lane.get_mut().told_full &= lane.get().waiting.len() >= MOST_WAITING / 2;
     if next.is_none() {
         // Removed under the same lock that submit takes, so no message falls between two workers.
         lane.remove();

@@ -66,9 +66,14 @@ pub enum Arrived {
     Before,
 }
 
-/// The lane has as much waiting as it takes. Gives the guard back.
+/// The lane has as much waiting as it takes.
 #[derive(Debug)]
-pub struct LaneFull(pub WorkGuard);
+pub struct LaneFull {
+    /// Given back.
+    pub guard: WorkGuard,
+    /// Nobody was told yet. Telling it for every message would keep the answers waiting even longer.
+    pub news: bool,
+}
 
 impl Sessions {
     pub fn new(parts: Parts) -> Self {

@@ -15,6 +15,10 @@ use crate::tools::ToolBox;
 
 /// Model calls in one turn. An agent that still wants tools after this many is stopped.
 const MAX_STEPS: u32 = 40;
+/// The longest text of one turn, in bytes. A model that does not stop is stopped.
+const MAX_ANSWER_BYTES: usize = 512 * 1024;
+/// The longest a turn may take.
+const MAX_TIME: Duration = Duration::from_secs(30 * 60);
 /// Tries after the first for a call that failed before it said anything.
 const MAX_RETRIES: u32 = 2;
 /// The wait before the first retry; doubles with each.
@@ -45,10 +49,17 @@ pub enum TurnError {
     Model(#[from] ModelError),
     #[error("stopped after {MAX_STEPS} steps without an answer")]
     TooManySteps,
+    #[error("stopped after {} minutes", MAX_TIME.as_secs() / 60)]
+    TooSlow,
 }
 
 /// Runs to the end. Dropping the future cancels the turn and the model call in it.
-pub async fn run(models: &Models, mut request: TurnRequest, events: mpsc::Sender<TurnEvent>) -> Result<Finished, TurnError> {
+pub async fn run(models: &Models, request: TurnRequest, events: mpsc::Sender<TurnEvent>) -> Result<Finished, TurnError> {
+    let in_time = tokio::time::timeout(MAX_TIME, run_steps(models, request, events)).await;
+    in_time.unwrap_or(Err(TurnError::TooSlow))
+}
+
+async fn run_steps(models: &Models, mut request: TurnRequest, events: mpsc::Sender<TurnEvent>) -> Result<Finished, TurnError> {
     let mut finished = Finished { text: String::new(), steps: 0, usage: Usage::default() };
     while finished.steps < MAX_STEPS {
         finished.steps += 1;
@@ -129,6 +140,9 @@ async fn ask(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Resul
             Ok(ModelEvent::Text(piece)) => {
                 let is_first = text.is_empty();
                 text.push_str(&piece);
+                if text.len() > MAX_ANSWER_BYTES {
+                    return Err(failure(ModelError::CutOff, &text));
+                }
                 stage.show(piece, is_first).await;
             }
             Ok(ModelEvent::Done { tool_calls, usage }) => return Ok(Answer { text, tool_calls, usage }),

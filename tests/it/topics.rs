@@ -228,14 +228,15 @@ async fn a_place_with_too_much_waiting_says_so_and_loses_nothing_it_took() {
     house.model.hold();
     rose.says(ALICE, "the one being answered").await;
     house.model.wait_for_open(1).await;
-    for n in 0..101 {
+    for n in 0..103 {
         rose.says(ALICE, &format!("number {n}")).await;
     }
     let refusal = rose.wait_for_sent(1).await.text;
-    assert_eq!(refusal, "Too many messages are waiting here, so I did not take this one. Please send it again later.");
+    assert_eq!(refusal, "Too many messages are waiting here, so I take no more for now. Please send it again later.");
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!(rose.texts().len(), 1 + 1 + 100);
+    assert_eq!(rose.texts().len(), 1 + 1 + 100, "told once, and everything that was taken is answered");
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'too many messages wait here'"), "3");
     gateway.shutdown().await;
 }
 
