@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::outbox::{self, ClaimedRow, Next};
 use rusqlite::Transaction;
 
+use super::outbox::{self, ClaimedRow, Next};
 use super::{Inner, Outlet};
 use crate::channels::{Pace, SendError};
 use crate::clock::now_ms;
