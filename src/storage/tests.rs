@@ -96,7 +96,7 @@ async fn a_commit_is_seen_from_outside_and_after_reopening() {
     assert_eq!(count(&open(&folder).await).await, 1);
 }
 
-/// S0.15
+/// Part of S0.15.
 #[tokio::test]
 async fn opening_twice_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -100,7 +100,7 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
 }
 
-/// S0.31, S0.60 in part
+/// Part of S0.31.
 #[tokio::test]
 async fn agent_list_shows_who_is_there() {
     let home = fresh_home().await;
@@ -116,7 +116,7 @@ async fn agent_list_shows_who_is_there() {
     assert_eq!(rows[1]["bindings"], 1);
 }
 
-/// S0.11, S0.35 in part
+/// S0.11, and part of S0.35.
 #[tokio::test]
 async fn agent_info_says_where_each_file_comes_from() {
     let home = fresh_home().await;

@@ -211,7 +211,7 @@ async fn status_and_help_say_more_to_owners() {
     talk.end().await;
 }
 
-/// S1.26, S2.50: the new agent reads what was said, and the transcript has a mark.
+/// S1.26: the new agent reads what was said, and the transcript has a mark.
 #[tokio::test]
 async fn a_switch_is_a_handoff() {
     let mut talk = Talk::in_topic(5).await;

@@ -32,7 +32,7 @@ fn buttons(reply_markup: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// S1.25
+/// S1.25 for Telegram.
 #[tokio::test]
 async fn a_press_switches_like_the_command_also_after_a_restart() {
     let house = House::new(TEAM).await;

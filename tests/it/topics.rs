@@ -76,7 +76,7 @@ async fn two_topics_of_one_forum_reach_two_agents_also_after_a_restart() {
     assert_eq!(heard, ["[Alice] first in 101", "re: [Alice] first in 101", "[Alice] second in 101"], "only this topic's history");
 }
 
-/// S1.3, S1.21, S1.4, S1.24
+/// S1.3, S1.21, S1.24, and S1.4 for Telegram.
 #[tokio::test]
 async fn a_switch_survives_sigkill_and_reset_returns_to_the_binding() {
     let house = forum_of_three().await;
