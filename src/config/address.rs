@@ -51,7 +51,7 @@ fn parse(text: &str) -> Result<Address, Refusal> {
     Ok(Address { url: format!("{}/", url.as_str().trim_end_matches('/')), is_loopback })
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramLimits};
-use super::{agents, bindings, keys, providers};
+use super::{agents, bindings, keys, providers, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -35,9 +35,12 @@ fn default_agent(top: &Section<'_>, roster: &agents::Roster) -> AgentId {
 
 fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
     let address = section.address("api_url", TELEGRAM_API).map(|address| address.url);
+    let api_url = address.as_deref().unwrap_or(TELEGRAM_API).trim_end_matches('/').to_owned();
     Telegram {
         token: vault.secret(section, "token").unwrap_or_default(),
-        api_url: address.as_deref().unwrap_or(TELEGRAM_API).trim_end_matches('/').to_owned(),
+        transport: transport::transport(section),
+        proxy: transport::proxy(section, vault, &api_url),
+        api_url,
         limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
     }
 }

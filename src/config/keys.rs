@@ -75,8 +75,16 @@ pub(super) const TELEGRAM: Shape = Shape {
     keys: &[
         refused("token", r#"{ env = "TELEGRAM_BOT_TOKEN" }"#),
         default("api_url", r#""https://api.telegram.org""#),
+        default("mode", r#""polling""#),
+        nothing("webhook", "[telegram.webhook]"),
+        nothing("proxy", r#"{ env = "TELEGRAM_PROXY" }"#),
         nothing("limits", "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }"),
     ],
+};
+
+pub(super) const WEBHOOK: Shape = Shape {
+    name: "[telegram.webhook]",
+    keys: &[refused("url", r#""https://bot.example.org/hook""#), default("listen", r#""127.0.0.1:8443""#)],
 };
 
 pub(super) const LIMITS: Shape = Shape {
@@ -131,6 +139,7 @@ pub(super) const BINDING: Shape = Shape {
 pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("", &TOP),
     ("telegram", &TELEGRAM),
+    ("telegram.webhook", &WEBHOOK),
     ("telegram.limits", &LIMITS),
     ("providers.*", &PROVIDER),
     ("telegram.token|providers.*.api_key", &SECRET),

@@ -4,6 +4,7 @@
 //! stops at the first problem: what is broken is left out or gets its default, so that the rest can be looked at too.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use crate::domain::{AgentId, PersonId};
@@ -19,6 +20,7 @@ mod reader;
 mod redact;
 mod report;
 mod secrets;
+mod transport;
 mod words;
 
 #[cfg(test)]
@@ -58,7 +60,35 @@ pub struct Telegram {
     pub token: Secret,
     /// Without a slash at the end.
     pub api_url: String,
+    pub transport: Transport,
+    /// The address of an HTTP proxy; secret, because it may have a password in it.
+    pub proxy: Option<Secret>,
     pub limits: TelegramLimits,
+}
+
+/// How Telegram's messages reach us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    Polling,
+    Webhook(Webhook),
+}
+
+/// The word for it in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TransportMode {
+    /// We ask, and Telegram answers when there is something.
+    #[default]
+    Polling,
+    /// Telegram calls an address of ours.
+    Webhook,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// What Telegram calls. Without a slash at the end.
+    pub url: String,
+    /// Where the calls arrive here, in plain HTTP: a reverse proxy has the certificate.
+    pub listen: SocketAddr,
 }
 
 /// What Telegram allows one bot; 0 means no limit.

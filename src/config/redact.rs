@@ -113,7 +113,16 @@ fn sounds_secret(key: &str) -> bool {
 
 /// The keys a slip could have been meant for; without the others `name` would pass for a slip of `api_key`.
 fn every_key() -> impl Iterator<Item = &'static str> {
-    let shapes = [&keys::TOP, &keys::TELEGRAM, &keys::LIMITS, &keys::PROVIDER, &keys::ACCESS, &keys::AGENT, &keys::BINDING];
+    let shapes = [
+        &keys::TOP,
+        &keys::TELEGRAM,
+        &keys::WEBHOOK,
+        &keys::LIMITS,
+        &keys::PROVIDER,
+        &keys::ACCESS,
+        &keys::AGENT,
+        &keys::BINDING,
+    ];
     shapes.into_iter().flat_map(|shape| shape.names())
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind};
+use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind, TransportMode};
 
 /// A value that is written as one of a few words.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -48,6 +48,7 @@ macro_rules! choices {
 choices! {
     GroupSessions { PerUser = "per-user", Shared = "shared" }
     Dms { Pairing = "pairing", Open = "open", Closed = "closed" }
+    TransportMode { Polling = "polling", Webhook = "webhook" }
     Groups { Bound = "bound", Open = "open" }
     ProviderKind {
         OpenAi = "openai",

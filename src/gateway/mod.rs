@@ -88,7 +88,12 @@ impl Gateway {
         let plan = Plan::load(&home, Secrets::Required)?;
         let Some(telegram) = &plan.config.telegram else { return Err(StartError::NoChannel) };
         let db = Db::open(&home.database()).await?;
-        let outfit = Outfit { signer: keys::buttons(&db).await?, menu: menu(&plan.config), db: db.clone() };
+        let outfit = Outfit {
+            signer: keys::buttons(&db).await?,
+            webhook_secret: keys::webhook(&db).await?,
+            menu: menu(&plan.config),
+            db: db.clone(),
+        };
         let telegram = TelegramChannel::new(telegram, plan.config.group_sessions, outfit);
         Self::start_with(&home, lock, plan, db, vec![Arc::new(telegram)]).await
     }

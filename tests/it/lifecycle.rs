@@ -222,3 +222,24 @@ async fn a_webhook_that_comes_back_is_removed_without_haste() {
     drop(refused);
     gateway.shutdown().await;
 }
+
+/// S4.7
+#[tokio::test]
+async fn another_poller_is_told_once_and_the_messages_are_answered() {
+    let (house, mut other) = (House::new(OPEN).await, House::new(OPEN).await);
+    other.leave_leftovers();
+    std::fs::copy(house.home.path().join("config.toml"), other.home.path().join("config.toml")).expect("copies");
+    let (first, second) = (house.spawn().await, Process::start(other.home.path(), &["run"]));
+    first.wait_for_log("another program uses this bot token").await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    second.wait_for_log("another program uses this bot token").await;
+    let polls = house.telegram.calls("getUpdates").len();
+    assert!(polls < 20, "{polls} polls, which is not slow");
+    for process in [first, second] {
+        let told = process.log().matches("another program uses this bot token").count();
+        assert_eq!(told, 1, "{}", process.log());
+        assert_eq!(process.stop().await, 0);
+    }
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+}

@@ -9,5 +9,7 @@ mod lanes;
 mod lifecycle;
 mod menus;
 mod models;
+mod proxy;
 mod support;
 mod topics;
+mod webhook;

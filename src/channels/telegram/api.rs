@@ -1,9 +1,9 @@
 //! Calls to the Bot API. Nothing that leaves this file contains the token: it is part of every URL, so errors lose theirs.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::Client;
+use reqwest::{Client, Proxy, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
@@ -18,7 +18,10 @@ const IDLE_CONNECTIONS: usize = 32;
 pub(super) struct Api {
     base_url: String,
     token: Secret,
-    http: OnceLock<Client>,
+    proxy: Option<Secret>,
+    call_timeout: Duration,
+    /// Made when first needed, and anew when a call never came back. A plain mutex: it is held for a clone.
+    http: Mutex<Option<Client>>,
 }
 
 /// Why a call did not work.
@@ -55,8 +58,10 @@ struct Parameters {
 }
 
 impl Api {
-    pub(super) fn new(base_url: &str, token: Secret) -> Self {
-        Api { base_url: base_url.trim_end_matches('/').to_owned(), token, http: OnceLock::new() }
+    /// `proxy` is a checked address.
+    pub(super) fn new(base_url: &str, token: Secret, proxy: Option<Secret>) -> Self {
+        let base_url = base_url.trim_end_matches('/').to_owned();
+        Api { base_url, token, proxy, call_timeout: CALL_TIMEOUT, http: Mutex::new(None) }
     }
 
     /// The bot's own id is the part of its token before the colon.
@@ -69,11 +74,7 @@ impl Api {
         P: Payload + Serialize,
         P::Output: DeserializeOwned,
     {
-        let timeout = payload.timeout_hint().map_or(CALL_TIMEOUT, |hint| hint + CALL_TIMEOUT);
-        let url = format!("{}/bot{}/{}", self.base_url, self.token.expose(), P::NAME);
-        let response = self.http().post(url).timeout(timeout).json(payload).send().await.map_err(transport)?;
-        let status = response.status();
-        let body = response.bytes().await.map_err(transport)?;
+        let (status, body) = self.exchange(payload).await.map_err(transport)?;
         match serde_json::from_slice::<Envelope<P::Output>>(&body) {
             Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
             Ok(Envelope { ok: true, result: None, .. }) => Err(ApiError::NoAnswer("it has no result".into())),
@@ -88,15 +89,35 @@ impl Api {
         }
     }
 
-    fn http(&self) -> &Client {
-        self.http.get_or_init(|| {
-            // A redirect would take the token along, in the `Referer`.
-            crate::http::client_builder()
-                .redirect(reqwest::redirect::Policy::none())
-                .pool_max_idle_per_host(IDLE_CONNECTIONS)
-                .build()
-                .expect("a client without special settings can be built")
-        })
+    /// The watchdog: a call that never comes back takes the connections down with it. One that died in silence, as behind a
+    /// router that forgot it, would let every later call wait in vain as well.
+    async fn exchange<P: Payload + Serialize>(&self, payload: &P) -> reqwest::Result<(StatusCode, Vec<u8>)> {
+        let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
+        let url = format!("{}/bot{}/{}", self.base_url, self.token.expose(), P::NAME);
+        let exchanged = async {
+            let response = self.http().post(url).timeout(timeout).json(payload).send().await?;
+            Ok((response.status(), response.bytes().await?.into()))
+        };
+        let exchanged: reqwest::Result<_> = exchanged.await;
+        if exchanged.as_ref().is_err_and(|error| error.is_timeout() && !error.is_connect()) {
+            tracing::warn!("{} had no answer from Telegram for {} s; connecting anew", P::NAME, timeout.as_secs());
+            *self.http.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        exchanged
+    }
+
+    fn http(&self) -> Client {
+        let mut http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
+        http.get_or_insert_with(|| self.new_client()).clone()
+    }
+
+    fn new_client(&self) -> Client {
+        // A redirect would take the token along, in the `Referer`.
+        let builder =
+            crate::http::client_builder().redirect(reqwest::redirect::Policy::none()).pool_max_idle_per_host(IDLE_CONNECTIONS);
+        let proxy = self.proxy.as_ref().map(|proxy| Proxy::all(proxy.expose()).expect("the config checked the proxy's address"));
+        let builder = proxy.into_iter().fold(builder, reqwest::ClientBuilder::proxy);
+        builder.build().expect("a client without special settings can be built")
     }
 }
 
@@ -134,13 +155,37 @@ mod tests {
             connection.write_all(answer.as_bytes()).await.unwrap();
             std::future::pending::<()>().await;
         };
-        let api = Api::new(&api_url, Secret::new("123:TOKEN"));
+        let api = Api::new(&api_url, Secret::new("123:TOKEN"), None);
         tokio::select! {
             called = async { api.call(&teloxide::payloads::GetMe::new()).await } => {
                 assert!(matches!(called, Err(ApiError::InBetween { code: 302 })), "{called:?}");
             }
             _ = elsewhere.accept() => panic!("the call went elsewhere"),
             () = redirect => {}
+        }
+    }
+
+    /// Two connections are open when the server goes silent. The call after the one that waited in vain takes neither.
+    #[tokio::test]
+    async fn a_call_that_never_comes_back_is_the_last_on_its_connections() {
+        let telegram = listener().await;
+        let api = Api { call_timeout: Duration::from_millis(300), ..Api::new(&url(&telegram), Secret::new("123:TOKEN"), None) };
+        let call = async || api.call(&teloxide::payloads::GetMe::new()).await;
+        let opens_two = async {
+            let (mut first, mut second) = (telegram.accept().await.unwrap().0, telegram.accept().await.unwrap().0);
+            for connection in [&mut first, &mut second] {
+                connection.read_buf(&mut Vec::with_capacity(4096)).await.unwrap();
+            }
+            for connection in [&mut first, &mut second] {
+                connection.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            }
+            (first, second)
+        };
+        let (_, _, _silent) = tokio::join!(call(), call(), opens_two);
+        assert!(matches!(call().await, Err(ApiError::NoAnswer(_))));
+        tokio::select! {
+            called = call() => panic!("it waited on an old connection: {called:?}"),
+            accepted = telegram.accept() => drop(accepted.unwrap()),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The poll loop. An update is confirmed by the next poll's offset, and that is sent only once the update is on disk.
+//! Taking updates in, and the poll loop. An update is confirmed by the next poll's offset, and that is sent only once the
+//! update is on disk.
 
 use std::time::Duration;
 
@@ -7,28 +8,35 @@ use serde_json::Value;
 use teloxide::payloads::GetMe;
 use teloxide::requests::Payload;
 use teloxide::types::{Me, True};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::TelegramChannel;
 use super::api::ApiError;
 use super::buttons::{self, AnswerCallbackQuery};
-use super::{menu, parse};
+use super::{menu, parse, webhook};
 use crate::channels::{Batch, Intake, ListenError};
+use crate::config::Transport;
 use crate::domain::Platform;
 
 /// How long Telegram holds a poll open; its own upper bound.
 const POLL: Duration = Duration::from_secs(50);
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// Conflicts in a row before the operator is told that somebody else uses the token.
+pub(super) const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// Conflicts before the operator is told that somebody else uses the token. A restart alone makes one or two.
 const CONFLICTS_TOLD: u32 = 3;
+/// After so long without a conflict, the next one is a new story. Polls that worked in between do not count: two who use one
+/// token each get some.
+const CALM: Duration = Duration::from_secs(600);
+/// What we want to hear of, by either transport.
+pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "callback_query"];
 
 #[derive(Serialize)]
 struct GetRawUpdates {
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<i64>,
     timeout: u64,
-    allowed_updates: [&'static str; 2],
+    allowed_updates: &'static [&'static str],
 }
 
 impl Payload for GetRawUpdates {
@@ -50,16 +58,24 @@ impl Payload for DeleteWebhook {
 }
 
 pub(super) async fn listen(channel: &TelegramChannel, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
-    // Asked for beside the first poll, so that it costs no start-up time.
+    // Asked for beside the first updates, so that it costs no start-up time.
     let ask_beside = async {
         me(channel).await;
         menu::tell(&channel.api, &channel.db, &channel.menu).await;
         std::future::pending::<()>().await;
     };
+    let receive = async {
+        match &channel.transport {
+            Transport::Polling => tokio::select! {
+                ended = poll(channel, intake) => ended,
+                () = stop.cancelled() => Ok(()),
+            },
+            Transport::Webhook(webhook) => webhook::listen(channel, webhook, intake, stop).await,
+        }
+    };
     tokio::select! {
-        ended = poll(channel, intake) => ended,
+        ended = receive => ended,
         () = ask_beside => Ok(()),
-        () = stop.cancelled() => Ok(()),
     }
 }
 
@@ -67,10 +83,10 @@ async fn poll(channel: &TelegramChannel, intake: &Intake) -> Result<(), ListenEr
     let mut offset = None;
     let mut trouble = Trouble::default();
     loop {
-        let request = GetRawUpdates { offset, timeout: POLL.as_secs(), allowed_updates: ["message", "callback_query"] };
+        let request = GetRawUpdates { offset, timeout: POLL.as_secs(), allowed_updates: ALLOWED_UPDATES };
         match channel.api.call(&request).await {
             Ok(updates) => {
-                trouble = Trouble::default();
+                trouble.failures = 0;
                 offset = take(channel, intake, updates).await?.or(offset);
             }
             Err(error) => trouble.handle(channel, error).await?,
@@ -87,17 +103,32 @@ async fn take(channel: &TelegramChannel, intake: &Intake, updates: Vec<Value>) -
         }
         return Ok(None);
     };
+    match store(channel, intake, &updates).await? {
+        Stored::Yes => Ok(Some(newest + 1)),
+        Stored::No => {
+            tokio::time::sleep(FIRST_BACKOFF).await;
+            Ok(None)
+        }
+    }
+}
+
+/// Whether updates are on disk. Those that are not stay with Telegram; the reason is logged where they were refused.
+pub(super) enum Stored {
+    Yes,
+    No,
+}
+
+pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &[Value]) -> Result<Stored, ListenError> {
     let Some(me) = me(channel).await else { return Err(refused()) };
     let reader =
         parse::Reader { bot_id: channel.api.bot_id(), me, group_sessions: channel.group_sessions, signer: &channel.signer };
-    answer_presses(channel, &reader, &updates);
+    answer_presses(channel, &reader, updates);
     let arrivals: Vec<_> = updates.iter().filter_map(|update| reader.read(update)).collect();
-    if !arrivals.is_empty() && intake.accept(Batch { platform: Platform::Telegram, arrivals }).await.is_err() {
-        // Telegram keeps the batch; the reason is logged where it was refused.
-        tokio::time::sleep(FIRST_BACKOFF).await;
-        return Ok(None);
+    if arrivals.is_empty() {
+        return Ok(Stored::Yes);
     }
-    Ok(Some(newest + 1))
+    let accepted = intake.accept(Batch { platform: Platform::Telegram, arrivals }).await;
+    Ok(if accepted.is_ok() { Stored::Yes } else { Stored::No })
 }
 
 /// At once and beside everything else: whoever pressed a button looks at a clock until then.
@@ -125,11 +156,13 @@ async fn me(channel: &TelegramChannel) -> Option<&Me> {
     }
 }
 
-/// Failed polls in a row.
+/// What went wrong with polling lately.
 #[derive(Default)]
 struct Trouble {
+    /// Failed polls in a row.
     failures: u32,
     conflicts: u32,
+    last_conflict: Option<Instant>,
 }
 
 impl Trouble {
@@ -150,13 +183,12 @@ impl Trouble {
                 }
             }
             ApiError::Answered { code: 409, .. } => {
-                self.conflicts += 1;
-                if self.conflicts == CONFLICTS_TOLD {
+                if self.count_conflict(Instant::now()) == CONFLICTS_TOLD {
                     tracing::error!(
                         "another program uses this bot token. Stop it, or give Parlor a bot of its own; trying on slowly"
                     );
                 }
-                tokio::time::sleep(self.backoff()).await;
+                tokio::time::sleep(backoff(self.conflicts)).await;
             }
             ApiError::Answered { code: 429, retry_after, .. } => {
                 tokio::time::sleep(retry_after.unwrap_or(FIRST_BACKOFF)).await;
@@ -169,11 +201,44 @@ impl Trouble {
         Ok(())
     }
 
+    fn count_conflict(&mut self, now: Instant) -> u32 {
+        if self.last_conflict.is_some_and(|last| now - last > CALM) {
+            self.conflicts = 0;
+        }
+        self.last_conflict = Some(now);
+        self.conflicts += 1;
+        self.conflicts
+    }
+
     fn backoff(&self) -> Duration {
-        FIRST_BACKOFF.saturating_mul(1 << self.failures.saturating_sub(1).min(6)).min(LONGEST_BACKOFF)
+        backoff(self.failures)
     }
 }
 
-fn refused() -> ListenError {
+fn backoff(failures: u32) -> Duration {
+    FIRST_BACKOFF.saturating_mul(1 << failures.saturating_sub(1).min(6)).min(LONGEST_BACKOFF)
+}
+
+pub(super) fn refused() -> ListenError {
     ListenError("Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_poller_is_told_once_until_it_was_calm_for_long() {
+        let mut trouble = Trouble::default();
+        let start = Instant::now();
+        let told = |trouble: &mut Trouble, minute: u64| {
+            trouble.failures = 0;
+            trouble.count_conflict(start + Duration::from_secs(60 * minute)) == CONFLICTS_TOLD
+        };
+        let first: Vec<_> = (0..20).filter(|minute| told(&mut trouble, *minute)).collect();
+        assert_eq!(first, [2]);
+        assert_eq!(backoff(trouble.conflicts), LONGEST_BACKOFF);
+        let again: Vec<_> = (40..50).filter(|minute| told(&mut trouble, *minute)).collect();
+        assert_eq!(again, [42]);
+    }
 }

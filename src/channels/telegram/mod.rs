@@ -1,4 +1,4 @@
-//! Telegram: raw long polling in, text with entities out.
+//! Telegram: raw long polling or a webhook in, text with entities out.
 //!
 //! teloxide brings the Bot API's types; the HTTP calls are our own, because teloxide's client sleeps ten seconds inside
 //! every call that meets a 5xx and hides what a failed call said.
@@ -10,6 +10,7 @@ mod menu;
 mod parse;
 mod render;
 mod send;
+mod webhook;
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Channel, Intake, Limits, ListenError, Pace, Part, Progress, SendError, Text};
-use crate::config::{GroupSessions, Telegram};
+use crate::config::{GroupSessions, Secret, Telegram, Transport};
 use crate::domain::{Destination, MessageId, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
@@ -30,6 +31,9 @@ pub use menu::{Menu, MenuEntry};
 /// One bot's connection.
 pub struct TelegramChannel {
     api: Arc<api::Api>,
+    transport: Transport,
+    /// What Telegram shows when it calls.
+    webhook_secret: Secret,
     limits: Limits,
     group_sessions: GroupSessions,
     /// Who we are; asked for once.
@@ -45,6 +49,8 @@ pub struct TelegramChannel {
 /// What a bot needs besides its config.
 pub struct Outfit {
     pub signer: Signer,
+    /// Of the letters that Telegram takes: `A-Z a-z 0-9 _ -`.
+    pub webhook_secret: Secret,
     pub menu: Menu,
     pub db: Db,
 }
@@ -57,7 +63,9 @@ impl TelegramChannel {
             group_per_minute: config.limits.group_per_minute,
         };
         TelegramChannel {
-            api: Arc::new(api::Api::new(&config.api_url, config.token.clone())),
+            api: Arc::new(api::Api::new(&config.api_url, config.token.clone(), config.proxy.clone())),
+            transport: config.transport.clone(),
+            webhook_secret: outfit.webhook_secret,
             limits,
             group_sessions,
             me: OnceCell::new(),

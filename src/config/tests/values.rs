@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{config, drafted, report};
+use crate::config::Transport;
 use crate::domain::AgentId;
 
 /// S0.7
@@ -237,4 +238,78 @@ fn an_agent_id_is_a_slug() {
 
     2 problems in config.toml; nothing was started.
     "#);
+}
+
+#[test]
+fn a_webhook_has_an_address_of_ours_by_default() {
+    let text = "[telegram]\ntoken = { env = \"T\" }\nmode = \"webhook\"\nwebhook = { url = \"https://bot.example.org/hook/\" }\n";
+    let Transport::Webhook(webhook) = config(text).telegram.unwrap().transport else { panic!("a webhook is set") };
+    assert_eq!((webhook.url.as_str(), webhook.listen.to_string().as_str()), ("https://bot.example.org/hook", "127.0.0.1:8443"));
+    assert_eq!(config(&text.replace("\"webhook\"", "\"polling\"")).telegram.unwrap().transport, Transport::Polling);
+}
+
+#[test]
+fn a_webhook_needs_addresses_that_can_be_used() {
+    let telegram = "[telegram]\ntoken = { env = \"T\" }\nmode = \"webhook\"\n";
+    assert_snapshot!(report(telegram), @r#"
+    error: `mode = "webhook"` needs an address that Telegram can call
+     --> config.toml:3:8
+      |
+    3 | mode = "webhook"
+      |        ^^^^^^^^^ there is no [telegram.webhook]
+      |
+      = help: add `[telegram.webhook]` with a line such as `url = "https://bot.example.org/hook"`, or use `mode = "polling"`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    let webhook = "[telegram.webhook]\nurl = \"http://bot.example.org/hook\"\nlisten = \"8443\"\n";
+    assert_snapshot!(report(&format!("{telegram}{webhook}")), @r#"
+    error: `url` would send secrets in the clear
+     --> config.toml:5:7
+      |
+    5 | url = "http://bot.example.org/hook"
+      |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ plain http to another machine
+      |
+      = help: use https://; plain http is only for 127.0.0.1, ::1 and localhost
+
+    error: `listen` is not an address to listen on
+     --> config.toml:6:10
+      |
+    6 | listen = "8443"
+      |          ^^^^^^ expected an IP address and a port
+      |
+      = help: write it like `listen = "127.0.0.1:8443"`
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
+    let telegram = |proxy: &str| format!("[telegram]\ntoken = {{ env = \"T\" }}\nproxy = {proxy}\n");
+    assert_snapshot!(report(&telegram("\"socks5://127.0.0.1:1080\"")), @r#"
+    error: `proxy` is not a proxy that can be used
+     --> config.toml:3:9
+      |
+    3 | proxy = "socks5://127.0.0.1:1080"
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^ expected http:// or https://, a host and a port
+      |
+      = help: write it like `proxy = "http://127.0.0.1:3128"`; other kinds, such as SOCKS, are not supported
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    assert_snapshot!(report(&telegram("\"http://ann:hunter2@proxy.example.org\"")), @r#"
+    error: `proxy` has a login in the config file itself
+     --> config.toml:3:9
+      |
+    3 | proxy = **************************************
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a secret in plain text, hidden here
+      |
+      = help: move the whole address to the environment and write `proxy = { env = "TELEGRAM_PROXY" }`, or to a file
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    assert!(config(&telegram("\"http://127.0.0.1:3128\"")).telegram.unwrap().proxy.is_some());
+    // Not there on this machine, which only counts when the gateway starts.
+    assert!(config(&telegram("{ env = \"TELEGRAM_PROXY\" }")).telegram.unwrap().proxy.is_none());
 }

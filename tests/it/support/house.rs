@@ -49,6 +49,12 @@ impl House {
         );
     }
 
+    /// Adds keys to `[telegram]`.
+    pub(crate) fn configure_telegram(&self, keys: &str) {
+        let written = std::fs::read_to_string(self.home.path().join("config.toml")).expect("there is a config");
+        self.write("config.toml", &written.replace("[telegram]\n", &format!("[telegram]\n{keys}\n")));
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.home.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder can be made");
@@ -162,6 +168,17 @@ impl Process {
 
     pub(crate) async fn exit_code(mut self) -> i32 {
         self.child.wait().await.expect("it ends").code().expect("it ends by itself")
+    }
+
+    /// Returns when the log has a text.
+    pub(crate) async fn wait_for_log(&self, text: &str) {
+        let looking = async {
+            while !self.log().contains(text) {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        let found = tokio::time::timeout(std::time::Duration::from_secs(30), looking).await;
+        assert!(found.is_ok(), "the log has no {text:?}:\n{}", self.log());
     }
 
     pub(crate) fn log(&self) -> String {

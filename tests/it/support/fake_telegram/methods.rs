@@ -12,6 +12,7 @@ use super::journal::SentMessage;
 use super::wire::{ApiError, bad_request, int, list, text};
 
 const MAX_COMMANDS: usize = 100;
+const MAX_SECRET_CHARS: usize = 256;
 
 const METHODS: [&str; 15] = [
     "getMe",
@@ -82,7 +83,18 @@ fn webhook_info(world: &World) -> Value {
 }
 
 fn set_webhook(world: &mut World, params: &Value) -> Answer {
-    world.updates.webhook = text(params, "url").to_owned();
+    let (url, secret) = (text(params, "url"), text(params, "secret_token"));
+    if !url.is_empty() && !url.starts_with("https://") {
+        return bad_request("bad webhook: An HTTPS URL must be provided for webhook");
+    }
+    if !secret.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+        return bad_request("secret token contains unallowed characters");
+    }
+    if secret.len() > MAX_SECRET_CHARS {
+        return bad_request("secret token is too long");
+    }
+    (world.updates.webhook, world.updates.webhook_secret) = (url.to_owned(), secret.to_owned());
+    world.updates.remember_allowed(params);
     done()
 }
 

@@ -12,6 +12,7 @@ mod methods;
 pub(crate) mod places;
 mod server;
 mod updates;
+pub(crate) mod webhook;
 mod wire;
 
 use std::collections::{HashMap, HashSet};

@@ -32,6 +32,8 @@ pub(super) struct UpdateQueue {
     /// `None` is the default set.
     allowed: Option<HashSet<String>>,
     pub(super) webhook: String,
+    /// What we show when we call it.
+    pub(super) webhook_secret: String,
     /// Counts polls; only the newest may go on waiting.
     newest_poll: u64,
 }
@@ -50,6 +52,7 @@ impl Default for UpdateQueue {
             repeats: Vec::new(),
             allowed: None,
             webhook: String::new(),
+            webhook_secret: String::new(),
             newest_poll: 0,
         }
     }
@@ -95,6 +98,11 @@ impl UpdateQueue {
         self.pending.len()
     }
 
+    /// The webhook has taken it.
+    pub(super) fn confirm(&mut self, update_id: i64) {
+        self.pending.remove(&update_id);
+    }
+
     pub(super) fn drop_pending(&mut self) {
         self.pending.clear();
         self.repeats.clear();
@@ -105,7 +113,7 @@ impl UpdateQueue {
     }
 
     /// An omitted list means "as last time", an empty one the default set.
-    fn remember_allowed(&mut self, params: &Value) {
+    pub(super) fn remember_allowed(&mut self, params: &Value) {
         if let Some(kinds) = params.get("allowed_updates").and_then(Value::as_array) {
             let kinds: HashSet<String> = kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect();
             self.allowed = (!kinds.is_empty()).then_some(kinds);

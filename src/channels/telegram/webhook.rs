@@ -1,0 +1,176 @@
+//! The webhook: Telegram calls us. A call is answered with 200 only once its update is on disk; else Telegram calls again.
+//!
+//! Plain HTTP, because a reverse proxy has the certificate. Who calls is told by the secret that Telegram was given, so the
+//! path does not matter, and whoever does not know the secret learns nothing. <https://core.telegram.org/bots/api#setwebhook>
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use serde::Serialize;
+use serde_json::Value;
+use teloxide::requests::Payload;
+use teloxide::types::True;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::TelegramChannel;
+use super::api::ApiError;
+use super::listen::{ALLOWED_UPDATES, FIRST_BACKOFF, LONGEST_BACKOFF, Stored, refused, store};
+use crate::channels::{Intake, ListenError};
+use crate::config::{Secret, Webhook};
+use crate::signing::same_text;
+
+/// Updates are a few kilobytes; a long one with all its entities stays far below.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// Updates that wait to be stored. When full, calls wait, and Telegram makes no more of them at once than its own limit.
+const CAPACITY: usize = 64;
+/// A call that is not stored by then is answered with 503. Telegram's own patience is longer.
+const STORE_WITHIN: Duration = Duration::from_secs(20);
+/// How long shutdown waits for calls that are being made.
+const FINISH_WITHIN: Duration = Duration::from_secs(5);
+const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
+
+/// An update on its way to the store. Dropping `stored` unanswered means that it is not there.
+struct Delivery {
+    update: Value,
+    stored: oneshot::Sender<()>,
+}
+
+pub(super) async fn listen(
+    channel: &TelegramChannel,
+    webhook: &Webhook,
+    intake: &Intake,
+    stop: &CancellationToken,
+) -> Result<(), ListenError> {
+    let listener = TcpListener::bind(webhook.listen).await.map_err(|error| {
+        ListenError(format!("cannot listen on {}: {error}. Set another `listen` under [telegram.webhook]", webhook.listen))
+    })?;
+    let (deliveries, received) = mpsc::channel(CAPACITY);
+    let door = Door { secret: channel.webhook_secret.clone(), deliveries };
+    let served = serve(listener, door, stop);
+    // Beside the server, so that what Telegram sends at once finds it there.
+    let work = async {
+        tokio::select! {
+            refused = announce(channel, webhook) => refused,
+            stored = store_all(channel, intake, received) => stored,
+        }
+    };
+    tokio::select! {
+        () = served => Ok(()),
+        ended = work => ended,
+    }
+}
+
+/// Returns when `stop` is cancelled and the calls that were being made are answered.
+async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
+    let app = Router::new().fallback(knock).with_state(door);
+    let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let too_long = async {
+        stop.cancelled().await;
+        tokio::time::sleep(FINISH_WITHIN).await;
+    };
+    tokio::select! {
+        ended = serving => {
+            if let Err(error) = ended {
+                tracing::error!("the webhook's server ended: {error}");
+            }
+        }
+        () = too_long => {}
+    }
+}
+
+/// Stores updates in the order they came, those that wait together in one go.
+async fn store_all(
+    channel: &TelegramChannel,
+    intake: &Intake,
+    mut received: mpsc::Receiver<Delivery>,
+) -> Result<(), ListenError> {
+    let mut waiting = Vec::new();
+    while received.recv_many(&mut waiting, CAPACITY).await > 0 {
+        let (updates, answers): (Vec<_>, Vec<_>) = waiting.drain(..).map(|delivery| (delivery.update, delivery.stored)).unzip();
+        if let Stored::Yes = store(channel, intake, &updates).await? {
+            for answer in answers {
+                // Whoever called may have hung up; then the same update comes again, and is known.
+                let _ = answer.send(());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct SetWebhook<'a> {
+    url: &'a str,
+    secret_token: &'a str,
+    allowed_updates: &'static [&'static str],
+}
+
+impl Payload for SetWebhook<'_> {
+    type Output = True;
+    const NAME: &'static str = "setWebhook";
+}
+
+/// Tells Telegram where we are, at every start: it does not tell which secret it has. Ends only when we are refused.
+async fn announce(channel: &TelegramChannel, webhook: &Webhook) -> Result<(), ListenError> {
+    let request =
+        SetWebhook { url: &webhook.url, secret_token: channel.webhook_secret.expose(), allowed_updates: ALLOWED_UPDATES };
+    let mut backoff = FIRST_BACKOFF;
+    while let Err(error) = channel.api.call(&request).await {
+        if let ApiError::Answered { code: 401 | 404, .. } = error {
+            return Err(refused());
+        }
+        tracing::warn!("setting the webhook {}: {error}; trying again in {} s", webhook.url, backoff.as_secs());
+        tokio::time::sleep(backoff).await;
+        backoff = (backoff * 2).min(LONGEST_BACKOFF);
+    }
+    tracing::info!("Telegram calls {}; listening on {}", webhook.url, webhook.listen);
+    std::future::pending().await
+}
+
+/// What each call is let in with.
+#[derive(Clone)]
+struct Door {
+    secret: Secret,
+    deliveries: mpsc::Sender<Delivery>,
+}
+
+/// The answer is a status and nothing else.
+async fn knock(State(door): State<Door>, request: Request) -> StatusCode {
+    if request.method() != Method::POST || !is_from_telegram(request.headers(), &door.secret) {
+        return StatusCode::NOT_FOUND;
+    }
+    let let_in = async {
+        let update = read(request).await?;
+        let (stored, wait) = oneshot::channel();
+        let delivered = door.deliveries.send(Delivery { update, stored }).await.is_ok();
+        if delivered && wait.await.is_ok() { Ok(()) } else { Err(StatusCode::SERVICE_UNAVAILABLE) }
+    };
+    match tokio::time::timeout(STORE_WITHIN, let_in).await {
+        Ok(Ok(())) => StatusCode::OK,
+        Ok(Err(status)) => status,
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn is_from_telegram(headers: &HeaderMap, secret: &Secret) -> bool {
+    let told = headers.get(SECRET_HEADER).and_then(|told| told.to_str().ok());
+    told.is_some_and(|told| same_text(told, secret.expose()))
+}
+
+async fn read(request: Request) -> Result<Value, StatusCode> {
+    let told_length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if told_length.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let body = to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
+    let update = serde_json::from_slice::<Value>(&body).ok();
+    let update = update.filter(|update| update.get("update_id").is_some_and(Value::is_i64));
+    update.ok_or_else(|| {
+        tracing::error!("the webhook was called with {} bytes that are no update", body.len());
+        StatusCode::BAD_REQUEST
+    })
+}

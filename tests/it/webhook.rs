@@ -1,0 +1,225 @@
+//! Telegram calls us: who is let in, what is answered when, and that nothing is lost or answered twice.
+
+use std::net::TcpListener;
+
+use parlor::gateway::Gateway;
+
+use crate::support::House;
+use crate::support::fake_telegram::webhook::post;
+use crate::support::fake_telegram::{ALICE, BOB, Fault};
+use crate::support::house::Process;
+
+const OPEN: &str = "[access]\ndms = \"open\"\ngroups = \"open\"\n[agents.rose]\n";
+
+/// A house that Telegram calls at the returned address.
+async fn hooked_house() -> (House, String) {
+    let house = House::new(OPEN).await;
+    let listen = free_address();
+    hook(&house, &listen);
+    (house, listen)
+}
+
+fn hook(house: &House, listen: &str) {
+    let webhook = format!("webhook = {{ url = \"https://bot.example.org/hook\", listen = \"{listen}\" }}");
+    house.configure_telegram(&format!("mode = \"webhook\"\n{webhook}"));
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("it is bound").to_string()
+}
+
+/// A gateway that Telegram knows about.
+async fn open(house: &House) -> Gateway {
+    let gateway = house.open().await;
+    announced(house, 1).await;
+    gateway
+}
+
+async fn announced(house: &House, times: usize) {
+    house.telegram.wait_for_calls("setWebhook", times).await;
+    house.telegram.wait_until(|journal| journal.calls("setWebhook").all(|call| call.answered.is_some())).await;
+}
+
+/// The real binary; `starts` counts this one.
+async fn spawn(house: &House, starts: usize) -> Process {
+    let process = Process::start(house.home.path(), &["run"]);
+    announced(house, starts).await;
+    process
+}
+
+#[tokio::test]
+async fn a_conversation_by_webhook_needs_no_poll() {
+    let (house, listen) = hooked_house().await;
+    let gateway = open(&house).await;
+    let topic = house.telegram.forum(-1001).topic(7, "Seven");
+    let asked = topic.says(BOB, "@parlor_bot hello").await;
+    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts(), ["re: [Bob] hello"]);
+
+    let announced = house.telegram.calls("setWebhook")[0].params.clone();
+    assert_eq!(announced["url"], "https://bot.example.org/hook");
+    assert_eq!(announced["allowed_updates"][0], "message");
+    assert_eq!(announced["secret_token"].as_str().map(str::len), Some(64));
+    assert!(house.telegram.calls("getUpdates").is_empty());
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_press_by_webhook_is_answered() {
+    let (house, listen) = hooked_house().await;
+    let gateway = open(&house).await;
+    let dm = house.telegram.dm(ALICE);
+    let asked = dm.says("/agents").await;
+    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    let list = dm.wait_for_sent(1).await;
+    let data = list.reply_markup["inline_keyboard"][0][0]["callback_data"].as_str().expect("a button").to_owned();
+    let pressed = dm.presses(list.message_id, &data).await;
+    assert_eq!(house.telegram.call_webhook(&listen, pressed.update_id).await, 200);
+    house.telegram.wait_for_calls("answerCallbackQuery", 1).await;
+    house.settled(&gateway).await;
+    assert_eq!(dm.texts().len(), 2);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn whoever_does_not_know_the_secret_learns_nothing() {
+    let (house, listen) = hooked_house().await;
+    let process = spawn(&house, 1).await;
+    let secret = house.telegram.webhook_secret();
+    let asked = house.telegram.dm(ALICE).says("hello").await;
+    let update = house.telegram.update(asked.update_id);
+    let nearly = format!("{}0", &secret[1..]);
+    for wrong in [None, Some(""), Some("x"), Some(&secret[1..]), Some(nearly.as_str())] {
+        assert_eq!(post(&listen, wrong, update.as_bytes()).await.expect("an answer"), 404, "{wrong:?}");
+    }
+    let too_long = vec![b' '; 1024 * 1024 + 1];
+    assert_eq!(post(&listen, Some("x"), &too_long).await.expect("an answer"), 404);
+    assert_eq!(post(&listen, Some(&secret), &too_long).await.expect("an answer"), 413);
+    for garbage in ["", "hunter2", "[]", "{\"message\": {\"text\": \"hunter2\"}}", "{\"update_id\": \"hunter2\"}"] {
+        assert_eq!(post(&listen, Some(&secret), garbage.as_bytes()).await.expect("an answer"), 400, "{garbage}");
+    }
+    assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0");
+    let log = process.log();
+    assert!(log.contains("called with 7 bytes that are no update"), "{log}");
+    assert!(!log.contains("hunter2") && !log.contains(&secret), "{log}");
+    assert_eq!(process.stop().await, 0);
+}
+
+#[tokio::test]
+async fn the_same_call_twice_is_one_turn() {
+    let (house, listen) = hooked_house().await;
+    let gateway = open(&house).await;
+    let asked = house.telegram.dm(ALICE).says("hello").await;
+    let (first, second) = tokio::join!(
+        house.telegram.call_webhook(&listen, asked.update_id),
+        house.telegram.call_webhook(&listen, asked.update_id)
+    );
+    assert_eq!((first, second), (200, 200));
+    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+    gateway.shutdown().await;
+}
+
+/// Killed in the middle of the call, and once more after an answer that Telegram never saw.
+#[tokio::test]
+async fn a_call_that_a_kill_cut_off_is_answered_once() {
+    let (house, listen) = hooked_house().await;
+    house.model.hold();
+    let process = spawn(&house, 1).await;
+    let secret = house.telegram.webhook_secret();
+    let asked = house.telegram.dm(ALICE).says("hello").await;
+    let update = house.telegram.update(asked.update_id);
+    let cut_off = tokio::spawn({
+        let (listen, secret, update) = (listen.clone(), secret.clone(), update.clone());
+        async move { post(&listen, Some(&secret), update.as_bytes()).await }
+    });
+    house.wait_until_stored("SELECT count(*) FROM inbox", "1").await;
+    process.kill().await;
+    let _ = cut_off.await.expect("joined");
+
+    let process = spawn(&house, 2).await;
+    assert_eq!(house.telegram.webhook_secret(), secret, "calls made meanwhile still count");
+    assert_eq!(post(&listen, Some(&secret), update.as_bytes()).await.expect("an answer"), 200);
+    process.kill().await;
+    house.model.release();
+
+    let process = spawn(&house, 3).await;
+    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    assert_eq!(process.stop().await, 0);
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+}
+
+#[tokio::test]
+async fn what_could_not_be_stored_is_called_again() {
+    let (house, listen) = hooked_house().await;
+    let gateway = open(&house).await;
+    house.tell("CREATE TRIGGER full BEFORE INSERT ON inbox BEGIN SELECT RAISE(ABORT, 'the disk is full'); END");
+    let asked = house.telegram.dm(ALICE).says("hello").await;
+    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 503);
+    house.tell("DROP TRIGGER full");
+    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+    gateway.shutdown().await;
+}
+
+/// Nothing can be read before we know who we are, so the call waits for that; the stop waits for the call.
+#[tokio::test]
+async fn a_stop_finishes_the_call_that_is_being_made() {
+    let (house, listen) = hooked_house().await;
+    let held = house.telegram.hold("getMe");
+    let gateway = open(&house).await;
+    let asked = house.telegram.dm(ALICE).says("hello").await;
+    let secret = house.telegram.webhook_secret();
+    let calling = tokio::spawn({
+        let (telegram, listen) = (house.telegram.clone(), listen.clone());
+        async move { telegram.call_webhook(&listen, asked.update_id).await }
+    });
+    // The server takes calls in the order they come, so the first one is inside when a second is answered.
+    assert_eq!(post(&listen, Some(&secret), b"").await.expect("an answer"), 400);
+    let stopping = tokio::spawn(gateway.shutdown());
+    while tokio::net::TcpStream::connect(&listen).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    held.release();
+    assert_eq!(calling.await.expect("joined"), 200);
+    stopping.await.expect("joined");
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_told() {
+    let (house, listen) = hooked_house().await;
+    let _taken = TcpListener::bind(&listen).expect("it is free");
+    let gateway = house.open().await;
+    let reason = gateway.deserted().await;
+    assert!(reason.starts_with(&format!("cannot listen on {listen}: ")), "{reason}");
+    assert!(reason.ends_with("Set another `listen` under [telegram.webhook]"), "{reason}");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn telegram_is_told_the_address_until_it_takes_it() {
+    let (house, listen) = hooked_house().await;
+    house.telegram.fail("setWebhook", Fault::Refused(400, "Bad Request: bad webhook: Failed to resolve host")).once();
+    let gateway = house.open().await;
+    announced(&house, 2).await;
+    let asked = house.telegram.dm(ALICE).says("hello").await;
+    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+}
+
+#[tokio::test]
+async fn a_refused_token_ends_the_webhook_too() {
+    let (house, _) = hooked_house().await;
+    house.write("secrets/telegram", "999:WRONG-TOKEN");
+    let gateway = house.open().await;
+    assert!(gateway.deserted().await.starts_with("Telegram does not accept the bot token"));
+    gateway.shutdown().await;
+}
