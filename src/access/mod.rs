@@ -54,6 +54,8 @@ pub enum Verdict {
     Hint,
     /// An owner speaks to the bot where it does not answer; tell how to open the place.
     TellUnbound,
+    /// Talk among people where the bot answers: nothing is said, and the agent asked next may know it.
+    Observe,
     /// Nothing is said; the reason goes into the inbox row.
     Ignore(&'static str),
 }
@@ -83,10 +85,13 @@ fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
         };
     }
     if asking.require_mention.unwrap_or(access.require_mention) && !speaks_to_us {
-        return Verdict::Ignore("not addressed to the bot");
+        return if access.observe { Verdict::Observe } else { Verdict::Ignore(NOT_ADDRESSED) };
     }
     Verdict::Admit
 }
+
+/// Why a message in a group is left alone.
+pub const NOT_ADDRESSED: &str = "not addressed to the bot";
 
 #[cfg(test)]
 mod tests {
@@ -100,6 +105,7 @@ mod tests {
         command: bool,
         bound: bool,
         mention: Option<bool>,
+        observe: bool,
     }
 
     const GROUP: Case = Case {
@@ -110,10 +116,12 @@ mod tests {
         command: false,
         bound: true,
         mention: None,
+        observe: true,
     };
 
     fn check(key: &str, case: Case, expected: Verdict) {
-        let access = Access { owners: Vec::new(), dms: case.dms, groups: case.groups, require_mention: true };
+        let access =
+            Access { owners: Vec::new(), dms: case.dms, groups: case.groups, require_mention: true, observe: case.observe };
         let asking = Asking {
             key: &key.parse().unwrap(),
             standing: case.standing,
@@ -145,7 +153,8 @@ mod tests {
         let silent = Addressed::NotAtAll;
         check(topic, GROUP, Verdict::Admit);
         check(topic, Case { addressed: Addressed::ByReply, ..GROUP }, Verdict::Admit);
-        check(topic, Case { addressed: silent, ..GROUP }, Verdict::Ignore("not addressed to the bot"));
+        check(topic, Case { addressed: silent, ..GROUP }, Verdict::Observe);
+        check(topic, Case { addressed: silent, observe: false, ..GROUP }, Verdict::Ignore(NOT_ADDRESSED));
         check(topic, Case { addressed: silent, command: true, ..GROUP }, Verdict::Admit);
         check(topic, Case { addressed: silent, mention: Some(false), ..GROUP }, Verdict::Admit);
         check(topic, Case { bound: false, ..GROUP }, unbound);

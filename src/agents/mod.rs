@@ -151,7 +151,7 @@ pub(crate) mod tests {
             group_sessions: GroupSessions::PerUser,
             telegram: None,
             providers: Default::default(),
-            access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true },
+            access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
             agents,
             bindings: Vec::new(),
         }

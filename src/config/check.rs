@@ -42,6 +42,7 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         proxy: transport::proxy(section, vault, &api_url),
         api_url,
         limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
+        nicknames: section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default(),
     }
 }
 
@@ -61,6 +62,19 @@ fn access(section: &Section<'_>) -> Access {
         dms: section.choice("dms").unwrap_or(default.dms),
         groups: section.choice("groups").unwrap_or(default.groups),
         require_mention: section.boolean("require_mention").unwrap_or(default.require_mention),
+        observe: section.boolean("observe").unwrap_or(default.observe),
+    }
+}
+
+/// What people may call the bot. One without a letter would be found everywhere or nowhere.
+fn nickname(value: &Value<'_>) -> Result<String, Problem> {
+    const ADVICE: &str = "write what people say to the bot, such as `parlor` or `hey rose`";
+    match value.get_ref().as_str() {
+        None => Err(wrong_type("a nickname", value, "a string").help(ADVICE)),
+        Some(text) if !text.contains(char::is_alphanumeric) => {
+            Err(Problem::new(value.span(), "a nickname needs a letter or a digit").label("nothing to listen for").help(ADVICE))
+        }
+        Some(text) => Ok(text.to_owned()),
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) const TELEGRAM: Shape = Shape {
         nothing("webhook", "[telegram.webhook]"),
         nothing("proxy", r#"{ env = "TELEGRAM_PROXY" }"#),
         nothing("limits", "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }"),
+        nothing("nicknames", r#"["parlor", "hey rose"]"#),
     ],
 };
 
@@ -111,6 +112,7 @@ pub(super) const ACCESS: Shape = Shape {
         default("dms", r#""pairing""#),
         default("groups", r#""bound""#),
         default("require_mention", "true"),
+        default("observe", "true"),
     ],
 };
 

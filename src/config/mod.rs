@@ -64,6 +64,8 @@ pub struct Telegram {
     /// The address of an HTTP proxy; secret, because it may have a password in it.
     pub proxy: Option<Secret>,
     pub limits: TelegramLimits,
+    /// What people call the bot besides its @name.
+    pub nicknames: Vec<String>,
 }
 
 /// How Telegram's messages reach us.
@@ -137,6 +139,8 @@ pub struct Access {
     pub dms: Dms,
     pub groups: Groups,
     pub require_mention: bool,
+    /// Talk among people in open places is kept for a while, as context.
+    pub observe: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -228,7 +232,7 @@ impl Default for TelegramLimits {
 
 impl Default for Access {
     fn default() -> Self {
-        Access { owners: Vec::new(), dms: Dms::default(), groups: Groups::default(), require_mention: true }
+        Access { owners: Vec::new(), dms: Dms::default(), groups: Groups::default(), require_mention: true, observe: true }
     }
 }
 

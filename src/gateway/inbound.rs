@@ -164,6 +164,7 @@ async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
         }
         Verdict::Hint => replies::hint(house, accepted).await,
         Verdict::TellUnbound => replies::tell_unbound(house, accepted).await,
+        Verdict::Observe => observe(house, in_hand, &parsed).await,
         Verdict::Ignore(reason) => {
             tracing::debug!(session = %inbound.origin.key, "ignored: {reason}");
             replies::close(house, accepted.id, Closing::Refused, reason).await
@@ -198,6 +199,19 @@ async fn submit(house: &House, in_hand: &mut InHand, route: &Route) -> Result<()
             replies::refuse_in_full_lane(house, accepted, news).await
         }
     }
+}
+
+/// Kept without an answer, if it is talk. A command that we do not have was for another bot.
+async fn observe(house: &House, in_hand: &mut InHand, parsed: &Parsed) -> Result<(), StoreError> {
+    let accepted = &in_hand.accepted;
+    if *parsed == Parsed::Talk {
+        let guard = in_hand.guard.take().expect("a message is submitted once");
+        match house.desk.sessions.observe(accepted.clone(), in_hand.arrived, guard) {
+            Ok(()) => return Ok(()),
+            Err(LaneFull { guard, .. }) => in_hand.guard = Some(guard),
+        }
+    }
+    replies::close(house, accepted.id, Closing::Refused, access::NOT_ADDRESSED).await
 }
 
 /// The place's pin: one that counts, or one that names an agent who is gone.

@@ -6,17 +6,27 @@ use std::sync::Arc;
 use tokio::sync::SemaphorePermit;
 
 use super::inbox::Accepted;
-use super::{Arrived, Inner, LaneFull, running};
+use super::{Arrived, Inner, LaneFull, Purpose, observing, running};
 use crate::domain::SessionKey;
 use crate::work::WorkGuard;
 
 /// Messages that wait in one place. One more is refused, and the person is told.
 pub(super) const MOST_WAITING: usize = 100;
+/// With this many waiting, talk among people is no longer kept: the rest of the lane is for questions.
+const MOST_WAITING_TO_OBSERVE: usize = 50;
+
+/// A message in its lane.
+pub(super) struct Waiting {
+    pub(super) accepted: Accepted,
+    pub(super) purpose: Purpose,
+    /// Held until the message is done with.
+    pub(super) guard: WorkGuard,
+}
 
 /// Exists exactly while a worker runs for the place.
 #[derive(Default)]
 pub(super) struct Lane {
-    waiting: VecDeque<(Accepted, WorkGuard)>,
+    waiting: VecDeque<Waiting>,
     answering: bool,
     /// Somebody was told that the lane is full, and it has been so since.
     told_full: bool,
@@ -24,20 +34,28 @@ pub(super) struct Lane {
 
 impl Lane {
     pub(super) fn depth(&self) -> usize {
-        self.waiting.len() + usize::from(self.answering)
+        let questions = self.waiting.iter().filter(|waiting| waiting.purpose == Purpose::Answer).count();
+        questions + usize::from(self.answering)
+    }
+
+    fn takes(&self, purpose: Purpose, arrived: Arrived) -> bool {
+        match purpose {
+            Purpose::Answer => self.waiting.len() < MOST_WAITING || arrived == Arrived::Before,
+            Purpose::Observe => self.waiting.len() < MOST_WAITING_TO_OBSERVE || arrived == Arrived::Before,
+        }
     }
 }
 
-pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
-    let place = accepted.inbound.origin.key.clone();
+pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> Result<(), LaneFull> {
+    let place = waiting.accepted.inbound.origin.key.clone();
     let entry = inner.lanes.entry(place.clone());
     let is_new = matches!(entry, dashmap::Entry::Vacant(_));
     let mut lane = entry.or_default();
-    if lane.waiting.len() >= MOST_WAITING && arrived == Arrived::Now {
-        let news = !std::mem::replace(&mut lane.told_full, true);
-        return Err(LaneFull { guard, news });
+    if !lane.takes(waiting.purpose, arrived) {
+        let news = waiting.purpose == Purpose::Answer && !std::mem::replace(&mut lane.told_full, true);
+        return Err(LaneFull { guard: waiting.guard, news });
     }
-    lane.waiting.push_back((accepted, guard));
+    lane.waiting.push_back(waiting);
     drop(lane);
     if is_new {
         inner.tasks.spawn(work_through(inner.clone(), place));
@@ -47,10 +65,10 @@ pub(super) fn submit(inner: &Arc<Inner>, accepted: Accepted, arrived: Arrived, g
 
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
     let mut current = next(&inner, &place);
-    while let Some((accepted, guard)) = current {
+    while let Some(Waiting { accepted, purpose, guard }) = current {
         let Ok(_slot) = free_slot(&inner).await else { return leave(&inner, &place) };
         tokio::select! {
-            () = running::run(&inner, accepted) => {}
+            () = do_one(&inner, accepted, purpose) => {}
             () = inner.abandon.cancelled() => return leave(&inner, &place),
         }
         current = next(&inner, &place);
@@ -58,6 +76,13 @@ async fn work_through(inner: Arc<Inner>, place: SessionKey) {
         drop(guard);
     }
     // `next` has removed the lane. One that is there now belongs to the next worker.
+}
+
+async fn do_one(inner: &Arc<Inner>, accepted: Accepted, purpose: Purpose) {
+    match purpose {
+        Purpose::Answer => running::run(inner, accepted).await,
+        Purpose::Observe => observing::run(inner, &accepted).await,
+    }
 }
 
 /// Ends a lane that still has something in it. The rows stay in the inbox and the next start takes them up.
@@ -77,10 +102,10 @@ async fn free_slot(inner: &Inner) -> Result<SemaphorePermit<'_>, Stopping> {
 }
 
 /// The next message, or none and the lane is gone.
-fn next(inner: &Inner, place: &SessionKey) -> Option<(Accepted, WorkGuard)> {
+fn next(inner: &Inner, place: &SessionKey) -> Option<Waiting> {
     let dashmap::Entry::Occupied(mut lane) = inner.lanes.entry(place.clone()) else { return None };
     let next = lane.get_mut().waiting.pop_front();
-    lane.get_mut().answering = next.is_some();
+    lane.get_mut().answering = next.as_ref().is_some_and(|waiting| waiting.purpose == Purpose::Answer);
     lane.get_mut().told_full &= lane.get().waiting.len() >= MOST_WAITING / 2;
     if next.is_none() {
         // Removed under the same lock that submit takes, so no message falls between two workers.

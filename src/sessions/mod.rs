@@ -3,6 +3,7 @@
 mod ending;
 pub mod inbox;
 mod lane;
+mod observing;
 mod running;
 pub mod transcript;
 pub mod usage;
@@ -25,7 +26,7 @@ use crate::tools::ToolBox;
 use crate::work::WorkGuard;
 
 use inbox::Accepted;
-use lane::Lane;
+use lane::{Lane, Waiting};
 
 /// Turns that run at once. More wait in their lanes; a turn mostly waits for its model, so this is generous.
 const MOST_RUNNING: usize = 4096;
@@ -66,6 +67,14 @@ pub enum Arrived {
     Before,
 }
 
+/// What is done with a message when its turn comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Answer,
+    /// Only kept, for later questions.
+    Observe,
+}
+
 /// The lane has as much waiting as it takes.
 #[derive(Debug)]
 pub struct LaneFull {
@@ -92,7 +101,12 @@ impl Sessions {
 
     /// Queues a message in its place's lane. The guard is held until it is answered.
     pub fn submit(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
-        lane::submit(&self.inner, accepted, arrived, guard)
+        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Answer, guard }, arrived)
+    }
+
+    /// Queues a message that nobody wants answered. A lane in which much waits does not take it.
+    pub fn observe(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
+        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Observe, guard }, arrived)
     }
 
     /// Messages that wait or are being answered in a place.

@@ -5,6 +5,9 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
 
+/// Messages not said to the bot that a place keeps; with each new one the oldest goes.
+const MOST_OBSERVED: i64 = 30;
+
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conversation(i64);
@@ -73,6 +76,17 @@ pub fn append_person(tx: &Transaction<'_>, inbound: &Inbound, conversation: Conv
     )?;
     let person = inbound.origin.person.to_string();
     statement.execute(params![place, conversation.0, person, inbound.person_name, inbound.text, now]).map(drop)
+}
+
+/// Said among people: part of the running conversation until enough others were.
+pub fn append_observed(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
+    append_person(tx, inbound, conversation(tx, &inbound.origin.key)?, now)?;
+    tx.prepare_cached("UPDATE messages SET observed = 1 WHERE id = ?1")?.execute([tx.last_insert_rowid()])?;
+    let mut forget = tx.prepare_cached(
+        "DELETE FROM messages WHERE session_key = ?1 AND observed = 1 AND id <= (
+             SELECT id FROM messages WHERE session_key = ?1 AND observed = 1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+    )?;
+    forget.execute(params![inbound.origin.key.to_string(), MOST_OBSERVED]).map(drop)
 }
 
 pub fn append_agent(

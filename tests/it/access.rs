@@ -33,7 +33,7 @@ async fn strangers_unbound_groups_and_talk_that_is_not_for_us_reach_no_model() {
     assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'refused'"), "7", "each is on record");
     assert_eq!(
         house.ask("SELECT group_concat(DISTINCT outcome) FROM inbox"),
-        "a stranger,no binding or pin opens this place,not addressed to the bot"
+        "a stranger,no binding or pin opens this place,observed"
     );
     gateway.shutdown().await;
 }

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod delivery;
 mod fake_telegram;
+mod groups;
 mod lanes;
 mod lifecycle;
 mod menus;

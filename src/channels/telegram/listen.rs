@@ -120,8 +120,13 @@ pub(super) enum Stored {
 
 pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &[Value]) -> Result<Stored, ListenError> {
     let Some(me) = me(channel).await else { return Err(refused()) };
-    let reader =
-        parse::Reader { bot_id: channel.api.bot_id(), me, group_sessions: channel.group_sessions, signer: &channel.signer };
+    let reader = parse::Reader {
+        bot_id: channel.api.bot_id(),
+        me,
+        group_sessions: channel.group_sessions,
+        nicknames: &channel.nicknames,
+        signer: &channel.signer,
+    };
     answer_presses(channel, &reader, updates);
     let arrivals: Vec<_> = updates.iter().filter_map(|update| reader.read(update)).collect();
     if arrivals.is_empty() {

@@ -7,6 +7,7 @@ mod api;
 mod buttons;
 mod listen;
 mod menu;
+mod nicknames;
 mod parse;
 mod render;
 mod send;
@@ -26,6 +27,8 @@ use crate::domain::{Destination, MessageId, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
+use nicknames::Nicknames;
+
 pub use menu::{Menu, MenuEntry};
 
 /// One bot's connection.
@@ -36,6 +39,7 @@ pub struct TelegramChannel {
     webhook_secret: Secret,
     limits: Limits,
     group_sessions: GroupSessions,
+    nicknames: Nicknames,
     /// Who we are; asked for once.
     me: OnceCell<Me>,
     signer: Signer,
@@ -68,6 +72,7 @@ impl TelegramChannel {
             webhook_secret: outfit.webhook_secret,
             limits,
             group_sessions,
+            nicknames: Nicknames::new(&config.nicknames),
             me: OnceCell::new(),
             signer: outfit.signer,
             menu: outfit.menu,

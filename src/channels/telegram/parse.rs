@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde_json::Value;
 use teloxide::types::{CallbackQuery, Me, Message, MessageEntityKind, MessageKind, User};
 
+use super::nicknames::Nicknames;
 use super::{buttons, send};
 
 use crate::config::GroupSessions;
@@ -42,6 +43,7 @@ pub(super) struct Reader<'a> {
     pub(super) bot_id: &'a str,
     pub(super) me: &'a Me,
     pub(super) group_sessions: GroupSessions,
+    pub(super) nicknames: &'a Nicknames,
     pub(super) signer: &'a Signer,
 }
 
@@ -148,7 +150,7 @@ impl Reader<'_> {
         let (text, commanded) = self.take_name_off_command(text)?;
         let addressed = if message.chat.is_private() {
             Addressed::Privately
-        } else if commanded || self.is_mentioned(message) {
+        } else if commanded || self.is_mentioned(message) || self.is_called(message) {
             Addressed::ByMention
         } else if self.is_answered(message) {
             Addressed::ByReply
@@ -182,6 +184,10 @@ impl Reader<'_> {
             MessageEntityKind::TextMention { user } => user.id == self.me.user.id,
             _ => false,
         })
+    }
+
+    fn is_called(&self, message: &Message) -> bool {
+        message.text().or_else(|| message.caption()).is_some_and(|text| self.nicknames.are_in(text))
     }
 
     /// A topic's first message counts as replied to by all of its messages; that is nobody's reply.
@@ -314,7 +320,9 @@ mod tests {
 
     fn read(update: &Value) -> Option<Arrival> {
         let signer = Signer::new(&[7; Signer::KEY_BYTES]);
-        Reader { bot_id: "123456", me: &me(), group_sessions: GroupSessions::PerUser, signer: &signer }.read(update)
+        let nicknames = Nicknames::new(&["parlor".to_owned()]);
+        let (me, group_sessions) = (&me(), GroupSessions::PerUser);
+        Reader { bot_id: "123456", me, group_sessions, nicknames: &nicknames, signer: &signer }.read(update)
     }
 
     fn update(message: Value) -> Value {

@@ -313,3 +313,18 @@ fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
     // Not there on this machine, which only counts when the gateway starts.
     assert!(config(&telegram("{ env = \"TELEGRAM_PROXY\" }")).telegram.unwrap().proxy.is_none());
 }
+
+#[test]
+fn a_nickname_without_a_letter_is_refused() {
+    assert_snapshot!(report("[telegram]\ntoken = { env = \"T\" }\nnicknames = [\"parlor\", \"…\"]\n"), @r#"
+    error: a nickname needs a letter or a digit
+     --> config.toml:3:24
+      |
+    3 | nicknames = ["parlor", "…"]
+      |                        ^^^ nothing to listen for
+      |
+      = help: write what people say to the bot, such as `parlor` or `hey rose`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}

@@ -1,0 +1,222 @@
+//! How the bot behaves where several people talk.
+
+use crate::support::House;
+use crate::support::fake_telegram::{ALICE, BOB, CAROL, OTHER_BOT};
+
+const ROSE: &str = r#"
+[access]
+owners = ["telegram:111"]
+[agents.rose]
+emoji = "🌹"
+[[bindings]]
+match = "telegram:topic:-1001:101"
+agent = "rose"
+"#;
+
+/// With more keys in `[telegram]`.
+async fn house_with(telegram: &str, rest: &str) -> House {
+    let house = House::new(rest).await;
+    let path = house.home.path().join("config.toml");
+    let config = std::fs::read_to_string(path).expect("the config was written");
+    house.write("config.toml", &config.replace("[telegram]\n", &format!("[telegram]\n{telegram}\n")));
+    house
+}
+
+/// What the model was told in its last request, without the system prompt. Several people in a row are one message there.
+fn last_conversation(house: &House) -> Vec<String> {
+    let messages = house.model.last_request().messages;
+    let lines = |(role, text): &(String, String)| text.split("\n\n").map(|said| format!("{role}: {said}")).collect::<Vec<_>>();
+    messages.iter().flat_map(lines).collect()
+}
+
+#[tokio::test]
+async fn a_nickname_is_as_good_as_a_mention() {
+    let house = house_with(r#"nicknames = ["parlor", "hey rose"]"#, ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    rose.says(BOB, "Parlor, are you there?").await;
+    assert_eq!(rose.wait_for_sent(1).await.text, "re: [Bob] Parlor, are you there?");
+    rose.says(CAROL, "well, HEY ROSE").await;
+    assert_eq!(rose.wait_for_sent(2).await.text, "re: [Carol] well, HEY ROSE");
+    rose.says(BOB, "the parlors of old, a rose in each").await;
+    rose.says(BOB, "@parlor is somebody else").await;
+    house.telegram.forum(-1001).topic(55, "Elsewhere").says(BOB, "parlor?").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.sent().len(), 2, "a nickname opens no place");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_do_you_think_makes_sense() {
+    let house = House::new(ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    rose.says(BOB, "we should paint it green").await;
+    rose.says(CAROL, "blue").await;
+    rose.says(BOB, "/vote green").await;
+    rose.says(BOB, "/vote@other_bot green").await;
+    rose.says(OTHER_BOT, "one vote for green").await;
+    rose.says(ALICE, "@parlor_bot what do you think?").await;
+    rose.wait_for_sent(1).await;
+    assert_eq!(
+        last_conversation(&house),
+        ["user: [Bob] we should paint it green", "user: [Carol] blue", "user: [Alice] what do you think?"]
+    );
+    house.settled(&gateway).await;
+    assert_eq!(house.model.journal().len(), 1, "nothing else is answered");
+    assert_eq!(
+        house.ask("SELECT group_concat(state || ' ' || outcome, ', ') FROM inbox"),
+        "refused observed, refused observed, refused not addressed to the bot, done answered"
+    );
+    gateway.shutdown().await;
+}
+
+/// What is said while an answer is under way stands after it, where the next question finds it.
+#[tokio::test]
+async fn talk_during_a_turn_stands_after_its_answer() {
+    let house = House::new(ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    house.model.hold();
+    rose.says(ALICE, "@parlor_bot green or blue?").await;
+    house.model.wait_for_open(1).await;
+    rose.says(BOB, "I like red").await;
+    rose.says(ALICE, "@parlor_bot and now?").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(
+        last_conversation(&house),
+        [
+            "user: [Alice] green or blue?",
+            "assistant: re: [Alice] green or blue?",
+            "user: [Bob] I like red",
+            "user: [Alice] and now?"
+        ]
+    );
+    gateway.shutdown().await;
+}
+
+/// A place takes 100 waiting messages. However much is talked during a turn, the next question is among them.
+#[tokio::test]
+async fn talk_takes_no_questions_place() {
+    let house = House::new(ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    house.model.hold();
+    rose.says(ALICE, "@parlor_bot one").await;
+    house.model.wait_for_open(1).await;
+    for number in 0..120 {
+        rose.says(BOB, &format!("talk {number}")).await;
+    }
+    rose.says(ALICE, "/status").await;
+    assert!(rose.wait_for_sent(1).await.text.contains("; 1 answer under way."), "talk is not counted as waiting");
+    rose.says(ALICE, "@parlor_bot two").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    let answers = rose.texts();
+    assert!(answers.len() == 3 && answers[1] == "re: [Alice] one" && answers[2].ends_with("[Alice] two"), "{answers:?}");
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'observed'"), "50");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_the_newest_talk_is_kept_and_answers_stay() {
+    let house = House::new(ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    rose.says(BOB, "@parlor_bot hello").await;
+    rose.wait_for_sent(1).await;
+    for number in 1..=35 {
+        rose.says(BOB, &format!("talk {number}")).await;
+        // In turn, because more than 50 at once would not be kept.
+        house.settled(&gateway).await;
+    }
+    rose.says(ALICE, "@parlor_bot and?").await;
+    rose.wait_for_sent(2).await;
+    let told = last_conversation(&house);
+    assert_eq!(told.len(), 2 + 30 + 1);
+    assert_eq!(told[..3], ["user: [Bob] hello", "assistant: re: [Bob] hello", "user: [Bob] talk 6"]);
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM messages WHERE observed = 1"), "30");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn observing_can_be_turned_off_and_closed_places_are_never_observed() {
+    let house = House::new(&ROSE.replace("[access]", "[access]\nobserve = false")).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    rose.says(BOB, "among us").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM messages"), "0");
+    assert_eq!(house.ask("SELECT outcome FROM inbox"), "not addressed to the bot");
+    gateway.shutdown().await;
+
+    let house = House::new(ROSE).await;
+    let gateway = house.open().await;
+    house.telegram.forum(-1001).topic(55, "Elsewhere").says(BOB, "among us").await;
+    house.telegram.supergroup(-1009).says(ALICE, "an owner's talk").await;
+    house.telegram.dm(BOB).says("a stranger's").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM messages"), "0");
+    gateway.shutdown().await;
+}
+
+/// In a plain group each member has a conversation of their own, and what others say stays out of it.
+#[tokio::test]
+async fn in_a_plain_group_only_ones_own_talk_is_context() {
+    let house = House::new("[access]\ngroups = \"open\"\n").await;
+    let gateway = house.open().await;
+    let group = house.telegram.group(-5);
+    group.says(BOB, "mine").await;
+    group.says(CAROL, "hers").await;
+    group.says(BOB, "@parlor_bot well?").await;
+    group.wait_for_sent(1).await;
+    assert_eq!(last_conversation(&house), ["user: mine", "user: well?"]);
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
+/// Talk that was accepted and not yet kept when the process was killed is kept by the next one.
+#[tokio::test]
+async fn talk_survives_a_kill() {
+    let house = House::new(ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    gateway.shutdown().await;
+    let process = house.spawn().await;
+    house.model.hold();
+    rose.says(ALICE, "@parlor_bot green or blue?").await;
+    house.model.wait_for_open(1).await;
+    rose.says(BOB, "I like red").await;
+    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "2").await;
+    process.kill().await;
+    house.model.release();
+    let gateway = house.open().await;
+    rose.wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT group_concat(text, ' | ') FROM messages WHERE observed = 1"), "I like red");
+    assert_eq!(rose.texts(), ["re: [Alice] green or blue?"]);
+    gateway.shutdown().await;
+}
+
+/// Whatever another bot does with our answers, it is not answered; so two bots cannot keep each other busy.
+#[tokio::test]
+async fn two_bots_cannot_loop() {
+    let open_to_all = "nicknames = [\"parlor\"]";
+    let house = house_with(open_to_all, "[access]\ngroups = \"open\"\nrequire_mention = false\n").await;
+    let gateway = house.open().await;
+    let group = house.telegram.supergroup(-1002);
+    group.says(BOB, "hello").await;
+    let answer = group.wait_for_sent(1).await;
+    group.says(OTHER_BOT, &answer.text).replying_to(answer.message_id).await;
+    group.says(OTHER_BOT, "@parlor_bot parlor hello").await;
+    group.says(OTHER_BOT, "/help@parlor_bot").await;
+    house.telegram.dm(OTHER_BOT).says("hello").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.sent().len(), 1);
+    assert_eq!(house.ask("SELECT count(*) FROM inbox"), "1");
+    gateway.shutdown().await;
+}
