@@ -40,6 +40,15 @@ pub struct Text<'a> {
     pub markdown: &'a str,
     /// What people can choose with a press where the platform has buttons. The text stands without them.
     pub choices: &'a [Choice],
+    pub answers: Option<Question<'a>>,
+}
+
+/// What a text is the answer to.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub message: &'a MessageId,
+    /// Other messages came in between, so it may not be clear what is answered.
+    pub others_wrote: bool,
 }
 
 impl<'a> Text<'a> {

@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
-use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramLimits};
+use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramAnswers, TelegramLimits};
 use super::{agents, bindings, keys, providers, transport};
 use crate::domain::{AgentId, PersonId};
 
@@ -43,6 +43,16 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         api_url,
         limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
         nicknames: section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default(),
+        answers: answers(section),
+    }
+}
+
+fn answers(section: &Section<'_>) -> TelegramAnswers {
+    let default = TelegramAnswers::default();
+    TelegramAnswers {
+        quote: section.choice("quote").unwrap_or(default.quote),
+        show_agent: section.boolean("show_agent").unwrap_or(default.show_agent),
+        link_previews: section.boolean("link_previews").unwrap_or(default.link_previews),
     }
 }
 

@@ -80,6 +80,9 @@ pub(super) const TELEGRAM: Shape = Shape {
         nothing("proxy", r#"{ env = "TELEGRAM_PROXY" }"#),
         nothing("limits", "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }"),
         nothing("nicknames", r#"["parlor", "hey rose"]"#),
+        default("quote", r#""auto""#),
+        default("show_agent", "false"),
+        default("link_previews", "false"),
     ],
 };
 

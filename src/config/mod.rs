@@ -66,6 +66,26 @@ pub struct Telegram {
     pub limits: TelegramLimits,
     /// What people call the bot besides its @name.
     pub nicknames: Vec<String>,
+    pub answers: TelegramAnswers,
+}
+
+/// How answers look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TelegramAnswers {
+    pub quote: Quote,
+    /// An answer begins with the agent's emoji and name.
+    pub show_agent: bool,
+    pub link_previews: bool,
+}
+
+/// Whether an answer quotes the message it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Quote {
+    /// In a group, when others wrote in between.
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
 /// How Telegram's messages reach us.

@@ -9,7 +9,7 @@ use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
 use super::{Inner, Parts};
 use crate::agents::{Agent, roster};
-use crate::channels::Text;
+use crate::channels::{Question, Text};
 use crate::clock::now_ms;
 use crate::delivery::{Kind, outbox};
 use crate::domain::Destination;
@@ -52,7 +52,8 @@ pub(super) async fn store(
     let parts = &inner.parts;
     let ending = Ending::of(result);
     let destination = Destination::of(&begun.accepted.inbound);
-    let rows = draft(parts, &begun, &ending, &destination);
+    let others_wrote = others_wrote(parts, &begun.accepted).await;
+    let rows = draft(parts, &begun, &ending, &destination, others_wrote);
     let (agent, answered, used_once, count) = (begun.agent.uid, ending.said.is_some(), begun.used_once, rows.len());
     let all = Arc::new((begun, ending, rows));
     let write = move || {
@@ -70,12 +71,24 @@ pub(super) async fn store(
     Ok(())
 }
 
-fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination) -> Vec<outbox::Draft> {
+fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination, others_wrote: bool) -> Vec<outbox::Draft> {
     let label = begun.agent.label();
+    let question = Question { message: &begun.accepted.inbound.message, others_wrote };
+    let text = Text { answers: Some(question), ..Text::plain(&ending.reply) };
     match ending.said {
-        Some(_) => parts.delivery.draft(to, Kind::Final, &Text { speaker: Some(&label), ..Text::plain(&ending.reply) }),
-        None => parts.delivery.draft(to, Kind::Error, &Text::plain(&ending.reply)),
+        Some(_) => parts.delivery.draft(to, Kind::Final, &Text { speaker: Some(&label), ..text }),
+        None => parts.delivery.draft(to, Kind::Error, &text),
     }
+}
+
+/// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
+async fn others_wrote(parts: &Parts, accepted: &Accepted) -> bool {
+    if accepted.inbound.origin.key.is_private() {
+        return false;
+    }
+    let accepted = accepted.clone();
+    let asked = parts.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
+    asked.inspect_err(|error| tracing::warn!("an answer goes out without a quote: {error}")).unwrap_or(false)
 }
 
 fn write(
@@ -138,7 +151,9 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
     let destination = Destination::of(&accepted.inbound);
-    let rows = parts.delivery.draft(&destination, Kind::Error, &Text::plain(&panicked(accepted.id)));
+    let question = Question { message: &accepted.inbound.message, others_wrote: others_wrote(parts, accepted).await };
+    let text = panicked(accepted.id);
+    let rows = parts.delivery.draft(&destination, Kind::Error, &Text { answers: Some(question), ..Text::plain(&text) });
     let (count, accepted) = (rows.len(), accepted.clone());
     let close = move |tx: &Transaction<'_>| {
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);

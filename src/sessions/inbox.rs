@@ -123,6 +123,15 @@ pub fn waiting(connection: &Connection, after: i64, limit: u32) -> rusqlite::Res
     rows.collect()
 }
 
+/// Whether somebody wrote in the place after this message, or in a group whose members have a conversation each, to it.
+pub fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusqlite::Result<bool> {
+    let place = &accepted.inbound.origin.key;
+    let group = place.whole_group().filter(|_| !place.is_shared());
+    let places = group.map_or_else(|| place.to_string(), |group| format!("{group}:*"));
+    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM inbox WHERE id > ?1 AND session_key GLOB ?2)")?;
+    statement.query_row(params![accepted.id, places], |row| row.get(0))
+}
+
 /// Updates that could not be read, all time that is kept.
 pub fn count_broken(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT count(*) FROM inbox WHERE state = 'broken'", [], |row| row.get(0))

@@ -220,3 +220,109 @@ async fn two_bots_cannot_loop() {
     assert_eq!(house.ask("SELECT count(*) FROM inbox"), "1");
     gateway.shutdown().await;
 }
+
+/// What Telegram was asked to reply to, message by message.
+fn quotes(house: &House) -> Vec<Option<i64>> {
+    house.telegram.sent().into_iter().map(|sent| sent.reply_to).collect()
+}
+
+#[tokio::test]
+async fn an_answer_quotes_its_question_when_others_wrote_in_between() {
+    let house = House::new(ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    rose.says(ALICE, "@parlor_bot a quiet moment").await;
+    rose.wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    house.model.hold();
+    let asked = rose.says(ALICE, "@parlor_bot a busy moment").await;
+    house.model.wait_for_open(1).await;
+    rose.says(BOB, "by the way").await;
+    house.telegram.forum(-1001).topic(55, "Elsewhere").says(BOB, "somewhere else").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(quotes(&house), [None, Some(asked.message_id)]);
+    let call = house.telegram.calls("sendMessage").pop().expect("it was sent");
+    assert_eq!(call.params["reply_parameters"]["allow_sending_without_reply"], true);
+    gateway.shutdown().await;
+}
+
+/// Members of a plain group have a conversation each, and yet they all write in one place.
+#[tokio::test]
+async fn in_a_plain_group_every_member_is_another() {
+    let house = House::new("[access]\ngroups = \"open\"\n").await;
+    let gateway = house.open().await;
+    let (group, other) = (house.telegram.group(-5), house.telegram.group(-55));
+    for (talks, quoted) in [(&other, false), (&group, true)] {
+        house.model.hold();
+        let asked = group.says(ALICE, "@parlor_bot hello").await;
+        house.model.wait_for_open(1).await;
+        talks.says(BOB, "by the way").await;
+        house.telegram.all_confirmed().await;
+        house.model.release();
+        house.settled(&gateway).await;
+        assert_eq!(quotes(&house).pop(), Some(quoted.then_some(asked.message_id)));
+    }
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn quoting_can_be_always_or_never() {
+    for (quote, is_quoted) in [("auto", false), ("always", true), ("never", false)] {
+        let house = house_with(&format!("quote = \"{quote}\""), "[access]\ndms = \"open\"\ngroups = \"open\"\n").await;
+        let gateway = house.open().await;
+        let first = house.telegram.dm(ALICE).says("one").await;
+        house.telegram.dm(ALICE).says("two").await;
+        house.settled(&gateway).await;
+        assert_eq!(quotes(&house)[0], is_quoted.then_some(first.message_id), "{quote}");
+        gateway.shutdown().await;
+    }
+}
+
+/// A quote is in the outbox row: it is still there after a restart. One of a long answer is quoted by its first part only.
+#[tokio::test]
+async fn a_quote_survives_a_restart_and_stands_once() {
+    let house = house_with("quote = \"always\"", "[access]\ndms = \"open\"\n").await;
+    house.model.enqueue(crate::support::fake_model::Script::text("word ".repeat(1500)));
+    let held = house.telegram.hold("sendMessage");
+    let process = house.spawn().await;
+    let asked = house.telegram.dm(ALICE).says("tell me much").await;
+    house.wait_until_stored("SELECT count(*) FROM outbox", "2").await;
+    process.kill().await;
+    held.release();
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    let sent = house.telegram.sent();
+    let last_two: Vec<_> = sent.iter().rev().take(2).rev().map(|sent| sent.reply_to).collect();
+    assert_eq!(last_two, [Some(asked.message_id), None]);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_answer_shows_its_agent_when_asked_to() {
+    let house = house_with("show_agent = true", ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    rose.says(BOB, "@parlor_bot hello").await;
+    let sent = rose.wait_for_sent(1).await;
+    assert_eq!(sent.text, "🌹 Rose\n\nre: [Bob] hello");
+    assert_eq!(sent.entities, [serde_json::json!({ "type": "bold", "offset": 0, "length": 7 })]);
+    rose.says(BOB, "/help").await;
+    assert!(!rose.wait_for_sent(2).await.text.contains("🌹"), "the gateway itself is no agent");
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn links_have_no_preview_unless_asked_for() {
+    for (keys, options) in [("", serde_json::json!({ "is_disabled": true })), ("link_previews = true", serde_json::Value::Null)] {
+        let house = house_with(keys, "[access]\ndms = \"open\"\n").await;
+        let gateway = house.open().await;
+        house.telegram.dm(ALICE).says("https://example.org").await;
+        let call = house.telegram.wait_for_calls("sendMessage", 1).await;
+        assert_eq!(call.params["link_preview_options"], options);
+        house.settled(&gateway).await;
+        gateway.shutdown().await;
+    }
+}

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Channel, Intake, Limits, ListenError, Pace, Part, Progress, SendError, Text};
-use crate::config::{GroupSessions, Secret, Telegram, Transport};
+use crate::config::{GroupSessions, Secret, Telegram, TelegramAnswers, Transport};
 use crate::domain::{Destination, MessageId, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
@@ -40,6 +40,7 @@ pub struct TelegramChannel {
     limits: Limits,
     group_sessions: GroupSessions,
     nicknames: Nicknames,
+    style: TelegramAnswers,
     /// Who we are; asked for once.
     me: OnceCell<Me>,
     signer: Signer,
@@ -73,6 +74,7 @@ impl TelegramChannel {
             limits,
             group_sessions,
             nicknames: Nicknames::new(&config.nicknames),
+            style: config.answers,
             me: OnceCell::new(),
             signer: outfit.signer,
             menu: outfit.menu,
@@ -93,11 +95,11 @@ impl Channel for TelegramChannel {
     }
 
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part> {
-        send::render(&self.signer, to, text)
+        send::render(&self.signer, self.style, to, text)
     }
 
     async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
-        send::send(&self.api, to, part).await
+        send::send(&self.api, self.style, to, part).await
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) {

@@ -8,6 +8,7 @@ use super::api::{Api, ApiError};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, Rendered};
 use crate::channels::{Part, SendError, Text};
+use crate::config::{Quote, TelegramAnswers};
 use crate::domain::{Destination, MessageId, SessionKey, TopicId};
 use crate::signing::Signer;
 
@@ -43,18 +44,52 @@ struct StoredPart {
     message: Rendered,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     keyboard: Vec<Vec<Button>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quote: Option<Quoted>,
 }
 
-/// Buttons stand under the last part.
-pub(super) fn render(signer: &Signer, to: &Destination, text: &Text<'_>) -> Vec<Part> {
-    let rendered = render::render(text.markdown);
+/// A message to quote. With its chat, because a group that becomes a supergroup numbers its messages anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Quoted {
+    chat_id: i64,
+    message_id: i64,
+}
+
+/// The first part quotes, and buttons stand under the last.
+pub(super) fn render(signer: &Signer, style: TelegramAnswers, to: &Destination, text: &Text<'_>) -> Vec<Part> {
+    let rendered = with_speaker(style, text);
     let last = rendered.len().saturating_sub(1);
     let part = |(number, message)| {
         let choices = if number == last { text.choices } else { &[] };
         let keyboard = address(to).map(|address| buttons::keyboard(signer, address, choices)).unwrap_or_default();
-        Part(serde_json::to_string(&StoredPart { message, keyboard }).expect("text and numbers are JSON"))
+        let quote = if number == 0 { quoted(style.quote, to, text) } else { None };
+        Part(serde_json::to_string(&StoredPart { message, keyboard, quote }).expect("text and numbers are JSON"))
     };
     rendered.into_iter().enumerate().map(part).collect()
+}
+
+fn with_speaker(style: TelegramAnswers, text: &Text<'_>) -> Vec<Rendered> {
+    let rendered = render::render(text.markdown);
+    match text.speaker.filter(|_| style.show_agent && !rendered.is_empty()) {
+        Some(speaker) => render::render(&format!("**{}**\n\n{}", escaped(speaker), text.markdown)),
+        None => rendered,
+    }
+}
+
+/// A name is no Markdown.
+fn escaped(name: &str) -> String {
+    name.chars().flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c])).collect()
+}
+
+fn quoted(quote: Quote, to: &Destination, text: &Text<'_>) -> Option<Quoted> {
+    let question = text.answers?;
+    let wanted = match quote {
+        Quote::Auto => question.others_wrote && !to.place().is_private(),
+        Quote::Always => true,
+        Quote::Never => false,
+    };
+    let message_id = question.message.0.parse().ok().filter(|_| wanted)?;
+    Some(Quoted { chat_id: address(to)?.chat_id, message_id })
 }
 
 #[derive(Serialize)]
@@ -66,6 +101,22 @@ struct SendMessage<'a> {
     entities: &'a [Entity],
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_markup: Option<InlineKeyboard<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_parameters: Option<ReplyParameters>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_preview_options: Option<LinkPreviewOptions>,
+}
+
+#[derive(Serialize)]
+struct ReplyParameters {
+    message_id: i64,
+    /// The message may be deleted by now.
+    allow_sending_without_reply: bool,
+}
+
+#[derive(Serialize)]
+struct LinkPreviewOptions {
+    is_disabled: bool,
 }
 
 #[derive(Serialize)]
@@ -96,12 +147,15 @@ impl Payload for SendChatAction {
     const NAME: &'static str = "sendChatAction";
 }
 
-pub(super) async fn send(api: &Api, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+pub(super) async fn send(api: &Api, style: TelegramAnswers, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
     let stored: StoredPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
     let Rendered { text, entities } = &stored.message;
     let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
     let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
-    let request = SendMessage { address, text, entities, reply_markup };
+    let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
+    let reply_parameters = quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
+    let link_preview_options = (!style.link_previews).then_some(LinkPreviewOptions { is_disabled: true });
+    let request = SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options };
     let sent = api.call(&request).await.map_err(send_error)?;
     Ok(MessageId(sent.message_id.to_string()))
 }
@@ -133,6 +187,14 @@ mod tests {
         let destination = Destination::stored(place.parse().unwrap());
         let written = address(&destination).map(|address| serde_json::to_string(&address).unwrap());
         assert_eq!(written.as_deref().unwrap_or("nowhere"), expected, "{place}");
+    }
+
+    #[test]
+    fn a_name_above_an_answer_is_no_markdown() {
+        let style = TelegramAnswers { show_agent: true, ..TelegramAnswers::default() };
+        let says = |markdown| Text { speaker: Some("*_[R]`\\"), ..Text::plain(markdown) };
+        assert_eq!(with_speaker(style, &says("- one"))[0].text, "*_[R]`\\\n\n• one");
+        assert!(with_speaker(style, &says("\n")).is_empty(), "a name alone is no answer");
     }
 
     #[test]
