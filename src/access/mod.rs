@@ -77,7 +77,8 @@ fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
     let speaks_to_us = asking.is_command || asking.addressed != Addressed::NotAtAll;
     let place_is_open = asking.place_is_bound || access.groups == Groups::Open;
     if !place_is_open {
-        return match (is_owner, asking.is_command, speaks_to_us) {
+        let was_written = asking.addressed != Addressed::ByTopicName;
+        return match (is_owner && was_written, asking.is_command, speaks_to_us) {
             // So that an owner can ask /whoami here, or open the place with /agent.
             (true, true, _) => Verdict::Admit,
             (true, false, true) => Verdict::TellUnbound,
@@ -163,6 +164,9 @@ mod tests {
         check(topic, Case { bound: false, standing: Standing::Owner, ..GROUP }, Verdict::TellUnbound);
         check(topic, Case { bound: false, standing: Standing::Owner, command: true, ..GROUP }, Verdict::Admit);
         check(topic, Case { bound: false, standing: Standing::Owner, addressed: silent, ..GROUP }, unbound);
+        let made = Case { addressed: Addressed::ByTopicName, command: true, standing: Standing::Owner, ..GROUP };
+        check(topic, Case { bound: false, ..made }, unbound);
+        check(topic, made, Verdict::Admit);
         check(topic, Case { bound: false, standing: Standing::Paired, command: true, ..GROUP }, unbound);
     }
 }

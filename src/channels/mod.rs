@@ -106,12 +106,24 @@ pub enum SendError {
     /// The place is closed to us; sending again would not help.
     #[error("{0}")]
     Refused(String),
+    /// The topic takes nothing from us, and nothing may go elsewhere instead.
+    #[error("{0}")]
+    TopicLost(TopicLoss),
     /// It surely did not arrive: no connection was made, or the platform said it failed.
     #[error("{0}")]
     NotSent(String),
     /// The call was made and its answer never seen.
     #[error("{0}")]
     Unknown(String),
+}
+
+/// What became of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TopicLoss {
+    #[error("the topic is closed")]
+    Closed,
+    #[error("the topic is gone")]
+    Deleted,
 }
 
 /// Why a channel gave up listening. The text is for the operator.

@@ -6,6 +6,7 @@
 mod agent;
 mod chat;
 mod config_check;
+mod failed;
 mod init;
 mod pair;
 mod route;
@@ -53,6 +54,8 @@ enum Verb {
     Agent(agent::Verb),
     /// Let in the person who was given this code
     Pair(pair::Arguments),
+    /// Look at what could not be delivered, or have it sent again
+    Failed(failed::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -123,6 +126,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
         Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
+        Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
     }
 }
 

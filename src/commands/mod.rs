@@ -8,9 +8,11 @@ mod agents;
 mod help;
 mod pair;
 mod parse;
+mod retry;
 mod status;
 mod whoami;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rusqlite::Transaction;
@@ -19,6 +21,7 @@ use crate::access::{Standing, people};
 use crate::agents::Registry;
 use crate::channels::Choice;
 use crate::config::Config;
+use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
 use crate::routing::{Pin, Route, Table, pins};
 use crate::sessions::{Sessions, transcript};
@@ -48,6 +51,12 @@ pub const SPECS: &[Spec] = &[
     Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
     Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
     Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
+    Spec {
+        name: "retry",
+        arguments: "",
+        summary: "send again what could not be delivered here, or anywhere when asked in private",
+        owners_only: true,
+    },
     Spec { name: "pair", arguments: "CODE", summary: "let in the person who was given this code", owners_only: true },
 ];
 
@@ -97,6 +106,8 @@ pub enum Effect {
     Approve {
         code: String,
     },
+    /// Sends these again.
+    Retry(Vec<Undelivered>),
 }
 
 impl Outcome {
@@ -132,6 +143,7 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
+        Command::Retry => retry::run(context).await,
     }
 }
 
@@ -139,6 +151,14 @@ impl Effect {
     /// Whether the place's pin is another one afterwards.
     pub fn changes_pin(&self) -> bool {
         matches!(self, Effect::Pin { .. } | Effect::Unpin { .. })
+    }
+
+    /// Rows that are in the outbox again afterwards, by place.
+    pub fn retried(&self) -> BTreeMap<SessionKey, usize> {
+        match self {
+            Effect::Retry(rows) => undelivered::by_place(rows),
+            _ => BTreeMap::new(),
+        }
     }
 
     pub fn write(&self, tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
@@ -155,6 +175,7 @@ impl Effect {
             }
             Effect::StartAnew => transcript::start_anew(tx, place, now),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
+            Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
         }
     }
 }

@@ -22,6 +22,7 @@ pub enum Command {
     Status,
     Help,
     Pair(String),
+    Retry,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,7 @@ pub fn parse(text: &str) -> Parsed {
         ("help" | "start", _) => Parsed::Command(Command::Help),
         ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
         ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
+        ("retry", _) => Parsed::Command(Command::Retry),
         (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
     }
 }
@@ -94,6 +96,7 @@ mod tests {
         check("/new please", Command::New);
         check("/status", Command::Status);
         check("/start", Command::Help);
+        check("/retry", Command::Retry);
         check("/pair ABCD2345", Command::Pair("ABCD2345".into()));
     }
 

@@ -18,9 +18,10 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, StoreError> {
     let messages = desk.db.read(move |connection| transcript::length(connection, &place)).await?;
     let agent = desk.registry.get(&context.route.agent).unwrap_or_else(|| desk.registry.default_agent());
     let mut text = format!(
-        "{} (`{}`) answers here with {}.\nThe conversation has {}; {} under way.",
+        "{} (`{}`) answers {} with {}.\nThe conversation has {}; {} under way.",
         agent.label(),
         agent.id,
+        context.inbound.origin.name.as_ref().map_or_else(|| "here".to_owned(), |name| format!("here in “{name}”")),
         agent.model,
         count(messages, "message"),
         count(i64::try_from(waiting).unwrap_or(i64::MAX), "answer"),

@@ -41,6 +41,7 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         transport: transport::transport(section),
         proxy: transport::proxy(section, vault, &api_url),
         api_url,
+        auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
         nicknames: section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default(),
         answers: answers(section),

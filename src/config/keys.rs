@@ -78,6 +78,7 @@ pub(super) const TELEGRAM: Shape = Shape {
         default("mode", r#""polling""#),
         nothing("webhook", "[telegram.webhook]"),
         nothing("proxy", r#"{ env = "TELEGRAM_PROXY" }"#),
+        default("auto_bind", "true"),
         nothing("limits", "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }"),
         nothing("nicknames", r#"["parlor", "hey rose"]"#),
         default("quote", r#""auto""#),

@@ -63,6 +63,8 @@ pub struct Telegram {
     pub transport: Transport,
     /// The address of an HTTP proxy; secret, because it may have a password in it.
     pub proxy: Option<Secret>,
+    /// A new topic that is called like an agent is given to it.
+    pub auto_bind: bool,
     pub limits: TelegramLimits,
     /// What people call the bot besides its @name.
     pub nicknames: Vec<String>,

@@ -1,9 +1,11 @@
 //! Brings answers out: rendered into the outbox with the turn that made them, then sent in order, place by place.
 
 pub mod outbox;
+mod owners;
 mod pacing;
 mod progress;
 mod sender;
+pub mod undelivered;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::channels::{Channel, Text};
+use crate::clock::now_ms;
 use crate::domain::{Destination, Platform, SessionKey};
 use crate::storage::{Db, StoreError};
 use crate::work::Work;
@@ -35,6 +38,8 @@ struct Outlet {
 struct Inner {
     db: Db,
     channels: HashMap<Platform, Outlet>,
+    /// Told when something cannot be delivered.
+    owners: Vec<Destination>,
     /// Places with a worker, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
     work: Work,
@@ -43,12 +48,13 @@ struct Inner {
 }
 
 impl Delivery {
-    pub fn new(db: Db, channels: &[Arc<dyn Channel>], work: Work) -> Self {
+    pub fn new(db: Db, channels: &[Arc<dyn Channel>], owners: Vec<Destination>, work: Work) -> Self {
         let outlet = |channel: &Arc<dyn Channel>| Outlet { channel: channel.clone(), pacing: pacing::Pacing::default() };
         Delivery {
             inner: Arc::new(Inner {
                 db,
                 channels: channels.iter().map(|channel| (channel.platform(), outlet(channel))).collect(),
+                owners,
                 places: DashMap::new(),
                 work,
                 tasks: TaskTracker::new(),
@@ -89,7 +95,7 @@ impl Delivery {
 
     /// Takes up what an earlier process left unsent.
     pub async fn resume(&self) -> Result<(), StoreError> {
-        let open = self.inner.db.write(outbox::reopen).await?;
+        let open = self.inner.db.write(|tx| outbox::reopen(tx, now_ms())).await?;
         for (place, rows) in open.into_iter().filter(|(place, _)| self.reaches(place)) {
             self.submit(&place, rows);
         }

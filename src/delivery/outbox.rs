@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::sender::GIVE_UP_AFTER_MS;
+use super::undelivered;
 use crate::channels::Part;
 use crate::domain::{Destination, MessageId, SessionKey};
 
@@ -114,8 +115,10 @@ pub(super) fn failed(tx: &Transaction<'_>, id: i64, error: &str) -> rusqlite::Re
     tx.prepare_cached("UPDATE outbox SET state = 'failed', error = ?2 WHERE id = ?1")?.execute(params![id, error]).map(drop)
 }
 
-/// After a crash: rows that were being sent go out once more, and never a third time. Returns the places with open rows.
-pub(super) fn reopen(tx: &Transaction<'_>) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+/// After a crash: rows that were being sent go out once more, and never a third time. Failed rows go out if that was asked
+/// for meanwhile. Returns the places with open rows.
+pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+    undelivered::retry_asked(tx, now)?;
     // Each asks for open rows first, in the words of the index, so that the sent ones are not looked at.
     tx.execute(
         "UPDATE outbox SET state = 'failed', error = ?1 WHERE state IN ('waiting', 'sending') AND state = 'sending' AND repeated = 1",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::Transaction;
 
 use super::outbox::{self, ClaimedRow, Next};
-use super::{Inner, Outlet};
+use super::{Delivery, Inner, Outlet, owners};
 use crate::channels::{Pace, SendError};
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, SessionKey};
@@ -39,7 +39,7 @@ pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
     }
 }
 
-async fn work_through(inner: &Inner, place: &SessionKey) {
+async fn work_through(inner: &Arc<Inner>, place: &SessionKey) {
     let Some(outlet) = inner.outlet_of(place) else {
         inner.places.remove(place);
         return;
@@ -80,7 +80,7 @@ enum Allowed {
     Yes,
 }
 
-async fn step(inner: &Inner, place: &SessionKey, outlet: &Outlet, allowed: &mut Allowed) -> Result<Step, StoreError> {
+async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: &mut Allowed) -> Result<Step, StoreError> {
     let pace = outlet.channel.pace(&Destination::stored(place.clone()));
     if let Some(pace) = pace {
         tokio::select! {
@@ -113,30 +113,41 @@ async fn may_send(outlet: &Outlet, pace: Pace, allowed: &mut Allowed) {
 }
 
 /// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.
-async fn settle(inner: &Inner, row: ClaimedRow, outcome: Result<MessageId, SendError>) -> Result<Step, StoreError> {
+async fn settle(inner: &Arc<Inner>, row: ClaimedRow, outcome: Result<MessageId, SendError>) -> Result<Step, StoreError> {
     let (id, verdict) = (row.id, judge(&row, outcome));
     let step = match &verdict {
-        Verdict::Sent(_) | Verdict::GivenUp(_) => Step::Sent,
+        Verdict::Sent(_) | Verdict::GivenUp(_) | Verdict::TopicLost(_) => Step::Sent,
         Verdict::Again { wait, .. } => Step::Wait(*wait),
     };
-    let verdict = Arc::new(verdict);
+    let (verdict, delivery) = (Arc::new(verdict), Delivery { inner: inner.clone() });
     let write = || {
-        let verdict = verdict.clone();
-        move |tx: &Transaction<'_>| match verdict.as_ref() {
-            Verdict::Sent(message) => outbox::sent(tx, id, message, now_ms()),
-            Verdict::Again { wait, error, repeated } => outbox::again(tx, id, after(*wait), error, *repeated),
-            Verdict::GivenUp(error) => outbox::failed(tx, id, error),
+        let (verdict, delivery, to) = (verdict.clone(), delivery.clone(), row.to.clone());
+        move |tx: &Transaction<'_>| {
+            match verdict.as_ref() {
+                Verdict::Sent(message) => outbox::sent(tx, id, message, now_ms())?,
+                Verdict::Again { wait, error, repeated } => outbox::again(tx, id, after(*wait), error, *repeated)?,
+                Verdict::GivenUp(error) => outbox::failed(tx, id, error)?,
+                Verdict::TopicLost(error) => return owners::give_up(tx, &delivery, &to, id, error),
+            }
+            Ok(Vec::new())
         }
     };
-    inner.db.write_patiently(&inner.stop, OF_MARKS, write).await?;
+    let told = inner.db.write_patiently(&inner.stop, OF_MARKS, write).await?;
+    told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
     Ok(step)
 }
 
 /// What a call came to.
 enum Verdict {
     Sent(MessageId),
-    Again { wait: Duration, error: String, repeated: bool },
+    Again {
+        wait: Duration,
+        error: String,
+        repeated: bool,
+    },
     GivenUp(String),
+    /// Given up, and the owners must know.
+    TopicLost(String),
 }
 
 fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
@@ -157,6 +168,10 @@ fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
         Err(SendError::Unknown(error)) if !row.repeated => {
             tracing::warn!(session = %place, outbox.id = row.id, "no answer to a send, repeating it once: {error}");
             Verdict::Again { wait: FIRST_BACKOFF, error, repeated: true }
+        }
+        Err(SendError::TopicLost(loss)) => {
+            tracing::warn!(session = %place, outbox.id = row.id, "undelivered: {loss}");
+            Verdict::TopicLost(loss.to_string())
         }
         Err(error) => {
             let reason = match error {

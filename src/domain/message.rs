@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, SessionKey};
+use super::{Origin, PersonId, SessionKey};
 
 /// A platform's own id of a message, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub enum Addressed {
     ByMention,
     /// The message answers one of the bot's.
     ByReply,
+    /// Nobody wrote it: a topic was made that is called like an agent.
+    ByTopicName,
     NotAtAll,
 }
 
@@ -41,11 +43,15 @@ pub struct Inbound {
 #[derive(Debug, Clone)]
 pub enum Arrival {
     Message(Box<Inbound>),
+    /// A person made a topic in a group; the text is its name.
+    TopicMade(Box<Inbound>),
     /// A topic was made or renamed.
     Named {
         place: SessionKey,
         name: String,
     },
+    /// A closed topic takes messages again.
+    Reopened(SessionKey),
     /// Something that should have been readable and was not. Kept for the operator.
     Broken {
         update_id: String,
@@ -61,7 +67,8 @@ pub enum TurnEvent {
     Text(String),
 }
 
-/// Where something is sent. Made only from a message that came in, or read back from the outbox row that one led to.
+/// Where something is sent. Made only from a message that came in or an owner in the config, or read back from the outbox
+/// row that one led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -71,6 +78,16 @@ impl Destination {
     /// The place the message was written in.
     pub fn of(inbound: &Inbound) -> Self {
         Destination { place: inbound.origin.key.clone() }
+    }
+
+    /// An owner's private chat, without topic. None for one who is not on a platform.
+    pub fn owner(owner: &PersonId) -> Option<Self> {
+        let place = match owner {
+            PersonId::Telegram(user) => SessionKey::TelegramDm { user: *user, topic: None },
+            PersonId::Discord(user) => SessionKey::DiscordDm { user: *user },
+            PersonId::Local(_) => return None,
+        };
+        Some(Destination { place })
     }
 
     /// The place an outbox row was written for.

@@ -9,15 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rusqlite::Transaction;
 
 use super::House;
 use super::replies::{self, Closed};
+use super::topics::{self, Rows};
 use crate::access::{self, Asking, Standing, Verdict, people};
 use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::delivery::Kind;
-use crate::domain::Inbound;
+use crate::domain::{Addressed, Inbound};
 use crate::routing::{self, Pin, Route, names};
 use crate::sessions::inbox::{self, Accepted, Closing, Stored, Waiting};
 use crate::sessions::{Arrived, LaneFull};
@@ -35,8 +37,9 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
         match store(&house, batch).await {
-            Ok(Stored { accepted, renamed }) => {
+            Ok((Stored { accepted, renamed, .. }, retried)) => {
                 renamed.iter().for_each(|place| house.names.changed(place));
+                retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
                 let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, house.work.begin())).collect();
                 // The channel may have stopped listening meanwhile; the rows are ours now either way.
                 let _ = stored.send(());
@@ -50,8 +53,15 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     }
 }
 
-async fn store(house: &House, batch: Batch) -> Result<Stored, StoreError> {
-    house.desk.db.write(move |tx| inbox::insert(tx, batch.platform, batch.arrivals, now_ms())).await
+/// Also puts what could not be delivered in a topic back into the queue once it takes messages again.
+async fn store(house: &House, batch: Batch) -> Result<(Stored, Rows), StoreError> {
+    let arrivals = topics::bind_by_name(&house.desk, batch.arrivals);
+    let write = move |tx: &Transaction<'_>| {
+        let stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
+        let retried = topics::retry(tx, &stored.reopened, now_ms())?;
+        Ok((stored, retried))
+    };
+    house.desk.db.write(write).await
 }
 
 async fn take_up(house: &House) {
@@ -178,6 +188,10 @@ async fn admit(house: &House, in_hand: &mut InHand, parsed: Parsed, context: &Co
         Parsed::Talk => submit(house, in_hand, context.route).await,
         Parsed::Command(command) => match commands::run(command, context).await {
             Ok(outcome) => replies::carry_out(house, &in_hand.accepted, outcome).await,
+            // Nobody wrote it, so nobody is told why it did not work.
+            Err(CommandError::User(_)) if context.inbound.addressed == Addressed::ByTopicName => {
+                replies::close(house, in_hand.accepted.id, Closing::Refused, "its maker may not switch here").await
+            }
             Err(CommandError::User(error)) => {
                 replies::reply(house, &in_hand.accepted, &error.to_string(), refused("command refused")).await
             }

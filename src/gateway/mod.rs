@@ -5,6 +5,7 @@ mod inbound;
 mod keys;
 mod plan;
 mod replies;
+mod topics;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Secrets};
 use crate::delivery::{Delivery, outbox};
-use crate::domain::PersonId;
+use crate::domain::{Destination, PersonId};
 use crate::models::Models;
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
@@ -117,7 +118,8 @@ impl Gateway {
         let (registry, roster) = plan.registry(home, &db).await?;
         let registry = Arc::new(registry);
         let work = Work::new();
-        let delivery = Delivery::new(db.clone(), &channels, work.clone());
+        let owners = plan.config.access.owners.iter().filter_map(Destination::owner).collect();
+        let delivery = Delivery::new(db.clone(), &channels, owners, work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
         let sessions = Sessions::new(sessions::Parts {

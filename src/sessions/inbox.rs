@@ -42,6 +42,8 @@ pub struct Stored {
     pub accepted: Vec<Accepted>,
     /// Places whose name is news.
     pub renamed: Vec<SessionKey>,
+    /// Topics that take messages again.
+    pub reopened: Vec<SessionKey>,
 }
 
 /// Stores what is new and returns it; what was seen before is left out.
@@ -57,6 +59,8 @@ pub fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, 
                     stored.accepted.push(Accepted { id: tx.last_insert_rowid(), inbound: *inbound });
                 }
             }
+            Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text)?,
+            Arrival::Reopened(place) => stored.reopened.push(place),
             Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name)?,
             Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
         }

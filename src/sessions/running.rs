@@ -59,6 +59,7 @@ async fn begin(inner: &Inner, accepted: &Accepted) -> Result<Begun, StoreError> 
     tracing::info!(
         agent.id = %agent.id,
         session = %origin.key,
+        place.name = origin.name.as_deref(),
         route.rule = %route.rule,
         inbox.id = accepted.id,
         "{} answers",

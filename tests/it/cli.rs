@@ -320,6 +320,7 @@ async fn help_lists_every_verb() {
       route   Look at routing
       agent   Look at agents
       pair    Let in the person who was given this code
+      failed  Look at what could not be delivered, or have it sent again
 
     Options:
           --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]

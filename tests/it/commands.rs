@@ -187,11 +187,11 @@ async fn status_and_help_say_more_to_owners() {
     talk.bob("hello").await;
     talk.house.settled(&talk.gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main (main) answers here with fake/any.
+    ☕ Main (main) answers here in “A topic” with fake/any.
     The conversation has 2 messages; 0 answers under way.
     ");
     assert_snapshot!(talk.alice("/status").await, @"
-    ☕ Main (main) answers here with fake/any.
+    ☕ Main (main) answers here in “A topic” with fake/any.
     The conversation has 2 messages; 0 answers under way.
 
     The gateway has been up for 0 minutes, with 0 places busy.

@@ -57,7 +57,7 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
         table: plan.table.clone(),
         pins: Arc::new(pins::remembered(db.clone())),
         models: Models::new(&plan.config.providers),
-        delivery: Delivery::new(db.clone(), &[], work.clone()),
+        delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()),
         bootstrapped: dashmap::DashSet::new(),
         db,
     });

@@ -13,4 +13,5 @@ mod models;
 mod proxy;
 mod support;
 mod topics;
+mod topics_life;
 mod webhook;

@@ -96,18 +96,40 @@ impl Reader<'_> {
 
     fn arrival(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Arrival> {
         if let Some(name) = new_topic_name(message) {
-            return Some(Arrival::Named { place: self.key(message, message.from.as_ref()?)?, name });
+            return self.named(update_id, message, name);
+        }
+        if message.forum_topic_reopened().is_some() {
+            return self.key(message, message.from.as_ref()?).map(Arrival::Reopened);
         }
         self.inbound(update_id, message, raw).map(|inbound| Arrival::Message(Box::new(inbound)))
     }
 
+    /// Who made a topic in a group counts; who renamed one, or made one in their own private chat, does not.
+    fn named(&self, update_id: &str, message: &Message, name: String) -> Option<Arrival> {
+        let from = message.from.as_ref()?;
+        let place = self.key(message, from)?;
+        let was_made_by_a_person = message.forum_topic_created().is_some() && is_a_person(message, from);
+        if place.is_private() || !was_made_by_a_person {
+            return Some(Arrival::Named { place, name });
+        }
+        let mut origin = Origin::new(place, PersonId::Telegram(user_id(from)));
+        origin.name = Some(name.clone());
+        Some(Arrival::TopicMade(Box::new(Inbound {
+            update_id: update_id.to_owned(),
+            origin,
+            person_name: display_name(from),
+            text: name,
+            addressed: Addressed::ByTopicName,
+            message: MessageId(message.id.0.to_string()),
+            sent_at: message.date.timestamp_millis(),
+        })))
+    }
+
     fn inbound(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Inbound> {
         let from = message.from.as_ref()?;
-        // Anonymous admins and linked channels write through a placeholder: `from` says nothing about who it is.
-        let is_a_person = !from.is_bot && message.sender_chat.is_none();
         let key = self.key(message, from)?;
         let text = text(message, raw)?;
-        if !is_a_person {
+        if !is_a_person(message, from) {
             return None;
         }
         let call = self.call(message, text)?;
@@ -211,6 +233,11 @@ impl Reader<'_> {
     fn is_our_name(&self, name: &str) -> bool {
         self.me.user.username.as_deref().is_some_and(|ours| ours.eq_ignore_ascii_case(name))
     }
+}
+
+/// Anonymous admins and linked channels write through a placeholder: `from` says nothing about who it is.
+fn is_a_person(message: &Message, from: &User) -> bool {
+    !from.is_bot && message.sender_chat.is_none()
 }
 
 /// What commands and bots are named with.

@@ -7,7 +7,7 @@ use teloxide::types::True;
 use super::api::{Api, ApiError};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, Rendered};
-use crate::channels::{Part, SendError, Text};
+use crate::channels::{Part, SendError, Text, TopicLoss};
 use crate::config::{Quote, TelegramAnswers};
 use crate::domain::{Destination, MessageId, SessionKey, TopicId};
 use crate::signing::Signer;
@@ -156,8 +156,33 @@ pub(super) async fn send(api: &Api, style: TelegramAnswers, to: &Destination, pa
     let reply_parameters = quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
     let link_preview_options = (!style.link_previews).then_some(LinkPreviewOptions { is_disabled: true });
     let request = SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options };
-    let sent = api.call(&request).await.map_err(send_error)?;
-    Ok(MessageId(sent.message_id.to_string()))
+    let sent = match api.call(&request).await {
+        Err(error) if is_private_topic(address) && topic_loss(&error) == Some(TopicLoss::Deleted) => {
+            tracing::warn!(session = %to.place(), "Telegram does not know this private topic; sending without it");
+            api.call(&SendMessage { address: Address { message_thread_id: None, ..address }, ..request }).await
+        }
+        called => called,
+    };
+    Ok(MessageId(sent.map_err(send_error)?.message_id.to_string()))
+}
+
+/// Private topics come and go with the person's settings, and the chat has nobody else in it. In a group, General would be
+/// somebody else's place.
+fn is_private_topic(address: Address) -> bool {
+    address.chat_id > 0 && address.message_thread_id.is_some()
+}
+
+/// Telegram has no codes for these, only words.
+fn topic_loss(error: &ApiError) -> Option<TopicLoss> {
+    match error {
+        ApiError::Answered { code: 400, description, .. } if description.contains("TOPIC_CLOSED") => Some(TopicLoss::Closed),
+        ApiError::Answered { code: 400, description, .. }
+            if description.contains("thread not found") || description.contains("TOPIC_DELETED") =>
+        {
+            Some(TopicLoss::Deleted)
+        }
+        _ => None,
+    }
 }
 
 pub(super) async fn typing(api: &Api, to: &Destination) {
@@ -168,6 +193,9 @@ pub(super) async fn typing(api: &Api, to: &Destination) {
 }
 
 fn send_error(error: ApiError) -> SendError {
+    if let Some(loss) = topic_loss(&error) {
+        return SendError::TopicLost(loss);
+    }
     let text = error.to_string();
     match error {
         ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),

@@ -1,0 +1,102 @@
+//! What could not be delivered, and sending it again: the failed rows of the `outbox` table.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row, Transaction, params};
+
+use crate::domain::SessionKey;
+
+/// Which of the undelivered rows are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    All,
+    /// With the parts of the place, if it is a whole group.
+    Place(SessionKey),
+    Row(i64),
+}
+
+/// A row that was given up. Its text is still in the outbox.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Undelivered {
+    pub id: i64,
+    pub place: SessionKey,
+    pub kind: String,
+    pub error: String,
+    /// Unix milliseconds.
+    pub created_at: i64,
+    /// Already asked for: the next start sends it again.
+    pub retry_at_start: bool,
+}
+
+/// When rows are sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// The caller is the running gateway, and submits them.
+    Now,
+    /// The caller is another process, which must not touch what a running gateway counts.
+    AtNextStart,
+}
+
+/// Oldest first.
+pub fn list(connection: &Connection, which: &Which) -> rusqlite::Result<Vec<Undelivered>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, place, kind, coalesce(error, ''), created_at, retry_at_start FROM outbox WHERE state = 'failed' ORDER BY id",
+    )?;
+    let rows = statement.query_map([], undelivered)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows.into_iter().flatten().filter(|row| which.covers(row)).collect())
+}
+
+fn undelivered(row: &Row<'_>) -> rusqlite::Result<Option<Undelivered>> {
+    let Ok(place) = row.get::<_, String>(1)?.parse() else { return Ok(None) };
+    Ok(Some(Undelivered {
+        id: row.get(0)?,
+        place,
+        kind: row.get(2)?,
+        error: row.get(3)?,
+        created_at: row.get(4)?,
+        retry_at_start: row.get(5)?,
+    }))
+}
+
+impl Which {
+    fn covers(&self, row: &Undelivered) -> bool {
+        match self {
+            Which::All => true,
+            Which::Place(place) => row.place == *place || row.place.whole_group().as_ref() == Some(place),
+            Which::Row(id) => row.id == *id,
+        }
+    }
+}
+
+/// Puts rows back into the queue, as if they had just been written.
+pub fn retry(tx: &Transaction<'_>, rows: &[Undelivered], when: When, now: i64) -> rusqlite::Result<()> {
+    let sql = match when {
+        When::Now => {
+            "UPDATE outbox SET state = 'waiting', attempts = 0, not_before = 0, error = NULL, retry_at_start = 0, created_at = ?2
+             WHERE id = ?1 AND state = 'failed'"
+        }
+        When::AtNextStart => "UPDATE outbox SET retry_at_start = 1 WHERE id = ?1 AND state = 'failed' AND ?2 > 0",
+    };
+    let mut statement = tx.prepare_cached(sql)?;
+    rows.iter().try_for_each(|row| statement.execute(params![row.id, now]).map(drop))
+}
+
+/// What was asked for while nobody could send it.
+pub(super) fn retry_asked(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
+    let asked: Vec<Undelivered> = list(tx, &Which::All)?.into_iter().filter(|row| row.retry_at_start).collect();
+    retry(tx, &asked, When::Now, now)
+}
+
+/// How many rows each place has among these.
+pub fn by_place(rows: &[Undelivered]) -> BTreeMap<SessionKey, usize> {
+    let mut counts = BTreeMap::new();
+    rows.iter().for_each(|row| *counts.entry(row.place.clone()).or_default() += 1);
+    counts
+}
+
+/// Whether this is the first row of the place that failed for this reason, among those that still lie there.
+pub(super) fn is_first(tx: &Transaction<'_>, id: i64, place: &SessionKey, error: &str) -> rusqlite::Result<bool> {
+    let mut statement =
+        tx.prepare_cached("SELECT count(*) FROM outbox WHERE state = 'failed' AND place = ?1 AND id <> ?2 AND error = ?3")?;
+    statement.query_row(params![place.to_string(), id, error], |row| row.get::<_, i64>(0)).map(|others| others == 0)
+}

@@ -1,0 +1,40 @@
+//! What happens to topics themselves: made with an agent's name, opened again.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Transaction;
+
+use crate::commands::Desk;
+use crate::delivery::undelivered::{self, When, Which};
+use crate::domain::{Arrival, SessionKey};
+
+/// Rows that are to be sent, by place.
+pub(super) type Rows = BTreeMap<SessionKey, usize>;
+
+/// With `auto_bind`, a topic that is called like an agent is that agent's `/agent` command, by whoever made the topic. So it
+/// takes the same way through access and locks.
+pub(super) fn bind_by_name(desk: &Desk, arrivals: Vec<Arrival>) -> Vec<Arrival> {
+    let auto_bind = desk.config.telegram.as_ref().is_some_and(|telegram| telegram.auto_bind);
+    let bind = |arrival| match arrival {
+        Arrival::TopicMade(mut made) if auto_bind => match desk.registry.find(&made.text) {
+            Some(agent) => {
+                made.text = format!("/agent {}", agent.id);
+                Arrival::Message(made)
+            }
+            None => Arrival::TopicMade(made),
+        },
+        other => other,
+    };
+    arrivals.into_iter().map(bind).collect()
+}
+
+/// Puts what could not be delivered in these topics back into the queue.
+pub(super) fn retry(tx: &Transaction<'_>, reopened: &[SessionKey], now: i64) -> rusqlite::Result<Rows> {
+    let mut retried = Rows::new();
+    for place in reopened {
+        let rows = undelivered::list(tx, &Which::Place(place.clone()))?;
+        undelivered::retry(tx, &rows, When::Now, now)?;
+        retried.extend(undelivered::by_place(&rows));
+    }
+    Ok(retried)
+}

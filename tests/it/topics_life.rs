@@ -1,0 +1,279 @@
+//! Topics are made, closed, opened again and deleted, and groups become supergroups. Nothing that was said gets lost.
+
+use crate::support::House;
+use crate::support::fake_telegram::{ALICE, BOB, CAROL, Fault, PARLOR_BOT, Place};
+use crate::support::house::parlor;
+
+const FORUM: i64 = -1_001_234;
+
+/// A forum that is open, with a topic of Rose's.
+const OPEN_FORUM: &str = r#"
+[access]
+owners = ["telegram:111"]
+require_mention = false
+[agents.main]
+[agents.rose]
+name = "Rose"
+emoji = "🌹"
+[agents.night-desk]
+name = "Night Desk"
+[[bindings]]
+match = "telegram:topic:-1001234:101"
+agent = "rose"
+[[bindings]]
+match = "telegram:group:-1001234"
+agent = "main"
+"#;
+
+async fn open_forum() -> House {
+    House::new(OPEN_FORUM).await
+}
+
+/// The same with more in `[telegram]`.
+async fn forum_with(setting: &str, rest: &str) -> House {
+    let house = House::new(rest).await;
+    let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("it was written");
+    house.write("config.toml", &config.replace("[telegram]\n", &format!("[telegram]\n{setting}\n")));
+    house
+}
+
+fn roses(house: &House) -> Place {
+    house.telegram.forum(FORUM).topic(101, "Roses")
+}
+
+const FAILED: &str = "SELECT count(*) FROM outbox WHERE state = 'failed'";
+const TOLD: &str = "I could not answer in telegram:topic:-1001234:101 (“Roses”): the topic is closed. The answer is kept, and so are \
+                    those that follow. /retry there or here sends them again; parlor failed lists them.";
+
+async fn run(house: &House, arguments: &[&str]) -> String {
+    let output = parlor(house.home.path()).args(arguments).output().await.expect("the binary starts");
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[tokio::test]
+async fn a_closed_topic_keeps_its_answers_and_tells_the_owner_once() {
+    let house = open_forum().await;
+    let gateway = house.open().await;
+    let (rose, owner) = (roses(&house), house.telegram.dm(ALICE));
+    rose.says(BOB, "before").await;
+    rose.wait_for_sent(1).await;
+    rose.closes_topic(CAROL).await;
+    rose.says(CAROL, "one").await;
+    rose.says(CAROL, "two").await;
+    house.settled(&gateway).await;
+    assert_eq!(owner.texts(), [TOLD]);
+    assert_eq!(rose.texts(), ["re: [Bob] before"]);
+    assert!(house.telegram.texts_in(FORUM, None).is_empty(), "nothing goes to General");
+    assert_eq!(house.ask(FAILED), "2");
+    let kept = house.ask("SELECT group_concat(part) FROM outbox WHERE state = 'failed'");
+    assert!(kept.contains("re: [Carol] one") && kept.contains("re: [Carol] two"), "{kept}");
+    gateway.shutdown().await;
+
+    let gateway = house.open().await;
+    rose.says(CAROL, "three").await;
+    house.settled(&gateway).await;
+    assert_eq!(owner.texts().len(), 1, "also not told again after a restart");
+
+    rose.reopens_topic(CAROL).await;
+    rose.wait_for_sent(4).await;
+    house.settled(&gateway).await;
+    assert_eq!(rose.texts(), ["re: [Bob] before", "re: [Carol] one", "re: [Carol] two", "re: [Carol] three"]);
+    assert_eq!(house.ask(FAILED), "0");
+
+    rose.closes_topic(CAROL).await;
+    rose.says(CAROL, "four").await;
+    house.settled(&gateway).await;
+    assert_eq!(owner.texts(), [TOLD, TOLD], "a new spell is told again");
+    rose.reopens_topic(CAROL).await;
+    rose.wait_for_sent(5).await;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_deleted_topic_keeps_its_answers_and_nothing_goes_to_general() {
+    let mut house = open_forum().await;
+    let gateway = house.open().await;
+    let (rose, owner) = (roses(&house), house.telegram.dm(ALICE));
+    house.model.hold();
+    rose.says(BOB, "are you there").await;
+    house.model.wait_for_open(1).await;
+    rose.deletes_topic();
+    house.model.release();
+    owner.wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    assert!(owner.texts()[0].contains("(“Roses”): the topic is gone."), "{:?}", owner.texts());
+    assert!(house.telegram.texts_in(FORUM, None).is_empty());
+
+    owner.says("/retry").await;
+    owner.wait_for_sent(3).await;
+    house.settled(&gateway).await;
+    assert_eq!(owner.texts()[1], "1 message is sent again.");
+    assert!(owner.texts()[2].contains("the topic is gone"), "the owner who tried is told: {:?}", owner.texts());
+    assert_eq!(house.ask(FAILED), "1");
+    gateway.shutdown().await;
+    house.leave_leftovers();
+}
+
+#[tokio::test]
+async fn an_owner_has_a_topic_or_everything_sent_again() {
+    let house = open_forum().await;
+    let gateway = house.open().await;
+    let (rose, other, owner) = (roses(&house), house.telegram.forum(FORUM).topic(102, "Other"), house.telegram.dm(ALICE));
+    for place in [&rose, &other] {
+        let closed = house.telegram.fail("sendMessage", Fault::Refused(400, "Bad Request: TOPIC_CLOSED")).only_in(FORUM);
+        closed.once();
+        place.says(BOB, "hello").await;
+        house.settled(&gateway).await;
+    }
+    assert_eq!(house.ask(FAILED), "2");
+    rose.says(BOB, "/retry").await;
+    assert_eq!(rose.wait_for_sent(1).await.text, "Only an owner can have something sent again.");
+    rose.says(ALICE, "/retry").await;
+    rose.wait_for_sent(3).await;
+    assert_eq!(rose.texts()[1..], ["re: [Bob] hello", "1 message is sent again."]);
+    assert!(other.texts().is_empty(), "here means here");
+    owner.says("/retry").await;
+    assert_eq!(other.wait_for_sent(1).await.text, "re: [Bob] hello");
+    owner.says("/retry").await;
+    house.settled(&gateway).await;
+    assert_eq!(owner.texts()[2..], ["1 message is sent again.", "Nothing is undelivered here."]);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
+    let house = open_forum().await;
+    let gateway = house.open().await;
+    let (rose, _owner) = (roses(&house), house.telegram.dm(ALICE));
+    house.telegram.fail("sendMessage", Fault::Refused(400, "Bad Request: TOPIC_CLOSED")).only_in(FORUM).times(2);
+    rose.says(BOB, "one").await;
+    rose.says(BOB, "two").await;
+    house.settled(&gateway).await;
+    let listed = run(&house, &["failed"]).await;
+    assert!(listed.contains("telegram:topic:-1001234:101") && listed.contains("the topic is closed"), "{listed}");
+    let rows: serde_json::Value = serde_json::from_str(&run(&house, &["failed", "list", "--json"]).await).expect("JSON");
+    assert_eq!(rows[1]["place"], "telegram:topic:-1001234:101");
+    let first = rows[0]["id"].to_string();
+
+    assert_eq!(run(&house, &["failed", "retry", "telegram:topic:-1001234:7"]).await, "error: nothing like that is undelivered\n");
+    assert!(run(&house, &["failed", "retry", "roses"]).await.starts_with("error: `roses` is neither a number"));
+    insta::assert_snapshot!(run(&house, &["failed", "retry", &first]).await, @r"
+    1 message is sent again at the next start of the gateway.
+    In a gateway that runs now, an owner's /retry in the chat sends at once.
+    ");
+    rose.says(BOB, "three").await;
+    house.settled(&gateway).await;
+    assert_eq!(rose.texts(), ["re: [Bob] three"], "a running gateway is not disturbed");
+    gateway.shutdown().await;
+
+    let gateway = house.open().await;
+    rose.wait_for_sent(2).await;
+    gateway.settled().await;
+    assert_eq!(rose.texts(), ["re: [Bob] three", "re: [Bob] one"]);
+    gateway.shutdown().await;
+    run(&house, &["failed", "retry"]).await;
+    let gateway = house.open().await;
+    rose.wait_for_sent(3).await;
+    gateway.settled().await;
+    gateway.shutdown().await;
+    assert_eq!(run(&house, &["failed"]).await, "Everything was delivered.\n");
+}
+
+#[tokio::test]
+async fn an_owner_who_cannot_be_told_is_not_told_about_that() {
+    let mut house = open_forum().await;
+    let gateway = house.open().await;
+    let (rose, owner) = (roses(&house), house.telegram.dm(ALICE));
+    owner.blocks_bot().await;
+    rose.closes_topic(CAROL).await;
+    rose.says(CAROL, "one").await;
+    rose.says(CAROL, "two").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM outbox"), "3", "two answers and one notice");
+    assert_eq!(house.ask(FAILED), "3");
+    gateway.shutdown().await;
+    house.leave_leftovers();
+}
+
+#[tokio::test]
+async fn a_private_topic_that_telegram_lost_is_answered_in_the_chat() {
+    let house = open_forum().await;
+    let process = house.spawn().await;
+    let topic = house.telegram.dm(ALICE).topic(33, "Plans");
+    house.telegram.fail("sendMessage", Fault::ThreadNotFound).once();
+    topic.says("hello").await;
+    let sent = house.telegram.dm(ALICE).wait_for_sent(1).await;
+    assert_eq!((sent.text.as_str(), sent.thread), ("re: hello", None));
+    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent").await;
+    assert!(process.log().contains("Telegram does not know this private topic"), "{}", process.log());
+    assert_eq!(process.stop().await, 0);
+}
+
+#[tokio::test]
+async fn a_new_topic_called_like_an_agent_is_given_to_it_where_its_maker_may() {
+    let locked = "[[bindings]]\nmatch = \"telegram:group:-1009\"\nagent = \"main\"\nlocked = true\n";
+    let house = forum_with("auto_bind = true", &format!("{OPEN_FORUM}{locked}")).await;
+    let gateway = house.open().await;
+    let forum = house.telegram.forum(FORUM);
+    let by_name = forum.creates_topic(BOB, "night desk").await;
+    assert_eq!(
+        by_name.wait_for_sent(1).await.text,
+        "Night Desk (night-desk) answers here from now on. /agent reset undoes that."
+    );
+    let by_id = forum.creates_topic(BOB, "ROSE").await;
+    by_id.wait_for_sent(1).await;
+    let other = forum.creates_topic(BOB, "Rose garden").await;
+    let by_bot = forum.creates_topic(PARLOR_BOT, "rose").await;
+    let (in_locked, in_unbound) = (house.telegram.forum(-1009), house.telegram.forum(-1008));
+    let silent = [
+        other,
+        by_bot,
+        in_locked.creates_topic(BOB, "rose").await,
+        in_unbound.creates_topic(BOB, "rose").await,
+        in_unbound.creates_topic(ALICE, "rose").await,
+    ];
+    let by_owner = in_locked.creates_topic(ALICE, "rose").await;
+    by_owner.wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    for place in silent {
+        assert!(place.texts().is_empty(), "{:?}", place.texts());
+    }
+    assert_eq!(house.ask("SELECT count(*) FROM pins"), "3");
+    assert_eq!(
+        house.ask("SELECT set_by FROM pins WHERE agent_uid = (SELECT uid FROM agents WHERE slug = 'night-desk')"),
+        "telegram:222"
+    );
+    gateway.shutdown().await;
+
+    let gateway = house.open().await;
+    by_name.says(BOB, "/status").await;
+    let status = by_name.wait_for_sent(2).await.text;
+    assert!(status.starts_with("Night Desk (night-desk) answers here in “night desk” with fake/any."), "{status}");
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn without_auto_bind_a_name_is_only_a_name() {
+    let house = open_forum().await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(FORUM).creates_topic(BOB, "rose").await;
+    topic.says(BOB, "who is there").await;
+    topic.wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
+    assert_eq!(topic.texts(), ["re: [Bob] who is there"]);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_log_of_a_turn_has_the_topics_name() {
+    let house = open_forum().await;
+    let process = house.spawn().await;
+    roses(&house).says(BOB, "hello").await;
+    roses(&house).wait_for_sent(1).await;
+    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent").await;
+    assert!(process.log().contains("place.name=\"Roses\""), "{}", process.log());
+    assert_eq!(process.stop().await, 0);
+}
