@@ -1,5 +1,6 @@
 //! Puts everything together: start, supervise, drain. Read `inbound` to follow a message.
 
+mod expectations;
 mod home;
 mod inbound;
 mod keys;
@@ -93,6 +94,7 @@ impl Gateway {
             signer: keys::buttons(&db).await?,
             webhook_secret: keys::webhook(&db).await?,
             menu: menu(&plan.config),
+            expectations: expectations::expectations(&plan.config.access, &plan.table),
             db: db.clone(),
         };
         let telegram = TelegramChannel::new(telegram, plan.config.group_sessions, outfit);

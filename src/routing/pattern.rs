@@ -70,6 +70,15 @@ impl Target {
         }
     }
 
+    /// The Telegram group it is about, or is in.
+    pub(super) fn telegram_group(&self) -> Option<ChatId> {
+        match self {
+            Target::Place(SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. }) => Some(*chat),
+            Target::EveryTopic(chat) => Some(*chat),
+            _ => None,
+        }
+    }
+
     /// Whether it is, or has, topics or threads, which is what `name` and `tag` look at.
     pub(super) fn has_topics(&self) -> bool {
         match self {

@@ -9,7 +9,7 @@ use super::filter::Filters;
 use super::pattern::{self, Target};
 use super::trial::{Slot, ranks};
 use crate::config::{Binding, Config, Problem};
-use crate::domain::AgentId;
+use crate::domain::{AgentId, ChatId};
 
 /// Everything routing knows. Built once from a config and never changed.
 #[derive(Debug, Clone)]
@@ -33,6 +33,15 @@ pub(super) struct Bound {
     pub(super) text: Arc<str>,
     pub(super) locked: bool,
     pub(super) require_mention: Option<bool>,
+}
+
+/// A binding that names a Telegram group.
+#[derive(Debug, Clone, Copy)]
+pub struct BoundGroup<'a> {
+    pub chat: ChatId,
+    /// Its target and filters in words.
+    pub text: &'a str,
+    pub require_mention: Option<bool>,
 }
 
 impl Table {
@@ -70,6 +79,14 @@ impl Table {
 
     pub fn default_agent(&self) -> &AgentId {
         &self.default_agent
+    }
+
+    /// The Telegram groups that bindings name, by themselves or by a topic, in file order.
+    pub fn telegram_groups(&self) -> impl Iterator<Item = BoundGroup<'_>> {
+        self.bindings.iter().filter_map(|bound| {
+            let chat = bound.target.telegram_group()?;
+            Some(BoundGroup { chat, text: &bound.text, require_mention: bound.require_mention })
+        })
     }
 
     /// The bindings in a slot, strongest first.

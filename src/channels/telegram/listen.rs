@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::TelegramChannel;
 use super::api::ApiError;
 use super::buttons::{self, AnswerCallbackQuery};
-use super::{menu, parse, webhook};
+use super::{checks, menu, parse, webhook};
 use crate::channels::{Batch, Intake, ListenError};
 use crate::config::Transport;
 use crate::domain::Platform;
@@ -60,8 +60,11 @@ impl Payload for DeleteWebhook {
 pub(super) async fn listen(channel: &TelegramChannel, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
     // Asked for beside the first updates, so that it costs no start-up time.
     let ask_beside = async {
-        me(channel).await;
+        let me = me(channel).await;
         menu::tell(&channel.api, &channel.db, &channel.menu).await;
+        if let Some(me) = me {
+            checks::report(&channel.api, me.can_read_all_group_messages, &channel.expectations).await;
+        }
         std::future::pending::<()>().await;
     };
     let receive = async {

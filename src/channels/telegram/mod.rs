@@ -5,6 +5,7 @@
 
 mod api;
 mod buttons;
+mod checks;
 mod listen;
 mod menu;
 mod nicknames;
@@ -29,6 +30,7 @@ use crate::storage::Db;
 
 use nicknames::Nicknames;
 
+pub use checks::{Expectations, ExpectedGroup};
 pub use menu::{Menu, MenuEntry};
 
 /// One bot's connection.
@@ -45,6 +47,7 @@ pub struct TelegramChannel {
     me: OnceCell<Me>,
     signer: Signer,
     menu: Menu,
+    expectations: Expectations,
     /// For what Telegram was told before.
     db: Db,
     /// Answers to pressed buttons, which nothing waits for.
@@ -57,6 +60,7 @@ pub struct Outfit {
     /// Of the letters that Telegram takes: `A-Z a-z 0-9 _ -`.
     pub webhook_secret: Secret,
     pub menu: Menu,
+    pub expectations: Expectations,
     pub db: Db,
 }
 
@@ -78,6 +82,7 @@ impl TelegramChannel {
             me: OnceCell::new(),
             signer: outfit.signer,
             menu: outfit.menu,
+            expectations: outfit.expectations,
             db: outfit.db,
             answers: TaskTracker::new(),
         }

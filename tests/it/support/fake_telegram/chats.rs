@@ -68,6 +68,9 @@ pub(super) struct Chat {
     pub(super) id: i64,
     pub(super) kind: Kind,
     pub(super) standing: Standing,
+    pub(super) bot_is_admin: bool,
+    /// What the group lets plain members do.
+    pub(super) members_may_write: bool,
     pub(super) topics: HashMap<i64, Topic>,
     pub(super) messages: HashMap<i64, StoredMessage>,
     next_message_id: i64,
@@ -108,7 +111,8 @@ pub(super) enum Sender {
 impl Chat {
     pub(super) fn new(id: i64, kind: Kind) -> Self {
         let (topics, messages) = (HashMap::new(), HashMap::new());
-        Self { id, kind, standing: Standing::Welcome, topics, messages, next_message_id: FIRST_MESSAGE_ID }
+        let (standing, bot_is_admin, members_may_write) = (Standing::Welcome, false, true);
+        Self { id, kind, standing, bot_is_admin, members_may_write, topics, messages, next_message_id: FIRST_MESSAGE_ID }
     }
 
     pub(super) fn json(&self) -> Value {

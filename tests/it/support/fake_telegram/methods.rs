@@ -9,13 +9,16 @@ use super::chats::{Chat, Draft, Kind, PARLOR_BOT, Sender, Standing, fields, unix
 use super::content::{checked_content, checked_markup};
 use super::faults::Fault;
 use super::journal::SentMessage;
+use super::places::membership;
 use super::wire::{ApiError, bad_request, int, list, text};
 
 const MAX_COMMANDS: usize = 100;
 const MAX_SECRET_CHARS: usize = 256;
 
-const METHODS: [&str; 15] = [
+const METHODS: [&str; 17] = [
     "getMe",
+    "getChat",
+    "getChatMember",
     "getUpdates",
     "getWebhookInfo",
     "setWebhook",
@@ -42,6 +45,8 @@ pub(super) fn canonical_name(method: &str) -> String {
 pub(super) fn perform(world: &mut World, method: &str, params: &Value) -> Answer {
     match method {
         "getMe" => Ok(Value::Object(world.me.clone())),
+        "getChat" => get_chat(world, params),
+        "getChatMember" => get_chat_member(world, params),
         "getWebhookInfo" => Ok(webhook_info(world)),
         "setWebhook" => set_webhook(world, params),
         "deleteWebhook" => delete_webhook(world, params),
@@ -75,6 +80,27 @@ pub(super) fn me() -> Map<String, Value> {
         "allows_users_to_create_topics": true,
     })));
     me
+}
+
+/// <https://core.telegram.org/bots/api#chatfullinfo>
+fn get_chat(world: &mut World, params: &Value) -> Answer {
+    let chat = writable_chat(world, params)?;
+    let mut full = fields(chat.json());
+    let gifts = ["unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels"];
+    let gifts: Map<String, Value> = gifts.into_iter().map(|kind| (kind.to_owned(), false.into())).collect();
+    full.extend(fields(json!({ "accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts })));
+    if !matches!(chat.kind, Kind::Private(_) | Kind::Channel) {
+        full.insert("permissions".into(), json!({ "can_send_messages": chat.members_may_write, "can_manage_topics": false }));
+    }
+    Ok(Value::Object(full))
+}
+
+fn get_chat_member(world: &mut World, params: &Value) -> Answer {
+    let chat = writable_chat(world, params)?;
+    if int(params, "user_id") != Some(PARLOR_BOT.id) {
+        return bad_request("FakeTelegram knows of no other member than the bot");
+    }
+    Ok(membership(if chat.bot_is_admin { "administrator" } else { "member" }))
 }
 
 fn webhook_info(world: &World) -> Value {

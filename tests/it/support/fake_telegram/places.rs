@@ -143,7 +143,13 @@ impl Place {
     }
 
     pub(crate) async fn promotes_bot(&self, user: User) -> Pushed {
+        self.with_chat(|chat| chat.bot_is_admin = true);
         self.changes_bot(user, "member", "administrator")
+    }
+
+    /// Only admins may write here from now on; no update tells of it.
+    pub(crate) fn silences_members(&self) {
+        self.with_chat(|chat| chat.members_may_write = false);
     }
 
     /// From now on the bot's calls for this chat answer 403.
@@ -293,7 +299,7 @@ impl IntoFuture for Speech {
 }
 
 /// <https://core.telegram.org/bots/api#chatmember>
-fn membership(status: &str) -> Value {
+pub(super) fn membership(status: &str) -> Value {
     let mut member = json!({ "user": PARLOR_BOT.json(), "status": status });
     let extra = match status {
         "kicked" => json!({ "until_date": 0 }),

@@ -1,0 +1,147 @@
+//! Looks, once at the start, whether Telegram will let the bot do what the config expects of it, and says in the log where not.
+//!
+//! Beside everything else: nothing waits for it, and a question that fails is not asked again.
+
+use serde::Serialize;
+use serde_json::Value;
+use teloxide::requests::Payload;
+
+use super::api::{Api, ApiError};
+use crate::domain::ChatId;
+
+/// More groups than this are not asked about.
+const MOST_GROUPS: usize = 20;
+
+/// What the config expects of the bot in groups.
+#[derive(Debug, Clone, Default)]
+pub struct Expectations {
+    /// It should hear everything in groups that no binding names.
+    pub hears_everything_elsewhere: bool,
+    pub groups: Vec<ExpectedGroup>,
+}
+
+/// A group that a binding names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedGroup {
+    pub chat: ChatId,
+    /// The binding's `match`, for the operator.
+    pub binding: String,
+    /// Also what does not mention the bot.
+    pub hears_everything: bool,
+}
+
+#[derive(Serialize)]
+struct GetChatMember<'a> {
+    chat_id: i64,
+    user_id: &'a str,
+}
+
+impl Payload for GetChatMember<'_> {
+    type Output = Value;
+    const NAME: &'static str = "getChatMember";
+}
+
+#[derive(Serialize)]
+struct GetChat {
+    chat_id: i64,
+}
+
+impl Payload for GetChat {
+    /// Raw, because only one field of many matters.
+    type Output = Value;
+    const NAME: &'static str = "getChat";
+}
+
+/// How the bot stands in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    Outside,
+    /// Inside, but may not write.
+    Mute,
+    Member,
+    /// Hears everything, whatever its privacy mode.
+    Admin,
+}
+
+pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectations) {
+    let mut deaf_to: Option<&str> = None;
+    for group in expectations.groups.iter().take(MOST_GROUPS) {
+        let binding = &group.binding;
+        match rank(api, group.chat).await {
+            Ok(Rank::Outside) => {
+                tracing::warn!("the bot is not in the group of the binding `{binding}`. Add it there, or remove the binding");
+            }
+            Ok(Rank::Mute) => {
+                tracing::warn!(
+                    "the bot may not write in the group of the binding `{binding}`. Let it send messages there, or make it an admin"
+                );
+            }
+            Ok(Rank::Member) if group.hears_everything => deaf_to = deaf_to.or(Some(binding)),
+            Ok(Rank::Member | Rank::Admin) => {}
+            Err(error) => tracing::debug!("asking about the group of the binding `{binding}`: {error}"),
+        }
+    }
+    let wanted_by = match deaf_to {
+        Some(binding) => format!("the binding `{binding}`"),
+        None if expectations.hears_everything_elsewhere => "[access]".to_owned(),
+        None => return,
+    };
+    if !reads_all {
+        tracing::warn!(
+            "{wanted_by} says require_mention = false, but the bot's privacy mode is on, so Telegram shows it only commands, mentions and \
+             replies. Send /setprivacy to @BotFather, choose Disable, then remove the bot from the group and add it again"
+        );
+    }
+}
+
+async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
+    let member = match api.call(&GetChatMember { chat_id: chat.0, user_id: api.bot_id() }).await {
+        Ok(member) => member,
+        // Telegram does not tell about groups it has put us out of.
+        Err(ApiError::Answered { code: 403, .. }) => return Ok(Rank::Outside),
+        Err(ApiError::Answered { code: 400, description, .. }) if description.contains("chat not found") => {
+            return Ok(Rank::Outside);
+        }
+        Err(error) => return Err(error),
+    };
+    match rank_of(&member) {
+        // What members may do is a setting of the group.
+        Rank::Member => {
+            let chat = api.call(&GetChat { chat_id: chat.0 }).await?;
+            Ok(if chat["permissions"]["can_send_messages"] == false { Rank::Mute } else { Rank::Member })
+        }
+        rank => Ok(rank),
+    }
+}
+
+/// <https://core.telegram.org/bots/api#chatmember>
+fn rank_of(member: &Value) -> Rank {
+    match member["status"].as_str() {
+        Some("left" | "kicked") => Rank::Outside,
+        Some("restricted") if member["is_member"] == false => Rank::Outside,
+        Some("restricted") if member["can_send_messages"] == false => Rank::Mute,
+        Some("administrator" | "creator") => Rank::Admin,
+        _ => Rank::Member,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_member_is_told_from_a_guest_and_an_admin() {
+        let check = |member: Value, expected| assert_eq!(rank_of(&member), expected, "{member}");
+        check(json!({ "status": "member" }), Rank::Member);
+        check(json!({ "status": "left" }), Rank::Outside);
+        check(json!({ "status": "kicked" }), Rank::Outside);
+        check(json!({ "status": "administrator" }), Rank::Admin);
+        check(json!({ "status": "creator" }), Rank::Admin);
+        check(json!({ "status": "restricted", "is_member": false, "can_send_messages": true }), Rank::Outside);
+        check(json!({ "status": "restricted", "is_member": true, "can_send_messages": false }), Rank::Mute);
+        check(json!({ "status": "restricted", "is_member": true, "can_send_messages": true }), Rank::Member);
+        check(json!({ "status": "something new" }), Rank::Member);
+    }
+}

@@ -1,0 +1,22 @@
+//! What the config expects of the bot in Telegram groups, for the checks at the start.
+
+use crate::channels::telegram::{Expectations, ExpectedGroup};
+use crate::config::{Access, Groups};
+use crate::routing::Table;
+
+pub(super) fn expectations(access: &Access, table: &Table) -> Expectations {
+    let mut groups: Vec<ExpectedGroup> = Vec::new();
+    for bound in table.telegram_groups() {
+        let hears_everything = !bound.require_mention.unwrap_or(access.require_mention);
+        match groups.iter_mut().find(|group| group.chat == bound.chat) {
+            Some(known) if hears_everything && !known.hears_everything => {
+                *known = ExpectedGroup { chat: bound.chat, binding: bound.text.to_owned(), hears_everything };
+            }
+            Some(_) => {}
+            None => groups.push(ExpectedGroup { chat: bound.chat, binding: bound.text.to_owned(), hears_everything }),
+        }
+    }
+    // Where all groups are bound ones, those say it better.
+    let has_others = access.groups == Groups::Open || groups.is_empty();
+    Expectations { hears_everything_elsewhere: has_others && !access.require_mention, groups }
+}
