@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Arrival, Destination, MessageId, Platform};
+use crate::domain::{Arrival, ChatId, Destination, MessageId, Platform};
 
 pub mod local;
 pub mod telegram;
@@ -109,6 +109,9 @@ pub enum SendError {
     /// The topic takes nothing from us, and nothing may go elsewhere instead.
     #[error("{0}")]
     TopicLost(TopicLoss),
+    /// The group became a supergroup with this id.
+    #[error("the group has moved to {0}")]
+    Moved(ChatId),
     /// It surely did not arrive: no connection was made, or the platform said it failed.
     #[error("{0}")]
     NotSent(String),

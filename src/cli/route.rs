@@ -6,6 +6,7 @@ use super::{Failure, Outcome, data};
 use crate::config::Secrets;
 use crate::domain::{DiscordId, Origin, PersonId, SessionKey};
 use crate::gateway::{Home, Plan};
+use crate::routing::aliases::{self, Aliases};
 use crate::routing::{self, Pin, names, pins};
 use crate::storage::Db;
 
@@ -45,7 +46,7 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let plan = Plan::load(&home, Secrets::WherePresent)?;
     let json = arguments.json;
     let mut origin = origin(arguments)?;
-    let stored = stored(&home, &origin.key).await?;
+    let stored = stored(&home, &mut origin).await?;
     origin.name = origin.name.or(stored.name);
     let pin = stored.pin.filter(|pin| plan.table.knows(&pin.agent));
     let explanation = routing::explain(&plan.table, pin.as_ref(), &origin);
@@ -94,11 +95,13 @@ struct Stored {
 }
 
 /// A home without a database knows nothing.
-async fn stored(home: &Home, key: &SessionKey) -> Result<Stored, Failure> {
+async fn stored(home: &Home, origin: &mut Origin) -> Result<Stored, Failure> {
     if !home.database().exists() {
         return Ok(Stored::default());
     }
-    let (db, key) = (Db::open(&home.database()).await?, key.clone());
+    let db = Db::open(&home.database()).await?;
+    Aliases::new(db.read(aliases::load).await?).follow(origin);
+    let key = origin.key.clone();
     let read = db.read(move |connection| Ok(Stored { pin: pins::load(connection, &key)?, name: names::load(connection, &key)? }));
     Ok(read.await?)
 }

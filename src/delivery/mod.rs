@@ -11,12 +11,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dashmap::DashMap;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::channels::{Channel, Text};
 use crate::clock::now_ms;
-use crate::domain::{Destination, Platform, SessionKey};
+use crate::domain::{Destination, Moved, Platform, SessionKey};
 use crate::storage::{Db, StoreError};
 use crate::work::Work;
 
@@ -40,6 +41,8 @@ struct Inner {
     channels: HashMap<Platform, Outlet>,
     /// Told when something cannot be delivered.
     owners: Vec<Destination>,
+    /// Told when a send learns that a group has moved.
+    moves: mpsc::Sender<MovedAway>,
     /// Places with a worker, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
     work: Work,
@@ -47,20 +50,33 @@ struct Inner {
     stop: CancellationToken,
 }
 
+/// A group turned out to have moved. The sender waits until whoever knows all that has to move is done.
+#[derive(Debug)]
+pub struct MovedAway {
+    pub moved: Moved,
+    pub done: oneshot::Sender<()>,
+}
+
+/// Moves that wait to be followed. When full, senders wait.
+const MOVES: usize = 16;
+
 impl Delivery {
-    pub fn new(db: Db, channels: &[Arc<dyn Channel>], owners: Vec<Destination>, work: Work) -> Self {
+    pub fn new(db: Db, channels: &[Arc<dyn Channel>], owners: Vec<Destination>, work: Work) -> (Self, mpsc::Receiver<MovedAway>) {
+        let (moves, told) = mpsc::channel(MOVES);
         let outlet = |channel: &Arc<dyn Channel>| Outlet { channel: channel.clone(), pacing: pacing::Pacing::default() };
-        Delivery {
+        let delivery = Delivery {
             inner: Arc::new(Inner {
                 db,
                 channels: channels.iter().map(|channel| (channel.platform(), outlet(channel))).collect(),
                 owners,
+                moves,
                 places: DashMap::new(),
                 work,
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
             }),
-        }
+        };
+        (delivery, told)
     }
 
     /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its own transaction and
@@ -106,6 +122,11 @@ impl Delivery {
     pub fn stop(&self) {
         self.inner.stop.cancel();
         self.inner.tasks.close();
+    }
+
+    /// Returns once [`Delivery::stop`] was called.
+    pub async fn stopped(&self) {
+        self.inner.stop.cancelled().await;
     }
 
     /// Returns when every sender has ended; call after [`Delivery::stop`].

@@ -5,7 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::sender::GIVE_UP_AFTER_MS;
 use super::undelivered;
 use crate::channels::Part;
-use crate::domain::{Destination, MessageId, SessionKey};
+use crate::domain::{Destination, MessageId, Moved, SessionKey};
+use crate::routing::aliases::Renaming;
 
 /// Why a row is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +134,22 @@ pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(Se
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
     let open = rows.collect::<rusqlite::Result<Vec<(String, u32)>>>()?;
     Ok(open.into_iter().filter_map(|(place, count)| Some((place.parse().ok()?, usize::try_from(count).ok()?))).collect())
+}
+
+/// Moves what is not being sent right now; that is told by its own answer. Returns the places with rows to send.
+pub fn follow(tx: &Transaction<'_>, moved: Moved, renaming: &Renaming) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+    let waiting = format!(
+        "SELECT place, count(*) FROM outbox WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND {} GROUP BY place",
+        Renaming::is_old("place")
+    );
+    let mut statement = tx.prepare(&waiting)?;
+    let rows = statement.query_map([&renaming.old], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?)))?;
+    let open = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    renaming.rename(tx, "outbox", "place", "state IN ('waiting', 'failed')")?;
+    let in_new = |(place, count): (String, u32)| {
+        Some((place.parse::<SessionKey>().ok()?.in_telegram_group(moved.new), usize::try_from(count).ok()?))
+    };
+    Ok(open.into_iter().filter_map(in_new).collect())
 }
 
 /// How many rows could not be delivered, and how many were sent a second time.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Transaction;
+use tokio::sync::oneshot;
 
 use super::outbox::{self, ClaimedRow, Next};
-use super::{Delivery, Inner, Outlet, owners};
+use super::{Delivery, Inner, MovedAway, Outlet, owners};
 use crate::channels::{Pace, SendError};
 use crate::clock::now_ms;
-use crate::domain::{Destination, MessageId, SessionKey};
+use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::storage::{Durability, StoreError};
 
 /// The wait after a first call that surely failed; doubles with each.
@@ -97,10 +98,31 @@ async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: 
             if let (Err(SendError::RetryAfter(wait)), Some(pace)) = (&outcome, pace) {
                 outlet.pacing.quiet_for(pace.chat, *wait);
             }
-            settle(inner, row, outcome).await
+            let moved = moved(place, &outcome);
+            let step = settle(inner, row, outcome).await;
+            if let Some(moved) = moved {
+                tell_moved(inner, moved).await;
+            }
+            step
         }
         Next::NotBefore(then) => Ok(Step::Wait(Duration::from_millis(u64::try_from(then - now_ms()).unwrap_or(0).max(1)))),
         Next::Nothing => Ok(Step::Sent),
+    }
+}
+
+fn moved(place: &SessionKey, outcome: &Result<MessageId, SendError>) -> Option<Moved> {
+    match (place.telegram_group(), outcome) {
+        (Some(old), Err(SendError::Moved(new))) => Some(Moved { old, new: *new }),
+        _ => None,
+    }
+}
+
+/// Returns once everything has followed, and this place has no rows any more; or when the process stops.
+async fn tell_moved(inner: &Inner, moved: Moved) {
+    let (done, followed) = oneshot::channel();
+    if inner.moves.send(MovedAway { moved, done }).await.is_ok() {
+        // An error is logged where it happened; the next try asks again.
+        let _ = followed.await;
     }
 }
 
@@ -159,6 +181,10 @@ fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
         Err(SendError::RetryAfter(wait)) if !too_old => {
             tracing::warn!(session = %place, "the platform asks to wait {} s", wait.as_secs());
             Verdict::Again { wait, error: "asked to wait".into(), repeated }
+        }
+        Err(SendError::Moved(_)) if !too_old => {
+            let wait = if row.attempts == 0 { Duration::ZERO } else { backoff(row.attempts) };
+            Verdict::Again { wait, error: "the group has moved".into(), repeated }
         }
         Err(SendError::NotSent(error)) if !too_old => {
             let wait = backoff(row.attempts);

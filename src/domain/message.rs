@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, PersonId, SessionKey};
+use super::{ChatId, Origin, PersonId, SessionKey};
 
 /// A platform's own id of a message, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,6 +39,13 @@ pub struct Inbound {
     pub sent_at: i64,
 }
 
+/// A group became a supergroup, which has another id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    pub old: ChatId,
+    pub new: ChatId,
+}
+
 /// One thing a channel received.
 #[derive(Debug, Clone)]
 pub enum Arrival {
@@ -52,6 +59,7 @@ pub enum Arrival {
     },
     /// A closed topic takes messages again.
     Reopened(SessionKey),
+    Moved(Moved),
     /// Something that should have been readable and was not. Kept for the operator.
     Broken {
         update_id: String,

@@ -7,7 +7,7 @@ mod session_key;
 mod user_error;
 
 pub use ids::{AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform, TelegramUserId, TopicId};
-pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, TurnEvent};
+pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, Moved, TurnEvent};
 pub use origin::Origin;
 pub use session_key::{InvalidSessionKey, SessionKey};
 pub use user_error::{UserError, nearest};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DiscordId, PersonId, SessionKey};
+use super::{ChatId, DiscordId, PersonId, SessionKey};
 
 /// The place, the person, and the facts about both that a binding can ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Origin {
     /// The topic's or thread's name, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The group's id before it became a supergroup; bindings that name it still count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formerly: Option<ChatId>,
     /// Tags of a forum post.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -26,6 +29,6 @@ pub struct Origin {
 
 impl Origin {
     pub fn new(key: SessionKey, person: PersonId) -> Self {
-        Origin { key, person, roles: Vec::new(), server: None, category: None, name: None, tags: Vec::new() }
+        Origin { key, person, roles: Vec::new(), server: None, category: None, name: None, formerly: None, tags: Vec::new() }
     }
 }

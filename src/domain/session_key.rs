@@ -60,6 +60,23 @@ impl SessionKey {
         }
     }
 
+    /// The Telegram group that this place is, or is in.
+    pub fn telegram_group(&self) -> Option<ChatId> {
+        match self {
+            Self::TelegramTopic { chat, .. } | Self::TelegramGroup { chat, .. } => Some(*chat),
+            _ => None,
+        }
+    }
+
+    /// The same place in another group; what is in no Telegram group stays as it is.
+    pub fn in_telegram_group(&self, chat: ChatId) -> SessionKey {
+        match self {
+            Self::TelegramTopic { topic, .. } => Self::TelegramTopic { chat, topic: *topic },
+            Self::TelegramGroup { member, .. } => Self::TelegramGroup { chat, member: *member },
+            other => other.clone(),
+        }
+    }
+
     /// Whether messages of several people end up in one conversation.
     pub fn is_shared(&self) -> bool {
         matches!(

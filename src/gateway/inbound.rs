@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use rusqlite::Transaction;
 
 use super::House;
+use super::moving::{self, Move};
 use super::replies::{self, Closed};
 use super::topics::{self, Rows};
 use crate::access::{self, Asking, Standing, Verdict, people};
@@ -22,6 +23,7 @@ use crate::delivery::Kind;
 use crate::domain::{Addressed, Inbound};
 use crate::routing::{self, Pin, Route, names};
 use crate::sessions::inbox::{self, Accepted, Closing, Stored, Waiting};
+use crate::sessions::moving::Followed;
 use crate::sessions::{Arrived, LaneFull};
 use crate::storage::StoreError;
 use crate::work::WorkGuard;
@@ -37,7 +39,8 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
         match store(&house, batch).await {
-            Ok((Stored { accepted, renamed, .. }, retried)) => {
+            Ok(Taken { stored: Stored { accepted, renamed, .. }, retried, moves }) => {
+                moves.iter().for_each(|(known, followed)| known.go_on(&house, followed));
                 renamed.iter().for_each(|place| house.names.changed(place));
                 retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
                 let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, house.work.begin())).collect();
@@ -53,13 +56,24 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     }
 }
 
-/// Also puts what could not be delivered in a topic back into the queue once it takes messages again.
-async fn store(house: &House, batch: Batch) -> Result<(Stored, Rows), StoreError> {
+/// A batch that is stored, with what it did to places.
+struct Taken {
+    stored: Stored,
+    /// From topics that take messages again.
+    retried: Rows,
+    moves: Vec<(Move, Followed)>,
+}
+
+async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
+    let moves = moving::among(house, &batch.arrivals).await;
     let arrivals = topics::bind_by_name(&house.desk, batch.arrivals);
     let write = move |tx: &Transaction<'_>| {
         let stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
         let retried = topics::retry(tx, &stored.reopened, now_ms())?;
-        Ok((stored, retried))
+        // After the messages, which may have come before their group moved.
+        let follow = |known: Move| known.write(tx).map(|followed| (known, followed));
+        let moves = moves.into_iter().map(follow).collect::<rusqlite::Result<_>>()?;
+        Ok(Taken { stored, retried, moves })
     };
     house.desk.db.write(write).await
 }
@@ -145,6 +159,7 @@ async fn pause(house: &House, error: &StoreError) -> ControlFlow<()> {
 }
 
 async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
+    house.aliases.follow(&mut in_hand.accepted.inbound.origin);
     names::complete(&house.names, &mut in_hand.accepted.inbound.origin).await?;
     let inbound = in_hand.accepted.inbound.clone();
     let parsed = commands::parse(&inbound.text);

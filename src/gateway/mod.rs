@@ -4,17 +4,20 @@ mod expectations;
 mod home;
 mod inbound;
 mod keys;
+mod moving;
 mod plan;
 mod replies;
 mod topics;
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashSet;
 use futures_util::FutureExt;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,9 +28,10 @@ use crate::channels::{Channel, Intake};
 use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Secrets};
-use crate::delivery::{Delivery, outbox};
+use crate::delivery::{Delivery, MovedAway, outbox};
 use crate::domain::{Destination, PersonId};
 use crate::models::Models;
+use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
 use crate::sessions::{self, Sessions, inbox};
@@ -50,6 +54,8 @@ const CLEAN_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 pub struct Gateway {
     house: Arc<House>,
     tasks: TaskTracker,
+    /// Lives as long as something is sent.
+    moving: JoinHandle<()>,
     /// Channels still listening; with the reason of the last one that gave up.
     listening: watch::Receiver<Listening>,
     _lock: HomeLock,
@@ -64,8 +70,11 @@ struct Listening {
 /// What `inbound` works with.
 struct House {
     desk: Desk,
+    /// The home folder.
+    home: PathBuf,
     pins: Arc<Pins>,
     names: Names,
+    aliases: Arc<Aliases>,
     delivery: Delivery,
     work: Work,
     stop: CancellationToken,
@@ -121,25 +130,28 @@ impl Gateway {
         let registry = Arc::new(registry);
         let work = Work::new();
         let owners = plan.config.access.owners.iter().filter_map(Destination::owner).collect();
-        let delivery = Delivery::new(db.clone(), &channels, owners, work.clone());
+        let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
+        let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
         let sessions = Sessions::new(sessions::Parts {
             db: db.clone(),
             registry: registry.clone(),
             table: plan.table.clone(),
             pins: pins.clone(),
+            aliases: aliases.clone(),
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
         let desk = Desk { db, config: plan.config, registry, table: plan.table, sessions, started_at: now_ms() };
-        let house = Arc::new(House { desk, pins, names, delivery, work, stop: CancellationToken::new() });
-        Ok(Self::run(house, channels, lock))
+        let (home, stop) = (home.path().to_owned(), CancellationToken::new());
+        let house = Arc::new(House { desk, home, pins, names, aliases, delivery, work, stop });
+        Ok(Self::run(house, channels, moves, lock))
     }
 
-    fn run(house: Arc<House>, channels: Vec<Arc<dyn Channel>>, lock: HomeLock) -> Self {
+    fn run(house: Arc<House>, channels: Vec<Arc<dyn Channel>>, moves: mpsc::Receiver<MovedAway>, lock: HomeLock) -> Self {
         let tasks = TaskTracker::new();
         let (intake, received) = Intake::new();
         // Held until what an earlier process left behind is back under way, so that nobody takes the gateway for settled.
@@ -152,7 +164,8 @@ impl Gateway {
             tasks.spawn(supervise(channel, intake.clone(), house.stop.clone(), reports.clone()));
         }
         tasks.close();
-        Gateway { house, tasks, listening, _lock: lock }
+        let moving = tokio::spawn(moving::watch(house.clone(), moves));
+        Gateway { house, tasks, moving, listening, _lock: lock }
     }
 
     /// Returns when nothing that was accepted is still waiting for its answer.
@@ -179,6 +192,9 @@ impl Gateway {
         self.house.desk.sessions.abandon().await;
         if tokio::time::timeout(DRAIN, self.house.delivery.ended()).await.is_err() {
             tracing::warn!("a send did not end in time; it is repeated at the next start");
+        }
+        if let Err(error) = self.moving.await {
+            tracing::error!("following moves ended badly: {error}");
         }
     }
 }

@@ -200,6 +200,7 @@ fn facts(origin: &Origin) -> impl Iterator<Item = (&'static str, String)> {
     let facts = [
         ("person", Some(origin.person.to_string())),
         ("name", topic_name(origin).map(str::to_owned)),
+        ("formerly", origin.formerly.map(|chat| format!("telegram:group:{chat}"))),
         ("tags", list(comma_separated(&origin.tags))),
         ("category", origin.category.map(|category| category.to_string())),
         ("server", origin.server.map(|server| server.to_string())),

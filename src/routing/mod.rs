@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::domain::{AgentId, Origin, PersonId};
 
+pub mod aliases;
 mod check;
 mod explain;
 mod filter;

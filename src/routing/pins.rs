@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::Pin;
+use super::aliases::Renaming;
 use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
 use crate::storage::{Db, Remembered};
 
@@ -51,6 +52,12 @@ pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::
 pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1 AND set_at <= ?2")?;
     statement.execute(params![place.to_string(), began]).map(drop)
+}
+
+/// A pin that was set in the new place meanwhile counts.
+pub fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    renaming.rename(tx, "pins", "session_key", "true")?;
+    tx.execute(&format!("DELETE FROM pins WHERE {}", Renaming::is_old("session_key")), [&renaming.old]).map(drop)
 }
 
 fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {

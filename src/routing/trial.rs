@@ -144,18 +144,24 @@ fn slots_on(platform: Platform, origin: &Origin) -> impl Iterator<Item = Slot> +
     let named = |target: &Option<Target>| target.clone().filter(|_| in_topic);
     let forum = forum(key);
     let home = home(key);
+    let former = origin.formerly.map(|chat| key.in_telegram_group(chat));
+    let former_member = former.as_ref().and_then(|former| member(former, &origin.person));
+    let former_home = former.as_ref().and_then(self::home);
     let home_rank = if matches!(key, SessionKey::DiscordThread { .. }) { Rank::ParentChannel } else { Rank::Place };
     let category = origin.category.map(Target::Category);
     let server = origin.server.map(Target::Server);
     let trials = [
         (Rank::ExactTopic, in_topic.then(|| Target::Place(key.clone()))),
         (Rank::Member, member(key, &origin.person)),
+        (Rank::Member, former_member),
         (Rank::NameOrTag, named(&forum)),
         (Rank::NameOrTag, named(&home)),
+        (Rank::NameOrTag, named(&former_home)),
         (Rank::NameOrTag, named(&category)),
         (Rank::NameOrTag, named(&server)),
         (Rank::EveryTopic, forum),
         (home_rank, home),
+        (home_rank, former_home),
         (Rank::Category, category),
         (Rank::ServerRole, server.clone()),
         (Rank::Server, server),

@@ -42,7 +42,7 @@ struct Ending {
 /// Writes the end of the turn and sends what there is to send.
 pub(super) async fn store(
     inner: &Inner,
-    begun: Begun,
+    mut begun: Begun,
     conversation: Conversation,
     result: Result<Finished, TurnError>,
 ) -> Result<(), StoreError> {
@@ -51,6 +51,8 @@ pub(super) async fn store(
     }
     let parts = &inner.parts;
     let ending = Ending::of(result);
+    // The group may have become another one while the agent was thinking.
+    parts.aliases.follow(&mut begun.accepted.inbound.origin);
     let destination = Destination::of(&begun.accepted.inbound);
     let others_wrote = others_wrote(parts, &begun.accepted).await;
     let rows = draft(parts, &begun, &ending, &destination, others_wrote);

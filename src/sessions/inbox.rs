@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::{Arrival, Inbound, Platform, SessionKey};
+use crate::routing::aliases::Renaming;
 use crate::routing::names;
 
 /// Closed rows are kept this long to recognise an update that a platform delivers again.
@@ -61,6 +62,8 @@ pub fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, 
             }
             Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text)?,
             Arrival::Reopened(place) => stored.reopened.push(place),
+            // Followed by whoever knows all that has to move.
+            Arrival::Moved(_) => {}
             Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name)?,
             Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
         }
@@ -134,6 +137,18 @@ pub fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusqlite::R
     let places = group.map_or_else(|| place.to_string(), |group| format!("{group}:*"));
     let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM inbox WHERE id > ?1 AND session_key GLOB ?2)")?;
     statement.query_row(params![accepted.id, places], |row| row.get(0))
+}
+
+/// What still waits is read with its new key after a restart.
+pub fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    let is_old = Renaming::is_old("session_key");
+    let rest = renaming.old.len() + 1;
+    let sql = format!(
+        "UPDATE inbox SET session_key = ?2 || substr(session_key, {rest}),
+                          payload = json_set(payload, '$.origin.key', ?2 || substr(session_key, {rest}))
+         WHERE state = 'waiting' AND {is_old}"
+    );
+    tx.execute(&sql, params![renaming.old, renaming.new]).map(drop)
 }
 
 /// Updates that could not be read, all time that is kept.

@@ -7,7 +7,7 @@ use tokio::sync::SemaphorePermit;
 
 use super::inbox::Accepted;
 use super::{Arrived, Inner, LaneFull, Purpose, observing, running};
-use crate::domain::SessionKey;
+use crate::domain::{Origin, SessionKey};
 use crate::work::WorkGuard;
 
 /// Messages that wait in one place. One more is refused, and the person is told.
@@ -47,7 +47,7 @@ impl Lane {
 }
 
 pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> Result<(), LaneFull> {
-    let place = waiting.accepted.inbound.origin.key.clone();
+    let place = lane_of(inner, &waiting.accepted.inbound.origin);
     let entry = inner.lanes.entry(place.clone());
     let is_new = matches!(entry, dashmap::Entry::Vacant(_));
     let mut lane = entry.or_default();
@@ -61,6 +61,13 @@ pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> 
         inner.tasks.spawn(work_through(inner.clone(), place));
     }
     Ok(())
+}
+
+/// The place's own, or the one it had before its group moved for as long as that still has something to answer: its
+/// messages came first.
+fn lane_of(inner: &Inner, origin: &Origin) -> SessionKey {
+    let former = origin.formerly.map(|chat| origin.key.in_telegram_group(chat));
+    former.filter(|former| inner.lanes.contains_key(former)).unwrap_or_else(|| origin.key.clone())
 }
 
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {

@@ -3,6 +3,7 @@
 mod ending;
 pub mod inbox;
 mod lane;
+pub mod moving;
 mod observing;
 mod running;
 pub mod transcript;
@@ -20,6 +21,7 @@ use crate::delivery::Delivery;
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::Models;
 use crate::routing::Table;
+use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
 use crate::storage::Db;
 use crate::tools::ToolBox;
@@ -37,6 +39,7 @@ pub struct Parts {
     pub registry: Arc<Registry>,
     pub table: Arc<Table>,
     pub pins: Arc<Pins>,
+    pub aliases: Arc<Aliases>,
     pub models: Models,
     pub delivery: Delivery,
     /// Agents that have finished a turn before.

@@ -22,8 +22,10 @@ use crate::turn::{self, TurnRequest, prompt};
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Answers the message. Whatever goes wrong is told in the place it came from.
-pub(super) async fn run(inner: &Arc<Inner>, accepted: Accepted) {
+pub(super) async fn run(inner: &Arc<Inner>, mut accepted: Accepted) {
     loop {
+        // The group may have become another one while the message waited.
+        inner.parts.aliases.follow(&mut accepted.inbound.origin);
         let ended = match AssertUnwindSafe(answer(inner, &accepted)).catch_unwind().await {
             Ok(ended) => ended,
             Err(_) => ending::after_panic(inner, &accepted).await,

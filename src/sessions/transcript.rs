@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
+use crate::routing::aliases::Renaming;
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
 
 /// Messages not said to the bot that a place keeps; with each new one the oldest goes.
@@ -118,4 +119,33 @@ pub fn start_anew(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlit
     touch(tx, place, now)?;
     let mut statement = tx.prepare_cached("UPDATE sessions SET conversation = conversation + 1 WHERE key = ?1")?;
     statement.execute([place.to_string()]).map(drop)
+}
+
+/// Moves what was said in a group to its new key. Where the new place has begun already, both go on as one conversation.
+pub fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    let is_old = Renaming::is_old("key");
+    let mut statement = tx.prepare(&format!("SELECT key FROM sessions WHERE {is_old}"))?;
+    let keys = statement.query_map([&renaming.old], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    for old in keys {
+        merge(tx, &old, &old.replacen(&renaming.old, &renaming.new, 1))?;
+    }
+    renaming.rename(tx, "messages", "session_key", "true")
+}
+
+fn merge(tx: &Transaction<'_>, old: &str, new: &str) -> rusqlite::Result<()> {
+    let number = "(SELECT conversation FROM sessions WHERE key = ?)";
+    let running = |key: &str| tx.query_row(&format!("SELECT coalesce({number}, 0)"), [key], |row| row.get::<_, i64>(0));
+    let (in_old, in_new) = (running(old)?, running(new)?);
+    let both = in_old.max(in_new);
+    for (key, conversation) in [(old, in_old), (new, in_new)] {
+        let sql = "UPDATE messages SET conversation = ?3 WHERE session_key = ?1 AND conversation = ?2";
+        tx.execute(sql, params![key, conversation, both])?;
+    }
+    tx.execute(
+        "INSERT INTO sessions (key, conversation, created_at, active_at)
+         SELECT ?2, ?3, created_at, active_at FROM sessions WHERE key = ?1
+         ON CONFLICT (key) DO UPDATE SET conversation = excluded.conversation, created_at = excluded.created_at",
+        params![old, new, both],
+    )?;
+    tx.execute("DELETE FROM sessions WHERE key = ?1", [old]).map(drop)
 }

@@ -56,4 +56,10 @@ where
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.seen.remove(key);
     }
+
+    /// Call after a transaction that changed rows of many keys has committed.
+    pub fn all_changed(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.seen.clear();
+    }
 }

@@ -56,8 +56,9 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
         registry: Arc::new(registry),
         table: plan.table.clone(),
         pins: Arc::new(pins::remembered(db.clone())),
+        aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
-        delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()),
+        delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
         bootstrapped: dashmap::DashSet::new(),
         db,
     });

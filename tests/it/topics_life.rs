@@ -277,3 +277,220 @@ async fn the_log_of_a_turn_has_the_topics_name() {
     assert!(process.log().contains("place.name=\"Roses\""), "{}", process.log());
     assert_eq!(process.stop().await, 0);
 }
+
+const OLD: i64 = -5;
+const NEW: i64 = -1_000_005;
+
+/// A plain group that belongs to Rose.
+const GROUP: &str = r#"
+[access]
+owners = ["telegram:111"]
+require_mention = false
+[agents.main]
+[agents.rose]
+name = "Rose"
+[agents.ada]
+[[bindings]]
+match = "telegram:group:-5"
+agent = "rose"
+"#;
+
+const BECAME: &str = "The group telegram:group:-5 is now the supergroup telegram:group:-1000005. Everything here goes on in it, and \
+                      bindings still count. Please write -1000005 for -5 in config.toml, line ";
+
+/// Who was asked, and what they read.
+fn last_turn(house: &House) -> (String, Vec<String>) {
+    let request = house.model.last_request();
+    (request.system.lines().next().unwrap_or_default().to_owned(), request.messages.into_iter().map(|(_, text)| text).collect())
+}
+
+/// Everything that names the old group, but for what is over.
+fn left_behind(house: &House) -> String {
+    house.ask(
+        "SELECT (SELECT count(*) FROM sessions WHERE key LIKE 'telegram:group:-5%')
+              + (SELECT count(*) FROM messages WHERE session_key LIKE 'telegram:group:-5%')
+              + (SELECT count(*) FROM pins WHERE session_key LIKE 'telegram:group:-5%')
+              + (SELECT count(*) FROM inbox WHERE state = 'waiting' AND session_key LIKE 'telegram:group:-5%')
+              + (SELECT count(*) FROM outbox WHERE state <> 'sent' AND place LIKE 'telegram:group:-5%')",
+    )
+}
+
+#[tokio::test]
+async fn a_group_that_becomes_a_supergroup_goes_on_there_in_either_order() {
+    for new_chat_first in [false, true] {
+        let house = House::new(GROUP).await;
+        let gateway = house.open().await;
+        let (group, owner) = (house.telegram.group(OLD), house.telegram.dm(ALICE));
+        group.says(BOB, "I am Bob").await;
+        group.wait_for_sent(1).await;
+        group.says(CAROL, "/agent ada").await;
+        group.wait_for_sent(2).await;
+        let new = house.telegram.supergroup(NEW);
+        if new_chat_first {
+            new.service(CAROL, "migrate_from_chat_id", OLD.into()).await;
+        }
+        group.migrates_to(NEW).await;
+        new.says(BOB, "who am I").await;
+        assert_eq!(new.wait_for_sent(1).await.text, "re: who am I");
+        house.settled(&gateway).await;
+        let (agent, heard) = last_turn(&house);
+        assert_eq!(agent, "You are Rose (agent id: rose).", "the binding follows");
+        assert_eq!(heard, ["I am Bob", "re: I am Bob", "who am I"], "so does the conversation");
+        assert_eq!(owner.texts().len(), 1, "told once: {:?}", owner.texts());
+        assert!(owner.texts()[0].starts_with(BECAME), "{:?}", owner.texts());
+        assert_eq!(left_behind(&house), "0");
+        gateway.shutdown().await;
+
+        let gateway = house.open().await;
+        new.says(CAROL, "and I").await;
+        new.wait_for_sent(2).await;
+        house.settled(&gateway).await;
+        assert_eq!(last_turn(&house).0, "You are Ada (agent id: ada).", "pins follow");
+        new.says(BOB, "still Rose?").await;
+        new.wait_for_sent(3).await;
+        house.settled(&gateway).await;
+        assert_eq!(last_turn(&house).0, "You are Rose (agent id: rose).", "also after a restart");
+        assert_eq!(owner.texts().len(), 1);
+        gateway.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts() {
+    let house = House::new(GROUP).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    house.telegram.group(OLD).migrates_to(NEW).await;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+    let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("it is there");
+    let line = config.lines().position(|line| line.contains("telegram:group:-5")).expect("it is named") + 1;
+    assert_eq!(house.telegram.dm(ALICE).texts(), [format!("{BECAME}{line}.")]);
+    insta::assert_snapshot!(run(&house, &["route", "explain", "telegram:group:-1000005:222"]).await, @r"
+    telegram:group:-1000005:222 goes to rose
+    because of bindings[0]: group telegram:group:-5
+
+    person: telegram:222
+    formerly: telegram:group:-5
+
+    pin       telegram:group:-1000005:222  no pin
+    member    telegram:group:-1000005:222  no binding
+    member    telegram:group:-5:222        no binding
+    group     telegram:group:-1000005      no binding
+    group     telegram:group:-5            bindings[0], rose: decides
+    person    telegram:user:222            no binding
+    platform  telegram                     no binding
+    default   default_agent                main: not needed
+    ");
+}
+
+#[tokio::test]
+async fn a_message_before_the_move_in_the_same_poll_is_answered_in_the_new_chat() {
+    let house = House::new(GROUP).await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    group.says(BOB, "just before").await;
+    let new = group.migrates_to(NEW).await;
+    new.says(BOB, "just after").await;
+    let gateway = house.open().await;
+    new.wait_for_sent(2).await;
+    house.settled(&gateway).await;
+    assert_eq!(last_turn(&house).1, ["just before", "re: just before", "just after"]);
+    assert_eq!(left_behind(&house), "0");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_answer_under_way_while_its_group_moves_arrives_in_the_new_chat() {
+    let house = House::new(GROUP).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    house.model.hold();
+    group.says(BOB, "one").await;
+    house.model.wait_for_open(1).await;
+    group.says(BOB, "two").await;
+    let new = group.migrates_to(NEW).await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    new.wait_for_sent(2).await;
+    house.settled(&gateway).await;
+    assert_eq!(new.texts(), ["re: one", "re: two"]);
+    assert_eq!(last_turn(&house).1, ["one", "re: one", "two"]);
+    assert!(group.texts().is_empty());
+    assert_eq!(left_behind(&house), "0");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_waits_when_a_moved_group_meets_sigkill_is_answered_in_the_new_chat() {
+    let house = House::new(GROUP).await;
+    let process = house.spawn().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    house.model.hold();
+    group.says(BOB, "one").await;
+    house.model.wait_for_open(1).await;
+    let new = group.migrates_to(NEW).await;
+    house.wait_until_stored("SELECT count(*) FROM chat_aliases", "1").await;
+    assert_eq!(house.ask("SELECT session_key FROM inbox WHERE state = 'waiting'"), "telegram:group:-1000005:222");
+    assert_eq!(house.ask("SELECT payload ->> '$.origin.key' FROM inbox WHERE state = 'waiting'"), "telegram:group:-1000005:222");
+    process.kill().await;
+    house.model.release();
+    let process = house.spawn().await;
+    assert_eq!(new.wait_for_sent(1).await.text, "re: one");
+    assert_eq!(process.stop().await, 0);
+}
+
+/// The service messages may never come, or long after.
+#[tokio::test]
+async fn a_send_that_is_told_of_the_move_goes_to_the_new_chat() {
+    let house = House::new(GROUP).await;
+    let gateway = house.open().await;
+    let (group, new, owner) = (house.telegram.group(OLD), house.telegram.supergroup(NEW), house.telegram.dm(ALICE));
+    group.says(BOB, "zero").await;
+    group.wait_for_sent(1).await;
+    house.telegram.fail("sendMessage", Fault::Refused(400, "Bad Request: not now")).once();
+    group.says(BOB, "kept").await;
+    house.settled(&gateway).await;
+    let gone = house.telegram.fail("sendMessage", Fault::MigratedTo(NEW)).only_in(OLD).until_dropped();
+    group.says(BOB, "one").await;
+    assert_eq!(new.wait_for_sent(1).await.text, "re: one");
+    house.settled(&gateway).await;
+    group.says(BOB, "two").await;
+    new.wait_for_sent(2).await;
+    owner.says("/retry").await;
+    new.wait_for_sent(3).await;
+    house.settled(&gateway).await;
+    assert_eq!(new.texts(), ["re: one", "re: two", "re: kept"], "what had failed follows too");
+    assert_eq!(last_turn(&house).1.len(), 7, "one conversation");
+    assert!(owner.texts()[0].starts_with(BECAME), "{:?}", owner.texts());
+    assert_eq!(house.telegram.calls("sendMessage").iter().filter(|call| call.params["chat_id"] == OLD).count(), 3);
+    assert_eq!(left_behind(&house), "0");
+    drop(gone);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_conversation_that_began_in_the_new_chat_is_joined_with_the_old_one() {
+    let house =
+        House::with_top("", &format!("{GROUP}[[bindings]]\nmatch = \"telegram:group:-1000005\"\nagent = \"ada\"\n")).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let (group, new) = (house.telegram.group(OLD), house.telegram.supergroup(NEW));
+    for text in ["forgotten", "/new", "old"] {
+        group.says(BOB, text).await;
+    }
+    group.wait_for_sent(3).await;
+    new.says(BOB, "early").await;
+    new.wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    group.migrates_to(NEW).await;
+    new.says(BOB, "late").await;
+    new.wait_for_sent(2).await;
+    house.settled(&gateway).await;
+    let (agent, heard) = last_turn(&house);
+    assert_eq!(agent, "You are Ada (agent id: ada).", "a binding for the new chat is stronger");
+    assert_eq!(heard, ["old\n\n[@rose] re: old\n\nearly", "re: early", "late"]);
+    gateway.shutdown().await;
+}

@@ -29,7 +29,7 @@ pub(super) struct Api {
 pub(super) enum ApiError {
     /// Telegram answered that it will not.
     #[error("Telegram answered {code}: {description}")]
-    Answered { code: u16, description: String, retry_after: Option<Duration> },
+    Answered { code: u16, description: String, retry_after: Option<Duration>, moved_to: Option<i64> },
     /// Something on the way to Telegram answered: it says nothing about the token or the chat.
     #[error("Telegram was not reached: something on the way answered {code}")]
     InBetween { code: u16 },
@@ -55,6 +55,7 @@ struct Envelope<T> {
 #[derive(Deserialize)]
 struct Parameters {
     retry_after: Option<u64>,
+    migrate_to_chat_id: Option<i64>,
 }
 
 impl Api {
@@ -81,7 +82,8 @@ impl Api {
             Ok(envelope) => Err(ApiError::Answered {
                 code: envelope.error_code.unwrap_or(status.as_u16()),
                 description: envelope.description,
-                retry_after: envelope.parameters.and_then(|parameters| parameters.retry_after).map(Duration::from_secs),
+                retry_after: envelope.parameters.as_ref().and_then(|given| given.retry_after).map(Duration::from_secs),
+                moved_to: envelope.parameters.and_then(|given| given.migrate_to_chat_id),
             }),
             // Telegram speaks JSON. A proxy in front of it, or a login page of the network, answers with HTML.
             Err(_) if !status.is_success() => Err(ApiError::InBetween { code: status.as_u16() }),

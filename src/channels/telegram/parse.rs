@@ -12,7 +12,9 @@ use super::nicknames::Nicknames;
 use super::{buttons, send};
 
 use crate::config::GroupSessions;
-use crate::domain::{Addressed, Arrival, ChatId, Inbound, MessageId, Origin, PersonId, SessionKey, TelegramUserId, TopicId};
+use crate::domain::{
+    Addressed, Arrival, ChatId, Inbound, MessageId, Moved, Origin, PersonId, SessionKey, TelegramUserId, TopicId,
+};
 use crate::signing::Signer;
 
 /// The entity types of teloxide 0.17; a message with any other loses its text there.
@@ -97,6 +99,9 @@ impl Reader<'_> {
     fn arrival(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Arrival> {
         if let Some(name) = new_topic_name(message) {
             return self.named(update_id, message, name);
+        }
+        if let Some(moved) = moved(message) {
+            return Some(Arrival::Moved(moved));
         }
         if message.forum_topic_reopened().is_some() {
             return self.key(message, message.from.as_ref()?).map(Arrival::Reopened);
@@ -309,6 +314,13 @@ fn is_forum(message: &Message) -> bool {
 fn new_topic_name(message: &Message) -> Option<String> {
     let created = message.forum_topic_created().map(|created| created.name.clone());
     created.or_else(|| message.forum_topic_edited()?.name.clone())
+}
+
+/// Said in the old chat and in the new one, in either order.
+fn moved(message: &Message) -> Option<Moved> {
+    let here = ChatId(message.chat.id.0);
+    let to = message.migrate_to_chat_id().map(|new| Moved { old: here, new: ChatId(new.0) });
+    to.or_else(|| message.migrate_from_chat_id().map(|old| Moved { old: ChatId(old.0), new: here }))
 }
 
 /// A message that replies to nothing refers to the one that made its topic, which has the name.

@@ -9,7 +9,7 @@ use super::buttons::{self, Button};
 use super::render::{self, Entity, Rendered};
 use crate::channels::{Part, SendError, Text, TopicLoss};
 use crate::config::{Quote, TelegramAnswers};
-use crate::domain::{Destination, MessageId, SessionKey, TopicId};
+use crate::domain::{ChatId, Destination, MessageId, SessionKey, TopicId};
 use crate::signing::Signer;
 
 /// What the Bot API wants to know about a place.
@@ -198,6 +198,7 @@ fn send_error(error: ApiError) -> SendError {
     }
     let text = error.to_string();
     match error {
+        ApiError::Answered { moved_to: Some(chat), .. } => SendError::Moved(ChatId(chat)),
         ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),
         // 401 and 404 are about the token, as when polling: the answer is kept until there is a valid one.
         ApiError::Answered { code: 401 | 404 | 429, .. } => SendError::NotSent(text),

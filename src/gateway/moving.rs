@@ -1,0 +1,118 @@
+//! A group became a supergroup: everything follows it, and the owners are told what to change in config.toml.
+
+use std::sync::Arc;
+
+use rusqlite::Transaction;
+use tokio::sync::mpsc;
+
+use super::House;
+use crate::clock::now_ms;
+use crate::delivery::{MovedAway, outbox};
+use crate::domain::{Arrival, Moved};
+use crate::sessions::moving::{self, Followed};
+use crate::storage::StoreError;
+
+/// A move that is about to be written down, with what the owners hear if it is news.
+pub(super) struct Move {
+    moved: Moved,
+    lines: Vec<usize>,
+    notice: Vec<outbox::Draft>,
+}
+
+/// Follows moves that a send was told of, until nothing is sent any more.
+pub(super) async fn watch(house: Arc<House>, mut moves: mpsc::Receiver<MovedAway>) {
+    loop {
+        let MovedAway { moved, done } = tokio::select! {
+            Some(told) = moves.recv() => told,
+            () = house.delivery.stopped() => return,
+        };
+        match follow(&house, moved).await {
+            // The sender may have stopped waiting.
+            Ok(()) => drop(done.send(())),
+            Err(error) => tracing::error!("a group's move could not be stored: {error}"),
+        }
+    }
+}
+
+async fn follow(house: &House, moved: Moved) -> Result<(), StoreError> {
+    let known = Arc::new(prepare(house, moved).await);
+    let own = known.clone();
+    let followed = house.desk.db.write(move |tx| own.write(tx)).await?;
+    known.go_on(house, &followed);
+    Ok(())
+}
+
+/// The moves among what came in.
+pub(super) async fn among(house: &House, arrivals: &[Arrival]) -> Vec<Move> {
+    let mut moves = Vec::new();
+    for arrival in arrivals {
+        if let Arrival::Moved(moved) = arrival {
+            moves.push(prepare(house, *moved).await);
+        }
+    }
+    moves
+}
+
+async fn prepare(house: &House, moved: Moved) -> Move {
+    let config = tokio::fs::read_to_string(house.home.join("config.toml")).await.unwrap_or_default();
+    let lines = lines_with(&config, &moved.old.to_string());
+    let notice = house.delivery.draft_for_owners(&became(moved, &lines));
+    Move { moved, lines, notice }
+}
+
+impl Move {
+    /// The owners' notice is written with the move, so that they are told once.
+    pub(super) fn write(&self, tx: &Transaction<'_>) -> rusqlite::Result<Followed> {
+        let followed = moving::follow(tx, self.moved)?;
+        if followed.is_news {
+            outbox::insert(tx, &self.notice, None, now_ms())?;
+        }
+        Ok(followed)
+    }
+
+    /// Call after the move is committed.
+    pub(super) fn go_on(&self, house: &House, followed: &Followed) {
+        house.aliases.learn(self.moved);
+        house.pins.all_changed();
+        followed.open.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
+        if followed.is_news {
+            tracing::warn!(config.lines = ?self.lines, "the group {} is now the supergroup {}", self.moved.old, self.moved.new);
+            house.delivery.submit_drafted(&self.notice);
+        }
+    }
+}
+
+/// Counted from 1. Comments may say what they like.
+fn lines_with(config: &str, chat: &str) -> Vec<usize> {
+    let names_it =
+        |line: &str| line.match_indices(chat).any(|(at, _)| !line[at + chat.len()..].starts_with(|c: char| c.is_ascii_digit()));
+    let lines = config.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#') && names_it(line));
+    lines.map(|(index, _)| index + 1).collect()
+}
+
+fn became(Moved { old, new }: Moved, lines: &[usize]) -> String {
+    let told =
+        format!("The group `telegram:group:{old}` is now the supergroup `telegram:group:{new}`. Everything here goes on in it");
+    match lines {
+        [] => format!("{told}."),
+        lines => {
+            let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
+            let noun = if lines.len() == 1 { "line" } else { "lines" };
+            format!(
+                "{told}, and bindings still count. Please write `{new}` for `{old}` in config.toml, {noun} {}.",
+                lines.join(", ")
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_name_the_old_group_are_found() {
+        let config = "[[bindings]]\nmatch = \"telegram:group:-5\"\n# telegram:group:-5\nmatch = \"telegram:group:-5:222\"\nmatch = \"telegram:group:-55\"\n";
+        assert_eq!(lines_with(config, "-5"), [2, 4]);
+    }
+}
