@@ -480,8 +480,8 @@ async fn a_conversation_that_began_in_the_new_chat_is_joined_with_the_old_one() 
     let (group, new) = (house.telegram.group(OLD), house.telegram.supergroup(NEW));
     for text in ["forgotten", "/new", "old"] {
         group.says(BOB, text).await;
+        house.settled(&gateway).await;
     }
-    group.wait_for_sent(3).await;
     new.says(BOB, "early").await;
     new.wait_for_sent(1).await;
     house.settled(&gateway).await;
