@@ -54,6 +54,7 @@ fn answers(section: &Section<'_>) -> TelegramAnswers {
         quote: section.choice("quote").unwrap_or(default.quote),
         show_agent: section.boolean("show_agent").unwrap_or(default.show_agent),
         link_previews: section.boolean("link_previews").unwrap_or(default.link_previews),
+        max_parts: section.count("max_parts").unwrap_or(default.max_parts),
     }
 }
 

@@ -84,6 +84,7 @@ pub(super) const TELEGRAM: Shape = Shape {
         default("quote", r#""auto""#),
         default("show_agent", "false"),
         default("link_previews", "false"),
+        default("max_parts", "5"),
     ],
 };
 

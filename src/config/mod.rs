@@ -72,12 +72,14 @@ pub struct Telegram {
 }
 
 /// How answers look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TelegramAnswers {
     pub quote: Quote,
     /// An answer begins with the agent's emoji and name.
     pub show_agent: bool,
     pub link_previews: bool,
+    /// An answer of more parts becomes its first part and a file; 0 means never.
+    pub max_parts: u32,
 }
 
 /// Whether an answer quotes the message it answers.
@@ -249,6 +251,12 @@ impl Default for TelegramLimits {
     /// What <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this> asks of a bot.
     fn default() -> Self {
         TelegramLimits { per_second: 30, chat_per_second: 1, group_per_minute: 20 }
+    }
+}
+
+impl Default for TelegramAnswers {
+    fn default() -> Self {
+        TelegramAnswers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5 }
     }
 }
 

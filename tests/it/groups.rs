@@ -1,7 +1,8 @@
 //! How the bot behaves where several people talk.
 
 use crate::support::House;
-use crate::support::fake_telegram::{ALICE, BOB, CAROL, OTHER_BOT};
+use crate::support::fake_model::Script;
+use crate::support::fake_telegram::{ALICE, BOB, CAROL, Fault, OTHER_BOT};
 
 const ROSE: &str = r#"
 [access]
@@ -284,7 +285,7 @@ async fn quoting_can_be_always_or_never() {
 #[tokio::test]
 async fn a_quote_survives_a_restart_and_stands_once() {
     let house = house_with("quote = \"always\"", "[access]\ndms = \"open\"\n").await;
-    house.model.enqueue(crate::support::fake_model::Script::text("word ".repeat(1500)));
+    house.model.enqueue(Script::text("word ".repeat(1500)));
     let held = house.telegram.hold("sendMessage");
     let process = house.spawn().await;
     let asked = house.telegram.dm(ALICE).says("tell me much").await;
@@ -325,4 +326,50 @@ async fn links_have_no_preview_unless_asked_for() {
         house.settled(&gateway).await;
         gateway.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn a_very_long_answer_becomes_a_file() {
+    let house = house_with("max_parts = 2\nquote = \"always\"", ROSE).await;
+    let gateway = house.open().await;
+    let answer: String = (0..900).map(|number| format!("- *item* {number}: ✓\n")).collect();
+    house.model.enqueue(Script::text(answer.clone()));
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    let asked = rose.says(BOB, "@parlor_bot list everything").await;
+    house.settled(&gateway).await;
+    let sent: Vec<_> = house.telegram.sent();
+    assert_eq!(sent.len(), 2, "the beginning, and the file");
+    assert!(sent[0].text.starts_with("• item 0: ✓\n• item 1: ✓\n"));
+    assert_eq!((sent[0].reply_to, sent[0].thread), (Some(asked.message_id), Some(101)));
+    assert_eq!(sent[1].text, "This is long, so here is the whole answer as a file.");
+    assert_eq!((sent[1].reply_to, sent[1].thread), (None, Some(101)));
+    assert_eq!(sent[1].document["file_name"], "answer.md");
+    assert_eq!(sent[1].document["text"].as_str().map(str::trim_end), Some(answer.trim_end()));
+    gateway.shutdown().await;
+}
+
+/// The call is made from the outbox row, however the first one went.
+#[tokio::test]
+async fn a_file_that_did_not_arrive_is_sent_again() {
+    let house = house_with("max_parts = 1", "[access]\ndms = \"open\"\n").await;
+    let gateway = house.open().await;
+    house.telegram.fail("sendDocument", Fault::Html(502)).once();
+    house.model.enqueue(Script::text("word ".repeat(1500)));
+    house.telegram.dm(ALICE).says("tell me much").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.calls("sendDocument").len(), 2);
+    assert_eq!(house.telegram.dm(ALICE).texts().len(), 2);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn without_a_bound_every_part_is_a_message() {
+    let house = house_with("max_parts = 0", "[access]\ndms = \"open\"\n").await;
+    let gateway = house.open().await;
+    house.model.enqueue(Script::text("word ".repeat(6000)));
+    house.telegram.dm(ALICE).says("tell me much").await;
+    house.settled(&gateway).await;
+    assert!(house.telegram.dm(ALICE).texts().len() > 5);
+    assert!(house.telegram.calls("sendDocument").is_empty());
+    gateway.shutdown().await;
 }

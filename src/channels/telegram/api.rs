@@ -3,15 +3,19 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::{Client, Proxy, StatusCode};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Proxy, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
 
+use super::upload::{File, Form};
 use crate::config::Secret;
 
 /// A plain call that takes longer than this has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// A file may take longer.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections kept open between calls; more are made when many places are answered at once.
 const IDLE_CONNECTIONS: usize = 32;
 
@@ -75,34 +79,38 @@ impl Api {
         P: Payload + Serialize,
         P::Output: DeserializeOwned,
     {
-        let (status, body) = self.exchange(payload).await.map_err(transport)?;
-        match serde_json::from_slice::<Envelope<P::Output>>(&body) {
-            Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
-            Ok(Envelope { ok: true, result: None, .. }) => Err(ApiError::NoAnswer("it has no result".into())),
-            Ok(envelope) => Err(ApiError::Answered {
-                code: envelope.error_code.unwrap_or(status.as_u16()),
-                description: envelope.description,
-                retry_after: envelope.parameters.as_ref().and_then(|given| given.retry_after).map(Duration::from_secs),
-                moved_to: envelope.parameters.and_then(|given| given.migrate_to_chat_id),
-            }),
-            // Telegram speaks JSON. A proxy in front of it, or a login page of the network, answers with HTML.
-            Err(_) if !status.is_success() => Err(ApiError::InBetween { code: status.as_u16() }),
-            Err(error) => Err(ApiError::NoAnswer(error.to_string())),
-        }
+        let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
+        let exchanged = self.exchange(P::NAME, timeout, |request| request.json(payload)).await;
+        let (status, body) = exchanged.map_err(transport)?;
+        read(status, &body)
+    }
+
+    pub(super) async fn upload<P>(&self, payload: &P, file: &File<'_>) -> Result<P::Output, ApiError>
+    where
+        P: Payload + Serialize,
+        P::Output: DeserializeOwned,
+    {
+        let form = Form::new(payload, file);
+        let fill = |request: RequestBuilder| request.header(CONTENT_TYPE, form.content_type).body(form.body);
+        let (status, body) = self.exchange(P::NAME, UPLOAD_TIMEOUT, fill).await.map_err(transport)?;
+        read(status, &body)
     }
 
     /// The watchdog: a call that never comes back takes the connections down with it. One that died in silence, as behind a
     /// router that forgot it, would let every later call wait in vain as well.
-    async fn exchange<P: Payload + Serialize>(&self, payload: &P) -> reqwest::Result<(StatusCode, Vec<u8>)> {
-        let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
-        let url = format!("{}/bot{}/{}", self.base_url, self.token.expose(), P::NAME);
+    async fn exchange<F>(&self, method: &str, timeout: Duration, fill: F) -> reqwest::Result<(StatusCode, Vec<u8>)>
+    where
+        F: FnOnce(RequestBuilder) -> RequestBuilder,
+    {
+        let url = format!("{}/bot{}/{method}", self.base_url, self.token.expose());
+        let request = fill(self.http().post(url).timeout(timeout));
         let exchanged = async {
-            let response = self.http().post(url).timeout(timeout).json(payload).send().await?;
+            let response = request.send().await?;
             Ok((response.status(), response.bytes().await?.into()))
         };
         let exchanged: reqwest::Result<_> = exchanged.await;
         if exchanged.as_ref().is_err_and(|error| error.is_timeout() && !error.is_connect()) {
-            tracing::warn!("{} had no answer from Telegram for {} s; connecting anew", P::NAME, timeout.as_secs());
+            tracing::warn!("{method} had no answer from Telegram for {} s; connecting anew", timeout.as_secs());
             *self.http.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         exchanged
@@ -120,6 +128,22 @@ impl Api {
         let proxy = self.proxy.as_ref().map(|proxy| Proxy::all(proxy.expose()).expect("the config checked the proxy's address"));
         let builder = proxy.into_iter().fold(builder, reqwest::ClientBuilder::proxy);
         builder.build().expect("a client without special settings can be built")
+    }
+}
+
+fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApiError> {
+    match serde_json::from_slice::<Envelope<T>>(body) {
+        Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
+        Ok(Envelope { ok: true, result: None, .. }) => Err(ApiError::NoAnswer("it has no result".into())),
+        Ok(envelope) => Err(ApiError::Answered {
+            code: envelope.error_code.unwrap_or(status.as_u16()),
+            description: envelope.description,
+            retry_after: envelope.parameters.as_ref().and_then(|given| given.retry_after).map(Duration::from_secs),
+            moved_to: envelope.parameters.and_then(|given| given.migrate_to_chat_id),
+        }),
+        // Telegram speaks JSON. A proxy in front of it, or a login page of the network, answers with HTML.
+        Err(_) if !status.is_success() => Err(ApiError::InBetween { code: status.as_u16() }),
+        Err(error) => Err(ApiError::NoAnswer(error.to_string())),
     }
 }
 

@@ -12,6 +12,7 @@ mod nicknames;
 mod parse;
 mod render;
 mod send;
+mod upload;
 mod webhook;
 
 use std::sync::Arc;

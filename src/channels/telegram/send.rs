@@ -7,6 +7,7 @@ use teloxide::types::True;
 use super::api::{Api, ApiError};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, Rendered};
+use super::upload::File;
 use crate::channels::{Part, SendError, Text, TopicLoss};
 use crate::config::{Quote, TelegramAnswers};
 use crate::domain::{ChatId, Destination, MessageId, SessionKey, TopicId};
@@ -37,9 +38,19 @@ pub(super) fn address_of(place: &SessionKey) -> Option<Address> {
     Some(Address { chat_id, message_thread_id })
 }
 
-/// What an outbox row keeps of one message.
+/// What an outbox row keeps of one call.
 #[derive(Serialize, Deserialize)]
-struct StoredPart {
+#[serde(untagged)]
+enum StoredPart {
+    /// A whole answer, as a file.
+    File {
+        markdown: String,
+    },
+    Message(StoredMessage),
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredMessage {
     #[serde(flatten)]
     message: Rendered,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,17 +66,23 @@ struct Quoted {
     message_id: i64,
 }
 
-/// The first part quotes, and buttons stand under the last.
+/// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
 pub(super) fn render(signer: &Signer, style: TelegramAnswers, to: &Destination, text: &Text<'_>) -> Vec<Part> {
-    let rendered = with_speaker(style, text);
+    let mut rendered = with_speaker(style, text);
+    let is_too_long = style.max_parts > 0 && rendered.len() > style.max_parts as usize;
+    if is_too_long {
+        rendered.truncate(1);
+    }
     let last = rendered.len().saturating_sub(1);
     let part = |(number, message)| {
         let choices = if number == last { text.choices } else { &[] };
         let keyboard = address(to).map(|address| buttons::keyboard(signer, address, choices)).unwrap_or_default();
         let quote = if number == 0 { quoted(style.quote, to, text) } else { None };
-        Part(serde_json::to_string(&StoredPart { message, keyboard, quote }).expect("text and numbers are JSON"))
+        StoredPart::Message(StoredMessage { message, keyboard, quote })
     };
-    rendered.into_iter().enumerate().map(part).collect()
+    let file = is_too_long.then(|| StoredPart::File { markdown: text.markdown.to_owned() });
+    let parts = rendered.into_iter().enumerate().map(part).chain(file);
+    parts.map(|part| Part(serde_json::to_string(&part).expect("text and numbers are JSON"))).collect()
 }
 
 fn with_speaker(style: TelegramAnswers, text: &Text<'_>) -> Vec<Rendered> {
@@ -136,6 +153,18 @@ impl Payload for SendMessage<'_> {
 }
 
 #[derive(Serialize)]
+struct SendDocument {
+    #[serde(flatten)]
+    address: Address,
+    caption: &'static str,
+}
+
+impl Payload for SendDocument {
+    type Output = Sent;
+    const NAME: &'static str = "sendDocument";
+}
+
+#[derive(Serialize)]
 struct SendChatAction {
     #[serde(flatten)]
     address: Address,
@@ -149,21 +178,28 @@ impl Payload for SendChatAction {
 
 pub(super) async fn send(api: &Api, style: TelegramAnswers, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
     let stored: StoredPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
-    let Rendered { text, entities } = &stored.message;
     let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
+    let sent = match &stored {
+        StoredPart::Message(message) => send_message(api, style, address, message).await,
+        StoredPart::File { markdown } => send_file(api, address, markdown).await,
+    };
+    sent.map(|sent| MessageId(sent.message_id.to_string())).map_err(send_error)
+}
+
+async fn send_message(api: &Api, style: TelegramAnswers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
+    let Rendered { text, entities } = &stored.message;
     let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
     let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
     let reply_parameters = quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
     let link_preview_options = (!style.link_previews).then_some(LinkPreviewOptions { is_disabled: true });
     let request = SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options };
-    let sent = match api.call(&request).await {
+    match api.call(&request).await {
         Err(error) if is_private_topic(address) && topic_loss(&error) == Some(TopicLoss::Deleted) => {
-            tracing::warn!(session = %to.place(), "Telegram does not know this private topic; sending without it");
+            tracing::warn!(chat = address.chat_id, "Telegram does not know this private topic; sending without it");
             api.call(&SendMessage { address: Address { message_thread_id: None, ..address }, ..request }).await
         }
         called => called,
-    };
-    Ok(MessageId(sent.map_err(send_error)?.message_id.to_string()))
+    }
 }
 
 /// Private topics come and go with the person's settings, and the chat has nobody else in it. In a group, General would be
@@ -184,6 +220,13 @@ fn topic_loss(error: &ApiError) -> Option<TopicLoss> {
         _ => None,
     }
 }
+
+async fn send_file(api: &Api, address: Address, markdown: &str) -> Result<Sent, ApiError> {
+    let file = File { field: "document", name: "answer.md", content: markdown };
+    api.upload(&SendDocument { address, caption: WHOLE_ANSWER }, &file).await
+}
+
+const WHOLE_ANSWER: &str = "This is long, so here is the whole answer as a file.";
 
 pub(super) async fn typing(api: &Api, to: &Destination) {
     let Some(address) = address(to) else { return };

@@ -75,7 +75,8 @@ async fn every_encoding_of_the_parameters_is_understood() {
       "text": "42",
       "file": {
         "file_name": "a.txt",
-        "size": 3
+        "size": 3,
+        "text": "abc"
       }
     }
     "#);

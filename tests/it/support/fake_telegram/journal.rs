@@ -46,6 +46,8 @@ pub(crate) struct SentMessage {
     pub(crate) message_id: i64,
     /// `Null` without buttons.
     pub(crate) reply_markup: Value,
+    /// Name, size and text of a file; `Null` without one. The text of the message is its caption.
+    pub(crate) document: Value,
     pub(crate) deleted: bool,
 }
 

@@ -14,8 +14,9 @@ use super::wire::{ApiError, bad_request, int, list, text};
 
 const MAX_COMMANDS: usize = 100;
 const MAX_SECRET_CHARS: usize = 256;
+const MAX_CAPTION_UTF16: usize = 1024;
 
-const METHODS: [&str; 17] = [
+const METHODS: [&str; 18] = [
     "getMe",
     "getChat",
     "getChatMember",
@@ -27,6 +28,7 @@ const METHODS: [&str; 17] = [
     "getMyCommands",
     "deleteMyCommands",
     "sendMessage",
+    "sendDocument",
     "sendMessageDraft",
     "editMessageText",
     "deleteMessage",
@@ -54,6 +56,7 @@ pub(super) fn perform(world: &mut World, method: &str, params: &Value) -> Answer
         "getMyCommands" => Ok(world.commands.get(&scope_of(params)).cloned().unwrap_or_else(|| json!([]))),
         "deleteMyCommands" => delete_commands(world, params),
         "sendMessage" => send_message(world, params),
+        "sendDocument" => send_document(world, params),
         "sendMessageDraft" => send_message_draft(world, params),
         "editMessageText" => edit_message_text(world, params),
         "deleteMessage" => delete_message(world, params),
@@ -178,7 +181,36 @@ fn send_message(world: &mut World, params: &Value) -> Answer {
     let message_id = int(&message, "message_id").expect("every message has an id");
     let thread = chat.messages[&message_id].topic;
     let (chat_id, reply_markup) = (chat.id, params["reply_markup"].clone());
-    world.journal.note_sent(SentMessage { chat_id, thread, text, entities, reply_to, message_id, reply_markup, deleted: false });
+    let document = Value::Null;
+    let sent = SentMessage { chat_id, thread, text, entities, reply_to, message_id, reply_markup, document, deleted: false };
+    world.journal.note_sent(sent);
+    Ok(message)
+}
+
+fn send_document(world: &mut World, params: &Value) -> Answer {
+    let chat = writable_chat(world, params)?;
+    let topic = topic_to_write_in(chat, params)?;
+    let reply_to = message_to_reply_to(chat, params)?;
+    let document = &params["document"];
+    let Some(size) = int(document, "size") else {
+        return bad_request("there is no document in the request");
+    };
+    if size == 0 {
+        return bad_request("file must be non-empty");
+    }
+    let caption = text(params, "caption").to_owned();
+    if utf16_len(&caption) > MAX_CAPTION_UTF16 {
+        return bad_request("message caption is too long");
+    }
+    let file = json!({ "file_id": "F1", "file_unique_id": "U1", "file_name": document["file_name"], "file_size": size });
+    let content = fields(json!({ "document": file, "caption": caption }));
+    let message = chat.post(Draft { sender: Sender::User(PARLOR_BOT), topic, reply_to, content });
+    let message_id = int(&message, "message_id").expect("every message has an id");
+    let (chat_id, thread, document) = (chat.id, chat.messages[&message_id].topic, document.clone());
+    let (entities, reply_markup) = (Vec::new(), Value::Null);
+    let sent =
+        SentMessage { chat_id, thread, text: caption, entities, reply_to, message_id, reply_markup, document, deleted: false };
+    world.journal.note_sent(sent);
     Ok(message)
 }
 

@@ -145,8 +145,9 @@ async fn read_params(request: Request) -> Result<Value, ApiError> {
             let name = part.name().unwrap_or("").to_owned();
             match part.file_name().map(str::to_owned) {
                 Some(file_name) => {
-                    let size = part.bytes().await.map_err(unreadable)?.len();
-                    params.insert(name, json!({ "file_name": file_name, "size": size }));
+                    let content = part.bytes().await.map_err(unreadable)?;
+                    let text = std::str::from_utf8(&content).ok();
+                    params.insert(name, json!({ "file_name": file_name, "size": content.len(), "text": text }));
                 }
                 None => params.extend([typed((name, part.text().await.map_err(unreadable)?))]),
             }
