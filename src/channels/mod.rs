@@ -77,6 +77,17 @@ pub enum Progress<'a> {
     Working,
     /// The next piece of what `speaker` is saying.
     Text { speaker: &'a str, text: &'a str },
+    /// The turn of this message has come.
+    Begun(&'a MessageId),
+    /// And is over.
+    Over(&'a MessageId, Outcome),
+}
+
+/// How a turn came out, as far as a person is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Answered,
+    Failed,
 }
 
 /// The platform's limits for a place, as data.

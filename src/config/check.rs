@@ -55,6 +55,7 @@ fn answers(section: &Section<'_>) -> TelegramAnswers {
         show_agent: section.boolean("show_agent").unwrap_or(default.show_agent),
         link_previews: section.boolean("link_previews").unwrap_or(default.link_previews),
         max_parts: section.count("max_parts").unwrap_or(default.max_parts),
+        reactions: section.boolean("reactions").unwrap_or(default.reactions),
     }
 }
 

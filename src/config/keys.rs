@@ -85,6 +85,7 @@ pub(super) const TELEGRAM: Shape = Shape {
         default("show_agent", "false"),
         default("link_previews", "false"),
         default("max_parts", "5"),
+        default("reactions", "false"),
     ],
 };
 

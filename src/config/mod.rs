@@ -80,6 +80,8 @@ pub struct TelegramAnswers {
     pub link_previews: bool,
     /// An answer of more parts becomes its first part and a file; 0 means never.
     pub max_parts: u32,
+    /// The bot reacts to a message with how far its answer is.
+    pub reactions: bool,
 }
 
 /// Whether an answer quotes the message it answers.
@@ -256,7 +258,7 @@ impl Default for TelegramLimits {
 
 impl Default for TelegramAnswers {
     fn default() -> Self {
-        TelegramAnswers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5 }
+        TelegramAnswers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5, reactions: false }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Brings answers out: rendered into the outbox with the turn that made them, then sent in order, place by place.
 
+mod marks;
 pub mod outbox;
 mod owners;
 mod pacing;
@@ -17,10 +18,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::channels::{Channel, Text};
 use crate::clock::now_ms;
-use crate::domain::{Destination, Moved, Platform, SessionKey};
+use crate::domain::{Destination, Inbound, Moved, Platform, SessionKey};
 use crate::storage::{Db, StoreError};
 use crate::work::Work;
 
+pub use marks::Mark;
 pub use outbox::Kind;
 pub use progress::ProgressHandle;
 
@@ -107,6 +109,11 @@ impl Delivery {
     pub fn progress(&self, to: Destination, speaker: String) -> ProgressHandle {
         let channel = self.inner.outlet_of(to.place()).map(|outlet| outlet.channel.clone());
         ProgressHandle::start(channel, to, speaker)
+    }
+
+    /// Shows on the message itself that its turn has come, and what became of it once the mark ends.
+    pub fn mark(&self, inbound: &Inbound) -> Mark {
+        Mark::begin(&self.inner, inbound)
     }
 
     /// Takes up what an earlier process left unsent.

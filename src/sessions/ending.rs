@@ -9,7 +9,7 @@ use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
 use super::{Inner, Parts};
 use crate::agents::{Agent, roster};
-use crate::channels::{Question, Text};
+use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
 use crate::delivery::{Kind, outbox};
 use crate::domain::Destination;
@@ -45,7 +45,7 @@ pub(super) async fn store(
     mut begun: Begun,
     conversation: Conversation,
     result: Result<Finished, TurnError>,
-) -> Result<(), StoreError> {
+) -> Result<Outcome, StoreError> {
     if let Err(error) = &result {
         tracing::warn!(agent.id = %begun.agent.id, session = %begun.accepted.inbound.origin.key, "the turn failed: {error}");
     }
@@ -70,7 +70,7 @@ pub(super) async fn store(
         parts.pins.changed(destination.place());
     }
     parts.delivery.submit(destination.place(), count);
-    Ok(())
+    Ok(if answered { Outcome::Answered } else { Outcome::Failed })
 }
 
 fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination, others_wrote: bool) -> Vec<outbox::Draft> {

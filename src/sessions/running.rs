@@ -11,6 +11,7 @@ use super::ending::{self, Begun};
 use super::inbox::Accepted;
 use super::transcript::{self, Conversation};
 use crate::agents::{Agent, Identity};
+use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::domain::{Destination, Inbound};
 use crate::routing;
@@ -23,14 +24,18 @@ const STORE_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Answers the message. Whatever goes wrong is told in the place it came from.
 pub(super) async fn run(inner: &Arc<Inner>, mut accepted: Accepted) {
+    let mark = inner.parts.delivery.mark(&accepted.inbound);
     loop {
         // The group may have become another one while the message waited.
         inner.parts.aliases.follow(&mut accepted.inbound.origin);
         let ended = match AssertUnwindSafe(answer(inner, &accepted)).catch_unwind().await {
             Ok(ended) => ended,
-            Err(_) => ending::after_panic(inner, &accepted).await,
+            Err(_) => ending::after_panic(inner, &accepted).await.map(|()| Outcome::Failed),
         };
-        let Err(error) = ended else { return };
+        let error = match ended {
+            Ok(outcome) => return mark.end(outcome),
+            Err(error) => error,
+        };
         tracing::error!(session = %accepted.inbound.origin.key, "a turn waits for the store: {error}");
         tokio::select! {
             () = tokio::time::sleep(STORE_BACKOFF) => {}
@@ -40,7 +45,7 @@ pub(super) async fn run(inner: &Arc<Inner>, mut accepted: Accepted) {
     }
 }
 
-async fn answer(inner: &Arc<Inner>, accepted: &Accepted) -> Result<(), StoreError> {
+async fn answer(inner: &Arc<Inner>, accepted: &Accepted) -> Result<Outcome, StoreError> {
     let parts = &inner.parts;
     let inbound = &accepted.inbound;
     let begun = begin(inner, accepted).await?;

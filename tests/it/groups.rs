@@ -2,7 +2,7 @@
 
 use crate::support::House;
 use crate::support::fake_model::Script;
-use crate::support::fake_telegram::{ALICE, BOB, CAROL, Fault, OTHER_BOT};
+use crate::support::fake_telegram::{ALICE, BOB, CAROL, Fault, Journal, OTHER_BOT, Outcome};
 
 const ROSE: &str = r#"
 [access]
@@ -372,4 +372,45 @@ async fn without_a_bound_every_part_is_a_message() {
     assert!(house.telegram.dm(ALICE).texts().len() > 5);
     assert!(house.telegram.calls("sendDocument").is_empty());
     gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_reaction_tells_how_far_the_answer_is() {
+    let house = house_with("reactions = true", ROSE).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    let reaction = |message_id| house.telegram.reaction_to(-1001, message_id);
+    house.model.hold();
+    let asked = rose.says(BOB, "@parlor_bot hello").await;
+    house.telegram.wait_until(|journal| answered(journal, 1)).await;
+    assert_eq!(reaction(asked.message_id).as_deref(), Some("👀"));
+    house.model.release();
+    house.telegram.wait_until(|journal| answered(journal, 2)).await;
+    assert_eq!(reaction(asked.message_id), None);
+    house.model.enqueue(Script::status(400, "no"));
+    let failed = rose.says(BOB, "@parlor_bot and now?").await;
+    house.telegram.wait_until(|journal| answered(journal, 4)).await;
+    assert_eq!(reaction(failed.message_id).as_deref(), Some("😢"));
+    rose.says(BOB, "just talk").await;
+    rose.says(BOB, "/help").await;
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+    assert_eq!(house.telegram.calls("setMessageReaction").len(), 4, "only what is for an agent");
+}
+
+fn answered(journal: &Journal, reactions: usize) -> bool {
+    journal.calls("setMessageReaction").filter(|call| call.outcome == Outcome::Status(200)).count() == reactions
+}
+
+/// A chat may forbid reactions: the answer comes all the same, and the call is not repeated.
+#[tokio::test]
+async fn a_refused_reaction_costs_nothing_and_is_not_repeated() {
+    let house = house_with("reactions = true", "[access]\ndms = \"open\"\n").await;
+    let gateway = house.open().await;
+    house.telegram.fail("setMessageReaction", Fault::Refused(400, "Bad Request: REACTION_INVALID")).times(2);
+    house.telegram.dm(ALICE).says("hello").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
+    gateway.shutdown().await;
+    assert_eq!(house.telegram.calls("setMessageReaction").len(), 2);
 }

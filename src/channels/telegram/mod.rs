@@ -10,6 +10,7 @@ mod listen;
 mod menu;
 mod nicknames;
 mod parse;
+mod reactions;
 mod render;
 mod send;
 mod upload;
@@ -23,13 +24,14 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Channel, Intake, Limits, ListenError, Pace, Part, Progress, SendError, Text};
+use super::{Channel, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, SendError, Text};
 use crate::config::{GroupSessions, Secret, Telegram, TelegramAnswers, Transport};
 use crate::domain::{Destination, MessageId, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
 use nicknames::Nicknames;
+use reactions::{FAILED, WORKING};
 
 pub use checks::{Expectations, ExpectedGroup};
 pub use menu::{Menu, MenuEntry};
@@ -109,8 +111,15 @@ impl Channel for TelegramChannel {
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) {
-        if let Progress::Working = progress {
-            send::typing(&self.api, to).await;
+        match progress {
+            Progress::Working => send::typing(&self.api, to).await,
+            Progress::Text { .. } => {}
+            Progress::Begun(message) if self.style.reactions => reactions::set(&self.api, to, message, Some(WORKING)).await,
+            Progress::Over(message, outcome) if self.style.reactions => {
+                let emoji = (outcome == Outcome::Failed).then_some(FAILED);
+                reactions::set(&self.api, to, message, emoji).await;
+            }
+            Progress::Begun(_) | Progress::Over(..) => {}
         }
     }
 

@@ -1,0 +1,40 @@
+//! Reactions that tell how far an answer is. Only a few emoji may be used: <https://core.telegram.org/bots/api#reactiontypeemoji>.
+
+use serde::Serialize;
+use teloxide::requests::Payload;
+use teloxide::types::True;
+
+use super::api::Api;
+use super::send;
+use crate::domain::{Destination, MessageId};
+
+pub(super) const WORKING: &str = "👀";
+pub(super) const FAILED: &str = "😢";
+
+#[derive(Serialize)]
+struct SetMessageReaction {
+    chat_id: i64,
+    message_id: i64,
+    reaction: Vec<Emoji>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "emoji")]
+struct Emoji {
+    emoji: &'static str,
+}
+
+impl Payload for SetMessageReaction {
+    type Output = True;
+    const NAME: &'static str = "setMessageReaction";
+}
+
+/// Takes the place of the reaction before; `None` only takes that away. A chat may not allow it, which harms nobody.
+pub(super) async fn set(api: &Api, to: &Destination, message: &MessageId, emoji: Option<&'static str>) {
+    let (Some(address), Ok(message_id)) = (send::address(to), message.0.parse()) else { return };
+    let reaction = emoji.map(|emoji| Emoji { emoji }).into_iter().collect();
+    let request = SetMessageReaction { chat_id: address.chat_id, message_id, reaction };
+    if let Err(error) = api.call(&request).await {
+        tracing::debug!(session = %to.place(), "a reaction was not set: {error}");
+    }
+}
