@@ -300,6 +300,26 @@ async fn a_quote_survives_a_restart_and_stands_once() {
     gateway.shutdown().await;
 }
 
+/// The supergroup that a group becomes numbers its messages anew: the same number is another message there.
+#[tokio::test]
+async fn an_answer_that_moves_to_another_chat_quotes_nothing() {
+    let house = house_with("quote = \"always\"", "[access]\ngroups = \"open\"\n").await;
+    let (old, new) = (house.telegram.group(-5), house.telegram.supergroup(-1005));
+    let process = house.spawn().await;
+    let held = house.telegram.hold("sendMessage");
+    let asked = old.says(BOB, "@parlor_bot hello").await;
+    house.telegram.wait_for_calls("sendMessage", 1).await;
+    process.kill().await;
+    house.tell("UPDATE outbox SET place = 'telegram:group:-1005:222'");
+    let same_number = new.says(BOB, "unrelated").await;
+    assert_eq!(same_number.message_id, asked.message_id);
+    held.release();
+    let gateway = house.open().await;
+    assert_eq!(new.wait_for_sent(1).await.reply_to, None);
+    house.settled(&gateway).await;
+    gateway.shutdown().await;
+}
+
 #[tokio::test]
 async fn an_answer_shows_its_agent_when_asked_to() {
     let house = house_with("show_agent = true", ROSE).await;
