@@ -9,8 +9,8 @@ use super::reader::Value;
 use super::secrets::is_variable_name;
 use crate::domain::nearest;
 
-/// The keys that take a secret.
-const SECRET_KEYS: [&str; 2] = ["token", "api_key"];
+/// The keys that take a secret. A proxy may have a password in it, and not always where one looks for it.
+const SECRET_KEYS: [&str; 3] = ["token", "api_key", "proxy"];
 
 /// The text with asterisks for secrets. Its length stays the same, so that every span still fits.
 pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String {

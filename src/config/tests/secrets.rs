@@ -202,6 +202,11 @@ fn a_secret_in_the_wrong_spot_is_not_shown_either() {
         "telegram = { \"token\" = \"123:hunter2\", zzz\n",
         "discord = { token = \"hunter2\" }\n",
         "[providers.x]\nkind = \"openai\"\napi_key = \"hunter2\"\nbase_url = \"https://me:hunter2@example.org\"\n",
+        "[telegram]\nproxy = \"http://me:hunter2@example.org\"\n",
+        "[telegram]\nproxy = \"me:hunter2@example.org:3128\"\n",
+        "[telegram]\nproxy = \"http://me:hunter2@example.org\n",
+        "[telegram]\nprxy = \"me:hunter2@example.org:3128\"\n",
+        "[telegram]\nproxy = { env = \"http://me:hunter2@example.org\" }\n",
         "[providers.x]\nkind = \"openai\"\napikey = \"hunter2\"\n",
     ] {
         assert_hidden(text);

@@ -291,7 +291,7 @@ fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
     error: `proxy` is not a proxy that can be used
      --> config.toml:3:9
       |
-    3 | proxy = "socks5://127.0.0.1:1080"
+    3 | proxy = *************************
       |         ^^^^^^^^^^^^^^^^^^^^^^^^^ expected http:// or https://, a host and a port
       |
       = help: write it like `proxy = "http://127.0.0.1:3128"`; other kinds, such as SOCKS, are not supported
