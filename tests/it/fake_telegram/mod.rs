@@ -2,6 +2,7 @@
 
 mod faults;
 mod methods;
+mod outside;
 mod polling;
 mod shapes;
 

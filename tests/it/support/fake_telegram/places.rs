@@ -325,6 +325,7 @@ fn administrator_rights() -> Value {
         "can_post_stories": false,
         "can_edit_stories": false,
         "can_delete_stories": false,
+        "can_send_welcome_messages": false,
         "is_anonymous": false,
     })
 }
