@@ -30,10 +30,19 @@ impl FakeTelegram {
 
 /// One call with any body.
 pub(crate) async fn post(listen: &str, secret: Option<&str>, body: &[u8]) -> io::Result<u16> {
+    status(begin_post(listen, secret, body).await?).await
+}
+
+/// The call is on its way when this returns; [`status`] waits for the answer.
+pub(crate) async fn begin_post(listen: &str, secret: Option<&str>, body: &[u8]) -> io::Result<TcpStream> {
     let secret = secret.map(|secret| format!("X-Telegram-Bot-Api-Secret-Token: {secret}\r\n")).unwrap_or_default();
     let head = format!("POST /hook HTTP/1.1\r\nHost: bot\r\nConnection: close\r\n{secret}Content-Length: {}\r\n\r\n", body.len());
     let mut connection = connect(listen).await;
     connection.write_all(&[head.as_bytes(), body].concat()).await?;
+    Ok(connection)
+}
+
+pub(crate) async fn status(mut connection: TcpStream) -> io::Result<u16> {
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await?;
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
