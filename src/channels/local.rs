@@ -1,6 +1,7 @@
 //! The chat in this machine's terminal. Takes the same way through inbox, router, lane and outbox as any platform.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -9,9 +10,11 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Batch, Channel, Intake, ListenError, Pace, Part, Progress, SendError, Text};
+use super::{Batch, Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Text};
 use crate::clock::now_ms;
-use crate::domain::{Addressed, Arrival, Destination, Inbound, LocalName, MessageId, Origin, PersonId, Platform, SessionKey};
+use crate::domain::{
+    Addressed, Arrival, Besides, Destination, FileRef, Inbound, LocalName, MessageId, Origin, PersonId, Platform, SessionKey,
+};
 
 /// Lines and screen events that may wait. When full, the other side waits.
 const QUEUE: usize = 64;
@@ -122,6 +125,10 @@ impl Channel for LocalChannel {
         self.show(Some(speaker.to_owned()), text.to_owned()).await;
     }
 
+    async fn fetch(&self, _: &FileRef, _: &Path) -> Result<(), FetchError> {
+        Err(FetchError::Failed("a terminal brings no files".into()))
+    }
+
     fn pace(&self, _to: &Destination) -> Option<Pace> {
         None
     }
@@ -154,5 +161,6 @@ fn inbound(place: SessionKey, text: String) -> Inbound {
         addressed: Addressed::Privately,
         message: MessageId(id),
         sent_at: now_ms(),
+        besides: Besides::default(),
     }
 }

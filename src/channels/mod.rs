@@ -1,12 +1,13 @@
 //! The platforms. Each folder here is the only place that knows its platform's types, limits and habits.
 
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Arrival, ChatId, Destination, MessageId, Platform};
+use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, Platform};
 
 pub mod local;
 pub mod telegram;
@@ -27,6 +28,9 @@ pub trait Channel: Send + Sync + 'static {
 
     /// Shows that an answer is under way. Never repeated when it fails.
     async fn progress(&self, to: &Destination, progress: Progress<'_>);
+
+    /// Writes a file that came with a message to `to`, in one try.
+    async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError>;
 
     /// Which budgets a send to this place draws on; none where nothing is limited.
     fn pace(&self, to: &Destination) -> Option<Pace>;
@@ -138,6 +142,26 @@ pub enum TopicLoss {
     Closed,
     #[error("the topic is gone")]
     Deleted,
+}
+
+/// Why a file is not there. The text is for the agent.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error("larger than {max_mb} MB")]
+    TooLarge { max_mb: u32 },
+    /// With what the operator should know.
+    #[error("it could not be fetched")]
+    Failed(String),
+}
+
+impl FetchError {
+    /// For the operator.
+    pub fn cause(&self) -> String {
+        match self {
+            FetchError::TooLarge { .. } => self.to_string(),
+            FetchError::Failed(cause) => cause.clone(),
+        }
+    }
 }
 
 /// Why a channel gave up listening. The text is for the operator.

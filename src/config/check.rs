@@ -11,6 +11,9 @@ use crate::domain::{AgentId, PersonId};
 /// Telegram's own servers.
 const TELEGRAM_API: &str = "https://api.telegram.org";
 
+/// What Telegram's own servers let a bot fetch.
+const MAX_FILE_MB: u32 = 20;
+
 /// Reads everything that can be read; the rest is noted and left out or gets its default.
 pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
     let top = Section::open(&keys::TOP, tree, 0..0, problems);
@@ -44,6 +47,8 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
         nicknames: section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default(),
+        max_file_mb: section.count("max_file_mb").unwrap_or(MAX_FILE_MB),
+        gather_ms: section.count("gather_ms").unwrap_or(0),
         answers: answers(section),
     }
 }

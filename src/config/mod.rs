@@ -69,6 +69,10 @@ pub struct Telegram {
     /// What people call the bot besides its @name.
     pub nicknames: Vec<String>,
     pub answers: TelegramAnswers,
+    /// Messages of one person that follow each other within this time are one. 0: each is its own.
+    pub gather_ms: u32,
+    /// Larger files that people send are not fetched.
+    pub max_file_mb: u32,
 }
 
 /// How answers look.

@@ -105,6 +105,11 @@ impl Delivery {
         self.inner.outlet_of(place).is_some()
     }
 
+    /// The platform a place is on, if it is connected.
+    pub fn channel_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
+        self.inner.outlet_of(place).map(|outlet| outlet.channel.clone())
+    }
+
     /// Shows that an answer is under way, until the handle ends.
     pub fn progress(&self, to: Destination, speaker: String) -> ProgressHandle {
         let channel = self.inner.outlet_of(to.place()).map(|outlet| outlet.channel.clone());

@@ -152,6 +152,15 @@ pub fn follow(tx: &Transaction<'_>, moved: Moved, renaming: &Renaming) -> rusqli
     Ok(open.into_iter().filter_map(in_new).collect())
 }
 
+/// Places that a message with this id was sent to since then, and when its row was written.
+pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusqlite::Result<Vec<(SessionKey, i64)>> {
+    let mut statement =
+        connection.prepare_cached("SELECT place, created_at FROM outbox WHERE sent_at > ?1 AND message_id = ?2")?;
+    let rows = statement.query_map(params![since, message.0], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    let sent = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(sent.into_iter().filter_map(|(place, at)| Some((place.parse().ok()?, at))).collect())
+}
+
 /// How many rows could not be delivered, and how many were sent a second time.
 pub fn troubles(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
     let count = |sql| connection.query_row(sql, [], |row| row.get(0));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatId, Origin, PersonId, SessionKey};
+use super::{Besides, ChatId, Origin, PersonId, SessionKey};
 
 /// A platform's own id of a message, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub struct Inbound {
     pub message: MessageId,
     /// Unix milliseconds, by the platform's clock.
     pub sent_at: i64,
+    /// What came with the words.
+    #[serde(default)]
+    pub besides: Besides,
 }
 
 /// A group became a supergroup, which has another id.

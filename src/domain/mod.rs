@@ -1,11 +1,13 @@
 //! Plain values that every other module speaks in. Uses nothing else of ours.
 
+mod besides;
 mod ids;
 mod message;
 mod origin;
 mod session_key;
 mod user_error;
 
+pub use besides::{Attachment, Besides, FileRef, Note, Together};
 pub use ids::{AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform, TelegramUserId, TopicId};
 pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, Moved, TurnEvent};
 pub use origin::Origin;

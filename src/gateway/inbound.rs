@@ -13,6 +13,7 @@ use rusqlite::Transaction;
 
 use super::House;
 use super::moving::{self, Move};
+use super::reactions;
 use super::replies::{self, Closed};
 use super::topics::{self, Rows};
 use crate::access::{self, Asking, Standing, Verdict, people};
@@ -20,7 +21,7 @@ use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::delivery::Kind;
-use crate::domain::{Addressed, Inbound};
+use crate::domain::{Addressed, Inbound, Note};
 use crate::routing::{self, Pin, Route, names};
 use crate::sessions::inbox::{self, Accepted, Closing, Stored, Waiting};
 use crate::sessions::moving::Followed;
@@ -107,7 +108,7 @@ async fn take_up(house: &House) {
 async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
     match inbound {
         Ok(inbound) if house.delivery.reaches(&inbound.origin.key) => {
-            let (accepted, guard) = (Accepted { id, inbound }, Some(house.work.begin()));
+            let (accepted, guard) = (Accepted::new(id, inbound), Some(house.work.begin()));
             look_at(house, InHand { accepted, arrived: Arrived::Before, guard }).await;
         }
         // What came from a platform that is off in this process waits until it is on again.
@@ -159,10 +160,21 @@ async fn pause(house: &House, error: &StoreError) -> ControlFlow<()> {
 }
 
 async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
+    let is_reaction = in_hand.accepted.inbound.besides.note == Some(Note::Reaction);
+    if is_reaction && !reactions::resolve(house, &mut in_hand.accepted.inbound).await? {
+        return replies::close(house, in_hand.accepted.id, Closing::Done, "a reaction to nothing an agent said").await;
+    }
     house.aliases.follow(&mut in_hand.accepted.inbound.origin);
     names::complete(&house.names, &mut in_hand.accepted.inbound.origin).await?;
+    if let Some(addressed) = house.desk.sessions.continues(&in_hand.accepted.inbound) {
+        // Only one message of an album has the caption that mentions us.
+        in_hand.accepted.inbound.addressed = addressed;
+    }
     let inbound = in_hand.accepted.inbound.clone();
     let parsed = commands::parse(&inbound.text);
+    if matches!((inbound.besides.note, &parsed), (Some(Note::Edit), Parsed::Talk)) && revise(house, &in_hand.accepted).await? {
+        return Ok(());
+    }
     let (pin, gone) = pins(house, &inbound).await?;
     let route = routing::route(&house.desk.table, pin.as_ref(), &inbound.origin);
     let standing = standing(house, &inbound).await?;
@@ -187,6 +199,10 @@ async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
             let context = Context { desk: &house.desk, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
             admit(house, in_hand, parsed, &context).await
         }
+        // An edit is no reason to say something again.
+        Verdict::Hint | Verdict::TellUnbound if inbound.besides.note.is_some() => {
+            replies::close(house, accepted.id, Closing::Refused, "a note where nobody may speak").await
+        }
         Verdict::Hint => replies::hint(house, accepted).await,
         Verdict::TellUnbound => replies::tell_unbound(house, accepted).await,
         Verdict::Observe => observe(house, in_hand, &parsed).await,
@@ -201,6 +217,9 @@ async fn admit(house: &House, in_hand: &mut InHand, parsed: Parsed, context: &Co
     let refused = |outcome| Closed { kind: Kind::Command, closing: Closing::Done, outcome };
     match parsed {
         Parsed::Talk => submit(house, in_hand, context.route).await,
+        Parsed::Command(_) | Parsed::Mistaken(_) if context.inbound.besides.note.is_some() => {
+            replies::close(house, in_hand.accepted.id, Closing::Done, "an edited command").await
+        }
         Parsed::Command(command) => match commands::run(command, context).await {
             Ok(outcome) => replies::carry_out(house, &in_hand.accepted, outcome).await,
             // Nobody wrote it, so nobody is told why it did not work.
@@ -241,6 +260,18 @@ async fn observe(house: &House, in_hand: &mut InHand, parsed: &Parsed) -> Result
         }
     }
     replies::close(house, accepted.id, Closing::Refused, access::NOT_ADDRESSED).await
+}
+
+/// Gives a message that still waits its new form. False when its turn has begun, or it never had one.
+async fn revise(house: &House, edit: &Accepted) -> Result<bool, StoreError> {
+    let Some(revised) = house.desk.sessions.revise(&edit.inbound) else { return Ok(false) };
+    let id = edit.id;
+    let write = move |tx: &Transaction<'_>| {
+        inbox::replace(tx, revised.id, &revised.inbound)?;
+        inbox::close(tx, id, Closing::Done, "replaced a waiting message", now_ms())
+    };
+    house.desk.db.write(write).await?;
+    Ok(true)
 }
 
 /// The place's pin: one that counts, or one that names an agent who is gone.

@@ -6,6 +6,7 @@ mod inbound;
 mod keys;
 mod moving;
 mod plan;
+mod reactions;
 mod replies;
 mod topics;
 

@@ -113,7 +113,7 @@ fn write(
         pins::use_up(tx, place, begun.started_at)?;
     }
     let closing = if ending.said.is_some() { Closing::Done } else { Closing::Failed };
-    inbox::close(tx, accepted.id, closing, &ending.outcome, now)?;
+    inbox::close_all(tx, accepted, closing, &ending.outcome, now)?;
     usage::record(tx, &turn_row(begun, ending), now)?;
     outbox::insert(tx, rows, Some(accepted.id), now)
 }
@@ -161,8 +161,8 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);
         transcript::touch(tx, place, now)?;
         let conversation = transcript::conversation(tx, place)?;
-        transcript::append_person(tx, &accepted.inbound, conversation, now)?;
-        inbox::close(tx, accepted.id, Closing::Failed, "panicked", now)?;
+        accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, conversation, now))?;
+        inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
         outbox::insert(tx, &rows, Some(accepted.id), now)
     };
     parts.db.write(close).await?;

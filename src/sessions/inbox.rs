@@ -16,6 +16,19 @@ const MAX_BROKEN_BYTES: usize = 64 * 1024;
 pub struct Accepted {
     pub id: i64,
     pub inbound: Inbound,
+    /// Messages that came after it and are answered with it, as one.
+    pub joined: Vec<Accepted>,
+}
+
+impl Accepted {
+    pub fn new(id: i64, inbound: Inbound) -> Self {
+        Accepted { id, inbound, joined: Vec::new() }
+    }
+
+    /// The message itself and those that are answered with it.
+    pub fn all(&self) -> impl Iterator<Item = &Accepted> {
+        std::iter::once(self).chain(&self.joined)
+    }
 }
 
 /// How a row ends.
@@ -57,7 +70,7 @@ pub fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, 
                     learn(tx, &mut stored, &inbound.origin.key, name)?;
                 }
                 if insert_message(tx, platform, &inbound, now)? {
-                    stored.accepted.push(Accepted { id: tx.last_insert_rowid(), inbound: *inbound });
+                    stored.accepted.push(Accepted::new(tx.last_insert_rowid(), *inbound));
                 }
             }
             Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text)?,
@@ -79,13 +92,23 @@ fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &s
 }
 
 fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
-    let payload = serde_json::to_string(inbound).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let payload = payload(inbound)?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
          VALUES (?1, ?2, ?3, 'waiting', ?4, ?5) ON CONFLICT DO NOTHING",
     )?;
     let key = inbound.origin.key.to_string();
     Ok(statement.execute(params![platform.as_str(), inbound.update_id, key, payload, now])? == 1)
+}
+
+/// Puts a new form of a message into its row, if that still waits.
+pub fn replace(tx: &Transaction<'_>, id: i64, inbound: &Inbound) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("UPDATE inbox SET payload = ?2 WHERE id = ?1 AND state = 'waiting'")?;
+    statement.execute(params![id, payload(inbound)?]).map(drop)
+}
+
+fn payload(inbound: &Inbound) -> rusqlite::Result<String> {
+    serde_json::to_string(inbound).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 fn insert_broken(
@@ -109,6 +132,11 @@ pub fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now
     let mut statement =
         tx.prepare_cached("UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1")?;
     statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
+}
+
+/// Closes the rows of all messages that were answered as one.
+pub fn close_all(tx: &Transaction<'_>, accepted: &Accepted, closing: Closing, outcome: &str, now: i64) -> rusqlite::Result<()> {
+    accepted.all().try_for_each(|accepted| close(tx, accepted.id, closing, outcome, now))
 }
 
 /// A row that waits. What an older version wrote may be unreadable to this one.

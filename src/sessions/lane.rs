@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::SemaphorePermit;
+use tokio::time::Instant;
 
 use super::inbox::Accepted;
 use super::{Arrived, Inner, LaneFull, Purpose, observing, running};
-use crate::domain::{Origin, SessionKey};
+use crate::domain::{Addressed, Besides, Inbound, Origin, SessionKey};
 use crate::work::WorkGuard;
 
 /// Messages that wait in one place. One more is refused, and the person is told.
@@ -21,7 +23,10 @@ pub(super) struct Waiting {
     pub(super) purpose: Purpose,
     /// Held until the message is done with.
     pub(super) guard: WorkGuard,
+    pub(super) since: Instant,
 }
+/// Messages that are answered as one; those after them are a message of their own.
+const MOST_JOINED: usize = 20;
 
 /// Exists exactly while a worker runs for the place.
 #[derive(Default)]
@@ -43,6 +48,23 @@ impl Lane {
             Purpose::Answer => self.waiting.len() < MOST_WAITING || arrived == Arrived::Before,
             Purpose::Observe => self.waiting.len() < MOST_WAITING_TO_OBSERVE || arrived == Arrived::Before,
         }
+    }
+
+    /// How many of the oldest are one message, and until when more may come that belong to it.
+    fn oldest_group(&self) -> (usize, Option<Instant>) {
+        let Some(first) = self.waiting.front() else { return (0, None) };
+        if first.purpose == Purpose::Observe {
+            return (1, None);
+        }
+        let belongs =
+            |next: &&Waiting| next.purpose == Purpose::Answer && first.accepted.inbound.is_one_with(&next.accepted.inbound);
+        let others = self.waiting.iter().skip(1).take(MOST_JOINED - 1).take_while(belongs).count();
+        let count = 1 + others;
+        // What comes after something else does not belong any more.
+        let is_complete = self.waiting.len() > count || count == MOST_JOINED;
+        let last = &self.waiting[others];
+        let together = last.accepted.inbound.besides.together.as_ref().filter(|_| !is_complete);
+        (count, together.map(|together| last.since + Duration::from_millis(together.wait_ms)))
     }
 }
 
@@ -70,17 +92,36 @@ fn lane_of(inner: &Inner, origin: &Origin) -> SessionKey {
     former.filter(|former| inner.lanes.contains_key(former)).unwrap_or_else(|| origin.key.clone())
 }
 
+/// How the message that this one continues turned to us, while that one still waits.
+pub(super) fn continues(inner: &Inner, next: &Inbound) -> Option<Addressed> {
+    let lane = inner.lanes.get(&next.origin.key)?;
+    let last = &lane.waiting.back()?.accepted.inbound;
+    last.is_one_with(next).then_some(last.addressed)
+}
+
+/// The worker takes messages out under the same lock, so one that is found here has not begun.
+pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
+    let mut lane = inner.lanes.get_mut(&edit.origin.key)?;
+    let mut waiting = lane.waiting.iter_mut().map(|waiting| &mut waiting.accepted);
+    let accepted =
+        waiting.find(|accepted| accepted.inbound.message == edit.message && accepted.inbound.besides.note.is_none())?;
+    let Besides { together, note, .. } = accepted.inbound.besides.clone();
+    accepted.inbound.text = edit.text.clone();
+    accepted.inbound.besides = Besides { together, note, ..edit.besides.clone() };
+    Some(accepted.clone())
+}
+
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
-    let mut current = next(&inner, &place);
-    while let Some(Waiting { accepted, purpose, guard }) = current {
+    let mut current = next(&inner, &place).await;
+    while let Some(Taken { accepted, purpose, guards }) = current {
         let Ok(_slot) = free_slot(&inner).await else { return leave(&inner, &place) };
         tokio::select! {
             () = do_one(&inner, accepted, purpose) => {}
             () = inner.abandon.cancelled() => return leave(&inner, &place),
         }
-        current = next(&inner, &place);
+        current = next(&inner, &place).await;
         // After the lane has moved on, so that a settled gateway has no lane left.
-        drop(guard);
+        drop(guards);
     }
     // `next` has removed the lane. One that is there now belongs to the next worker.
 }
@@ -108,15 +149,50 @@ async fn free_slot(inner: &Inner) -> Result<SemaphorePermit<'_>, Stopping> {
     }
 }
 
+/// A message with all that belong to it, out of its lane.
+struct Taken {
+    accepted: Accepted,
+    purpose: Purpose,
+    guards: Vec<WorkGuard>,
+}
+
 /// The next message, or none and the lane is gone.
-fn next(inner: &Inner, place: &SessionKey) -> Option<Waiting> {
-    let dashmap::Entry::Occupied(mut lane) = inner.lanes.entry(place.clone()) else { return None };
-    let next = lane.get_mut().waiting.pop_front();
-    lane.get_mut().answering = next.as_ref().is_some_and(|waiting| waiting.purpose == Purpose::Answer);
-    lane.get_mut().told_full &= lane.get().waiting.len() >= MOST_WAITING / 2;
-    if next.is_none() {
-        // Removed under the same lock that submit takes, so no message falls between two workers.
-        lane.remove();
+async fn next(inner: &Inner, place: &SessionKey) -> Option<Taken> {
+    loop {
+        let until = match take(inner, place)? {
+            Ok(taken) => return Some(taken),
+            Err(NotBefore(until)) => until,
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(until) => {}
+            () = inner.stop.cancelled() => {
+                leave(inner, place);
+                return None;
+            }
+        }
     }
-    next
+}
+
+/// More may come that belongs to the next message.
+struct NotBefore(Instant);
+
+fn take(inner: &Inner, place: &SessionKey) -> Option<Result<Taken, NotBefore>> {
+    let dashmap::Entry::Occupied(mut entry) = inner.lanes.entry(place.clone()) else { return None };
+    let lane = entry.get_mut();
+    lane.answering = false;
+    let (count, until) = lane.oldest_group();
+    if let Some(until) = until.filter(|until| *until > Instant::now()) {
+        return Some(Err(NotBefore(until)));
+    }
+    let mut group: VecDeque<Waiting> = lane.waiting.drain(..count).collect();
+    let Some(Waiting { mut accepted, purpose, guard, .. }) = group.pop_front() else {
+        // Removed under the same lock that submit takes, so no message falls between two workers.
+        entry.remove();
+        return None;
+    };
+    lane.answering = purpose == Purpose::Answer;
+    lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
+    let (joined, others): (Vec<_>, Vec<_>) = group.into_iter().map(|waiting| (waiting.accepted, waiting.guard)).unzip();
+    accepted.joined = joined;
+    Some(Ok(Taken { accepted, purpose, guards: [guard].into_iter().chain(others).collect() }))
 }

@@ -1,10 +1,13 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
 mod ending;
+mod files;
 pub mod inbox;
 mod lane;
 pub mod moving;
+mod notes;
 mod observing;
+mod question;
 mod running;
 pub mod transcript;
 pub mod usage;
@@ -13,12 +16,13 @@ use std::sync::Arc;
 
 use dashmap::{DashMap, DashSet};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Registry;
 use crate::delivery::Delivery;
-use crate::domain::{AgentUid, SessionKey};
+use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
 use crate::models::Models;
 use crate::routing::Table;
 use crate::routing::aliases::Aliases;
@@ -104,12 +108,22 @@ impl Sessions {
 
     /// Queues a message in its place's lane. The guard is held until it is answered.
     pub fn submit(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
-        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Answer, guard }, arrived)
+        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Answer, guard, since: Instant::now() }, arrived)
     }
 
     /// Queues a message that nobody wants answered. A lane in which much waits does not take it.
     pub fn observe(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
-        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Observe, guard }, arrived)
+        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Observe, guard, since: Instant::now() }, arrived)
+    }
+
+    /// Gives a message that still waits in its lane the form it has after an edit, and returns it with its row.
+    pub fn revise(&self, edit: &Inbound) -> Option<Accepted> {
+        lane::revise(&self.inner, edit)
+    }
+
+    /// Whether this is more of a message that still waits; then how that one turned to us.
+    pub fn continues(&self, next: &Inbound) -> Option<Addressed> {
+        lane::continues(&self.inner, next)
     }
 
     /// Messages that wait or are being answered in a place.

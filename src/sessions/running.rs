@@ -10,6 +10,7 @@ use super::Inner;
 use super::ending::{self, Begun};
 use super::inbox::Accepted;
 use super::transcript::{self, Conversation};
+use super::{notes, question};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
@@ -46,11 +47,15 @@ pub(super) async fn run(inner: &Arc<Inner>, mut accepted: Accepted) {
 }
 
 async fn answer(inner: &Arc<Inner>, accepted: &Accepted) -> Result<Outcome, StoreError> {
+    if accepted.inbound.besides.note.is_some() {
+        return notes::keep(inner, accepted).await.map(|()| Outcome::Answered);
+    }
     let parts = &inner.parts;
-    let inbound = &accepted.inbound;
-    let begun = begin(inner, accepted).await?;
-    let (conversation, request) = request(inner, inbound, &begun.agent).await?;
-    let progress = parts.delivery.progress(Destination::of(inbound), begun.agent.label());
+    let mut begun = begin(inner, accepted).await?;
+    // Begun before the files are fetched, which may take a while.
+    let progress = parts.delivery.progress(Destination::of(&accepted.inbound), begun.agent.label());
+    begun.accepted = question::whole(inner, accepted, &begun.agent).await;
+    let (conversation, request) = request(inner, &begun.accepted.inbound, &begun.agent).await?;
     let result = turn::run(&parts.models, request, progress.events()).await;
     progress.end().await;
     ending::store(inner, begun, conversation, result).await
@@ -83,7 +88,7 @@ async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result
     let history = parts.db.read(move |connection| transcript::history(connection, &place));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
-    let current = Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.text.clone() };
+    let current = Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() };
     let messages = history::for_model(&history, current, &agent.id, named);
     Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools: inner.tools.clone() }))
 }

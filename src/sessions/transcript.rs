@@ -44,6 +44,15 @@ fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
     Ok(Said { by, text: row.get(3)? })
 }
 
+/// What an agent said in a place at this very time. Its outbox rows have the same, because one transaction writes both.
+pub fn said_at(connection: &Connection, place: &SessionKey, at: i64) -> rusqlite::Result<Option<String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT text FROM messages WHERE session_key = ?1 AND conversation = ?2 AND kind = 'agent' AND created_at = ?3",
+    )?;
+    let conversation = conversation(connection, place)?;
+    statement.query_row(params![place.to_string(), conversation.0, at], |row| row.get(0)).optional()
+}
+
 /// The one that runs now.
 pub fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Conversation> {
     let mut statement = connection.prepare_cached("SELECT conversation FROM sessions WHERE key = ?1")?;
@@ -76,7 +85,7 @@ pub fn append_person(tx: &Transaction<'_>, inbound: &Inbound, conversation: Conv
          VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6)",
     )?;
     let person = inbound.origin.person.to_string();
-    statement.execute(params![place, conversation.0, person, inbound.person_name, inbound.text, now]).map(drop)
+    statement.execute(params![place, conversation.0, person, inbound.person_name, inbound.readable(), now]).map(drop)
 }
 
 /// Said among people: part of the running conversation until enough others were.

@@ -101,7 +101,7 @@ async fn in_a_group_a_mention_a_reply_or_a_command_is_for_us() {
     let answer = rose.wait_for_sent(1).await;
     assert_eq!(answer.text, "re: [Bob] hello", "the mention is taken off");
     rose.says(CAROL, "and me").replying_to(answer.message_id).await;
-    assert_eq!(rose.wait_for_sent(2).await.text, "re: [Carol] and me");
+    assert_eq!(rose.wait_for_sent(2).await.text, "re: [Carol] [replying to you: “re: Bob hello”] and me");
     rose.says(BOB, "hey you there").mentioning("you", crate::support::fake_telegram::PARLOR_BOT).await;
     assert_eq!(rose.wait_for_sent(3).await.text, "re: [Bob] hey you there");
     rose.says(BOB, "/agents@parlor_bot").await;

@@ -7,7 +7,7 @@ use std::task::{Wake, Waker};
 
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
-use parlor::domain::{Addressed, Inbound, MessageId, Origin};
+use parlor::domain::{Addressed, Besides, Inbound, MessageId, Origin};
 use parlor::gateway::{Home, Plan};
 use parlor::models::Models;
 use parlor::routing::pins;
@@ -36,7 +36,7 @@ async fn a_message_that_comes_while_its_lane_ends_is_answered() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
     let (sessions, work) = bare_sessions(&Home::new(home.path())).await;
-    let message = |id| Accepted { id, inbound: from_alice(id) };
+    let message = |id| Accepted::new(id, from_alice(id));
     let second = Mutex::new(Some((message(2), work.begin())));
     sessions.submit(message(1), Arrived::Now, work.begin()).expect("the lane has room");
     let waker = Waker::from(Arc::new(Barges { sessions: sessions.clone(), message: second }));
@@ -75,5 +75,6 @@ fn from_alice(id: i64) -> Inbound {
         addressed: Addressed::Privately,
         message: MessageId(id.to_string()),
         sent_at: 0,
+        besides: Besides::default(),
     }
 }

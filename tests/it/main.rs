@@ -7,6 +7,7 @@ mod commands;
 mod delivery;
 mod fake_telegram;
 mod groups;
+mod incoming;
 mod lanes;
 mod lifecycle;
 mod menus;

@@ -274,10 +274,14 @@ require_mention = false
     keys.extend(rows.map(|row| row.expect("a row")));
     let place = |text: &str| keys.get(text).map(String::as_str).unwrap_or("nowhere");
     assert_eq!(place("general"), "telegram:topic:-1001234:1");
-    assert_eq!(place("a reply in general"), "telegram:topic:-1001234:1", "a reply is no topic");
+    assert_eq!(place("[replying to Bob: “in general”] a reply in general"), "telegram:topic:-1001234:1", "a reply is no topic");
     assert_eq!(place("topic"), "telegram:topic:-1001234:7");
     assert_eq!(place("group"), "telegram:group:-77:111", "one conversation per member");
-    assert_eq!(place("a reply in a supergroup"), "telegram:group:-1005:111", "a reply is no topic");
+    assert_eq!(
+        place("[replying to Bob: “to be answered”] a reply in a supergroup"),
+        "telegram:group:-1005:111",
+        "a reply is no topic"
+    );
     assert_eq!(place("private"), "telegram:dm:111");
     assert_eq!(place("private topic"), "telegram:dm:111:33");
 

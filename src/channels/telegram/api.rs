@@ -1,5 +1,6 @@
 //! Calls to the Bot API. Nothing that leaves this file contains the token: it is part of every URL, so errors lose theirs.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use reqwest::{Client, Proxy, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
+use tokio::io::AsyncWriteExt;
 
 use super::upload::{File, Form};
 use crate::config::Secret;
@@ -16,6 +18,8 @@ use crate::config::Secret;
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// A file may take longer.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
+/// A file that takes longer than this to come has failed.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections kept open between calls; more are made when many places are answered at once.
 const IDLE_CONNECTIONS: usize = 32;
 
@@ -116,6 +120,25 @@ impl Api {
         exchanged
     }
 
+    /// Writes a file of Telegram's to `to`. False when it has more than `max_bytes`.
+    pub(super) async fn download(&self, path: &str, to: &Path, max_bytes: u64) -> Result<bool, ApiError> {
+        let url = format!("{}/file/bot{}/{path}", self.base_url, self.token.expose());
+        let mut response = self.http().get(url).timeout(DOWNLOAD_TIMEOUT).send().await.map_err(transport)?;
+        if !response.status().is_success() {
+            return Err(ApiError::InBetween { code: response.status().as_u16() });
+        }
+        let unwritten = |error: std::io::Error| ApiError::NoAnswer(format!("writing it: {error}"));
+        let mut file = tokio::fs::File::create(to).await.map_err(unwritten)?;
+        let mut left = max_bytes;
+        while let Some(chunk) = response.chunk().await.map_err(transport)? {
+            let Some(rest) = left.checked_sub(chunk.len() as u64) else { return Ok(false) };
+            left = rest;
+            file.write_all(&chunk).await.map_err(unwritten)?;
+        }
+        file.flush().await.map_err(unwritten)?;
+        Ok(true)
+    }
+
     fn http(&self) -> Client {
         let mut http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
         http.get_or_insert_with(|| self.new_client()).clone()
@@ -164,7 +187,7 @@ fn plain_cause(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
     use super::*;

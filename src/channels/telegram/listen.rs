@@ -29,7 +29,7 @@ const CONFLICTS_TOLD: u32 = 3;
 /// token each get some.
 const CALM: Duration = Duration::from_secs(600);
 /// What we want to hear of, by either transport.
-pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "callback_query"];
+pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "edited_message", "message_reaction", "callback_query"];
 
 #[derive(Serialize)]
 struct GetRawUpdates {
@@ -129,9 +129,10 @@ pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &
         group_sessions: channel.group_sessions,
         nicknames: &channel.nicknames,
         signer: &channel.signer,
+        gather: channel.gather,
     };
     answer_presses(channel, &reader, updates);
-    let arrivals: Vec<_> = updates.iter().filter_map(|update| reader.read(update)).collect();
+    let arrivals = reader.read_all(updates);
     if arrivals.is_empty() {
         return Ok(Stored::Yes);
     }

@@ -6,9 +6,12 @@
 mod api;
 mod buttons;
 mod checks;
+mod content;
+mod files;
 mod listen;
 mod menu;
 mod nicknames;
+mod noticing;
 mod parse;
 mod reactions;
 mod render;
@@ -16,7 +19,9 @@ mod send;
 mod upload;
 mod webhook;
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use teloxide::types::Me;
@@ -24,9 +29,9 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Channel, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, SendError, Text};
+use super::{Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, SendError, Text};
 use crate::config::{GroupSessions, Secret, Telegram, TelegramAnswers, Transport};
-use crate::domain::{Destination, MessageId, Platform};
+use crate::domain::{Destination, FileRef, MessageId, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
@@ -35,6 +40,9 @@ use reactions::{FAILED, WORKING};
 
 pub use checks::{Expectations, ExpectedGroup};
 pub use menu::{Menu, MenuEntry};
+
+/// Nobody waits longer than this for an answer to begin, whatever the config says.
+const LONGEST_GATHER: Duration = Duration::from_secs(60);
 
 /// One bot's connection.
 pub struct TelegramChannel {
@@ -46,6 +54,9 @@ pub struct TelegramChannel {
     group_sessions: GroupSessions,
     nicknames: Nicknames,
     style: TelegramAnswers,
+    /// How long messages of one person are waited for, to be taken as one.
+    gather: Duration,
+    max_file_mb: u32,
     /// Who we are; asked for once.
     me: OnceCell<Me>,
     signer: Signer,
@@ -82,6 +93,8 @@ impl TelegramChannel {
             group_sessions,
             nicknames: Nicknames::new(&config.nicknames),
             style: config.answers,
+            max_file_mb: config.max_file_mb,
+            gather: Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER),
             me: OnceCell::new(),
             signer: outfit.signer,
             menu: outfit.menu,
@@ -121,6 +134,10 @@ impl Channel for TelegramChannel {
             }
             Progress::Begun(_) | Progress::Over(..) => {}
         }
+    }
+
+    async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError> {
+        files::fetch(&self.api, file, to, self.max_file_mb).await
     }
 
     fn pace(&self, to: &Destination) -> Option<Pace> {

@@ -3,19 +3,25 @@
 //! teloxide reads the message, and what it does not know must not cost a person their text: entities of unknown types
 //! are taken out first, and where it still finds no text, the raw update's text counts.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use serde_json::Value;
 use teloxide::types::{CallbackQuery, Me, Message, MessageEntityKind, MessageKind, User};
 
 use super::nicknames::Nicknames;
-use super::{buttons, send};
+use super::{buttons, content, noticing, send};
 
 use crate::config::GroupSessions;
 use crate::domain::{
-    Addressed, Arrival, ChatId, Inbound, MessageId, Moved, Origin, PersonId, SessionKey, TelegramUserId, TopicId,
+    Addressed, Arrival, Besides, ChatId, Inbound, MessageId, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together,
+    TopicId,
 };
 use crate::signing::Signer;
+
+/// How long after one message of an album the next may come.
+const ALBUM_WAIT: Duration = Duration::from_secs(1);
 
 /// The entity types of teloxide 0.17; a message with any other loses its text there.
 const KNOWN_ENTITIES: [&str; 19] = [
@@ -47,9 +53,19 @@ pub(super) struct Reader<'a> {
     pub(super) group_sessions: GroupSessions,
     pub(super) nicknames: &'a Nicknames,
     pub(super) signer: &'a Signer,
+    /// Zero takes each message by itself.
+    pub(super) gather: Duration,
 }
 
 impl Reader<'_> {
+    /// Everything of a batch that concerns us.
+    pub(super) fn read_all(&self, updates: &[Value]) -> Vec<Arrival> {
+        let mut read: Vec<_> =
+            updates.iter().filter_map(|update| Some((album(&update["message"]), self.read(update)?))).collect();
+        address_albums(&mut read);
+        read.into_iter().map(|(_, arrival)| arrival).collect()
+    }
+
     /// `None` for what is no message from a person to us: service messages, channel posts, other bots.
     pub(super) fn read(&self, update: &Value) -> Option<Arrival> {
         let number = update.get("update_id").and_then(Value::as_i64)?;
@@ -58,10 +74,19 @@ impl Reader<'_> {
         if let Some(query) = buttons::query(update) {
             return self.press(&update_id, &query).map(|inbound| Arrival::Message(Box::new(inbound)));
         }
-        let raw = update.get("message")?;
+        if let Some(reaction) = update.get("message_reaction") {
+            return noticing::read(&update_id, reaction).map(|inbound| Arrival::Message(Box::new(inbound)));
+        }
+        let edited = update.get("edited_message").filter(|raw| !is_live_location(raw));
+        let raw = update.get("message").or(edited)?;
         // A panic in a library would come again with the same update at every poll.
         let read = catch_unwind(AssertUnwindSafe(|| Ok(self.arrival(&update_id, &read_message(raw)?, raw))));
+        let note = edited.map(|_| Note::Edit);
         match read.unwrap_or_else(|_| Err("reading it panicked".to_owned())) {
+            Ok(Some(Arrival::Message(mut inbound))) => {
+                inbound.besides.note = note;
+                Some(Arrival::Message(inbound))
+            }
             Ok(arrival) => arrival,
             Err(reason) => Some(Arrival::Broken { update_id, reason, raw: update.to_string() }),
         }
@@ -86,6 +111,7 @@ impl Reader<'_> {
             addressed,
             message: MessageId(message.id.0.to_string()),
             sent_at: message.date.timestamp_millis(),
+            besides: Besides::default(),
         })
     }
 
@@ -127,13 +153,15 @@ impl Reader<'_> {
             addressed: Addressed::ByTopicName,
             message: MessageId(message.id.0.to_string()),
             sent_at: message.date.timestamp_millis(),
+            besides: Besides::default(),
         })))
     }
 
     fn inbound(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Inbound> {
         let from = message.from.as_ref()?;
         let key = self.key(message, from)?;
-        let text = text(message, raw)?;
+        let attachment = content::attachment(raw);
+        let text = text(message, raw, attachment.is_some())?;
         if !is_a_person(message, from) {
             return None;
         }
@@ -148,6 +176,7 @@ impl Reader<'_> {
             addressed: call.addressed,
             message: MessageId(message.id.0.to_string()),
             sent_at: message.date.timestamp_millis(),
+            besides: Besides { marks: content::marks(raw, self.bot_id), attachment, together: self.together(raw), note: None },
         })
     }
 
@@ -170,6 +199,16 @@ impl Reader<'_> {
             None if is_forum(message) => SessionKey::TelegramTopic { chat, topic: TopicId::GENERAL },
             None => SessionKey::TelegramGroup { chat, member },
         })
+    }
+
+    /// Albums are one message always, others when the operator wants it.
+    fn together(&self, raw: &Value) -> Option<Together> {
+        let album = album(raw);
+        if self.gather.is_zero() {
+            return album.map(|album| Together { with: format!("album {album}"), wait_ms: millis(ALBUM_WAIT) });
+        }
+        let wait = album.map_or(self.gather, |_| self.gather.max(ALBUM_WAIT));
+        Some(Together { with: "gathered".to_owned(), wait_ms: millis(wait) })
     }
 
     /// How the text turns to us, without the words that only do that. `None` when it is a command for another bot.
@@ -250,6 +289,33 @@ fn is_plain_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
+fn album(raw: &Value) -> Option<&str> {
+    raw.get("media_group_id")?.as_str()
+}
+
+/// A caption speaks for the whole album, and stands on one of its messages only.
+fn address_albums(read: &mut [(Option<&str>, Arrival)]) {
+    let mut albums: HashMap<String, Addressed> = HashMap::new();
+    for (album, arrival) in read.iter() {
+        if let (Some(album), Arrival::Message(inbound)) = (album, arrival)
+            && inbound.addressed != Addressed::NotAtAll
+        {
+            albums.insert((*album).to_owned(), inbound.addressed);
+        }
+    }
+    for (album, arrival) in read {
+        if let (Some(addressed), Arrival::Message(inbound)) = (album.and_then(|album| albums.get(album)), arrival)
+            && inbound.addressed == Addressed::NotAtAll
+        {
+            inbound.addressed = *addressed;
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 struct Call {
     text: String,
     addressed: Addressed,
@@ -278,12 +344,18 @@ fn drop_unknown_entities(value: &mut Value) {
     }
 }
 
+/// Telegram edits it every few seconds while somebody walks.
+fn is_live_location(raw: &Value) -> bool {
+    raw.get("location").is_some()
+}
+
 /// What the person wrote. `None` for service messages, which nobody wrote.
-fn text(message: &Message, raw: &Value) -> Option<String> {
+fn text(message: &Message, raw: &Value, has_attachment: bool) -> Option<String> {
     let read = message.text().or_else(|| message.caption());
     let unread = || raw.get("text").or_else(|| raw.get("caption")).and_then(Value::as_str);
     match (read.or_else(unread), &message.kind) {
         (Some(text), _) => Some(text.to_owned()),
+        (None, _) if has_attachment => Some(String::new()),
         (None, MessageKind::Common(_)) => Some(WITHOUT_TEXT.to_owned()),
         (None, _) => None,
     }
@@ -329,12 +401,12 @@ fn topic_name(message: &Message) -> Option<String> {
     Some(created.name.clone())
 }
 
-fn user_id(user: &User) -> TelegramUserId {
+pub(super) fn user_id(user: &User) -> TelegramUserId {
     TelegramUserId(i64::try_from(user.id.0).unwrap_or(i64::MAX))
 }
 
 /// Bounded and on one line, because it is put before messages.
-fn display_name(user: &User) -> String {
+pub(super) fn display_name(user: &User) -> String {
     const MAX_CHARS: usize = 64;
     let name = user.full_name();
     let plain: String =
@@ -360,8 +432,8 @@ mod tests {
     fn read(update: &Value) -> Option<Arrival> {
         let signer = Signer::new(&[7; Signer::KEY_BYTES]);
         let nicknames = Nicknames::new(&["parlor".to_owned()]);
-        let (me, group_sessions) = (&me(), GroupSessions::PerUser);
-        Reader { bot_id: "123456", me, group_sessions, nicknames: &nicknames, signer: &signer }.read(update)
+        let (me, group_sessions, gather) = (&me(), GroupSessions::PerUser, Duration::ZERO);
+        Reader { bot_id: "123456", me, group_sessions, nicknames: &nicknames, signer: &signer, gather }.read(update)
     }
 
     fn update(message: Value) -> Value {
@@ -442,7 +514,7 @@ mod tests {
     }
 
     /// Fields that a hostile or future server could fill with anything.
-    const FIELDS: [&str; 12] = [
+    const FIELDS: [&str; 34] = [
         "message_id",
         "date",
         "chat",
@@ -455,6 +527,28 @@ mod tests {
         "reply_to_message",
         "sender_chat",
         "forum_topic_created",
+        "photo",
+        "voice",
+        "audio",
+        "video",
+        "video_note",
+        "animation",
+        "document",
+        "sticker",
+        "venue",
+        "location",
+        "contact",
+        "poll",
+        "dice",
+        "checklist",
+        "game",
+        "story",
+        "paid_media",
+        "quote",
+        "external_reply",
+        "forward_origin",
+        "media_group_id",
+        "caption_entities",
     ];
 
     proptest! {
@@ -462,6 +556,8 @@ mod tests {
         fn no_update_can_make_it_panic(whole in any_json(), field in prop::sample::select(&FIELDS[..]), value in any_json()) {
             read(&whole);
             read(&json!({ "update_id": 1, "message": whole }));
+            read(&json!({ "update_id": 1, "edited_message": whole }));
+            read(&json!({ "update_id": 1, "message_reaction": whole }));
             let mut changed = serde_json::Map::new();
             changed.insert(field.to_owned(), value);
             read(&update(Value::Object(changed)));

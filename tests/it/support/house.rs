@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use parlor::gateway::{Gateway, Home, StartError};
+use parlor::gateway::{Gateway, Home, LockError, StartError};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -62,7 +62,14 @@ impl House {
     }
 
     pub(crate) async fn open(&self) -> Gateway {
-        self.try_open().await.expect("the gateway starts")
+        for _ in 0..200 {
+            match self.try_open().await {
+                // A child that another test is just starting holds copies of all our files, locks included, for a moment.
+                Err(StartError::Lock(LockError::Held { .. })) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                started => return started.expect("the gateway starts"),
+            }
+        }
+        panic!("the home stayed locked");
     }
 
     pub(crate) async fn try_open(&self) -> Result<Gateway, StartError> {

@@ -15,8 +15,9 @@ use super::wire::{ApiError, bad_request, int, list, text};
 const MAX_COMMANDS: usize = 100;
 const MAX_SECRET_CHARS: usize = 256;
 const MAX_CAPTION_UTF16: usize = 1024;
+const MAX_FILE_BYTES: usize = 20 * 1024 * 1024;
 
-const METHODS: [&str; 18] = [
+const METHODS: [&str; 19] = [
     "getMe",
     "getChat",
     "getChatMember",
@@ -35,6 +36,7 @@ const METHODS: [&str; 18] = [
     "sendChatAction",
     "setMessageReaction",
     "answerCallbackQuery",
+    "getFile",
 ];
 
 type Answer = Result<Value, ApiError>;
@@ -63,6 +65,7 @@ pub(super) fn perform(world: &mut World, method: &str, params: &Value) -> Answer
         "sendChatAction" => send_chat_action(world, params),
         "setMessageReaction" => set_message_reaction(world, params),
         "answerCallbackQuery" => answer_callback_query(world, params),
+        "getFile" => get_file(world, params),
         _ => Err(ApiError::new(404, "Not Found: method not found")),
     }
 }
@@ -104,6 +107,17 @@ fn get_chat_member(world: &mut World, params: &Value) -> Answer {
         return bad_request("FakeTelegram knows of no other member than the bot");
     }
     Ok(membership(if chat.bot_is_admin { "administrator" } else { "member" }))
+}
+
+fn get_file(world: &World, params: &Value) -> Answer {
+    let file_id = text(params, "file_id");
+    match world.files.get(file_id) {
+        None => bad_request("wrong file_id or the file is temporarily unavailable"),
+        Some(content) if content.len() > MAX_FILE_BYTES => bad_request("file is too big"),
+        Some(content) => Ok(json!({
+            "file_id": file_id, "file_unique_id": file_id, "file_size": content.len(), "file_path": format!("files/{file_id}"),
+        })),
+    }
 }
 
 fn webhook_info(world: &World) -> Value {

@@ -142,6 +142,11 @@ impl FakeTelegram {
         self.world().chats.get(&chat_id)?.messages.get(&message_id)?.reaction.clone()
     }
 
+    /// What `getFile` leads to for this id.
+    pub(crate) fn keeps_file(&self, file_id: &str, content: &[u8]) {
+        self.world().files.insert(file_id.into(), content.into());
+    }
+
     fn world(&self) -> MutexGuard<'_, World> {
         self.shared.world()
     }
@@ -180,6 +185,8 @@ struct World {
     /// Callback queries nobody has answered yet.
     open_callbacks: HashSet<String>,
     callbacks_issued: u64,
+    /// By file id.
+    files: HashMap<String, Vec<u8>>,
 }
 
 impl World {
@@ -193,6 +200,7 @@ impl World {
             commands: HashMap::new(),
             open_callbacks: HashSet::new(),
             callbacks_issued: 0,
+            files: HashMap::new(),
         }
     }
 

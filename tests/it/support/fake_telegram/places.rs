@@ -93,6 +93,13 @@ impl Place {
         Pushed { update_id: self.telegram.push_raw(json!({ "callback_query": query })), message_id }
     }
 
+    pub(crate) async fn reacts(&self, user: User, message_id: i64, emoji: &str) -> Pushed {
+        let chat = self.with_chat(|chat| chat.json());
+        let new = json!([{ "type": "emoji", "emoji": emoji }]);
+        let reaction = json!({ "chat": chat, "message_id": message_id, "user": user.json(), "date": unix_time(), "old_reaction": [], "new_reaction": new });
+        Pushed { update_id: self.telegram.push_raw(json!({ "message_reaction": reaction })), message_id }
+    }
+
     /// A message without text, such as `service(BOB, "new_chat_members", …)`.
     pub(crate) async fn service(&self, user: User, field: &str, value: Value) -> Pushed {
         Speech::new(self.clone(), Sender::User(user), "").without("text").with(field, value).push()

@@ -37,6 +37,9 @@ async fn handle(
     ConnectInfo(connection): ConnectInfo<Connection>,
     request: Request,
 ) -> Response {
+    if let Some(file_id) = request.uri().path().strip_prefix(&format!("/file/bot{TOKEN}/files/")) {
+        return file(&shared, file_id);
+    }
     let Some((token, method)) = split_path(request.uri().path()) else {
         return answer(Err(ApiError::new(404, "Not Found")));
     };
@@ -120,6 +123,13 @@ async fn released(holds: &[watch::Receiver<bool>]) {
         // An error means that the hold is gone, which releases as well.
         let mut hold = hold.clone();
         let _gone = hold.wait_for(|released| *released).await;
+    }
+}
+
+fn file(shared: &Shared, file_id: &str) -> Response {
+    match shared.world().files.get(file_id) {
+        Some(content) => Response::new(Body::from(content.clone())),
+        None => answer(Err(ApiError::new(404, "Not Found"))),
     }
 }
 

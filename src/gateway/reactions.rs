@@ -1,0 +1,44 @@
+//! Finds out what a reaction is about: the platform names a message, and we know where we sent it and what it says.
+
+use super::House;
+use crate::clock::now_ms;
+use crate::delivery::outbox;
+use crate::domain::{Inbound, SessionKey};
+use crate::sessions::transcript;
+use crate::storage::StoreError;
+
+/// Reactions to older answers are not noted.
+const LOOKED_BACK_MS: i64 = 2 * 24 * 60 * 60 * 1000;
+/// What is shown of the answer.
+const MAX_QUOTE_CHARS: usize = 200;
+
+/// Gives the reaction its place and the beginning of the answer it is about. False when it is about nothing an agent said.
+pub(super) async fn resolve(house: &House, reaction: &mut Inbound) -> Result<bool, StoreError> {
+    let (message, chat, since) = (reaction.message.clone(), reaction.origin.key.clone(), now_ms() - LOOKED_BACK_MS);
+    let find = move |connection: &rusqlite::Connection| {
+        let sent = outbox::sent_as(connection, &message, since)?;
+        let Some((place, at)) = sent.into_iter().find(|(place, _)| is_in(place, &chat)) else { return Ok(None) };
+        Ok(transcript::said_at(connection, &place, at)?.map(|said| (place, said)))
+    };
+    let Some((place, said)) = house.desk.db.read(find).await? else { return Ok(false) };
+    reaction.origin.key = place;
+    reaction.besides.marks = vec![beginning(&said)];
+    Ok(true)
+}
+
+/// Whether a place is in a chat, of which the reaction says no more than that.
+fn is_in(place: &SessionKey, chat: &SessionKey) -> bool {
+    match (place, chat) {
+        (SessionKey::TelegramDm { user, .. }, SessionKey::TelegramDm { user: chat, .. }) => user == chat,
+        (SessionKey::TelegramTopic { chat: ours, .. }, SessionKey::TelegramGroup { chat, .. }) => ours == chat,
+        (SessionKey::TelegramGroup { chat: ours, .. }, SessionKey::TelegramGroup { chat, .. }) => ours == chat,
+        _ => false,
+    }
+}
+
+fn beginning(said: &str) -> String {
+    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept: String = line.chars().take(MAX_QUOTE_CHARS).collect();
+    let end = if kept.len() < line.len() { "…" } else { "" };
+    format!("“{kept}{end}”")
+}

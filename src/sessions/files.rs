@@ -1,0 +1,106 @@
+//! Files that people sent, in the agent's own folder: `workspace/inbox/<date>-<message id>-<name>`.
+
+use std::path::{Path, PathBuf};
+
+use chrono::DateTime;
+
+use super::Inner;
+use crate::agents::Agent;
+use crate::channels::FetchError;
+use crate::domain::{FileRef, Inbound};
+
+/// The longest name of a stored file without date and id. Most systems take 255 bytes in all.
+const MAX_NAME_CHARS: usize = 48;
+/// The longest ending that is kept when a name is too long.
+const MAX_ENDING_CHARS: usize = 12;
+const FOLDER: &str = "inbox";
+
+/// Fetches the file and returns where it is, within the agent's workspace.
+pub(super) async fn store(inner: &Inner, inbound: &Inbound, file: &FileRef, agent: &Agent) -> Result<String, FetchError> {
+    let channel = inner.parts.delivery.channel_of(&inbound.origin.key);
+    let channel = channel.ok_or_else(|| FetchError::Failed("its platform is not connected".into()))?;
+    let folder = make_folder(&agent.folder).await.map_err(|error| FetchError::Failed(format!("no folder for it: {error}")))?;
+    let name = name(inbound, &file.name);
+    // Under another name until it is whole.
+    let (part, whole) = (folder.join(format!(".{name}.part")), folder.join(&name));
+    let fetched = match channel.fetch(file, &part).await {
+        Ok(()) => tokio::fs::rename(&part, &whole).await.map_err(|error| FetchError::Failed(format!("storing it: {error}"))),
+        Err(error) => Err(error),
+    };
+    if fetched.is_err() {
+        // It may not even be there.
+        drop(tokio::fs::remove_file(&part).await);
+    }
+    fetched.map(|()| format!("{FOLDER}/{name}"))
+}
+
+async fn make_folder(agent: &Path) -> std::io::Result<PathBuf> {
+    let workspace = agent.join("workspace");
+    let folder = workspace.join(FOLDER);
+    let mut builder = tokio::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    builder.mode(0o700);
+    builder.create(&folder).await?;
+    // A link could lead out of the workspace.
+    for folder in [&workspace, &folder] {
+        if !tokio::fs::symlink_metadata(folder).await?.is_dir() {
+            return Err(std::io::ErrorKind::NotADirectory.into());
+        }
+    }
+    Ok(folder)
+}
+
+fn name(inbound: &Inbound, sent_as: &str) -> String {
+    let day = DateTime::from_timestamp_millis(inbound.sent_at).unwrap_or_default().format("%Y-%m-%d");
+    format!("{day}-{}-{}", safe(&inbound.message.0), safe(sent_as))
+}
+
+/// Letters and digits of any language, and of the rest what means nothing to a file system or a shell.
+fn safe(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    let plain = plain.trim_start_matches(['.', '-']);
+    let (stem, ending) = match plain.rsplit_once('.') {
+        Some((stem, ending)) if ending.chars().count() <= MAX_ENDING_CHARS => (stem, format!(".{ending}")),
+        _ => (plain, String::new()),
+    };
+    let kept: String = stem.chars().take(MAX_NAME_CHARS).chain(ending.chars()).collect();
+    if kept.is_empty() { "file".to_owned() } else { kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_made_safe() {
+        for (sent_as, expected) in [
+            ("report.pdf", "report.pdf"),
+            ("Über uns (2).pdf", "Über_uns__2_.pdf"),
+            ("../../etc/passwd", "_.._etc_passwd"),
+            ("..\\..\\x.exe", "_.._x.exe"),
+            (".bashrc", "bashrc"),
+            ("-rf", "rf"),
+            ("a\nb\0c", "a_b_c"),
+            ("", "file"),
+            ("...", "file"),
+            ("txt\u{202e}fdp.exe", "txt_fdp.exe"),
+        ] {
+            assert_eq!(safe(sent_as), expected, "{sent_as:?}");
+        }
+        let long = safe(&format!("{}.tar", "x".repeat(500)));
+        assert_eq!(long, format!("{}.tar", "x".repeat(MAX_NAME_CHARS)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leaves_the_folder(sent_as in any::<String>()) {
+            let name = safe(&sent_as);
+            let parts: Vec<_> = Path::new(&name).components().collect();
+            prop_assert!(matches!(parts[..], [std::path::Component::Normal(_)]), "{}", name);
+            prop_assert!(!name.starts_with('.') && name.len() <= 4 * (MAX_NAME_CHARS + MAX_ENDING_CHARS + 1));
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What is kept in the transcript and not answered, such as an edit that came after the answer.
+
+use super::Inner;
+use super::inbox::{self, Accepted, Closing};
+use super::transcript;
+use crate::clock::now_ms;
+use crate::storage::StoreError;
+
+/// In the place's lane, so that it stands behind the message it is about.
+pub(super) async fn keep(inner: &Inner, accepted: &Accepted) -> Result<(), StoreError> {
+    let accepted = accepted.clone();
+    let write = move |tx: &rusqlite::Transaction<'_>| {
+        let (now, place) = (now_ms(), &accepted.inbound.origin.key);
+        transcript::touch(tx, place, now)?;
+        let conversation = transcript::conversation(tx, place)?;
+        transcript::append_person(tx, &accepted.inbound, conversation, now)?;
+        inbox::close(tx, accepted.id, Closing::Done, "noted", now)
+    };
+    inner.parts.db.write(write).await
+}
