@@ -119,10 +119,11 @@ impl Channel for LocalChannel {
         Ok(MessageId(Uuid::now_v7().to_string()))
     }
 
-    async fn progress(&self, to: &Destination, progress: Progress<'_>) {
-        let Progress::Text { speaker, text } = progress else { return };
+    async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
+        let Progress::Text { speaker, text } = progress else { return Ok(()) };
         self.streamed.lock().unwrap_or_else(PoisonError::into_inner).entry(to.place().clone()).or_default().push_str(text);
         self.show(Some(speaker.to_owned()), text.to_owned()).await;
+        Ok(())
     }
 
     async fn fetch(&self, _: &FileRef, _: &Path) -> Result<(), FetchError> {

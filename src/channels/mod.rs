@@ -27,7 +27,17 @@ pub trait Channel: Send + Sync + 'static {
     async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError>;
 
     /// Shows that an answer is under way. Never repeated when it fails.
-    async fn progress(&self, to: &Destination, progress: Progress<'_>);
+    async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError>;
+
+    /// How an answer is shown here while it is written.
+    fn streaming(&self, _to: &Destination) -> Streaming {
+        Streaming::Pieces
+    }
+
+    /// Makes exactly one call that changes what a person sees. Making it again does no harm.
+    async fn revise(&self, to: &Destination, _revision: Revision<'_>) -> Result<(), SendError> {
+        Err(SendError::Refused(format!("what was said in {} cannot be changed", to.place())))
+    }
 
     /// Writes a file that came with a message to `to`, in one try.
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError>;
@@ -45,6 +55,8 @@ pub struct Text<'a> {
     /// What people can choose with a press where the platform has buttons. The text stands without them.
     pub choices: &'a [Choice],
     pub answers: Option<Question<'a>>,
+    /// More will come, so nothing is made of it that cannot be changed.
+    pub is_unfinished: bool,
 }
 
 /// What a text is the answer to.
@@ -94,6 +106,43 @@ pub enum Outcome {
     Failed,
 }
 
+/// How an answer is shown while it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streaming {
+    /// Not before it is complete.
+    Off,
+    /// Each piece as it comes, by [`Channel::progress`].
+    Pieces,
+    /// The text so far, anew each time, and in one chat no more often than this.
+    Previews { medium: Medium, every: Duration },
+}
+
+/// What the text so far is shown in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// Something that passes by itself; the answer is then sent as a message.
+    Draft,
+    /// A message, which the answer is put into at the end.
+    Message,
+}
+
+/// A change of what is on the screen.
+#[derive(Debug, Clone, Copy)]
+pub enum Revision<'a> {
+    /// Shows or changes the draft of this number.
+    Draft {
+        number: i64,
+        part: &'a Part,
+    },
+    Edit {
+        message: &'a MessageId,
+        part: &'a Part,
+    },
+    Remove {
+        message: &'a MessageId,
+    },
+}
+
 /// The platform's limits for a place, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
@@ -127,6 +176,9 @@ pub enum SendError {
     /// The group became a supergroup with this id.
     #[error("the group has moved to {0}")]
     Moved(ChatId),
+    /// The message that was to be changed is not there any more.
+    #[error("the message is gone")]
+    Gone,
     /// It surely did not arrive: no connection was made, or the platform said it failed.
     #[error("{0}")]
     NotSent(String),

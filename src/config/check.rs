@@ -45,6 +45,7 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         proxy: transport::proxy(section, vault, &api_url),
         api_url,
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
+        streaming: section.boolean("streaming").unwrap_or(true),
         limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
         nicknames: section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default(),
         max_file_mb: section.count("max_file_mb").unwrap_or(MAX_FILE_MB),

@@ -81,6 +81,7 @@ pub(super) const TELEGRAM: Shape = Shape {
         default("auto_bind", "true"),
         default("gather_ms", "2000"),
         default("max_file_mb", "20"),
+        default("streaming", "true"),
         nothing("limits", "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }"),
         nothing("nicknames", r#"["parlor", "hey rose"]"#),
         default("quote", r#""auto""#),

@@ -65,6 +65,8 @@ pub struct Telegram {
     pub proxy: Option<Secret>,
     /// A new topic that is called like an agent is given to it.
     pub auto_bind: bool,
+    /// Answers are shown while they are written.
+    pub streaming: bool,
     pub limits: TelegramLimits,
     /// What people call the bot besides its @name.
     pub nicknames: Vec<String>,

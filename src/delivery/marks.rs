@@ -40,5 +40,5 @@ async fn show(inner: Arc<Inner>, to: Destination, message: MessageId, outcome: O
         None => Progress::Begun(&message),
         Some(outcome) => Progress::Over(&message, outcome),
     };
-    outlet.channel.progress(&to, progress).await;
+    drop(outlet.channel.progress(&to, progress).await);
 }

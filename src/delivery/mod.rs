@@ -4,12 +4,16 @@ mod marks;
 pub mod outbox;
 mod owners;
 mod pacing;
+mod preview;
 mod progress;
 mod sender;
+pub mod streams;
 pub mod undelivered;
+mod waits;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dashmap::DashMap;
 use tokio::sync::{mpsc, oneshot};
@@ -19,12 +23,12 @@ use tokio_util::task::TaskTracker;
 use crate::channels::{Channel, Text};
 use crate::clock::now_ms;
 use crate::domain::{Destination, Inbound, Moved, Platform, SessionKey};
-use crate::storage::{Db, StoreError};
+use crate::storage::{Db, Durability, StoreError};
 use crate::work::Work;
 
 pub use marks::Mark;
 pub use outbox::Kind;
-pub use progress::ProgressHandle;
+pub use progress::{ProgressHandle, Underway};
 
 /// The handle to everything on its way out. Cheap to clone.
 #[derive(Clone)]
@@ -111,9 +115,8 @@ impl Delivery {
     }
 
     /// Shows that an answer is under way, until the handle ends.
-    pub fn progress(&self, to: Destination, speaker: String) -> ProgressHandle {
-        let channel = self.inner.outlet_of(to.place()).map(|outlet| outlet.channel.clone());
-        ProgressHandle::start(channel, to, speaker)
+    pub fn progress(&self, answer: Underway) -> ProgressHandle {
+        ProgressHandle::start(&self.inner, answer)
     }
 
     /// Shows on the message itself that its turn has come, and what became of it once the mark ends.
@@ -123,6 +126,7 @@ impl Delivery {
 
     /// Takes up what an earlier process left unsent.
     pub async fn resume(&self) -> Result<(), StoreError> {
+        self.inner.remember_waits().await?;
         let open = self.inner.db.write(|tx| outbox::reopen(tx, now_ms())).await?;
         for (place, rows) in open.into_iter().filter(|(place, _)| self.reaches(place)) {
             self.submit(&place, rows);
@@ -150,6 +154,31 @@ impl Delivery {
 impl Inner {
     fn outlet_of(&self, place: &SessionKey) -> Option<&Outlet> {
         self.channels.get(&place.platform()?)
+    }
+
+    /// The platform wants nothing more in this chat for a while. Everything there waits, also after a restart.
+    async fn asked_to_wait(&self, outlet: &Outlet, to: &Destination, wait: Duration) {
+        let Some(pace) = outlet.channel.pace(to) else { return };
+        outlet.pacing.quiet_for(pace.chat, wait);
+        let (platform, until) = (outlet.channel.platform(), sender::after(wait));
+        let note = move |tx: &rusqlite::Transaction<'_>| waits::note(tx, platform, pace.chat, until, now_ms());
+        if let Err(error) = self.db.write_as(Durability::Kill, note).await {
+            tracing::warn!(session = %to.place(), "a wait would be forgotten by a restart: {error}");
+        }
+    }
+
+    async fn remember_waits(&self) -> Result<(), StoreError> {
+        for (&platform, outlet) in &self.channels {
+            let now = now_ms();
+            for (chat, until) in self.db.read(move |connection| waits::open(connection, platform, now)).await? {
+                // Further ahead than a row is ever kept: the clock was wrong when this was written.
+                let wait = u64::try_from(until - now).unwrap_or(0);
+                if until - now <= sender::GIVE_UP_AFTER_MS {
+                    outlet.pacing.quiet_for(chat, Duration::from_millis(wait));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

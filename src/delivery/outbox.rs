@@ -3,13 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::sender::GIVE_UP_AFTER_MS;
-use super::undelivered;
+use super::{streams, undelivered};
 use crate::channels::Part;
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::routing::aliases::Renaming;
 
-/// Why a row is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a row is sent. Where a budget is short, the first goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An agent's answer.
     Final,
@@ -21,6 +21,8 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub(super) const ALL: [Kind; 4] = [Kind::Final, Kind::Command, Kind::Notice, Kind::Error];
+
     fn as_str(self) -> &'static str {
         match self {
             Kind::Final => "final",
@@ -45,6 +47,8 @@ pub(super) struct ClaimedRow {
     pub(super) id: i64,
     pub(super) to: Destination,
     pub(super) part: Part,
+    /// The message that is changed instead of a new one sent; with an empty part it is taken away.
+    pub(super) target: Option<MessageId>,
     pub(super) attempts: u32,
     /// An earlier call's answer was never seen.
     pub(super) repeated: bool,
@@ -69,9 +73,37 @@ pub fn insert(tx: &Transaction<'_>, rows: &[Draft], inbox_id: Option<i64>, now: 
     Ok(())
 }
 
+/// Writes an answer: into the messages that have shown it so far, then into new ones. What they show too much is taken
+/// away. Returns how many rows that makes.
+pub fn insert_answer(tx: &Transaction<'_>, rows: &[Draft], inbox_id: i64, now: i64) -> rusqlite::Result<usize> {
+    insert(tx, rows, Some(inbox_id), now)?;
+    // The connection numbers rows one after the other, and this is the only one that writes.
+    let first = tx.last_insert_rowid() - i64::try_from(rows.len()).unwrap_or(0) + 1;
+    let Some(answer) = rows.first() else { return Ok(0) };
+    let shown = streams::take(tx, inbox_id)?;
+    let mut change = tx.prepare_cached("UPDATE outbox SET target = ?2 WHERE id = ?1")?;
+    for (id, message) in (first..).zip(shown.iter().take(rows.len())) {
+        change.execute(params![id, message.0])?;
+    }
+    let mut take_away = tx
+        .prepare_cached("INSERT INTO outbox (place, kind, part, target, inbox_id, created_at) VALUES (?1, ?2, '', ?3, ?4, ?5)")?;
+    let surplus = shown.get(rows.len()..).unwrap_or_default();
+    for message in surplus {
+        take_away.execute(params![answer.to.place().to_string(), answer.kind.as_str(), message.0, inbox_id, now])?;
+    }
+    Ok(rows.len() + surplus.len())
+}
+
+/// What kind of row is the place's next.
+pub(super) fn next_kind(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Kind>> {
+    let oldest = "SELECT kind FROM outbox WHERE place = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
+    let kind = connection.prepare_cached(oldest)?.query_row([place.to_string()], |row| row.get::<_, String>(0)).optional()?;
+    Ok(kind.and_then(|kind| Kind::ALL.into_iter().find(|known| known.as_str() == kind)))
+}
+
 /// Marks the place's oldest row as being sent: from here on a crash leaves it unknown whether it arrived.
 pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<Next> {
-    let oldest = "SELECT id, part, attempts, repeated, created_at, not_before FROM outbox
+    let oldest = "SELECT id, part, attempts, repeated, created_at, not_before, target FROM outbox
                   WHERE place = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
     let found = tx.prepare_cached(oldest)?.query_row([place.to_string()], |row| claimed(row, place)).optional()?;
     let Some((row, not_before)) = found else { return Ok(Next::Nothing) };
@@ -92,6 +124,7 @@ fn claimed(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<(ClaimedRow, i
         attempts: row.get(2)?,
         repeated: row.get(3)?,
         created_at: row.get(4)?,
+        target: row.get::<_, Option<String>>(6)?.map(MessageId),
     };
     Ok((claimed, row.get(5)?))
 }
@@ -111,12 +144,19 @@ pub(super) fn again(tx: &Transaction<'_>, id: i64, not_before: i64, error: &str,
     statement.execute(params![id, not_before, error, repeated]).map(drop)
 }
 
+/// The message to change is gone, so the row becomes an ordinary send.
+pub(super) fn send_instead(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("UPDATE outbox SET state = 'waiting', target = NULL WHERE id = ?1")?;
+    statement.execute([id]).map(drop)
+}
+
 /// The text stays in the row, for the operator to see what did not arrive.
 pub(super) fn failed(tx: &Transaction<'_>, id: i64, error: &str) -> rusqlite::Result<()> {
     tx.prepare_cached("UPDATE outbox SET state = 'failed', error = ?2 WHERE id = ?1")?.execute(params![id, error]).map(drop)
 }
 
-/// After a crash: rows that were being sent go out once more, and never a third time. Failed rows go out if that was asked
+/// After a crash: rows that were being sent go out once more, and never a third time; a change of
+/// a message can be made as often as one likes. Failed rows go out if that was asked
 /// for meanwhile. Returns the places with open rows.
 pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
     undelivered::retry_asked(tx, now)?;
@@ -126,7 +166,8 @@ pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(Se
         [NEVER_CONFIRMED],
     )?;
     tx.execute(
-        "UPDATE outbox SET state = 'waiting', repeated = 1 WHERE state IN ('waiting', 'sending') AND state = 'sending'",
+        "UPDATE outbox SET state = 'waiting', repeated = target IS NULL
+         WHERE state IN ('waiting', 'sending') AND state = 'sending'",
         [],
     )?;
     let mut statement =
@@ -138,6 +179,7 @@ pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(Se
 
 /// Moves what is not being sent right now; that is told by its own answer. Returns the places with rows to send.
 pub fn follow(tx: &Transaction<'_>, moved: Moved, renaming: &Renaming) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+    forget_targets(tx, renaming)?;
     let waiting = format!(
         "SELECT place, count(*) FROM outbox WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND {} GROUP BY place",
         Renaming::is_old("place")
@@ -159,6 +201,14 @@ pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusq
     let rows = statement.query_map(params![since, message.0], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
     let sent = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(sent.into_iter().filter_map(|(place, at)| Some((place.parse().ok()?, at))).collect())
+}
+
+/// Message ids of the old group mean other messages in the new one.
+fn forget_targets(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    streams::forget_moved(tx, renaming)?;
+    let of_the_old = format!("target IS NOT NULL AND state IN ('waiting', 'failed') AND {}", Renaming::is_old("place"));
+    tx.execute(&format!("DELETE FROM outbox WHERE part = '' AND {of_the_old}"), [&renaming.old])?;
+    tx.execute(&format!("UPDATE outbox SET target = NULL WHERE {of_the_old}"), [&renaming.old]).map(drop)
 }
 
 /// How many rows could not be delivered, and how many were sent a second time.

@@ -7,8 +7,8 @@ use rusqlite::Transaction;
 use tokio::sync::oneshot;
 
 use super::outbox::{self, ClaimedRow, Next};
-use super::{Delivery, Inner, MovedAway, Outlet, owners};
-use crate::channels::{Pace, SendError};
+use super::{Delivery, Inner, Kind, MovedAway, Outlet, owners};
+use crate::channels::{Pace, Revision, SendError};
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::storage::{Durability, StoreError};
@@ -85,7 +85,7 @@ async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: 
     let pace = outlet.channel.pace(&Destination::stored(place.clone()));
     if let Some(pace) = pace {
         tokio::select! {
-            () = may_send(outlet, pace, allowed) => {}
+            may = may_send(inner, place, outlet, pace, allowed) => may?,
             // Only waits end with the process; a call that is being made is never cut.
             () = inner.stop.cancelled() => return Ok(Step::Wait(Duration::ZERO)),
         }
@@ -94,9 +94,9 @@ async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: 
     match inner.db.write_as(OF_MARKS, move |tx| outbox::claim(tx, &key, now_ms())).await? {
         Next::Claimed(row) => {
             *allowed = Allowed::NotYet;
-            let outcome = outlet.channel.send(&row.to, &row.part).await;
-            if let (Err(SendError::RetryAfter(wait)), Some(pace)) = (&outcome, pace) {
-                outlet.pacing.quiet_for(pace.chat, *wait);
+            let outcome = call(outlet, &row).await;
+            if let Err(SendError::RetryAfter(wait)) = &outcome {
+                inner.asked_to_wait(outlet, &row.to, *wait).await;
             }
             let moved = moved(place, &outcome);
             let step = settle(inner, row, outcome).await;
@@ -126,12 +126,31 @@ async fn tell_moved(inner: &Inner, moved: Moved) {
     }
 }
 
-async fn may_send(outlet: &Outlet, pace: Pace, allowed: &mut Allowed) {
+async fn may_send(
+    inner: &Inner,
+    place: &SessionKey,
+    outlet: &Outlet,
+    pace: Pace,
+    allowed: &mut Allowed,
+) -> Result<(), StoreError> {
     if *allowed == Allowed::NotYet {
-        outlet.pacing.ready(pace).await;
+        let key = place.clone();
+        let kind = inner.db.read(move |connection| outbox::next_kind(connection, &key)).await?;
+        outlet.pacing.ready(pace, kind.unwrap_or(Kind::Error)).await;
         *allowed = Allowed::Yes;
     }
     outlet.pacing.quiet_over(pace.chat).await;
+    Ok(())
+}
+
+async fn call(outlet: &Outlet, row: &ClaimedRow) -> Result<MessageId, SendError> {
+    let Some(message) = &row.target else { return outlet.channel.send(&row.to, &row.part).await };
+    let is_removal = row.part.0.is_empty();
+    let revision = if is_removal { Revision::Remove { message } } else { Revision::Edit { message, part: &row.part } };
+    match outlet.channel.revise(&row.to, revision).await {
+        Err(SendError::Gone) if is_removal => Ok(message.clone()),
+        revised => revised.map(|()| message.clone()),
+    }
 }
 
 /// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.
@@ -139,6 +158,7 @@ async fn settle(inner: &Arc<Inner>, row: ClaimedRow, outcome: Result<MessageId, 
     let (id, verdict) = (row.id, judge(&row, outcome));
     let step = match &verdict {
         Verdict::Sent(_) | Verdict::GivenUp(_) | Verdict::TopicLost(_) => Step::Sent,
+        Verdict::SendInstead => Step::Wait(Duration::ZERO),
         Verdict::Again { wait, .. } => Step::Wait(*wait),
     };
     let (verdict, delivery) = (Arc::new(verdict), Delivery { inner: inner.clone() });
@@ -148,6 +168,7 @@ async fn settle(inner: &Arc<Inner>, row: ClaimedRow, outcome: Result<MessageId, 
             match verdict.as_ref() {
                 Verdict::Sent(message) => outbox::sent(tx, id, message, now_ms())?,
                 Verdict::Again { wait, error, repeated } => outbox::again(tx, id, after(*wait), error, *repeated)?,
+                Verdict::SendInstead => outbox::send_instead(tx, id)?,
                 Verdict::GivenUp(error) => outbox::failed(tx, id, error)?,
                 Verdict::TopicLost(error) => return owners::give_up(tx, &delivery, &to, id, error),
             }
@@ -167,6 +188,8 @@ enum Verdict {
         error: String,
         repeated: bool,
     },
+    /// What was to be changed is gone.
+    SendInstead,
     GivenUp(String),
     /// Given up, and the owners must know.
     TopicLost(String),
@@ -186,9 +209,16 @@ fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
             let wait = if row.attempts == 0 { Duration::ZERO } else { backoff(row.attempts) };
             Verdict::Again { wait, error: "the group has moved".into(), repeated }
         }
+        Err(SendError::Gone) => Verdict::SendInstead,
         Err(SendError::NotSent(error)) if !too_old => {
             let wait = backoff(row.attempts);
             tracing::warn!(session = %place, "not sent, trying again in {} s: {error}", wait.as_secs());
+            Verdict::Again { wait, error, repeated }
+        }
+        // A change can be made twice without harm, so it is not counted as repeated and not given up early.
+        Err(SendError::Unknown(error)) if row.target.is_some() && !too_old => {
+            let wait = backoff(row.attempts);
+            tracing::warn!(session = %place, "no answer to a change, trying again in {} s: {error}", wait.as_secs());
             Verdict::Again { wait, error, repeated }
         }
         Err(SendError::Unknown(error)) if !row.repeated => {
@@ -210,7 +240,7 @@ fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
     }
 }
 
-fn after(wait: Duration) -> i64 {
+pub(super) fn after(wait: Duration) -> i64 {
     now_ms().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -29,7 +29,7 @@ use crate::channels::{Channel, Intake};
 use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Secrets};
-use crate::delivery::{Delivery, MovedAway, outbox};
+use crate::delivery::{Delivery, MovedAway, outbox, streams};
 use crate::domain::{Destination, PersonId};
 use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
@@ -223,7 +223,10 @@ async fn keep_house(house: Arc<House>) {
         }
         let forget = |tx: &rusqlite::Transaction<'_>| {
             let now = now_ms();
-            Ok(inbox::forget_old(tx, now)? + outbox::forget_old(tx, now)? + people::forget_old(tx, now)?)
+            Ok(inbox::forget_old(tx, now)?
+                + outbox::forget_old(tx, now)?
+                + streams::forget_old(tx, now)?
+                + people::forget_old(tx, now)?)
         };
         match house.desk.db.write(forget).await {
             Ok(rows) => tracing::debug!("forgot {rows} old rows"),

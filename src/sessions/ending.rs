@@ -56,13 +56,13 @@ pub(super) async fn store(
     let destination = Destination::of(&begun.accepted.inbound);
     let others_wrote = others_wrote(parts, &begun.accepted).await;
     let rows = draft(parts, &begun, &ending, &destination, others_wrote);
-    let (agent, answered, used_once, count) = (begun.agent.uid, ending.said.is_some(), begun.used_once, rows.len());
+    let (agent, answered, used_once) = (begun.agent.uid, ending.said.is_some(), begun.used_once);
     let all = Arc::new((begun, ending, rows));
     let write = move || {
         let all = all.clone();
         move |tx: &Transaction<'_>| write(tx, &all.0, conversation, &all.1, &all.2, now_ms())
     };
-    parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await?;
+    let count = parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await?;
     if answered {
         parts.bootstrapped.insert(agent);
     }
@@ -84,7 +84,7 @@ fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination, others
 }
 
 /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
-async fn others_wrote(parts: &Parts, accepted: &Accepted) -> bool {
+pub(super) async fn others_wrote(parts: &Parts, accepted: &Accepted) -> bool {
     if accepted.inbound.origin.key.is_private() {
         return false;
     }
@@ -100,7 +100,7 @@ fn write(
     ending: &Ending,
     rows: &[outbox::Draft],
     now: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<usize> {
     let Begun { accepted, agent, .. } = begun;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
@@ -115,7 +115,7 @@ fn write(
     let closing = if ending.said.is_some() { Closing::Done } else { Closing::Failed };
     inbox::close_all(tx, accepted, closing, &ending.outcome, now)?;
     usage::record(tx, &turn_row(begun, ending), now)?;
-    outbox::insert(tx, rows, Some(accepted.id), now)
+    outbox::insert_answer(tx, rows, accepted.id, now)
 }
 
 fn turn_row(begun: &Begun, ending: &Ending) -> TurnRow {
@@ -156,16 +156,16 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
     let question = Question { message: &accepted.inbound.message, others_wrote: others_wrote(parts, accepted).await };
     let text = panicked(accepted.id);
     let rows = parts.delivery.draft(&destination, Kind::Error, &Text { answers: Some(question), ..Text::plain(&text) });
-    let (count, accepted) = (rows.len(), accepted.clone());
+    let accepted = accepted.clone();
     let close = move |tx: &Transaction<'_>| {
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);
         transcript::touch(tx, place, now)?;
         let conversation = transcript::conversation(tx, place)?;
         accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, conversation, now))?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
-        outbox::insert(tx, &rows, Some(accepted.id), now)
+        outbox::insert_answer(tx, &rows, accepted.id, now)
     };
-    parts.db.write(close).await?;
+    let count = parts.db.write(close).await?;
     parts.delivery.submit(destination.place(), count);
     Ok(())
 }

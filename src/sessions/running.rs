@@ -14,6 +14,7 @@ use super::{notes, question};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
+use crate::delivery::Underway;
 use crate::domain::{Destination, Inbound};
 use crate::routing;
 use crate::storage::StoreError;
@@ -51,14 +52,22 @@ async fn answer(inner: &Arc<Inner>, accepted: &Accepted) -> Result<Outcome, Stor
         return notes::keep(inner, accepted).await.map(|()| Outcome::Answered);
     }
     let parts = &inner.parts;
+    let inbound = &accepted.inbound;
     let mut begun = begin(inner, accepted).await?;
     // Begun before the files are fetched, which may take a while.
-    let progress = parts.delivery.progress(Destination::of(&accepted.inbound), begun.agent.label());
+    let progress = parts.delivery.progress(Underway {
+        to: Destination::of(inbound),
+        speaker: begun.agent.label(),
+        inbox_id: accepted.id,
+        question: inbound.message.clone(),
+        others_wrote: ending::others_wrote(parts, accepted).await,
+    });
     begun.accepted = question::whole(inner, accepted, &begun.agent).await;
     let (conversation, request) = request(inner, &begun.accepted.inbound, &begun.agent).await?;
-    let result = turn::run(&parts.models, request, progress.events()).await;
+    let result = AssertUnwindSafe(turn::run(&parts.models, request, progress.events())).catch_unwind().await;
+    // Also after a panic: what is said about it must not be followed by a late preview.
     progress.end().await;
-    ending::store(inner, begun, conversation, result).await
+    ending::store(inner, begun, conversation, result.unwrap_or_else(|panic| resume_unwind(panic))).await
 }
 
 /// Routed when the turn begins, not when the message came: a switch counts for what still waits.

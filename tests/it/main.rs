@@ -13,6 +13,7 @@ mod lifecycle;
 mod menus;
 mod models;
 mod proxy;
+mod streaming;
 mod support;
 mod topics;
 mod topics_life;

@@ -16,6 +16,7 @@ mod parse;
 mod reactions;
 mod render;
 mod send;
+mod stream;
 mod upload;
 mod webhook;
 
@@ -29,7 +30,9 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, SendError, Text};
+use super::{
+    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text,
+};
 use crate::config::{GroupSessions, Secret, Telegram, TelegramAnswers, Transport};
 use crate::domain::{Destination, FileRef, MessageId, Platform};
 use crate::signing::Signer;
@@ -51,6 +54,8 @@ pub struct TelegramChannel {
     /// What Telegram shows when it calls.
     webhook_secret: Secret,
     limits: Limits,
+    /// Whether answers are shown while they are written.
+    streaming: bool,
     group_sessions: GroupSessions,
     nicknames: Nicknames,
     style: TelegramAnswers,
@@ -90,6 +95,7 @@ impl TelegramChannel {
             transport: config.transport.clone(),
             webhook_secret: outfit.webhook_secret,
             limits,
+            streaming: config.streaming,
             group_sessions,
             nicknames: Nicknames::new(&config.nicknames),
             style: config.answers,
@@ -123,9 +129,9 @@ impl Channel for TelegramChannel {
         send::send(&self.api, self.style, to, part).await
     }
 
-    async fn progress(&self, to: &Destination, progress: Progress<'_>) {
+    async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
-            Progress::Working => send::typing(&self.api, to).await,
+            Progress::Working => return send::typing(&self.api, to).await,
             Progress::Text { .. } => {}
             Progress::Begun(message) if self.style.reactions => reactions::set(&self.api, to, message, Some(WORKING)).await,
             Progress::Over(message, outcome) if self.style.reactions => {
@@ -134,6 +140,15 @@ impl Channel for TelegramChannel {
             }
             Progress::Begun(_) | Progress::Over(..) => {}
         }
+        Ok(())
+    }
+
+    fn streaming(&self, to: &Destination) -> Streaming {
+        if self.streaming { stream::streaming(to) } else { Streaming::Off }
+    }
+
+    async fn revise(&self, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
+        stream::revise(&self.api, self.style, to, revision).await
     }
 
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError> {

@@ -41,7 +41,7 @@ pub(super) fn address_of(place: &SessionKey) -> Option<Address> {
 /// What an outbox row keeps of one call.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum StoredPart {
+pub(super) enum StoredPart {
     /// A whole answer, as a file.
     File {
         markdown: String,
@@ -50,11 +50,11 @@ enum StoredPart {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredMessage {
+pub(super) struct StoredMessage {
     #[serde(flatten)]
-    message: Rendered,
+    pub(super) message: Rendered,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    keyboard: Vec<Vec<Button>>,
+    pub(super) keyboard: Vec<Vec<Button>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quote: Option<Quoted>,
 }
@@ -69,7 +69,7 @@ struct Quoted {
 /// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
 pub(super) fn render(signer: &Signer, style: TelegramAnswers, to: &Destination, text: &Text<'_>) -> Vec<Part> {
     let mut rendered = with_speaker(style, text);
-    let is_too_long = style.max_parts > 0 && rendered.len() > style.max_parts as usize;
+    let is_too_long = !text.is_unfinished && style.max_parts > 0 && rendered.len() > style.max_parts as usize;
     if is_too_long {
         rendered.truncate(1);
     }
@@ -132,13 +132,18 @@ struct ReplyParameters {
 }
 
 #[derive(Serialize)]
-struct LinkPreviewOptions {
+pub(super) struct LinkPreviewOptions {
     is_disabled: bool,
 }
 
+/// None leaves it to Telegram, which shows one.
+pub(super) fn link_preview(style: TelegramAnswers) -> Option<LinkPreviewOptions> {
+    (!style.link_previews).then_some(LinkPreviewOptions { is_disabled: true })
+}
+
 #[derive(Serialize)]
-struct InlineKeyboard<'a> {
-    inline_keyboard: &'a [Vec<Button>],
+pub(super) struct InlineKeyboard<'a> {
+    pub(super) inline_keyboard: &'a [Vec<Button>],
 }
 
 /// The one thing we keep of what Telegram says it sent.
@@ -191,7 +196,7 @@ async fn send_message(api: &Api, style: TelegramAnswers, address: Address, store
     let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
     let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
     let reply_parameters = quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
-    let link_preview_options = (!style.link_previews).then_some(LinkPreviewOptions { is_disabled: true });
+    let link_preview_options = link_preview(style);
     let request = SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options };
     match api.call(&request).await {
         Err(error) if is_private_topic(address) && topic_loss(&error) == Some(TopicLoss::Deleted) => {
@@ -228,14 +233,12 @@ async fn send_file(api: &Api, address: Address, markdown: &str) -> Result<Sent, 
 
 const WHOLE_ANSWER: &str = "This is long, so here is the whole answer as a file.";
 
-pub(super) async fn typing(api: &Api, to: &Destination) {
-    let Some(address) = address(to) else { return };
-    if let Err(error) = api.call(&SendChatAction { address, action: "typing" }).await {
-        tracing::debug!(session = %to.place(), "typing was not shown: {error}");
-    }
+pub(super) async fn typing(api: &Api, to: &Destination) -> Result<(), SendError> {
+    let Some(address) = address(to) else { return Ok(()) };
+    api.call(&SendChatAction { address, action: "typing" }).await.map(drop).map_err(send_error)
 }
 
-fn send_error(error: ApiError) -> SendError {
+pub(super) fn send_error(error: ApiError) -> SendError {
     if let Some(loss) = topic_loss(&error) {
         return SendError::TopicLost(loss);
     }

@@ -206,11 +206,14 @@ impl Frames {
         steps
     }
 
-    pub(super) fn pausing(&self, text: &str, after: usize, released: u64) -> Vec<Step> {
+    pub(super) fn pausing(&self, text: &str, after: &[usize], mut released: u64) -> Vec<Step> {
         let mut steps = self.answer(text, &[]);
-        // The opening comes before the pieces, the closing after them.
-        let place = (1 + after).min(steps.len() - 1);
-        steps.insert(place, Step::WaitForRelease(released));
+        for (earlier, after) in after.iter().enumerate() {
+            // The opening comes before the pieces, the closing after them.
+            let place = (1 + after + earlier).min(steps.len() - 1);
+            steps.insert(place, Step::WaitForRelease(released));
+            released += 1;
+        }
         steps
     }
 

@@ -55,6 +55,11 @@ pub(crate) enum Script {
         text: String,
         after: usize,
     },
+    /// The same with several pauses; each `release` ends one.
+    Pauses {
+        text: String,
+        after: Vec<usize>,
+    },
     /// Waits for `release` before it sends anything.
     Held(Box<Script>),
 }
@@ -375,7 +380,8 @@ async fn serve(State(shared): State<Arc<Shared>>, Path(path): Path<String>, head
         }
         Script::ErrorInStream { after, kind, message } => streamed(frames.failing(&after, &kind, &message), open),
         Script::Cut { text, after, how } => streamed(frames.cut(&text, after, how), open),
-        Script::Pause { text, after } => streamed(frames.pausing(&text, after, released), open),
+        Script::Pause { text, after } => streamed(frames.pausing(&text, &[after], released), open),
+        Script::Pauses { text, after } => streamed(frames.pausing(&text, &after, released), open),
         Script::Held(_) => panic!("a held script holds another held one"),
     }
 }

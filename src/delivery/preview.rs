@@ -1,0 +1,202 @@
+//! Shows the text so far while an answer is written, as often as the budgets have room.
+//!
+//! The only one who touches the screen before the answer is complete. It makes one call at a time, and ends with the text.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rusqlite::Transaction;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::progress::Scene;
+use super::streams;
+use crate::channels::{Medium, Part, Question, Revision, SendError, Text};
+use crate::clock::now_ms;
+use crate::domain::MessageId;
+use crate::storage::Durability;
+
+/// Less than this is no text to look at: it would be the whole of the notification that people get.
+const FIRST_CHARS: usize = 40;
+/// An answer that is complete by then is just sent.
+const FIRST_AFTER: Duration = Duration::from_secs(1);
+/// Telegram shows a draft for 30 seconds.
+const RENEW_AFTER: Duration = Duration::from_secs(15);
+/// The pause before the next look when an earlier answer is still on its way to the same place.
+const AFTER_OTHERS: Duration = Duration::from_secs(1);
+
+pub(super) struct Previewer<'a> {
+    pub(super) scene: Scene<'a>,
+    pub(super) medium: Medium,
+    pub(super) every: Duration,
+}
+
+/// What the person has seen so far.
+struct Screen {
+    medium: Medium,
+    draft: Option<Part>,
+    /// In the order of the parts they show. What a message shows is not known after a restart.
+    messages: Vec<(MessageId, Option<Part>)>,
+    changed_at: Instant,
+}
+
+/// The one call that brings the screen closer to the text.
+enum Step {
+    Draft(Part),
+    Edit(usize, Part),
+    Send(Part),
+}
+
+/// Whether there will be further previews of this answer.
+#[derive(PartialEq)]
+enum Onward {
+    GoOn,
+    GiveUp,
+}
+
+impl Previewer<'_> {
+    /// Returns when the sender of the text is gone and the last call has been answered.
+    pub(super) async fn run(self, mut text: watch::Receiver<String>) {
+        if text.wait_for(|text| text.chars().nth(FIRST_CHARS - 1).is_some()).await.is_err() {
+            return;
+        }
+        let mut due = Instant::now() + FIRST_AFTER;
+        let Some(mut screen) = self.screen().await else { return };
+        while is_still_written(&text, due).await {
+            let so_far = text.borrow_and_update().clone();
+            due = match self.next(&screen, &so_far) {
+                None => match self.something_new(&screen, &mut text).await {
+                    Some(due) => due,
+                    None => return,
+                },
+                Some(step) => match self.may_show() {
+                    Err(later) => later,
+                    Ok(()) if self.show(&mut screen, step).await == Onward::GiveUp => return,
+                    Ok(()) => Instant::now() + self.every,
+                },
+            };
+        }
+    }
+
+    /// A message that an earlier process left on the screen is used again.
+    async fn screen(&self) -> Option<Screen> {
+        let inbox_id = self.scene.answer.inbox_id;
+        let known = self.scene.inner.db.read(move |connection| streams::of(connection, inbox_id)).await;
+        let known = known.inspect_err(|error| tracing::warn!("no previews: {error}")).ok()?;
+        let medium = if known.is_empty() { self.medium } else { Medium::Message };
+        let messages = known.into_iter().map(|message| (message, None)).collect();
+        Some(Screen { medium, draft: None, messages, changed_at: Instant::now() })
+    }
+
+    fn next(&self, screen: &Screen, so_far: &str) -> Option<Step> {
+        let answer = self.scene.answer;
+        let question = Question { message: &answer.question, others_wrote: answer.others_wrote };
+        let speaker = Some(answer.speaker.as_str());
+        let text = Text { speaker, answers: Some(question), is_unfinished: true, ..Text::plain(so_far) };
+        let parts = self.scene.outlet.channel.render(&answer.to, &text);
+        if screen.medium == Medium::Draft {
+            let is_fading = screen.changed_at.elapsed() >= RENEW_AFTER;
+            // There is one draft only, so it shows the end of a text that needs several messages.
+            return parts
+                .into_iter()
+                .next_back()
+                .filter(|part| is_fading || screen.draft.as_ref() != Some(part))
+                .map(Step::Draft);
+        }
+        parts.into_iter().enumerate().find_map(|(number, part)| match screen.messages.get(number) {
+            Some((_, shown)) if shown.as_ref() == Some(&part) => None,
+            Some(_) => Some(Step::Edit(number, part)),
+            None => Some(Step::Send(part)),
+        })
+    }
+
+    /// When to look again, once there is more text or a draft needs renewing. None when the text is complete.
+    async fn something_new(&self, screen: &Screen, text: &mut watch::Receiver<String>) -> Option<Instant> {
+        let fades_at = screen.changed_at + RENEW_AFTER;
+        tokio::select! {
+            more = text.changed() => more.ok().map(|()| screen.changed_at + self.every),
+            () = sleep_until(fades_at), if screen.medium == Medium::Draft => Some(fades_at),
+        }
+    }
+
+    /// Counts the call in the budgets if they have room right now; else tells when to ask again.
+    fn may_show(&self) -> Result<(), Instant> {
+        if self.scene.inner.places.contains_key(self.scene.answer.to.place()) {
+            return Err(Instant::now() + AFTER_OTHERS);
+        }
+        let pace = self.scene.outlet.channel.pace(&self.scene.answer.to);
+        pace.map_or(Ok(()), |pace| self.scene.outlet.pacing.take_for_preview(pace, self.every))
+    }
+
+    async fn show(&self, screen: &mut Screen, step: Step) -> Onward {
+        let (channel, to) = (&self.scene.outlet.channel, &self.scene.answer.to);
+        screen.changed_at = Instant::now();
+        let outcome = match step {
+            Step::Draft(part) => {
+                let shown = channel.revise(to, Revision::Draft { number: self.draft_number(), part: &part }).await;
+                if let Err(SendError::Refused(reason)) = &shown {
+                    tracing::debug!(session = %to.place(), "no drafts here, so a message is edited instead: {reason}");
+                    screen.medium = Medium::Message;
+                    return Onward::GoOn;
+                }
+                shown.map(|()| screen.draft = Some(part))
+            }
+            Step::Edit(number, part) => {
+                let (message, shown) = &mut screen.messages[number];
+                channel.revise(to, Revision::Edit { message, part: &part }).await.map(|()| *shown = Some(part))
+            }
+            Step::Send(part) => match channel.send(to, &part).await {
+                Ok(message) => {
+                    self.note(u32::try_from(screen.messages.len()).unwrap_or(u32::MAX), &message).await;
+                    screen.messages.push((message, Some(part)));
+                    Ok(())
+                }
+                // It may be there, and nobody knows its id: another one would be one too many.
+                Err(SendError::Unknown(reason)) => Err(SendError::Refused(reason)),
+                Err(error) => Err(error),
+            },
+        };
+        self.judge(outcome).await
+    }
+
+    async fn judge(&self, outcome: Result<(), SendError>) -> Onward {
+        let Err(error) = outcome else {
+            self.scene.is_visible.store(true, Ordering::Relaxed);
+            return Onward::GoOn;
+        };
+        self.scene.not_shown(&error).await;
+        match error {
+            SendError::RetryAfter(_) | SendError::NotSent(_) | SendError::Unknown(_) => Onward::GoOn,
+            SendError::Refused(_) | SendError::TopicLost(_) | SendError::Moved(_) | SendError::Gone => Onward::GiveUp,
+        }
+    }
+
+    /// From here on the answer is finished in this message, whatever happens to this process.
+    async fn note(&self, number: u32, message: &MessageId) {
+        let (inbox_id, place) = (self.scene.answer.inbox_id, self.scene.answer.to.place().clone());
+        let shown = streams::Shown { inbox_id, number, place, message: message.clone() };
+        let write = || {
+            let shown = shown.clone();
+            move |tx: &Transaction<'_>| streams::note(tx, &shown, now_ms())
+        };
+        if let Err(error) = self.scene.inner.db.write_patiently(&self.scene.inner.stop, Durability::Kill, write).await {
+            tracing::error!(session = %self.scene.answer.to.place(), "a message that shows half an answer was not noted: {error}");
+        }
+    }
+
+    /// One for the whole answer, the same after a restart. Telegram refuses zero.
+    fn draft_number(&self) -> i64 {
+        (self.scene.answer.inbox_id % i64::from(i32::MAX)).max(1)
+    }
+}
+
+/// Waits until then; false when the text is complete before that.
+async fn is_still_written(text: &watch::Receiver<String>, then: Instant) -> bool {
+    let mut text = text.clone();
+    let complete = async { while text.changed().await.is_ok() {} };
+    tokio::select! {
+        biased;
+        () = complete => false,
+        () = sleep_until(then) => true,
+    }
+}

@@ -1,0 +1,51 @@
+//! Messages that show an answer while it is written: the `streams` table. They are known before the answer is, so that
+//! whoever finishes it changes them and sends no second one.
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::domain::{MessageId, SessionKey};
+use crate::routing::aliases::Renaming;
+
+/// A message that shows a part of an answer.
+#[derive(Clone)]
+pub(super) struct Shown {
+    pub(super) inbox_id: i64,
+    /// Which part, from 0.
+    pub(super) number: u32,
+    pub(super) place: SessionKey,
+    pub(super) message: MessageId,
+}
+
+pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "INSERT OR REPLACE INTO streams (inbox_id, number, place, message_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    statement.execute(params![shown.inbox_id, shown.number, shown.place.to_string(), shown.message.0, now]).map(drop)
+}
+
+/// The messages on the screen, in the order of the parts they show.
+pub(super) fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
+    let mut statement = connection.prepare_cached("SELECT message_id FROM streams WHERE inbox_id = ?1 ORDER BY number")?;
+    statement.query_map([inbox_id], |row| row.get(0).map(MessageId))?.collect()
+}
+
+/// The same, and they belong to the caller from here on.
+pub(super) fn take(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
+    let messages = of(tx, inbox_id)?;
+    if !messages.is_empty() {
+        tx.prepare_cached("DELETE FROM streams WHERE inbox_id = ?1")?.execute([inbox_id])?;
+    }
+    Ok(messages)
+}
+
+/// The group numbers its messages anew, so the answers are sent there.
+pub(super) fn forget_moved(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    tx.execute(&format!("DELETE FROM streams WHERE {}", Renaming::is_old("place")), [&renaming.old]).map(drop)
+}
+
+pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM streams WHERE created_at < ?1", [now - KEPT_MS])
+}
+
+/// An answer that was not finished in this time never will be.
+const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
