@@ -160,21 +160,36 @@ async fn pause(house: &House, error: &StoreError) -> ControlFlow<()> {
 }
 
 async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
-    let is_reaction = in_hand.accepted.inbound.besides.note == Some(Note::Reaction);
-    if is_reaction && !reactions::resolve(house, &mut in_hand.accepted.inbound).await? {
+    if !complete(house, &mut in_hand.accepted.inbound).await? {
         return replies::close(house, in_hand.accepted.id, Closing::Done, "a reaction to nothing an agent said").await;
     }
-    house.aliases.follow(&mut in_hand.accepted.inbound.origin);
-    names::complete(&house.names, &mut in_hand.accepted.inbound.origin).await?;
-    if let Some(addressed) = house.desk.sessions.continues(&in_hand.accepted.inbound) {
-        // Only one message of an album has the caption that mentions us.
-        in_hand.accepted.inbound.addressed = addressed;
-    }
-    let inbound = in_hand.accepted.inbound.clone();
+    let inbound = &in_hand.accepted.inbound;
     let parsed = commands::parse(&inbound.text);
-    if matches!((inbound.besides.note, &parsed), (Some(Note::Edit), Parsed::Talk)) && revise(house, &in_hand.accepted).await? {
+    let edits_talk = inbound.besides.note == Some(Note::Edit) && parsed == Parsed::Talk;
+    if edits_talk && revise(house, &in_hand.accepted).await? {
         return Ok(());
     }
+    decide(house, in_hand, parsed).await
+}
+
+/// Adds what the update itself could not say. False for a reaction that is about none of our messages.
+async fn complete(house: &House, inbound: &mut Inbound) -> Result<bool, StoreError> {
+    let is_reaction = inbound.besides.note == Some(Note::Reaction);
+    if is_reaction && !reactions::resolve(house, inbound).await? {
+        return Ok(false);
+    }
+    house.aliases.follow(&mut inbound.origin);
+    names::complete(&house.names, &mut inbound.origin).await?;
+    if let Some(addressed) = house.desk.sessions.continues(inbound) {
+        // Only one message of an album has the caption that mentions us.
+        inbound.addressed = addressed;
+    }
+    Ok(true)
+}
+
+/// Who answers, whether this person may ask, and what follows from both.
+async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(), StoreError> {
+    let inbound = in_hand.accepted.inbound.clone();
     let (pin, gone) = pins(house, &inbound).await?;
     let route = routing::route(&house.desk.table, pin.as_ref(), &inbound.origin);
     let standing = standing(house, &inbound).await?;
@@ -192,7 +207,7 @@ async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
     if let Some(gone) = gone.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
         replies::drop_pin(house, &inbound, &gone).await?;
         // Another pin may lie beneath it.
-        return Box::pin(handle(house, in_hand)).await;
+        return Box::pin(decide(house, in_hand, parsed)).await;
     }
     match verdict {
         Verdict::Admit => {

@@ -3,6 +3,7 @@
 //! teloxide brings the Bot API's types; the HTTP calls are our own, because teloxide's client sleeps ten seconds inside
 //! every call that meets a 5xx and hides what a failed call said.
 
+mod addressing;
 mod api;
 mod buttons;
 mod checks;

@@ -1,0 +1,115 @@
+//! Tells whether a message is said to us, and takes off the words that only do that.
+
+use teloxide::types::{Message, MessageEntityKind};
+
+use super::parse::Reader;
+use crate::domain::Addressed;
+
+/// A message's words, and to whom they are said.
+pub(super) struct Call {
+    pub(super) text: String,
+    pub(super) addressed: Addressed,
+}
+
+impl Reader<'_> {
+    /// How the text turns to us, without the words that only do that. `None` when it is a command for another bot.
+    pub(super) fn call(&self, message: &Message, text: String) -> Option<Call> {
+        let (text, commanded) = self.take_name_off_command(text)?;
+        let addressed = if message.chat.is_private() {
+            Addressed::Privately
+        } else if commanded || self.is_mentioned(message) || self.is_called(message) {
+            Addressed::ByMention
+        } else if self.is_answered(message) {
+            Addressed::ByReply
+        } else {
+            Addressed::NotAtAll
+        };
+        Some(Call { text: self.take_mention_off(&text), addressed })
+    }
+
+    /// `/agent@parlor_bot rose` is ours, `/agent@other_bot` is not.
+    fn take_name_off_command(&self, text: String) -> Option<(String, bool)> {
+        let word = text.split_whitespace().next().unwrap_or_default();
+        match word.strip_prefix('/').and_then(|command| command.split_once('@')) {
+            Some((command, bot)) if self.is_our_name(bot) => {
+                Some((format!("/{command}{}", text.trim_start().strip_prefix(word).unwrap_or_default()), true))
+            }
+            Some((command, bot)) if is_plain_word(command) && is_plain_word(bot) => None,
+            // A path such as /home/me@nas:/srv.
+            Some(_) | None => Some((text, false)),
+        }
+    }
+
+    fn is_mentioned(&self, message: &Message) -> bool {
+        let text = message.text().or_else(|| message.caption()).unwrap_or_default();
+        let entities = message.entities().or_else(|| message.caption_entities()).unwrap_or_default();
+        entities.iter().any(|entity| match &entity.kind {
+            MessageEntityKind::Mention => {
+                let name = utf16_part(text, entity.offset, entity.length).and_then(|part| part.strip_prefix('@'));
+                name.is_some_and(|name| self.is_our_name(name))
+            }
+            MessageEntityKind::TextMention { user } => user.id == self.me.user.id,
+            _ => false,
+        })
+    }
+
+    fn is_called(&self, message: &Message) -> bool {
+        message.text().or_else(|| message.caption()).is_some_and(|text| self.nicknames.are_in(text))
+    }
+
+    /// A topic's first message counts as replied to by all of its messages; that is nobody's reply.
+    fn is_answered(&self, message: &Message) -> bool {
+        let answered = message.reply_to_message().filter(|answered| answered.forum_topic_created().is_none());
+        answered.and_then(|answered| answered.from.as_ref()).is_some_and(|from| from.id == self.me.user.id)
+    }
+
+    fn take_mention_off(&self, text: &str) -> String {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        let name = first.strip_prefix('@').map(|name| name.trim_end_matches([',', ':', '.', '!', '?']));
+        let rest = text.trim_start().strip_prefix(first).unwrap_or(text).trim_start();
+        match name.filter(|name| self.is_our_name(name)) {
+            // Called and nothing more: the call is the message, because models refuse one without text.
+            Some(_) if rest.is_empty() => text.to_owned(),
+            Some(_) => rest.to_owned(),
+            None => text.to_owned(),
+        }
+    }
+
+    fn is_our_name(&self, name: &str) -> bool {
+        self.me.user.username.as_deref().is_some_and(|ours| ours.eq_ignore_ascii_case(name))
+    }
+}
+
+/// What commands and bots are named with.
+fn is_plain_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// teloxide's own way to cut panics where an entity points outside of its text.
+fn utf16_part(text: &str, offset: usize, length: usize) -> Option<&str> {
+    let mut units = 0;
+    let mut boundaries = text.char_indices().map(|(at, c)| {
+        let boundary = (units, at);
+        units += c.len_utf16();
+        boundary
+    });
+    let start = boundaries.by_ref().find(|(units, _)| *units == offset)?.1;
+    let last = offset.checked_add(length)?;
+    let end = boundaries.find(|(units, _)| *units == last).map_or(text.len(), |(_, at)| at);
+    text.get(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_cut_by_utf16_units() {
+        let text = "👋 @parlor_bot é";
+        assert_eq!(utf16_part(text, 3, 11), Some("@parlor_bot"));
+        assert_eq!(utf16_part(text, 15, 1), Some("é"));
+        assert_eq!(utf16_part(text, 15, 9), Some("é"));
+        assert_eq!(utf16_part(text, 1, 2), None, "inside the wave");
+        assert_eq!(utf16_part(text, 99, 2), None);
+    }
+}
