@@ -200,6 +200,11 @@ pub enum PersonId {
 }
 
 impl PersonId {
+    /// Stands for a person nobody has named; no platform gives the number 0 to anybody.
+    pub fn is_nobody(&self) -> bool {
+        matches!(self, PersonId::Telegram(TelegramUserId(0)) | PersonId::Discord(DiscordId(0)))
+    }
+
     pub fn platform(&self) -> Platform {
         match self {
             PersonId::Telegram(_) => Platform::Telegram,

@@ -198,7 +198,7 @@ fn settings(route: &Route) -> impl Iterator<Item = (&'static str, String)> {
 fn facts(origin: &Origin) -> impl Iterator<Item = (&'static str, String)> {
     let list = |items: String| Some(items).filter(|items| !items.is_empty());
     let facts = [
-        ("person", Some(origin.person.to_string())),
+        ("person", Some(person(origin))),
         ("name", topic_name(origin).map(str::to_owned)),
         ("formerly", origin.formerly.map(|chat| format!("telegram:group:{chat}"))),
         ("tags", list(comma_separated(&origin.tags))),
@@ -233,4 +233,8 @@ fn write_step(f: &mut fmt::Formatter<'_>, step: &Step, kind_width: usize, target
         }
     }
     Ok(())
+}
+
+fn person(origin: &Origin) -> String {
+    if origin.person.is_nobody() { "nobody in particular; --user names one".to_owned() } else { origin.person.to_string() }
 }

@@ -179,6 +179,8 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     let pinned: serde_json::Value = serde_json::from_str(&pinned).expect("JSON");
     assert_eq!(pinned["route"]["agent"], "ada");
     assert_eq!(pinned["reason"], "pin set by local:you");
+    let anybody = run(home.path(), &["route", "explain", "telegram:topic:-5:5"]).await.stdout;
+    assert!(anybody.contains("person: nobody in particular; --user names one\n"), "{anybody}");
     let wrong = run(home.path(), &["route", "explain", "telegram:topic:5:5"]).await;
     assert_eq!(wrong.code, 2);
     assert_snapshot!(wrong.stderr, @"error: `telegram:topic:5:5` is no session key; one looks like telegram:topic:-1001234567890:101 or local:home");
