@@ -15,6 +15,9 @@ use super::milliseconds;
 /// The team that ships and seven more.
 pub(crate) const AGENTS: [&str; 10] = ["main", "rose", "ada", "bo", "cleo", "dan", "eva", "finn", "gil", "hana"];
 
+/// Calls that belong to no turn.
+const OF_THE_START: [&str; 5] = ["getUpdates", "getMe", "setMyCommands", "getChat", "getChatMember"];
+
 const FORUM: i64 = -1_001_234_567_890;
 const FIRST_TOPIC: i64 = 101;
 const TOKEN_VARIABLE: &str = "PARLOR_FOOTPRINT_TOKEN";
@@ -84,7 +87,7 @@ impl Scene {
     }
 
     pub(crate) fn calls_per_turn(&self, turns: usize) -> CallsPerTurn {
-        let counts = |method: &str| !["getUpdates", "getMe", "setMyCommands"].contains(&method);
+        let counts = |method: &str| !OF_THE_START.contains(&method);
         let telegram = self.telegram.journal().iter().filter(|call| counts(&call.method)).count();
         CallsPerTurn { model: self.model.journal().len() as f64 / turns as f64, telegram: telegram as f64 / turns as f64 }
     }

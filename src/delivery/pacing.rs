@@ -60,6 +60,17 @@ impl Pacing {
         }
     }
 
+    /// Counts a row if there is room for it right now and nobody stands in line. Then it does not matter how important it is.
+    pub(super) fn take_at_once(&self, pace: Pace) -> bool {
+        let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
+        let window = budgets.group_minute.as_ref().filter(|_| pace.is_group);
+        self.line.is_empty(pace.chat)
+            && budgets.chat_second.as_ref().is_none_or(|limiter| limiter.check_key(&pace.chat).is_ok())
+            && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok())
+            // Last, because a place in the minute is the dearest to waste.
+            && window.is_none_or(|window| window.take(pace.chat).is_none())
+    }
+
     /// Counts a preview if there is room for it right now, and nothing more important wants that room. Else tells when to
     /// ask again. All places of a chat share the interval.
     pub(super) fn take_for_preview(&self, pace: Pace, every: Duration) -> Result<(), Instant> {

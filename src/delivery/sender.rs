@@ -134,9 +134,11 @@ async fn may_send(
     allowed: &mut Allowed,
 ) -> Result<(), StoreError> {
     if *allowed == Allowed::NotYet {
-        let key = place.clone();
-        let kind = inner.db.read(move |connection| outbox::next_kind(connection, &key)).await?;
-        outlet.pacing.ready(pace, kind.unwrap_or(Kind::Error)).await;
+        if !outlet.pacing.take_at_once(pace) {
+            let key = place.clone();
+            let kind = inner.db.read(move |connection| outbox::next_kind(connection, &key)).await?;
+            outlet.pacing.ready(pace, kind.unwrap_or(Kind::Error)).await;
+        }
         *allowed = Allowed::Yes;
     }
     outlet.pacing.quiet_over(pace.chat).await;

@@ -7,7 +7,7 @@ use rusqlite::Transaction;
 use super::inbox::{self, Accepted, Closing};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
-use super::{Inner, Parts};
+use super::{Inner, Parts, lane};
 use crate::agents::{Agent, roster};
 use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
@@ -54,7 +54,7 @@ pub(super) async fn store(
     // The group may have become another one while the agent was thinking.
     parts.aliases.follow(&mut begun.accepted.inbound.origin);
     let destination = Destination::of(&begun.accepted.inbound);
-    let others_wrote = others_wrote(parts, &begun.accepted).await;
+    let others_wrote = others_wrote(inner, &begun.accepted).await;
     let rows = draft(parts, &begun, &ending, &destination, others_wrote);
     let (agent, answered, used_once) = (begun.agent.uid, ending.said.is_some(), begun.used_once);
     let all = Arc::new((begun, ending, rows));
@@ -84,12 +84,14 @@ fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination, others
 }
 
 /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
-pub(super) async fn others_wrote(parts: &Parts, accepted: &Accepted) -> bool {
-    if accepted.inbound.origin.key.is_private() {
-        return false;
+async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
+    let place = &accepted.inbound.origin.key;
+    if place.is_private() || place.is_shared() {
+        return lane::others_wait(inner, place);
     }
+    // In a group whose members have a conversation each, the others are in lanes of their own.
     let accepted = accepted.clone();
-    let asked = parts.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
+    let asked = inner.parts.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
     asked.inspect_err(|error| tracing::warn!("an answer goes out without a quote: {error}")).unwrap_or(false)
 }
 
@@ -153,7 +155,7 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
     let destination = Destination::of(&accepted.inbound);
-    let question = Question { message: &accepted.inbound.message, others_wrote: others_wrote(parts, accepted).await };
+    let question = Question { message: &accepted.inbound.message, others_wrote: others_wrote(inner, accepted).await };
     let text = panicked(accepted.id);
     let rows = parts.delivery.draft(&destination, Kind::Error, &Text { answers: Some(question), ..Text::plain(&text) });
     let accepted = accepted.clone();

@@ -111,6 +111,12 @@ pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
     Some(accepted.clone())
 }
 
+/// Whether people have written here since the message that is being answered.
+pub(super) fn others_wait(inner: &Inner, place: &SessionKey) -> bool {
+    let lane = inner.lanes.get(place);
+    lane.is_some_and(|lane| lane.waiting.iter().any(|waiting| waiting.accepted.inbound.besides.note.is_none()))
+}
+
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
     let mut current = next(&inner, &place).await;
     while let Some(Taken { accepted, purpose, guards }) = current {

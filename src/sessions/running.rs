@@ -10,7 +10,7 @@ use super::Inner;
 use super::ending::{self, Begun};
 use super::inbox::Accepted;
 use super::transcript::{self, Conversation};
-use super::{notes, question};
+use super::{lane, notes, question};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
@@ -60,7 +60,7 @@ async fn answer(inner: &Arc<Inner>, accepted: &Accepted) -> Result<Outcome, Stor
         speaker: begun.agent.label(),
         inbox_id: accepted.id,
         question: inbound.message.clone(),
-        others_wrote: ending::others_wrote(parts, accepted).await,
+        others_wrote: lane::others_wait(inner, &inbound.origin.key),
     });
     begun.accepted = question::whole(inner, accepted, &begun.agent).await;
     let (conversation, request) = request(inner, &begun.accepted.inbound, &begun.agent).await?;
