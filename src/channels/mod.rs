@@ -42,6 +42,11 @@ pub trait Channel: Send + Sync + 'static {
     /// Writes a file that came with a message to `to`, in one try.
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError>;
 
+    /// Whether [`Progress::Begun`] and [`Progress::Over`] can be seen.
+    fn shows_marks(&self) -> bool {
+        false
+    }
+
     /// Which budgets a send to this place draws on; none where nothing is limited.
     fn pace(&self, to: &Destination) -> Option<Pace>;
 }

@@ -13,19 +13,20 @@ pub struct Mark {
     inner: Arc<Inner>,
     to: Destination,
     message: MessageId,
-    /// Nothing waits for the first mark but the second.
-    begun: JoinHandle<()>,
+    /// Nothing waits for the first mark but the second. None where the channel shows no marks.
+    begun: Option<JoinHandle<()>>,
 }
 
 impl Mark {
     pub(super) fn begin(inner: &Arc<Inner>, inbound: &Inbound) -> Self {
         let (to, message) = (Destination::of(inbound), inbound.message.clone());
-        let begun = inner.tasks.spawn(show(inner.clone(), to.clone(), message.clone(), None));
+        let shows_marks = inner.outlet_of(to.place()).is_some_and(|outlet| outlet.channel.shows_marks());
+        let begun = shows_marks.then(|| inner.tasks.spawn(show(inner.clone(), to.clone(), message.clone(), None)));
         Mark { inner: inner.clone(), to, message, begun }
     }
 
     pub fn end(self, outcome: Outcome) {
-        let Mark { inner, to, message, begun } = self;
+        let Mark { inner, to, message, begun: Some(begun) } = self else { return };
         let tasks = inner.tasks.clone();
         tasks.spawn(async move {
             drop(begun.await);

@@ -61,6 +61,10 @@ impl Previewer<'_> {
             return;
         }
         let mut due = Instant::now() + FIRST_AFTER;
+        // A quick answer ends here, and waits for nothing on its way out.
+        if !is_still_written(&text, due).await {
+            return;
+        }
         let Some(mut screen) = self.screen().await else { return };
         while is_still_written(&text, due).await {
             let so_far = text.borrow_and_update().clone();

@@ -134,14 +134,17 @@ impl Channel for TelegramChannel {
         match progress {
             Progress::Working => return send::typing(&self.api, to).await,
             Progress::Text { .. } => {}
-            Progress::Begun(message) if self.style.reactions => reactions::set(&self.api, to, message, Some(WORKING)).await,
-            Progress::Over(message, outcome) if self.style.reactions => {
+            Progress::Begun(message) => reactions::set(&self.api, to, message, Some(WORKING)).await,
+            Progress::Over(message, outcome) => {
                 let emoji = (outcome == Outcome::Failed).then_some(FAILED);
                 reactions::set(&self.api, to, message, emoji).await;
             }
-            Progress::Begun(_) | Progress::Over(..) => {}
         }
         Ok(())
+    }
+
+    fn shows_marks(&self) -> bool {
+        self.style.reactions
     }
 
     fn streaming(&self, to: &Destination) -> Streaming {
