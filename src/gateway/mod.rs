@@ -37,6 +37,7 @@ use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
 use crate::sessions::{self, Sessions, inbox};
 use crate::storage::{Db, StoreError};
+use crate::tools::ToolBox;
 use crate::work::Work;
 
 pub use home::{Home, HomeLock, LockError};
@@ -143,6 +144,8 @@ impl Gateway {
             aliases: aliases.clone(),
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
+            tools: ToolBox::standard(),
+            access: plan.config.access.clone(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());

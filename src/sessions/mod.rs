@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Registry;
+use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
 use crate::models::Models;
@@ -46,6 +47,8 @@ pub struct Parts {
     pub aliases: Arc<Aliases>,
     pub models: Models,
     pub delivery: Delivery,
+    pub tools: ToolBox,
+    pub access: Access,
     /// Agents that have finished a turn before.
     pub bootstrapped: DashSet<AgentUid>,
 }
@@ -58,7 +61,6 @@ pub struct Sessions {
 
 struct Inner {
     parts: Parts,
-    tools: ToolBox,
     lanes: DashMap<SessionKey, Lane>,
     slots: Semaphore,
     tasks: TaskTracker,
@@ -96,7 +98,6 @@ impl Sessions {
         Sessions {
             inner: Arc::new(Inner {
                 parts,
-                tools: ToolBox::standard(),
                 lanes: DashMap::new(),
                 slots: Semaphore::new(MOST_RUNNING),
                 tasks: TaskTracker::new(),

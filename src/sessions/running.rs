@@ -11,6 +11,7 @@ use super::ending::{self, Begun};
 use super::inbox::Accepted;
 use super::transcript::{self, Conversation};
 use super::{lane, notes, question};
+use crate::access::{Standing, people};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
@@ -18,6 +19,7 @@ use crate::delivery::Underway;
 use crate::domain::{Destination, Inbound};
 use crate::routing;
 use crate::storage::StoreError;
+use crate::tools::Scope;
 use crate::turn::history::{self, Said, Speaker};
 use crate::turn::{self, TurnRequest, prompt};
 
@@ -94,12 +96,23 @@ async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result
     let parts = &inner.parts;
     let place = inbound.origin.key.clone();
     let named = place.is_shared();
-    let history = parts.db.read(move |connection| transcript::history(connection, &place));
+    let person = inbound.origin.person.clone();
+    let looked_up = parts.db.read(move |connection| {
+        let (conversation, history) = transcript::history(connection, &place)?;
+        Ok((conversation, history, people::is_paired(connection, &person)?))
+    });
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let ((conversation, history, paired), system) = tokio::try_join!(looked_up, system_prompt(agent.clone(), bootstrap))?;
+    let scope = Scope {
+        agent: agent.clone(),
+        place: inbound.origin.key.clone(),
+        person: inbound.origin.person.clone(),
+        standing: Standing::of(&parts.access, &inbound.origin.person, paired),
+    };
     let current = Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() };
     let messages = history::for_model(&history, current, &agent.id, named);
-    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools: inner.tools.clone() }))
+    let tools = parts.tools.clone();
+    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }))
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::Local;
 use serde_json::{Value, json};
 
-use super::Tool;
+use super::{Outcome, Risk, Scope, Tool};
 use crate::models::ToolSpec;
 
 pub(super) struct Now;
@@ -19,7 +19,11 @@ impl Tool for Now {
         }
     }
 
-    async fn call(&self, _arguments: Value) -> String {
-        Local::now().format("%Y-%m-%d %A %H:%M:%S %:z").to_string()
+    fn risk(&self) -> Risk {
+        Risk::Look
+    }
+
+    async fn call(&self, _scope: &Scope, _arguments: Value) -> Outcome {
+        Outcome::say(Local::now().format("%Y-%m-%d %A %H:%M:%S %:z").to_string())
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::config::ModelRef;
 use crate::domain::TurnEvent;
 use crate::models::{ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
-use crate::tools::ToolBox;
+use crate::tools::{Scope, ToolBox};
 
 /// Model calls in one turn. An agent that still wants tools after this many is stopped.
 const MAX_STEPS: u32 = 40;
@@ -33,6 +33,8 @@ pub struct TurnRequest {
     /// Ends with what is to be answered.
     pub messages: Vec<ModelMessage>,
     pub tools: ToolBox,
+    /// On whose behalf the tools run.
+    pub scope: Scope,
 }
 
 /// What a turn came to.
@@ -70,7 +72,7 @@ async fn run_steps(models: &Models, mut request: TurnRequest, events: mpsc::Send
         if answer.tool_calls.is_empty() {
             return Ok(finished);
         }
-        let results = call_tools(&request.tools, &answer.tool_calls).await;
+        let results = call_tools(&request, &answer.tool_calls).await;
         request.messages.push(ModelMessage::Assistant { text: answer.text, tool_calls: answer.tool_calls });
         request.messages.extend(results);
     }
@@ -157,10 +159,11 @@ fn model_request(request: &TurnRequest) -> ModelRequest {
 }
 
 /// The calls of one round run side by side; their results keep the model's order.
-async fn call_tools(tools: &ToolBox, calls: &[ToolCall]) -> Vec<ModelMessage> {
+async fn call_tools(request: &TurnRequest, calls: &[ToolCall]) -> Vec<ModelMessage> {
     let running = calls.iter().map(|call| async {
         tracing::debug!(tool = %call.name, "tool called");
-        ModelMessage::ToolResult { call_id: call.id.clone(), content: tools.call(call).await }
+        let outcome = request.tools.call(&request.scope, call).await;
+        ModelMessage::ToolResult { call_id: call.id.clone(), content: outcome.text }
     });
     futures_util::future::join_all(running).await
 }

@@ -14,6 +14,7 @@ use parlor::routing::pins;
 use parlor::sessions::inbox::Accepted;
 use parlor::sessions::{Arrived, Parts, Sessions};
 use parlor::storage::Db;
+use parlor::tools::ToolBox;
 use parlor::work::{Work, WorkGuard};
 
 /// What a message does that comes in at the very moment at which a place's lane ends.
@@ -59,6 +60,8 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
         delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
+        tools: ToolBox::standard(),
+        access: plan.config.access.clone(),
         bootstrapped: dashmap::DashSet::new(),
         db,
     });
