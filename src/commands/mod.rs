@@ -8,8 +8,10 @@ mod agents;
 mod help;
 mod pair;
 mod parse;
+mod queue;
 mod retry;
 mod status;
+mod stop;
 mod whoami;
 
 use std::collections::BTreeMap;
@@ -24,7 +26,8 @@ use crate::config::Config;
 use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
 use crate::routing::{Pin, Route, Table, pins};
-use crate::sessions::{Sessions, transcript};
+use crate::sessions::decisions::{self, Decision};
+use crate::sessions::{Sessions, inbox, transcript};
 use crate::storage::{Db, StoreError};
 
 pub use parse::{Command, Parsed, parse};
@@ -49,6 +52,13 @@ pub const SPECS: &[Spec] = &[
     Spec { name: "agents", arguments: "", summary: "everyone who can answer", owners_only: false },
     Spec { name: "whoami", arguments: "", summary: "who you are, where this is, and why this agent answers", owners_only: false },
     Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
+    Spec {
+        name: "stop",
+        arguments: "[all]",
+        summary: "stop what is being done here, or everything that waits too",
+        owners_only: false,
+    },
+    Spec { name: "queue", arguments: "[clear]", summary: "what is being done here and what waits", owners_only: false },
     Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
     Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
     Spec {
@@ -106,6 +116,8 @@ pub enum Effect {
     Approve {
         code: String,
     },
+    /// Ends what these inbox rows are about.
+    CallOff(Vec<i64>),
     /// Sends these again.
     Retry(Vec<Undelivered>),
 }
@@ -140,6 +152,8 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Agents => Ok(agents::run(context)),
         Command::Whoami => Ok(Outcome::say(whoami::run(context))),
         Command::New => Ok(Outcome::of(NEW, Effect::StartAnew)),
+        Command::Stop(which) => Ok(stop::run(which, context)),
+        Command::Queue(wish) => Ok(queue::run(wish, context)),
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
@@ -151,6 +165,14 @@ impl Effect {
     /// Whether the place's pin is another one afterwards.
     pub fn changes_pin(&self) -> bool {
         matches!(self, Effect::Pin { .. } | Effect::Unpin { .. })
+    }
+
+    /// Inbox rows whose turns have to end now.
+    pub fn called_off(&self) -> Vec<i64> {
+        match self {
+            Effect::CallOff(ids) => ids.clone(),
+            _ => Vec::new(),
+        }
     }
 
     /// Rows that are in the outbox again afterwards, by place.
@@ -175,13 +197,17 @@ impl Effect {
             }
             Effect::StartAnew => transcript::start_anew(tx, place, now),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
+            Effect::CallOff(ids) => {
+                inbox::call_off(tx, ids, now)?;
+                ids.iter().try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
+            }
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
         }
     }
 }
 
 fn mark(tx: &Transaction<'_>, place: &SessionKey, handoff: Option<&str>, now: i64) -> rusqlite::Result<()> {
-    handoff.map_or(Ok(()), |handoff| transcript::append_handoff(tx, place, handoff, now))
+    handoff.map_or(Ok(()), |handoff| transcript::append_mark(tx, place, handoff, now))
 }
 
 const NEW: &str = "A fresh conversation begins here. What was said before is kept, but I no longer look at it.";

@@ -19,6 +19,8 @@ pub enum Command {
     Agents,
     Whoami,
     New,
+    Stop(Which),
+    Queue(QueueWish),
     Status,
     Help,
     Pair(String),
@@ -30,6 +32,21 @@ pub enum AgentWish {
     Show,
     Switch { to: String, once: bool },
     Reset,
+}
+
+/// What `/stop` is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// What is being done.
+    Current,
+    /// And everything that waits.
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueWish {
+    Show,
+    Clear,
 }
 
 pub fn parse(text: &str) -> Parsed {
@@ -46,6 +63,14 @@ pub fn parse(text: &str) -> Parsed {
         ("agents", _) => Parsed::Command(Command::Agents),
         ("whoami", _) => Parsed::Command(Command::Whoami),
         ("new", _) => Parsed::Command(Command::New),
+        ("stop", "") => Parsed::Command(Command::Stop(Which::Current)),
+        ("stop", "all") => Parsed::Command(Command::Stop(Which::All)),
+        ("stop", _) => Parsed::Mistaken(UserError::new(
+            "Write `/stop` for what is being done, or `/stop all` for everything that waits too.",
+        )),
+        ("queue", "") => Parsed::Command(Command::Queue(QueueWish::Show)),
+        ("queue", "clear") => Parsed::Command(Command::Queue(QueueWish::Clear)),
+        ("queue", _) => Parsed::Mistaken(UserError::new("Write `/queue` to see what waits, or `/queue clear` to let go of it.")),
         ("status", _) => Parsed::Command(Command::Status),
         // Telegram sends /start when somebody opens the bot for the first time.
         ("help" | "start", _) => Parsed::Command(Command::Help),
@@ -94,6 +119,10 @@ mod tests {
         check("/agents", Command::Agents);
         check("/whoami", Command::Whoami);
         check("/new please", Command::New);
+        check("/stop", Command::Stop(Which::Current));
+        check("/stop all", Command::Stop(Which::All));
+        check("/queue", Command::Queue(QueueWish::Show));
+        check("/queue clear", Command::Queue(QueueWish::Clear));
         check("/status", Command::Status);
         check("/start", Command::Help);
         check("/retry", Command::Retry);

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use super::Context;
+use rusqlite::Connection;
+
+use super::{Context, queue};
 use crate::access::Standing;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
-use crate::sessions::{inbox, transcript, usage};
+use crate::sessions::{decisions, inbox, transcript, usage};
 use crate::storage::StoreError;
+
+/// How many decisions about waiting messages are told.
+const DECISIONS_SHOWN: u32 = 3;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -15,7 +20,11 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, StoreError> {
     let desk = context.desk;
     let place = context.inbound.origin.key.clone();
     let waiting = desk.sessions.depth(&place);
-    let messages = desk.db.read(move |connection| transcript::length(connection, &place)).await?;
+    let queue = desk.sessions.queue(&place);
+    let looked_up = move |connection: &Connection| {
+        Ok((transcript::length(connection, &place)?, decisions::latest(connection, &place, DECISIONS_SHOWN)?))
+    };
+    let (messages, decided) = desk.db.read(looked_up).await?;
     let agent = desk.registry.get(&context.route.agent).unwrap_or_else(|| desk.registry.default_agent());
     let mut text = format!(
         "{} (`{}`) answers {} with {}.\nThe conversation has {}; {} under way.",
@@ -26,6 +35,12 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, StoreError> {
         count(messages, "message"),
         count(i64::try_from(waiting).unwrap_or(i64::MAX), "answer"),
     );
+    if queue.current.is_some() {
+        text.push_str(&format!("\n\n{}", queue::show(&queue, now_ms())));
+    }
+    if !decided.is_empty() {
+        text.push_str(&format!("\n\nLately: {}.", decided.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>().join("; ")));
+    }
     if context.standing == Standing::Owner {
         text.push_str(&house(context).await?);
     }

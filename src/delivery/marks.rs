@@ -16,10 +16,15 @@ const TRY_EVERY: Duration = Duration::from_secs(1);
 /// Lives as long as the turn it is about.
 pub struct Mark {
     inner: Arc<Inner>,
+    marked: Vec<Marked>,
+}
+
+/// A message and whether it has a mark.
+struct Marked {
     to: Destination,
     message: MessageId,
-    /// Nothing waits for the first mark but the second. None where the channel shows no marks.
-    begun: Option<JoinHandle<Shown>>,
+    /// Nothing waits for the first mark but the second.
+    begun: JoinHandle<Shown>,
 }
 
 /// Whether there is a mark on the message.
@@ -30,23 +35,38 @@ enum Shown {
 }
 
 impl Mark {
-    pub(super) fn begin(inner: &Arc<Inner>, inbound: &Inbound) -> Self {
-        let (to, message) = (Destination::of(inbound), inbound.message.clone());
-        let shows_marks = inner.outlet_of(to.place()).is_some_and(|outlet| outlet.channel.shows_marks());
-        let begun = shows_marks.then(|| inner.tasks.spawn(begin(inner.clone(), to.clone(), message.clone())));
-        Mark { inner: inner.clone(), to, message, begun }
+    pub(super) fn begin<'a>(inner: &Arc<Inner>, messages: impl Iterator<Item = &'a Inbound>) -> Self {
+        let begin = |inbound: &Inbound| {
+            let (to, message) = (Destination::of(inbound), inbound.message.clone());
+            let shows_marks = inner.outlet_of(to.place()).is_some_and(|outlet| outlet.channel.shows_marks());
+            let begun = shows_marks.then(|| inner.tasks.spawn(begin(inner.clone(), to.clone(), message.clone())))?;
+            Some(Marked { to, message, begun })
+        };
+        Mark { inner: inner.clone(), marked: messages.filter_map(begin).collect() }
     }
 
     pub fn end(self, outcome: Outcome) {
-        let Mark { inner, to, message, begun: Some(begun) } = self else { return };
-        let tasks = inner.tasks.clone();
-        tasks.spawn(async move {
-            let is_marked = begun.await.is_ok_and(|shown| shown == Shown::Yes);
-            if is_marked || outcome == Outcome::Failed {
-                end(&inner, &to, &message, outcome).await;
-            }
-        });
+        for Marked { to, message, begun } in self.marked {
+            let inner = self.inner.clone();
+            self.inner.tasks.spawn(async move {
+                let is_marked = begun.await.is_ok_and(|shown| shown == Shown::Yes);
+                if is_marked || outcome == Outcome::Failed {
+                    end(&inner, &to, &message, outcome).await;
+                }
+            });
+        }
     }
+}
+
+/// A mark where the channel shows them, else a sign that somebody is at work.
+pub(super) fn notice(inner: &Arc<Inner>, inbound: &Inbound) {
+    let (to, message) = (Destination::of(inbound), inbound.message.clone());
+    let shown = inner.clone();
+    inner.tasks.spawn(async move {
+        let Some(outlet) = shown.outlet_of(to.place()).filter(|outlet| has_room(outlet, &to)) else { return };
+        let progress = if outlet.channel.shows_marks() { Progress::Begun(&message) } else { Progress::Working };
+        show(&shown, outlet, &to, progress).await;
+    });
 }
 
 async fn begin(inner: Arc<Inner>, to: Destination, message: MessageId) -> Shown {

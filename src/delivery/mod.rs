@@ -119,9 +119,14 @@ impl Delivery {
         ProgressHandle::start(&self.inner, answer)
     }
 
-    /// Shows on the message itself that its turn has come, and what became of it once the mark ends.
-    pub fn mark(&self, inbound: &Inbound) -> Mark {
-        Mark::begin(&self.inner, inbound)
+    /// Shows on the messages themselves that their turn has come, and what became of it once the mark ends.
+    pub fn mark<'a>(&self, messages: impl Iterator<Item = &'a Inbound>) -> Mark {
+        Mark::begin(&self.inner, messages)
+    }
+
+    /// Shows that a message was taken, though its turn has not come yet.
+    pub fn noticed(&self, inbound: &Inbound) {
+        marks::notice(&self.inner, inbound);
     }
 
     /// Takes up what an earlier process left unsent.

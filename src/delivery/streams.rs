@@ -24,7 +24,7 @@ pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::R
 }
 
 /// The messages on the screen, in the order of the parts they show.
-pub(super) fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
+pub fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
     let mut statement = connection.prepare_cached("SELECT message_id FROM streams WHERE inbox_id = ?1 ORDER BY number")?;
     statement.query_map([inbox_id], |row| row.get(0).map(MessageId))?.collect()
 }

@@ -183,6 +183,14 @@ impl From<AgentId> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AgentUid(pub Uuid);
 
+impl FromStr for AgentUid {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        text.parse().map(AgentUid).map_err(|_| ())
+    }
+}
+
 impl fmt::Display for AgentUid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -192,7 +192,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
     let inbound = in_hand.accepted.inbound.clone();
     let (pin, gone) = pins(house, &inbound).await?;
     let route = routing::route(&house.desk.table, pin.as_ref(), &inbound.origin);
-    let standing = standing(house, &inbound).await?;
+    let mut standing = standing(house, &inbound).await?;
     let asking = Asking {
         key: &inbound.origin.key,
         standing,
@@ -211,6 +211,9 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
     }
     match verdict {
         Verdict::Admit => {
+            if standing == Standing::Stranger {
+                standing = known_as(house, &inbound).await?;
+            }
             let context = Context { desk: &house.desk, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
             admit(house, in_hand, parsed, &context).await
         }
@@ -229,6 +232,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
 }
 
 async fn admit(house: &House, in_hand: &mut InHand, parsed: Parsed, context: &Context<'_>) -> Result<(), StoreError> {
+    in_hand.accepted.standing = context.standing;
     let refused = |outcome| Closed { kind: Kind::Command, closing: Closing::Done, outcome };
     match parsed {
         Parsed::Talk => submit(house, in_hand, context.route).await,
@@ -296,14 +300,17 @@ async fn pins(house: &House, inbound: &Inbound) -> Result<(Option<Pin>, Option<P
     Ok(if is_known { (pin, None) } else { (None, pin) })
 }
 
-/// Being paired lets people into private chats and nothing else, so only there is it looked up.
+/// Being paired lets people into private chats and nowhere else, so only there is it looked up before they are let in.
 async fn standing(house: &House, inbound: &Inbound) -> Result<Standing, StoreError> {
-    let access = &house.desk.config.access;
-    let person = inbound.origin.person.clone();
-    let known = Standing::of(access, &person, false);
+    let known = Standing::of(&house.desk.config.access, &inbound.origin.person, false);
     if known == Standing::Owner || !inbound.origin.key.is_private() {
         return Ok(known);
     }
+    known_as(house, inbound).await
+}
+
+async fn known_as(house: &House, inbound: &Inbound) -> Result<Standing, StoreError> {
+    let person = inbound.origin.person.clone();
     let paired = house.desk.db.read(move |connection| people::is_paired(connection, &person)).await?;
-    Ok(Standing::of(access, &inbound.origin.person, paired))
+    Ok(Standing::of(&house.desk.config.access, &inbound.origin.person, paired))
 }

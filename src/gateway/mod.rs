@@ -35,7 +35,7 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, inbox};
+use crate::sessions::{self, Sessions, decisions, inbox, journal};
 use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::Work;
@@ -146,6 +146,7 @@ impl Gateway {
             delivery: delivery.clone(),
             tools: ToolBox::standard(),
             access: plan.config.access.clone(),
+            absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
@@ -229,7 +230,9 @@ async fn keep_house(house: Arc<House>) {
             Ok(inbox::forget_old(tx, now)?
                 + outbox::forget_old(tx, now)?
                 + streams::forget_old(tx, now)?
-                + people::forget_old(tx, now)?)
+                + people::forget_old(tx, now)?
+                + decisions::forget_old(tx, now)?
+                + journal::forget_orphans(tx)?)
         };
         match house.desk.db.write(forget).await {
             Ok(rows) => tracing::debug!("forgot {rows} old rows"),

@@ -35,7 +35,7 @@ pub(super) async fn reply(house: &House, accepted: &Accepted, text: &str, closed
 /// The command's effect, its reply and the closed row are one transaction.
 pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outcome) -> Result<(), StoreError> {
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
-    let (changes_pin, retried) = (effect.changes_pin(), effect.retried());
+    let (changes_pin, retried, called_off) = (effect.changes_pin(), effect.retried(), effect.called_off());
     let write = move |tx: &Transaction<'_>, now| {
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
@@ -45,6 +45,7 @@ pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outco
     if changes_pin {
         house.pins.changed(&accepted.inbound.origin.key);
     }
+    house.desk.sessions.halt(&accepted.inbound.origin.key, &called_off);
     retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
     Ok(())
 }

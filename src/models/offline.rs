@@ -39,7 +39,17 @@ enum Answer {
 }
 
 fn answer(request: &ModelRequest) -> Answer {
-    match request.messages.last() {
+    match request.messages.as_slice() {
+        // A note behind the results of its own tools is about what was said meanwhile.
+        [before @ .., ModelMessage::User(_)] if matches!(before.last(), Some(ModelMessage::ToolResult { .. })) => {
+            answer(&ModelRequest { messages: before.to_vec(), ..request.clone() })
+        }
+        messages => answer_last(messages.last(), request),
+    }
+}
+
+fn answer_last(last: Option<&ModelMessage>, request: &ModelRequest) -> Answer {
+    match last {
         Some(ModelMessage::ToolResult { .. }) => Answer::Text(quote_results(request)),
         Some(ModelMessage::User(said)) => match wish(without_name(said)) {
             Some(wish) => grant(wish, request),

@@ -4,83 +4,108 @@ use std::sync::Arc;
 
 use rusqlite::Transaction;
 
+use super::decisions::{self, Decision};
 use super::inbox::{self, Accepted, Closing};
+use super::running::{Ended, Exchange, Task};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
-use super::{Inner, Parts, lane};
-use crate::agents::{Agent, roster};
+use super::{Inner, Parts, journal, lane};
+use crate::agents::roster;
 use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
-use crate::delivery::{Kind, outbox};
-use crate::domain::Destination;
-use crate::models::{ModelError, Usage};
-use crate::routing::{Route, pins};
+use crate::delivery::{Kind, outbox, streams};
+use crate::domain::{Destination, Inbound};
+use crate::models::ModelError;
+use crate::routing::pins;
 use crate::storage::{Durability, StoreError};
-use crate::turn::{Finished, TurnError};
+use crate::turn::TurnError;
 
-/// A turn that was begun: what answers what, and why.
-pub(super) struct Begun {
-    pub(super) accepted: Accepted,
-    pub(super) agent: Arc<Agent>,
-    pub(super) route: Route,
-    /// Chosen by a pin for this one message.
-    pub(super) used_once: bool,
-    pub(super) started_at: i64,
-}
-
-/// How it came out.
+/// How a turn came out.
 struct Ending {
     /// What the agent said, if it came that far.
     said: Option<String>,
     /// What the person gets to read.
     reply: String,
     outcome: String,
-    steps: u32,
-    usage: Usage,
+    closing: Closing,
 }
 
 /// Writes the end of the turn and sends what there is to send.
-pub(super) async fn store(
-    inner: &Inner,
-    mut begun: Begun,
-    conversation: Conversation,
-    result: Result<Finished, TurnError>,
-) -> Result<Outcome, StoreError> {
+pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), TurnError>) -> Ended {
     if let Err(error) = &result {
-        tracing::warn!(agent.id = %begun.agent.id, session = %begun.accepted.inbound.origin.key, "the turn failed: {error}");
+        tracing::warn!(agent.id = %task.agent.id, session = %task.accepted.inbound.origin.key, "the turn failed: {error}");
     }
     let parts = &inner.parts;
-    let ending = Ending::of(result);
-    // The group may have become another one while the agent was thinking.
-    parts.aliases.follow(&mut begun.accepted.inbound.origin);
-    let destination = Destination::of(&begun.accepted.inbound);
-    let others_wrote = others_wrote(inner, &begun.accepted).await;
-    let rows = draft(parts, &begun, &ending, &destination, others_wrote);
-    let (agent, answered, used_once) = (begun.agent.uid, ending.said.is_some(), begun.used_once);
-    let all = Arc::new((begun, ending, rows));
-    let write = move || {
-        let all = all.clone();
-        move |tx: &Transaction<'_>| write(tx, &all.0, conversation, &all.1, &all.2, now_ms())
-    };
-    let count = parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await?;
-    if answered {
-        parts.bootstrapped.insert(agent);
+    let ending = Ending::of(&task, result);
+    follow_moves(parts, &mut task);
+    let others_wrote = others_wrote(inner, &task.accepted).await;
+    let rows = draft(parts, &task, &ending, others_wrote);
+    let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
+    let exchange = Exchange { question: task.question(), answer: ending.reply.clone() };
+    let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
+    if outcome == Outcome::Answered {
+        parts.bootstrapped.insert(task.agent.uid);
     }
-    if used_once {
-        parts.pins.changed(destination.place());
-    }
-    parts.delivery.submit(destination.place(), count);
-    Ok(if answered { Outcome::Answered } else { Outcome::Failed })
+    task.end_mark(outcome);
+    Ended::Over(Some(exchange))
 }
 
-fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination, others_wrote: bool) -> Vec<outbox::Draft> {
-    let label = begun.agent.label();
-    let question = Question { message: &begun.accepted.inbound.message, others_wrote };
-    let text = Text { answers: Some(question), ..Text::plain(&ending.reply) };
-    match ending.said {
-        Some(_) => parts.delivery.draft(to, Kind::Final, &Text { speaker: Some(&label), ..text }),
-        None => parts.delivery.draft(to, Kind::Error, &text),
+/// Ends a task because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
+pub(super) async fn stopped(inner: &Inner, mut task: Task) -> Ended {
+    let parts = &inner.parts;
+    follow_moves(parts, &mut task);
+    let id = task.accepted.id;
+    let shown = parts.db.read(move |connection| streams::of(connection, id)).await;
+    let is_shown = shown.is_ok_and(|messages| !messages.is_empty());
+    let said = Some(task.run.shown()).filter(|said| !said.is_empty());
+    let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| format!("{said}\n\n{STOPPED}"));
+    let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done };
+    let rows = if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
+    task.end_mark(Outcome::Answered);
+    Ended::Over(None)
+}
+
+/// The group may have become another one while the agent was thinking.
+fn follow_moves(parts: &Parts, task: &mut Task) {
+    parts.aliases.follow(&mut task.accepted.inbound.origin);
+    task.said.iter_mut().for_each(|said| parts.aliases.follow(&mut said.origin));
+}
+
+/// None when the process stops before it is written.
+async fn close(inner: &Inner, task: Task, ending: Ending, rows: Vec<outbox::Draft>) -> Option<Task> {
+    let place = Destination::of(&task.accepted.inbound).place().clone();
+    let used_once = task.used_once;
+    let all = Arc::new((Page::of(&task), ending, rows));
+    let write = || {
+        let all = all.clone();
+        move |tx: &Transaction<'_>| write(tx, &all.0, &all.1, &all.2, now_ms())
+    };
+    let written = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await;
+    let count = written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
+    if used_once {
+        inner.parts.pins.changed(&place);
     }
+    inner.parts.delivery.submit(&place, count);
+    Some(task)
+}
+
+fn draft(parts: &Parts, task: &Task, ending: &Ending, others_wrote: bool) -> Vec<outbox::Draft> {
+    let to = Destination::of(&task.accepted.inbound);
+    let label = task.agent.label();
+    // Of several messages the last is the one people still have before them.
+    let asked = task.accepted.messages().last().unwrap_or(&task.accepted);
+    let question = Question { message: &asked.inbound.message, others_wrote };
+    let text = Text { answers: Some(question), ..Text::plain(&ending.reply) };
+    let mut rows = match ending.said {
+        Some(_) => parts.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..text }),
+        None => parts.delivery.draft(&to, Kind::Error, &text),
+    };
+    if !task.broken_tools.is_empty() {
+        let told = tools_broke(&task.broken_tools, task.accepted.id);
+        rows.extend(parts.delivery.draft(&to, Kind::Error, &Text::plain(&told)));
+    }
+    rows
 }
 
 /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
@@ -95,63 +120,98 @@ async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
     asked.inspect_err(|error| tracing::warn!("an answer goes out without a quote: {error}")).unwrap_or(false)
 }
 
-fn write(
-    tx: &Transaction<'_>,
-    begun: &Begun,
+/// What the end of a turn is written from.
+struct Page {
+    accepted: Accepted,
+    said: Vec<Inbound>,
     conversation: Conversation,
-    ending: &Ending,
-    rows: &[outbox::Draft],
-    now: i64,
-) -> rusqlite::Result<usize> {
-    let Begun { accepted, agent, .. } = begun;
+    is_asked: bool,
+    is_steering: bool,
+    used_once: bool,
+    has_rounds: bool,
+    turn: TurnRow,
+}
+
+impl Page {
+    fn of(task: &Task) -> Self {
+        let turn = TurnRow {
+            inbox_id: task.accepted.id,
+            place: task.accepted.inbound.origin.key.clone(),
+            agent: task.agent.uid,
+            model: task.agent.model.to_string(),
+            route: task.route.rule.to_string(),
+            started_at: task.started_at,
+            outcome: String::new(),
+            steps: task.run.steps(),
+            usage: task.run.usage(),
+        };
+        Page {
+            accepted: task.accepted.clone(),
+            said: task.said.clone(),
+            conversation: task.conversation,
+            is_asked: task.is_asked,
+            is_steering: task.is_steering,
+            used_once: task.used_once,
+            has_rounds: task.rounds > 0,
+            turn,
+        }
+    }
+}
+
+fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &[outbox::Draft], now: i64) -> rusqlite::Result<usize> {
+    let Page { accepted, conversation, turn, .. } = page;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
-    transcript::append_person(tx, &accepted.inbound, conversation, now)?;
+    if !page.is_asked {
+        page.said.iter().try_for_each(|said| transcript::append_person(tx, said, *conversation, now))?;
+    }
     if let Some(said) = &ending.said {
-        transcript::append_agent(tx, place, conversation, agent.uid, said, now)?;
-        roster::mark_bootstrapped(tx, agent.uid, now)?;
+        transcript::append_agent(tx, place, *conversation, turn.agent, said, now)?;
+        roster::mark_bootstrapped(tx, turn.agent, now)?;
     }
-    if begun.used_once {
-        pins::use_up(tx, place, begun.started_at)?;
+    if ending.outcome == STOPPED_ON_REQUEST {
+        transcript::append_mark(tx, place, "stopped before it was answered", now)?;
     }
-    let closing = if ending.said.is_some() { Closing::Done } else { Closing::Failed };
-    inbox::close_all(tx, accepted, closing, &ending.outcome, now)?;
-    usage::record(tx, &turn_row(begun, ending), now)?;
+    if page.used_once {
+        pins::use_up(tx, place, turn.started_at)?;
+    }
+    if page.has_rounds {
+        journal::forget(tx, accepted.id)?;
+    }
+    note_decisions(tx, page, now)?;
+    inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
+    usage::record(tx, &TurnRow { outcome: ending.outcome.clone(), ..turn.clone() }, now)?;
     outbox::insert_answer(tx, rows, accepted.id, now)
 }
 
-fn turn_row(begun: &Begun, ending: &Ending) -> TurnRow {
-    TurnRow {
-        inbox_id: begun.accepted.id,
-        place: begun.accepted.inbound.origin.key.clone(),
-        agent: begun.agent.uid,
-        model: begun.agent.model.to_string(),
-        route: begun.route.rule.to_string(),
-        started_at: begun.started_at,
-        outcome: ending.outcome.clone(),
-        steps: ending.steps,
-        usage: ending.usage,
+fn note_decisions(tx: &Transaction<'_>, page: &Page, now: i64) -> rusqlite::Result<()> {
+    let place = &page.accepted.inbound.origin.key;
+    let count = page.accepted.messages().count();
+    if count > 1 {
+        decisions::note(tx, place, page.accepted.id, Decision::Drained { count }, now)?;
     }
+    if page.is_steering {
+        decisions::note(tx, place, page.accepted.id, Decision::Steered, now)?;
+    }
+    Ok(())
 }
 
 impl Ending {
-    fn of(result: Result<Finished, TurnError>) -> Self {
+    fn of(task: &Task, result: Result<(), TurnError>) -> Self {
+        let said = task.run.said();
         match result {
-            Ok(Finished { text, steps, usage }) if !text.trim().is_empty() => {
-                Ending { said: Some(text.clone()), reply: text, outcome: "answered".into(), steps, usage }
+            Ok(()) if !said.trim().is_empty() => {
+                Ending { said: Some(said.to_owned()), reply: said.to_owned(), outcome: "answered".into(), closing: Closing::Done }
             }
-            Ok(Finished { steps, usage, .. }) => {
-                Ending { said: None, reply: SAID_NOTHING.into(), outcome: "said nothing".into(), steps, usage }
-            }
-            Err(error) => {
-                Ending { said: None, reply: apology(&error), outcome: error.to_string(), steps: 0, usage: Usage::default() }
-            }
+            Ok(()) => Ending { said: None, reply: SAID_NOTHING.into(), outcome: "said nothing".into(), closing: Closing::Failed },
+            Err(error) => Ending { said: None, reply: apology(&error), outcome: error.to_string(), closing: Closing::Failed },
         }
     }
 }
 
 /// Nothing of a turn that panicked is kept but the question and the fact.
-pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<(), StoreError> {
+pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
+    let is_asked = task.is_some_and(|task| task.is_asked);
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
     let destination = Destination::of(&accepted.inbound);
@@ -163,7 +223,10 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);
         transcript::touch(tx, place, now)?;
         let conversation = transcript::conversation(tx, place)?;
-        accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, conversation, now))?;
+        if !is_asked {
+            accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, conversation, now))?;
+        }
+        journal::forget(tx, accepted.id)?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
         outbox::insert_answer(tx, &rows, accepted.id, now)
     };
@@ -173,6 +236,19 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
 }
 
 const SAID_NOTHING: &str = "I came to the end without anything to say. Please ask again in other words.";
+
+/// How the turn of a stopped task came out.
+const STOPPED_ON_REQUEST: &str = "stopped";
+
+/// Closes an answer that will not be finished.
+const STOPPED: &str = "_(stopped)_";
+
+fn tools_broke(tools: &[String], reference: i64) -> String {
+    let names = tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ");
+    format!(
+        "While I worked on this, {names} broke inside (ref {reference}). I went on without it; the operator can see more in the log."
+    )
+}
 
 fn panicked(reference: i64) -> String {
     format!("Something broke while I was working on this (ref {reference}). Your message is kept; please send it again.")

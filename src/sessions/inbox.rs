@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Transaction, params};
 
+use crate::access::Standing;
 use crate::domain::{Arrival, Inbound, Platform, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::routing::names;
@@ -16,18 +17,27 @@ const MAX_BROKEN_BYTES: usize = 64 * 1024;
 pub struct Accepted {
     pub id: i64,
     pub inbound: Inbound,
-    /// Messages that came after it and are answered with it, as one.
+    /// Messages that came after it and are part of it, such as the pictures of an album.
     pub joined: Vec<Accepted>,
+    /// Messages that waited behind it and are answered with it.
+    pub backlog: Vec<Accepted>,
+    /// How well its writer is known.
+    pub standing: Standing,
 }
 
 impl Accepted {
     pub fn new(id: i64, inbound: Inbound) -> Self {
-        Accepted { id, inbound, joined: Vec::new() }
+        Accepted { id, inbound, joined: Vec::new(), backlog: Vec::new(), standing: Standing::Stranger }
     }
 
-    /// The message itself and those that are answered with it.
+    /// The messages that are answered at once, each with its parts in `joined`.
+    pub fn messages(&self) -> impl Iterator<Item = &Accepted> {
+        std::iter::once(self).chain(&self.backlog)
+    }
+
+    /// Every row that is closed when it is answered.
     pub fn all(&self) -> impl Iterator<Item = &Accepted> {
-        std::iter::once(self).chain(&self.joined)
+        self.messages().flat_map(|message| std::iter::once(message).chain(&message.joined))
     }
 }
 
@@ -134,10 +144,20 @@ pub fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now
     statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
 }
 
+/// Ends messages that still wait, because somebody asked for it.
+pub fn call_off(tx: &Transaction<'_>, ids: &[i64], now: i64) -> rusqlite::Result<()> {
+    let sql = "UPDATE inbox SET state = 'done', outcome = 'stopped', payload = NULL, closed_at = ?2 WHERE id = ?1 AND state = 'waiting'";
+    let mut statement = tx.prepare_cached(sql)?;
+    ids.iter().try_for_each(|id| statement.execute(params![id, now]).map(drop))
+}
+
 /// Closes the rows of all messages that were answered as one.
 pub fn close_all(tx: &Transaction<'_>, accepted: &Accepted, closing: Closing, outcome: &str, now: i64) -> rusqlite::Result<()> {
     accepted.all().try_for_each(|accepted| close(tx, accepted.id, closing, outcome, now))
 }
+
+/// For a query about rows that hang on messages not yet answered.
+pub(super) const WAITING_IDS: &str = "SELECT id FROM inbox WHERE state = 'waiting'";
 
 /// A row that waits. What an older version wrote may be unreadable to this one.
 #[derive(Debug)]

@@ -1,4 +1,7 @@
 //! The queue and worker of one place. A worker lives as long as its queue has something in it.
+//!
+//! What comes while a turn runs waits. Between two rounds of tools the turn is put aside for it: everything that waits is
+//! answered as one, and then the turn goes on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,9 +9,12 @@ use std::time::Duration;
 
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::inbox::Accepted;
-use super::{Arrived, Inner, LaneFull, Purpose, observing, running};
+use super::running::{self, Due, Ended, Exchange, Task};
+use super::{Arrived, Inner, Item, LaneFull, Purpose, Queue, observing};
+use crate::clock::now_ms;
 use crate::domain::{Addressed, Besides, Inbound, Origin, SessionKey};
 use crate::work::WorkGuard;
 
@@ -16,6 +22,12 @@ use crate::work::WorkGuard;
 pub(super) const MOST_WAITING: usize = 100;
 /// With this many waiting, talk among people is no longer kept: the rest of the lane is for questions.
 const MOST_WAITING_TO_OBSERVE: usize = 50;
+/// Messages that are one, such as an album; those after them are a message of their own.
+const MOST_JOINED: usize = 20;
+/// Messages that are answered at once.
+const MOST_DRAINED: usize = 50;
+/// Tasks of one place that are put aside at a time. With this many, messages wait for the end of the turn.
+const MOST_PARKED: usize = 3;
 
 /// A message in its lane.
 pub(super) struct Waiting {
@@ -24,15 +36,33 @@ pub(super) struct Waiting {
     /// Held until the message is done with.
     pub(super) guard: WorkGuard,
     pub(super) since: Instant,
+    pub(super) arrived: Arrived,
 }
-/// Messages that are answered as one; those after them are a message of their own.
-const MOST_JOINED: usize = 20;
+
+impl Waiting {
+    /// Something that wants an answer.
+    fn is_question(&self) -> bool {
+        self.purpose == Purpose::Answer && self.accepted.inbound.besides.note.is_none()
+    }
+}
+
+/// A turn as people ask about it.
+#[derive(Clone)]
+struct UnderWay {
+    item: Item,
+    /// Cancelled when somebody wants it stopped.
+    halt: CancellationToken,
+}
 
 /// Exists exactly while a worker runs for the place.
 #[derive(Default)]
 pub(super) struct Lane {
     waiting: VecDeque<Waiting>,
-    answering: bool,
+    current: Option<UnderWay>,
+    /// Put aside; the last is taken up first.
+    parked: Vec<UnderWay>,
+    /// The worker has done something, so what waits came while the place was busy.
+    was_busy: bool,
     /// Somebody was told that the lane is full, and it has been so since.
     told_full: bool,
 }
@@ -40,7 +70,20 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn depth(&self) -> usize {
         let questions = self.waiting.iter().filter(|waiting| waiting.purpose == Purpose::Answer).count();
-        questions + usize::from(self.answering)
+        questions + self.parked.len() + usize::from(self.current.is_some())
+    }
+
+    pub(super) fn queue(&self) -> Queue {
+        Queue {
+            current: self.current.as_ref().map(|current| current.item.clone()),
+            parked: self.parked.iter().map(|parked| parked.item.clone()).collect(),
+            waiting: self
+                .waiting
+                .iter()
+                .filter(|waiting| waiting.is_question())
+                .map(|waiting| Item::of(&waiting.accepted))
+                .collect(),
+        }
     }
 
     fn takes(&self, purpose: Purpose, arrived: Arrived) -> bool {
@@ -50,25 +93,62 @@ impl Lane {
         }
     }
 
-    /// How many of the oldest are one message, and until when more may come that belong to it.
-    fn oldest_group(&self) -> (usize, Option<Instant>) {
-        let Some(first) = self.waiting.front() else { return (0, None) };
-        if first.purpose == Purpose::Observe {
+    /// How many from `first` on are one message, and until when more may come that belong to it.
+    fn group_at(&self, first: usize) -> (usize, Option<Instant>) {
+        let Some(front) = self.waiting.get(first) else { return (0, None) };
+        if front.purpose == Purpose::Observe {
             return (1, None);
         }
         let belongs =
-            |next: &&Waiting| next.purpose == Purpose::Answer && first.accepted.inbound.is_one_with(&next.accepted.inbound);
-        let others = self.waiting.iter().skip(1).take(MOST_JOINED - 1).take_while(belongs).count();
+            |next: &&Waiting| next.purpose == Purpose::Answer && front.accepted.inbound.is_one_with(&next.accepted.inbound);
+        let others = self.waiting.iter().skip(first + 1).take(MOST_JOINED - 1).take_while(belongs).count();
         let count = 1 + others;
         // What comes after something else does not belong any more.
-        let is_complete = self.waiting.len() > count || count == MOST_JOINED;
-        let last = &self.waiting[others];
+        let is_complete = self.waiting.len() > first + count || count == MOST_JOINED;
+        let last = &self.waiting[first + others];
         let together = last.accepted.inbound.besides.together.as_ref().filter(|_| !is_complete);
         (count, together.map(|together| last.since + Duration::from_millis(together.wait_ms)))
+    }
+
+    /// The sizes of the messages that are answered at once: the oldest, and if they came while the place was busy, all that
+    /// wait behind it and may do the same.
+    fn oldest_batch(&self, now: Instant) -> Result<Vec<usize>, NotBefore> {
+        let mut sizes: Vec<usize> = Vec::new();
+        let mut taken = 0;
+        while let Some(front) = self.waiting.get(taken) {
+            let (count, until) = self.group_at(taken);
+            match until.filter(|until| *until > now) {
+                Some(until) if sizes.is_empty() => return Err(NotBefore(until)),
+                // Still growing; it is a message of the next batch.
+                Some(_) => break,
+                None => {}
+            }
+            let follows = sizes.is_empty() || (front.is_question() && front.is_alike(&self.waiting[0]));
+            if !follows || taken + count > MOST_DRAINED.max(count) {
+                break;
+            }
+            sizes.push(count);
+            taken += count;
+            if !self.was_busy || !self.waiting[0].is_question() {
+                break;
+            }
+        }
+        Ok(sizes)
+    }
+}
+
+impl Waiting {
+    /// Tools may do the same for both, and neither was begun before.
+    fn is_alike(&self, other: &Waiting) -> bool {
+        self.accepted.standing == other.accepted.standing && self.arrived == Arrived::Now && other.arrived == Arrived::Now
     }
 }
 
 pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> Result<(), LaneFull> {
+    if arrived == Arrived::Before && inner.parts.absorbed.remove(&waiting.accepted.id).is_some() {
+        // A task that goes on answers it, and closes its row.
+        return Ok(());
+    }
     let place = lane_of(inner, &waiting.accepted.inbound.origin);
     let entry = inner.lanes.entry(place.clone());
     let is_new = matches!(entry, dashmap::Entry::Vacant(_));
@@ -76,6 +156,10 @@ pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> 
     if !lane.takes(waiting.purpose, arrived) {
         let news = waiting.purpose == Purpose::Answer && !std::mem::replace(&mut lane.told_full, true);
         return Err(LaneFull { guard: waiting.guard, news });
+    }
+    if lane.current.is_some() && waiting.is_question() && arrived == Arrived::Now {
+        // Nobody should wonder whether it was seen.
+        inner.parts.delivery.noticed(&waiting.accepted.inbound);
     }
     lane.waiting.push_back(waiting);
     drop(lane);
@@ -117,25 +201,94 @@ pub(super) fn others_wait(inner: &Inner, place: &SessionKey) -> bool {
     lane.is_some_and(|lane| lane.waiting.iter().any(|waiting| waiting.accepted.inbound.besides.note.is_none()))
 }
 
+/// Whether the running turn should be put aside: somebody waits for an answer, and not too much is put aside already.
+pub(super) fn may_steer(inner: &Inner, place: &SessionKey) -> bool {
+    let lane = inner.lanes.get(place);
+    lane.is_some_and(|lane| lane.parked.len() < MOST_PARKED && lane.waiting.iter().any(Waiting::is_question))
+}
+
+/// Ends what these messages are about, as far as it is still under way or waits here.
+pub(super) fn halt(inner: &Inner, place: &SessionKey, ids: &[i64]) {
+    let Some(mut lane) = inner.lanes.get_mut(place) else { return };
+    let (gone, left) = lane.waiting.drain(..).partition(|waiting| ids.contains(&waiting.accepted.id));
+    lane.waiting = left;
+    let under_way = lane.current.iter().chain(&lane.parked);
+    under_way.filter(|task| task.item.ids.iter().any(|id| ids.contains(id))).for_each(|task| task.halt.cancel());
+    drop(lane);
+    // Outside the lock, because letting go of a guard may wake others.
+    drop::<VecDeque<Waiting>>(gone);
+}
+
+/// A task that was put aside, with those who wait for its end.
+struct Parked {
+    task: Box<Task>,
+    guards: Vec<WorkGuard>,
+    /// What was answered since.
+    meanwhile: Vec<Exchange>,
+}
+
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
-    let mut current = next(&inner, &place).await;
-    while let Some(Taken { accepted, purpose, guards }) = current {
+    let mut parked: Vec<Parked> = Vec::new();
+    while let Some(job) = next(&inner, &place, &parked).await {
         let Ok(_slot) = free_slot(&inner).await else { return leave(&inner, &place) };
-        tokio::select! {
-            () = do_one(&inner, accepted, purpose) => {}
+        let working = do_one(&inner, job, &mut parked);
+        let guards = tokio::select! {
+            guards = working => guards,
             () = inner.abandon.cancelled() => return leave(&inner, &place),
-        }
-        current = next(&inner, &place).await;
+        };
+        let Some(guards) = guards else { return leave(&inner, &place) };
+        finish(&inner, &place, &parked);
         // After the lane has moved on, so that a settled gateway has no lane left.
         drop(guards);
     }
     // `next` has removed the lane. One that is there now belongs to the next worker.
 }
 
-async fn do_one(inner: &Arc<Inner>, accepted: Accepted, purpose: Purpose) {
-    match purpose {
-        Purpose::Answer => running::run(inner, accepted).await,
-        Purpose::Observe => observing::run(inner, &accepted).await,
+/// What the worker does next.
+enum Job {
+    Fresh(Box<Taken>),
+    /// Goes on with what was put aside last.
+    Resume,
+}
+
+/// Returns whom to let go of, or none when the rest is left to the next start.
+async fn do_one(inner: &Arc<Inner>, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<WorkGuard>> {
+    let (ended, guards) = match job {
+        Job::Fresh(taken) if taken.purpose == Purpose::Observe => {
+            observing::run(inner, &taken.accepted).await;
+            return Some(taken.guards);
+        }
+        Job::Fresh(taken) => {
+            let Taken { accepted, arrived, halt, guards, .. } = *taken;
+            let aside = parked.iter().map(|parked| parked.task.reminder()).collect();
+            (running::begin(inner, Due { accepted, arrived, halt, aside }).await, guards)
+        }
+        Job::Resume => {
+            let Parked { task, guards, meanwhile } = parked.pop()?;
+            (running::resume(inner, *task, &meanwhile).await, guards)
+        }
+    };
+    match ended {
+        Ended::Over(exchange) => {
+            let exchange = exchange.as_ref();
+            parked.iter_mut().for_each(|parked| parked.meanwhile.extend(exchange.cloned()));
+            Some(guards)
+        }
+        Ended::Parked(task) => {
+            parked.push(Parked { task, guards, meanwhile: Vec::new() });
+            Some(Vec::new())
+        }
+        Ended::LeftBehind => None,
+    }
+}
+
+/// Keeps what people can ask about in step with what the worker has put aside.
+fn finish(inner: &Inner, place: &SessionKey, parked: &[Parked]) {
+    let Some(mut lane) = inner.lanes.get_mut(place) else { return };
+    let current = lane.current.take();
+    lane.parked.truncate(parked.len());
+    if lane.parked.len() < parked.len() {
+        lane.parked.extend(current);
     }
 }
 
@@ -155,18 +308,20 @@ async fn free_slot(inner: &Inner) -> Result<SemaphorePermit<'_>, Stopping> {
     }
 }
 
-/// A message with all that belong to it, out of its lane.
+/// A message with all that is answered with it, out of its lane.
 struct Taken {
     accepted: Accepted,
     purpose: Purpose,
+    arrived: Arrived,
+    halt: CancellationToken,
     guards: Vec<WorkGuard>,
 }
 
-/// The next message, or none and the lane is gone.
-async fn next(inner: &Inner, place: &SessionKey) -> Option<Taken> {
+/// The next thing to do, or none and the lane is gone.
+async fn next(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Job> {
     loop {
-        let until = match take(inner, place)? {
-            Ok(taken) => return Some(taken),
+        let until = match take(inner, place, parked)? {
+            Ok(job) => return Some(job),
             Err(NotBefore(until)) => until,
         };
         tokio::select! {
@@ -180,25 +335,59 @@ async fn next(inner: &Inner, place: &SessionKey) -> Option<Taken> {
 }
 
 /// More may come that belongs to the next message.
+#[derive(Debug)]
 struct NotBefore(Instant);
 
-fn take(inner: &Inner, place: &SessionKey) -> Option<Result<Taken, NotBefore>> {
+fn take(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Result<Job, NotBefore>> {
     let dashmap::Entry::Occupied(mut entry) = inner.lanes.entry(place.clone()) else { return None };
     let lane = entry.get_mut();
-    lane.answering = false;
-    let (count, until) = lane.oldest_group();
-    if let Some(until) = until.filter(|until| *until > Instant::now()) {
-        return Some(Err(NotBefore(until)));
+    // A task that was put aside gets a round before it is put aside again, however much people write.
+    let is_its_turn = parked.last().is_some_and(|parked| !parked.meanwhile.is_empty() || parked.task.is_halted());
+    if is_its_turn || (!parked.is_empty() && lane.waiting.is_empty()) {
+        lane.current = lane.parked.pop();
+        return Some(Ok(Job::Resume));
     }
-    let mut group: VecDeque<Waiting> = lane.waiting.drain(..count).collect();
-    let Some(Waiting { mut accepted, purpose, guard, .. }) = group.pop_front() else {
+    let sizes = match lane.oldest_batch(Instant::now()) {
+        Ok(sizes) => sizes,
+        Err(not_before) => return Some(Err(not_before)),
+    };
+    let Some(taken) = drain(lane, &sizes) else {
         // Removed under the same lock that submit takes, so no message falls between two workers.
         entry.remove();
         return None;
     };
-    lane.answering = purpose == Purpose::Answer;
+    lane.current =
+        (taken.purpose == Purpose::Answer).then(|| UnderWay { item: Item::of(&taken.accepted), halt: taken.halt.clone() });
+    lane.was_busy |= taken.purpose == Purpose::Answer;
     lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
-    let (joined, others): (Vec<_>, Vec<_>) = group.into_iter().map(|waiting| (waiting.accepted, waiting.guard)).unzip();
-    accepted.joined = joined;
-    Some(Ok(Taken { accepted, purpose, guards: [guard].into_iter().chain(others).collect() }))
+    Some(Ok(Job::Fresh(Box::new(taken))))
+}
+
+fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
+    let mut guards = Vec::new();
+    let mut messages = Vec::new();
+    for size in sizes {
+        let mut parts = lane.waiting.drain(..size).map(|waiting| {
+            guards.push(waiting.guard);
+            (waiting.accepted, waiting.purpose, waiting.arrived)
+        });
+        let (mut accepted, purpose, arrived) = parts.next()?;
+        accepted.joined = parts.map(|(accepted, ..)| accepted).collect();
+        messages.push((accepted, purpose, arrived));
+    }
+    let mut messages = messages.into_iter();
+    let (mut accepted, purpose, arrived) = messages.next()?;
+    accepted.backlog = messages.map(|(accepted, ..)| accepted).collect();
+    Some(Taken { accepted, purpose, arrived, halt: CancellationToken::new(), guards })
+}
+
+impl Item {
+    fn of(accepted: &Accepted) -> Self {
+        Item {
+            ids: accepted.all().map(|accepted| accepted.id).collect(),
+            by: accepted.inbound.person_name.clone(),
+            asks: accepted.messages().map(|message| message.inbound.readable()).collect::<Vec<_>>().join(" / "),
+            since: now_ms(),
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
+pub mod decisions;
 mod ending;
 mod files;
 pub mod inbox;
+pub mod journal;
 mod lane;
 pub mod moving;
 mod notes;
@@ -49,6 +51,8 @@ pub struct Parts {
     pub delivery: Delivery,
     pub tools: ToolBox,
     pub access: Access,
+    /// Inbox rows that a task which goes on answers along with its own.
+    pub absorbed: DashSet<i64>,
     /// Agents that have finished a turn before.
     pub bootstrapped: DashSet<AgentUid>,
 }
@@ -84,6 +88,26 @@ enum Purpose {
     Observe,
 }
 
+/// A message that waits or is being answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its inbox rows.
+    pub ids: Vec<i64>,
+    pub by: String,
+    pub asks: String,
+    /// Unix milliseconds.
+    pub since: i64,
+}
+
+/// What is under way in a place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Queue {
+    pub current: Option<Item>,
+    /// Put aside for what came meanwhile.
+    pub parked: Vec<Item>,
+    pub waiting: Vec<Item>,
+}
+
 /// The lane has as much waiting as it takes.
 #[derive(Debug)]
 pub struct LaneFull {
@@ -109,12 +133,12 @@ impl Sessions {
 
     /// Queues a message in its place's lane. The guard is held until it is answered.
     pub fn submit(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
-        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Answer, guard, since: Instant::now() }, arrived)
+        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Answer, guard, since: Instant::now(), arrived }, arrived)
     }
 
     /// Queues a message that nobody wants answered. A lane in which much waits does not take it.
     pub fn observe(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
-        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Observe, guard, since: Instant::now() }, arrived)
+        lane::submit(&self.inner, Waiting { accepted, purpose: Purpose::Observe, guard, since: Instant::now(), arrived }, arrived)
     }
 
     /// Gives a message that still waits in its lane the form it has after an edit, and returns it with its row.
@@ -130,6 +154,16 @@ impl Sessions {
     /// Messages that wait or are being answered in a place.
     pub fn depth(&self, place: &SessionKey) -> usize {
         self.inner.lanes.get(place).map_or(0, |lane| lane.depth())
+    }
+
+    /// What waits and what is being done in a place.
+    pub fn queue(&self, place: &SessionKey) -> Queue {
+        self.inner.lanes.get(place).map(|lane| lane.queue()).unwrap_or_default()
+    }
+
+    /// Ends what these inbox rows are about. Their rows are closed already.
+    pub fn halt(&self, place: &SessionKey, ids: &[i64]) {
+        lane::halt(&self.inner, place, ids);
     }
 
     /// Places with something under way.

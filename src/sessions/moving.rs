@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::{inbox, transcript};
+use super::{decisions, inbox, journal, transcript};
 use crate::delivery::outbox;
 use crate::domain::{Moved, SessionKey};
 use crate::routing::aliases::{self, Renaming};
@@ -24,6 +24,8 @@ pub fn follow(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Followed> 
     transcript::follow(tx, &renaming)?;
     pins::follow(tx, &renaming)?;
     inbox::follow(tx, &renaming)?;
+    journal::follow(tx, &renaming)?;
+    decisions::follow(tx, &renaming)?;
     let open = outbox::follow(tx, moved, &renaming)?;
     Ok(Followed { is_news, open })
 }

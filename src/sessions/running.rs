@@ -1,84 +1,214 @@
-//! One message's turn, from the lane to its end: who answers, and with what.
+//! One message's turn, from the lane to its end: who answers, with what, and in which steps.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt};
+use rusqlite::Transaction;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-use super::Inner;
-use super::ending::{self, Begun};
+use super::decisions::{self, Decision};
 use super::inbox::Accepted;
 use super::transcript::{self, Conversation};
-use super::{lane, notes, question};
-use crate::access::{Standing, people};
+use super::{Arrived, Inner, ending, journal, lane, notes, question};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
-use crate::delivery::Underway;
-use crate::domain::{Destination, Inbound};
-use crate::routing;
-use crate::storage::StoreError;
+use crate::delivery::{Mark, ProgressHandle, Underway};
+use crate::domain::{AgentUid, Destination, Inbound, TurnEvent};
+use crate::routing::{self, Route};
+use crate::storage::{Durability, StoreError};
 use crate::tools::Scope;
 use crate::turn::history::{self, Said, Speaker};
-use crate::turn::{self, TurnRequest, prompt};
+use crate::turn::{Round, Run, Step, TurnError, TurnRequest, prompt};
 
 /// The pause before a turn is begun again when the store could not be read.
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
 
+/// A message whose turn has come.
+pub(super) struct Due {
+    pub(super) accepted: Accepted,
+    pub(super) arrived: Arrived,
+    /// Cancelled when somebody wants it stopped.
+    pub(super) halt: CancellationToken,
+    /// What the agent was put aside from to answer this.
+    pub(super) aside: Vec<String>,
+}
+
+/// A turn that was begun, as far as it has come.
+pub(super) struct Task {
+    pub(super) accepted: Accepted,
+    /// The messages in words, one for each.
+    pub(super) said: Vec<Inbound>,
+    pub(super) agent: Arc<Agent>,
+    pub(super) route: Route,
+    /// Chosen by a pin for this one message.
+    pub(super) used_once: bool,
+    pub(super) started_at: i64,
+    pub(super) conversation: Conversation,
+    pub(super) run: Run,
+    /// Rounds of tools so far.
+    pub(super) rounds: u32,
+    /// The transcript has the question already.
+    pub(super) is_asked: bool,
+    /// Answered while another task was put aside.
+    pub(super) is_steering: bool,
+    /// Tools that panicked.
+    pub(super) broken_tools: Vec<String>,
+    mark: Option<Mark>,
+    halt: CancellationToken,
+}
+
+/// How a turn left its lane.
+pub(super) enum Ended {
+    /// With what was said by whom, for tasks that were put aside meanwhile.
+    Over(Option<Exchange>),
+    /// Between two rounds, because people wrote meanwhile.
+    Parked(Box<Task>),
+    /// The process stops; the next one finds the rows.
+    LeftBehind,
+}
+
+/// A question and its answer.
+#[derive(Debug, Clone)]
+pub(super) struct Exchange {
+    pub(super) question: String,
+    pub(super) answer: String,
+}
+
 /// Answers the message. Whatever goes wrong is told in the place it came from.
-pub(super) async fn run(inner: &Arc<Inner>, mut accepted: Accepted) {
-    let mark = inner.parts.delivery.mark(&accepted.inbound);
+pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
+    if due.accepted.inbound.besides.note.is_some() {
+        return keep_note(inner, &due.accepted).await;
+    }
+    let mark = inner.parts.delivery.mark(due.accepted.messages().map(|message| &message.inbound));
     loop {
         // The group may have become another one while the message waited.
-        inner.parts.aliases.follow(&mut accepted.inbound.origin);
-        let ended = match AssertUnwindSafe(answer(inner, &accepted)).catch_unwind().await {
-            Ok(ended) => ended,
-            Err(_) => ending::after_panic(inner, &accepted).await.map(|()| Outcome::Failed),
+        inner.parts.aliases.follow(&mut due.accepted.inbound.origin);
+        let error = match AssertUnwindSafe(prepare(inner, &due)).catch_unwind().await {
+            Ok(Ok((mut task, progress))) => {
+                task.mark = Some(mark);
+                return proceed(inner, task, progress).await;
+            }
+            Ok(Err(error)) => error,
+            Err(_) => match ending::after_panic(inner, &due.accepted, None).await {
+                Ok(()) => {
+                    mark.end(Outcome::Failed);
+                    return Ended::Over(None);
+                }
+                Err(error) => error,
+            },
         };
-        let error = match ended {
-            Ok(outcome) => return mark.end(outcome),
-            Err(error) => error,
-        };
-        tracing::error!(session = %accepted.inbound.origin.key, "a turn waits for the store: {error}");
-        tokio::select! {
-            () = tokio::time::sleep(STORE_BACKOFF) => {}
-            // The row is still in the inbox, where the next start finds it.
-            () = inner.stop.cancelled() => return,
+        if !worth_another_try(inner, &due.accepted, &error).await {
+            return Ended::LeftBehind;
         }
     }
 }
 
-async fn answer(inner: &Arc<Inner>, accepted: &Accepted) -> Result<Outcome, StoreError> {
-    if accepted.inbound.besides.note.is_some() {
-        return notes::keep(inner, accepted).await.map(|()| Outcome::Answered);
+/// Goes on with a task that was put aside, after these exchanges.
+pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exchange]) -> Ended {
+    if task.is_halted() {
+        return ending::stopped(inner, task).await;
     }
-    let parts = &inner.parts;
-    let inbound = &accepted.inbound;
-    let mut begun = begin(inner, accepted).await?;
-    // Begun before the files are fetched, which may take a while.
-    let progress = parts.delivery.progress(Underway {
-        to: Destination::of(inbound),
-        speaker: begun.agent.label(),
-        inbox_id: accepted.id,
-        question: inbound.message.clone(),
-        others_wrote: lane::others_wait(inner, &inbound.origin.key),
-    });
-    begun.accepted = question::whole(inner, accepted, &begun.agent).await;
-    let (conversation, request) = request(inner, &begun.accepted.inbound, &begun.agent).await?;
-    let result = AssertUnwindSafe(turn::run(&parts.models, request, progress.events())).catch_unwind().await;
-    // Also after a panic: what is said about it must not be followed by a late preview.
-    progress.end().await;
-    ending::store(inner, begun, conversation, result.unwrap_or_else(|panic| resume_unwind(panic))).await
+    let (place, id) = (task.accepted.inbound.origin.key.clone(), task.accepted.id);
+    let noted = inner.parts.db.write_as(Durability::Kill, move |tx| decisions::note(tx, &place, id, Decision::Resumed, now_ms()));
+    if let Err(error) = noted.await {
+        tracing::warn!("a decision was not noted: {error}");
+    }
+    task.run.take_up(history::meanwhile(meanwhile.iter().map(|exchange| (&*exchange.question, &*exchange.answer))));
+    let progress = progress(inner, &task.accepted, &task.agent);
+    proceed(inner, task, progress).await
 }
 
-/// Routed when the turn begins, not when the message came: a switch counts for what still waits.
-async fn begin(inner: &Inner, accepted: &Accepted) -> Result<Begun, StoreError> {
+async fn keep_note(inner: &Arc<Inner>, accepted: &Accepted) -> Ended {
+    while let Err(error) = notes::keep(inner, accepted).await {
+        if !worth_another_try(inner, accepted, &error).await {
+            return Ended::LeftBehind;
+        }
+    }
+    Ended::Over(None)
+}
+
+/// Waits a little for the store. False when the process stops first: the row is still in the inbox.
+async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreError) -> bool {
+    tracing::error!(session = %accepted.inbound.origin.key, "a turn waits for the store: {error}");
+    tokio::select! {
+        () = tokio::time::sleep(STORE_BACKOFF) => true,
+        () = inner.stop.cancelled() => false,
+    }
+}
+
+/// Everything up to the first question to the model.
+async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle), StoreError> {
+    let recorded = recorded(inner, due).await?;
+    let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
+    let (agent, route, used_once) = choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?;
+    // Begun before the files are fetched, which may take a while.
+    let progress = progress(inner, &accepted, &agent);
+    let said = match &recorded {
+        Some(recorded) => vec![question::plain(&accepted.inbound, recorded.task.question.clone())],
+        None => question::in_words(inner, &accepted, &agent).await,
+    };
+    let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
+    let asked = Asked { said: &said, is_asked, aside: &due.aside };
+    let (conversation, request) = request(inner, &accepted, &agent, asked).await?;
+    let mut task = Task {
+        accepted,
+        said,
+        agent,
+        route,
+        used_once,
+        started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
+        conversation,
+        run: Run::new(request),
+        rounds: 0,
+        is_asked,
+        is_steering: !due.aside.is_empty(),
+        broken_tools: Vec::new(),
+        mark: None,
+        halt: due.halt.clone(),
+    };
+    if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
+        task.replay(recorded.rounds);
+    }
+    Ok((task, progress))
+}
+
+/// What an earlier process wrote down about this turn.
+async fn recorded(inner: &Inner, due: &Due) -> Result<Option<journal::Recorded>, StoreError> {
+    if due.arrived == Arrived::Now {
+        return Ok(None);
+    }
+    let (id, place) = (due.accepted.id, due.accepted.inbound.origin.key.clone());
+    let recorded = inner.parts.db.read(move |connection| journal::recorded(connection, id)).await?;
+    if recorded.is_some() {
+        inner.parts.db.write(move |tx| decisions::note(tx, &place, id, Decision::Recovered, now_ms())).await?;
+    }
+    Ok(recorded)
+}
+
+/// The rows that were answered with it were kept from having turns of their own.
+fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
+    let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
+    let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
+    Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
+}
+
+/// Routed when the turn begins, not when the message came: a switch counts for what still waits. A turn that an earlier
+/// process began stays with its agent.
+async fn choose(
+    inner: &Inner,
+    accepted: &Accepted,
+    began_with: Option<AgentUid>,
+) -> Result<(Arc<Agent>, Route, bool), StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let pin = parts.pins.get(&origin.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
     let route = routing::route(&parts.table, pin.as_ref(), origin);
-    let agent = parts.registry.get(&route.agent).unwrap_or_else(|| parts.registry.default_agent()).clone();
+    let began_with = began_with.and_then(|uid| parts.registry.by_uid(uid));
+    let agent = began_with.or_else(|| parts.registry.get(&route.agent)).unwrap_or_else(|| parts.registry.default_agent()).clone();
     tracing::info!(
         agent.id = %agent.id,
         session = %origin.key,
@@ -89,30 +219,49 @@ async fn begin(inner: &Inner, accepted: &Accepted) -> Result<Begun, StoreError> 
         agent.id
     );
     let used_once = pin.is_some_and(|pin| pin.once);
-    Ok(Begun { accepted: accepted.clone(), agent, route, used_once, started_at: now_ms() })
+    Ok((agent, route, used_once))
 }
 
-async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result<(Conversation, TurnRequest), StoreError> {
+fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
+    let inbound = &accepted.inbound;
+    inner.parts.delivery.progress(Underway {
+        to: Destination::of(inbound),
+        speaker: agent.label(),
+        inbox_id: accepted.id,
+        question: inbound.message.clone(),
+        others_wrote: lane::others_wait(inner, &inbound.origin.key),
+    })
+}
+
+/// What a turn is asked, and how that stands to what was said before.
+struct Asked<'a> {
+    said: &'a [Inbound],
+    is_asked: bool,
+    aside: &'a [String],
+}
+
+async fn request(
+    inner: &Inner,
+    accepted: &Accepted,
+    agent: &Arc<Agent>,
+    asked: Asked<'_>,
+) -> Result<(Conversation, TurnRequest), StoreError> {
     let parts = &inner.parts;
-    let place = inbound.origin.key.clone();
-    let named = place.is_shared();
-    let person = inbound.origin.person.clone();
-    let looked_up = parts.db.read(move |connection| {
-        let (conversation, history) = transcript::history(connection, &place)?;
-        Ok((conversation, history, people::is_paired(connection, &person)?))
-    });
+    let origin = &accepted.inbound.origin;
+    let (place, named) = (origin.key.clone(), origin.key.is_shared());
+    let history = parts.db.read(move |connection| transcript::history(connection, &place));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let ((conversation, history, paired), system) = tokio::try_join!(looked_up, system_prompt(agent.clone(), bootstrap))?;
-    let scope = Scope {
-        agent: agent.clone(),
-        place: inbound.origin.key.clone(),
-        person: inbound.origin.person.clone(),
-        standing: Standing::of(&parts.access, &inbound.origin.person, paired),
-    };
-    let current = Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() };
-    let messages = history::for_model(&history, current, &agent.id, named);
-    let tools = parts.tools.clone();
-    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }))
+    let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let current: Vec<Said> = asked.said.iter().map(person_said).collect();
+    let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
+    let messages = history::for_model(&history, &current, &agent.id, named);
+    let scope =
+        Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
+    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools: parts.tools.clone(), scope }))
+}
+
+fn person_said(inbound: &Inbound) -> Said {
+    Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() }
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.
@@ -124,3 +273,175 @@ async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, Sto
         Err(error) => StoreError::Failed(format!("reading identity files: {error}")),
     })
 }
+
+/// Why a turn left off.
+enum Left {
+    Answered,
+    /// People wrote meanwhile, and a round has just ended.
+    ForOthers,
+    Failed(TurnError),
+    /// Somebody asked for it.
+    Halted,
+    /// The process stops.
+    Stopping,
+}
+
+/// Runs until there is a reason to leave off, and writes down what that means.
+async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -> Ended {
+    let events = progress.events();
+    let halt = task.halt.clone();
+    let left = tokio::select! {
+        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind() => left,
+        () = halt.cancelled() => Ok(Left::Halted),
+    };
+    drop(events);
+    // Also after a panic: what is said about it must not be followed by a late preview.
+    progress.end().await;
+    match left {
+        Ok(Left::Answered) => ending::store(inner, task, Ok(())).await,
+        Ok(Left::Failed(error)) => ending::store(inner, task, Err(error)).await,
+        Ok(Left::Halted) => ending::stopped(inner, task).await,
+        Ok(Left::ForOthers) => park(inner, task).await,
+        Ok(Left::Stopping) => Ended::LeftBehind,
+        Err(_) => {
+            let told = ending::after_panic(inner, &task.accepted, Some(&task)).await;
+            task.end_mark(Outcome::Failed);
+            told.map_or(Ended::LeftBehind, |()| Ended::Over(None))
+        }
+    }
+}
+
+async fn drive(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+    let in_time = tokio::time::timeout(task.run.time_left(), steps(inner, task, events)).await;
+    in_time.unwrap_or(Left::Failed(TurnError::TooSlow))
+}
+
+async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+    if !task.run.said().is_empty() {
+        // What was shown before adds up to the answer.
+        drop(events.send(TurnEvent::Text(task.run.said().to_owned())).await);
+    }
+    loop {
+        let round = match task.run.ask(&inner.parts.models, events).await {
+            Ok(Step::Answered) => return Left::Answered,
+            Ok(Step::Wants(round)) => round,
+            Err(error) => return Left::Failed(error),
+        };
+        if let Err(error) = run_tools(inner, task, round).await {
+            tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+            return Left::Stopping;
+        }
+        if lane::may_steer(inner, &task.accepted.inbound.origin.key) {
+            return Left::ForOthers;
+        }
+    }
+}
+
+/// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
+/// stops.
+async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), StoreError> {
+    let (row, number) = (Arc::new(task.row()), task.rounds);
+    let shared = Arc::new(round);
+    let wanted = || {
+        let (row, round) = (row.clone(), shared.clone());
+        move |tx: &Transaction<'_>| journal::wanted(tx, &row, number, &round)
+    };
+    inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
+    task.rounds += 1;
+    let mut results = vec![String::new(); shared.calls.len()];
+    let mut broken = Vec::new();
+    let mut running = task.run.call(&shared);
+    while let Some(ran) = running.next().await {
+        let result: Arc<str> = match ran.outcome {
+            Ok(outcome) => outcome.text.into(),
+            Err(_) => {
+                let tool = &shared.calls[ran.number].name;
+                tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
+                broken.push(tool.clone());
+                TOOL_BROKE.into()
+            }
+        };
+        let id = task.accepted.id;
+        let write = || {
+            let result = result.clone();
+            move |tx: &Transaction<'_>| journal::ran(tx, id, number, ran.number, &result)
+        };
+        // A power cut that takes it back makes the model hear that the call was interrupted.
+        inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await?;
+        results[ran.number] = result.as_ref().to_owned();
+    }
+    drop(running);
+    task.broken_tools.extend(broken);
+    task.run.take_in(Arc::unwrap_or_clone(shared), results);
+    Ok(())
+}
+
+/// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
+async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
+    let (accepted, said, is_asked, conversation) = (task.accepted.clone(), task.said.clone(), task.is_asked, task.conversation);
+    let shared = Arc::new((accepted, said));
+    let write = || {
+        let shared = shared.clone();
+        move |tx: &Transaction<'_>| {
+            let ((accepted, said), now) = (shared.as_ref(), now_ms());
+            let place = &accepted.inbound.origin.key;
+            if !is_asked {
+                transcript::touch(tx, place, now)?;
+                said.iter().try_for_each(|said| transcript::append_person(tx, said, conversation, now))?;
+            }
+            journal::park(tx, accepted.id)?;
+            decisions::note(tx, place, accepted.id, Decision::Parked, now)
+        }
+    };
+    if inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await.is_err() {
+        return Ended::LeftBehind;
+    }
+    task.is_asked = true;
+    task.run.put_aside();
+    Ended::Parked(Box::new(task))
+}
+
+impl Task {
+    fn replay(&mut self, rounds: Vec<(Round, Vec<String>)>) {
+        for (round, results) in rounds {
+            self.rounds += 1;
+            self.run.replay(round, results);
+        }
+    }
+
+    fn row(&self) -> journal::Task {
+        journal::Task {
+            inbox_id: self.accepted.id,
+            members: self.accepted.all().map(|accepted| accepted.id).collect(),
+            place: self.accepted.inbound.origin.key.clone(),
+            agent: self.agent.uid,
+            question: self.question(),
+            started_at: self.started_at,
+        }
+    }
+
+    /// What it is about, in the words of those who asked.
+    pub(super) fn question(&self) -> String {
+        self.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// What an agent that is interrupted is reminded of.
+    pub(super) fn reminder(&self) -> String {
+        history::reminder(&self.question(), self.rounds, self.run.said())
+    }
+
+    /// Somebody wants it stopped.
+    pub(super) fn is_halted(&self) -> bool {
+        self.halt.is_cancelled()
+    }
+
+    pub(super) fn end_mark(&mut self, outcome: Outcome) {
+        if let Some(mark) = self.mark.take() {
+            mark.end(outcome);
+        }
+    }
+}
+
+/// What the model hears about a tool that panicked.
+const TOOL_BROKE: &str =
+    "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";

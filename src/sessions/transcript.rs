@@ -113,8 +113,8 @@ pub fn append_agent(
     statement.execute(params![place.to_string(), conversation.0, uid.to_string(), text, now]).map(drop)
 }
 
-/// A visible mark that the place changed hands.
-pub fn append_handoff(tx: &Transaction<'_>, place: &SessionKey, text: &str, now: i64) -> rusqlite::Result<()> {
+/// Something that happened here, such as that the place changed hands.
+pub fn append_mark(tx: &Transaction<'_>, place: &SessionKey, text: &str, now: i64) -> rusqlite::Result<()> {
     touch(tx, place, now)?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO messages (session_key, conversation, kind, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4)",

@@ -66,7 +66,11 @@ pub struct ToolBox {
 
 impl ToolBox {
     pub fn standard() -> Self {
-        ToolBox { tools: Arc::new([Arc::new(now::Now)]) }
+        ToolBox::of(vec![Arc::new(now::Now)])
+    }
+
+    pub fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
+        ToolBox { tools: tools.into() }
     }
 
     pub fn specs(&self) -> Vec<ToolSpec> {

@@ -27,10 +27,72 @@ pub enum Speaker {
     Handoff,
 }
 
+/// What is to be answered now.
+#[derive(Debug, Clone, Copy)]
+pub struct Current<'a> {
+    /// Several when they came while the agent was busy.
+    pub said: &'a [Said],
+    /// The history has it already: the agent was interrupted while it worked on it.
+    pub is_interrupted: bool,
+    /// What the agent put aside to answer this, as [`reminder`] tells it.
+    pub aside: &'a [String],
+}
+
 /// `named` marks people's messages with their names, for places where several talk.
-pub fn for_model(history: &[Said], current: Said, agent: &AgentId, named: bool) -> Vec<ModelMessage> {
+pub fn for_model(history: &[Said], current: &Current<'_>, agent: &AgentId, named: bool) -> Vec<ModelMessage> {
+    let mut messages = said_before(history, agent, named);
+    messages.extend(current.aside.iter().cloned().map(ModelMessage::User));
+    let words = in_words(current.said, named);
+    messages.push(ModelMessage::User(if current.is_interrupted { go_on_with(&words) } else { words }));
+    messages
+}
+
+fn in_words(said: &[Said], named: bool) -> String {
+    let one = |said: &Said| match &said.by {
+        Speaker::Person(name) if named => format!("[{name}] {}", said.text),
+        _ => said.text.clone(),
+    };
+    match said {
+        [said] => one(said),
+        several => format!("[Backlog]\n{}", several.iter().map(one).collect::<Vec<_>>().join("\n\n")),
+    }
+}
+
+/// What an agent is told about a task it was put aside from, while it answers something else.
+pub fn reminder(question: &str, rounds: u32, said: &str) -> String {
+    let said = if said.is_empty() { String::new() } else { format!(" You have said so far: {}", head(said, MAX_REMINDED_BYTES)) };
+    format!(
+        "[You are in the middle of a task, after {}: {}{said}]\n[The next message came meanwhile. Answer only that now; the task goes on by itself afterwards, and you will know what was said.]",
+        if rounds == 1 { "a round of tools".to_owned() } else { format!("{rounds} rounds of tools") },
+        head(question, MAX_REMINDED_BYTES)
+    )
+}
+
+/// What an agent is told when it goes on with a task: what was asked and answered since.
+pub fn meanwhile<'a>(exchanges: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let told = exchanges.map(|(question, answer)| {
+        format!("{}\n[you answered] {}\n", head(question, MAX_REMINDED_BYTES), head(answer, MAX_REMINDED_BYTES))
+    });
+    format!(
+        "[While you were at this, people wrote, and you have answered:]\n{}[Go on with your task, with what they said in mind. Do not answer them again.]",
+        told.collect::<String>()
+    )
+}
+
+fn go_on_with(question: &str) -> String {
+    format!("[You were working on this when you were interrupted. Go on with it.]\n{question}")
+}
+
+/// How much of a question or an answer a reminder repeats.
+const MAX_REMINDED_BYTES: usize = 2048;
+
+fn head(text: &str, max_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(max_bytes)]
+}
+
+fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessage> {
     let mut messages: Vec<ModelMessage> = Vec::new();
-    for said in recent(history).iter().chain([&current]) {
+    for said in recent(history) {
         match &said.by {
             Speaker::Agent(by) if by == agent => {
                 messages.push(ModelMessage::Assistant { text: said.text.clone(), tool_calls: Vec::new() });
@@ -77,7 +139,7 @@ mod tests {
         let handoff = Said { by: Speaker::Handoff, text: "Alice handed over from main to rose".into() };
         let history = [person("hi"), agent("main", "hello"), handoff, person("a poem?"), agent("rose", "roses")];
         assert_eq!(
-            for_model(&history, person("more"), &rose(), false),
+            for_model(&history, &Current { said: &[person("more")], is_interrupted: false, aside: &[] }, &rose(), false),
             [
                 ModelMessage::User("hi".into()),
                 ModelMessage::User("[@main] hello".into()),
@@ -92,19 +154,26 @@ mod tests {
     #[test]
     fn a_handoff_of_an_empty_place_is_not_shown() {
         let handoff = Said { by: Speaker::Handoff, text: "Alice handed over from main to rose".into() };
-        assert_eq!(for_model(&[handoff], person("hi"), &rose(), false), [ModelMessage::User("hi".into())]);
+        assert_eq!(
+            for_model(&[handoff], &Current { said: &[person("hi")], is_interrupted: false, aside: &[] }, &rose(), false),
+            [ModelMessage::User("hi".into())]
+        );
     }
 
     #[test]
     fn people_are_named_where_several_talk() {
-        assert_eq!(for_model(&[], person("hi"), &rose(), true), [ModelMessage::User("[Alice] hi".into())]);
+        assert_eq!(
+            for_model(&[], &Current { said: &[person("hi")], is_interrupted: false, aside: &[] }, &rose(), true),
+            [ModelMessage::User("[Alice] hi".into())]
+        );
     }
 
     #[test]
     fn the_oldest_are_left_out_first() {
         let long = "x".repeat(MAX_BYTES / 2);
         let history = [agent("rose", "old"), agent("rose", &long), agent("rose", "y"), agent("rose", &long[1..])];
-        let messages = for_model(&history, person("now"), &rose(), false);
+        let messages =
+            for_model(&history, &Current { said: &[person("now")], is_interrupted: false, aside: &[] }, &rose(), false);
         assert_eq!(messages.len(), 4, "three of four fit, and the current one");
     }
 }

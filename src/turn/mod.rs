@@ -1,24 +1,34 @@
 //! One run of one agent: prompt → model ⇄ tools, until there is an answer. Knows no channel, no delivery, no session.
+//!
+//! A [`Run`] does one step at a time, so that whoever drives it can write down what was done, look around between two steps,
+//! put it aside, and take it up again later, also in another process.
 
 pub mod history;
 pub mod prompt;
 
+use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, Stream, StreamExt, stream};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::config::ModelRef;
 use crate::domain::TurnEvent;
 use crate::models::{ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
-use crate::tools::{Scope, ToolBox};
+use crate::tools::{Outcome, Scope, ToolBox};
 
 /// Model calls in one turn. An agent that still wants tools after this many is stopped.
 const MAX_STEPS: u32 = 40;
 /// The longest text of one turn, in bytes. A model that does not stop is stopped.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
-/// The longest a turn may take.
+/// The longest a turn may take, without the time in which it was put aside.
 const MAX_TIME: Duration = Duration::from_secs(30 * 60);
+/// Tools of one round that run at once.
+const MOST_PARALLEL: usize = 8;
+/// Tools a model may want at once. A longer list is a model gone wrong.
+const MOST_CALLS: usize = 64;
 /// Tries after the first for a call that failed before it said anything.
 const MAX_RETRIES: u32 = 2;
 /// The wait before the first retry; doubles with each.
@@ -37,13 +47,48 @@ pub struct TurnRequest {
     pub scope: Scope,
 }
 
-/// What a turn came to.
+/// A turn as far as it has come.
+pub struct Run {
+    request: TurnRequest,
+    said: String,
+    /// What the running call has said, for when it is cut short.
+    saying: Mutex<String>,
+    steps: u32,
+    usage: Usage,
+    /// Time used before it was last taken up.
+    spent: Duration,
+    since: Instant,
+}
+
+/// A model call that ended in a wish for tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
+pub struct Round {
+    /// What the agent said before it.
     pub text: String,
-    pub steps: u32,
+    pub calls: Vec<ToolCall>,
     pub usage: Usage,
 }
+
+/// What a model call came to.
+#[derive(Debug)]
+pub enum Step {
+    /// The answer is complete.
+    Answered,
+    /// These tools are to be run, and their results taken in.
+    Wants(Round),
+}
+
+/// A tool of a round that has come to its end.
+#[derive(Debug)]
+pub struct Ran {
+    /// Which of the round's calls it was.
+    pub number: usize,
+    pub outcome: Result<Outcome, ToolPanicked>,
+}
+
+/// The tool broke inside. The run goes on.
+#[derive(Debug)]
+pub struct ToolPanicked;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TurnError {
@@ -55,28 +100,93 @@ pub enum TurnError {
     TooSlow,
 }
 
-/// Runs to the end. Dropping the future cancels the turn and the model call in it.
-pub async fn run(models: &Models, request: TurnRequest, events: mpsc::Sender<TurnEvent>) -> Result<Finished, TurnError> {
-    let in_time = tokio::time::timeout(MAX_TIME, run_steps(models, request, events)).await;
-    in_time.unwrap_or(Err(TurnError::TooSlow))
-}
-
-async fn run_steps(models: &Models, mut request: TurnRequest, events: mpsc::Sender<TurnEvent>) -> Result<Finished, TurnError> {
-    let mut finished = Finished { text: String::new(), steps: 0, usage: Usage::default() };
-    while finished.steps < MAX_STEPS {
-        finished.steps += 1;
-        let stage = Stage { events: &events, lead: if finished.text.is_empty() { "" } else { PARAGRAPH } };
-        let answer = ask_with_retries(models, &request, &stage).await?;
-        add(&mut finished.usage, answer.usage);
-        append_paragraph(&mut finished.text, &answer.text);
-        if answer.tool_calls.is_empty() {
-            return Ok(finished);
-        }
-        let results = call_tools(&request, &answer.tool_calls).await;
-        request.messages.push(ModelMessage::Assistant { text: answer.text, tool_calls: answer.tool_calls });
-        request.messages.extend(results);
+impl Run {
+    pub fn new(request: TurnRequest) -> Self {
+        let (usage, spent, since) = (Usage::default(), Duration::ZERO, Instant::now());
+        Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, spent, since }
     }
-    Err(TurnError::TooManySteps)
+
+    /// Everything the agent has said so far.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// The same with the words of a call that was cut short.
+    pub fn shown(&self) -> String {
+        let mut shown = self.said.clone();
+        append_paragraph(&mut shown, &self.saying.lock().unwrap_or_else(PoisonError::into_inner));
+        shown
+    }
+
+    /// Model calls so far.
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// How much longer it may take.
+    pub fn time_left(&self) -> Duration {
+        MAX_TIME.saturating_sub(self.spent + self.since.elapsed())
+    }
+
+    /// Lets no time count until [`Run::take_up`].
+    pub fn put_aside(&mut self) {
+        self.spent += self.since.elapsed();
+    }
+
+    /// Goes on, knowing what happened meanwhile.
+    pub fn take_up(&mut self, meanwhile: String) {
+        self.since = Instant::now();
+        self.request.messages.push(ModelMessage::User(meanwhile));
+    }
+
+    /// Asks the model once. Dropping the future cancels the call.
+    pub async fn ask(&mut self, models: &Models, events: &mpsc::Sender<TurnEvent>) -> Result<Step, TurnError> {
+        if self.steps == MAX_STEPS {
+            return Err(TurnError::TooManySteps);
+        }
+        self.steps += 1;
+        let stage = Stage { events, lead: if self.said.is_empty() { "" } else { PARAGRAPH }, shown: &self.saying };
+        let Answer { text, mut tool_calls, usage } = ask_with_retries(models, &self.request, &stage).await?;
+        self.saying.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if tool_calls.is_empty() {
+            add(&mut self.usage, usage);
+            append_paragraph(&mut self.said, &text);
+            return Ok(Step::Answered);
+        }
+        tool_calls.truncate(MOST_CALLS);
+        Ok(Step::Wants(Round { text, calls: tool_calls, usage }))
+    }
+
+    /// Runs the tools of a round side by side and yields each as it ends.
+    pub fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
+        let running = round.calls.iter().enumerate().map(move |(number, call)| async move {
+            tracing::debug!(tool = %call.name, "tool called");
+            let called = AssertUnwindSafe(self.request.tools.call(&self.request.scope, call)).catch_unwind().await;
+            Ran { number, outcome: called.map_err(|_| ToolPanicked) }
+        });
+        Box::pin(stream::iter(running).buffer_unordered(MOST_PARALLEL))
+    }
+
+    /// Takes in a round with what came of each of its calls, in their order.
+    pub fn take_in(&mut self, round: Round, results: Vec<String>) {
+        add(&mut self.usage, round.usage);
+        append_paragraph(&mut self.said, &round.text);
+        let results = round.calls.iter().zip(results);
+        let results =
+            results.map(|(call, content)| ModelMessage::ToolResult { call_id: call.id.clone(), content }).collect::<Vec<_>>();
+        self.request.messages.push(ModelMessage::Assistant { text: round.text, tool_calls: round.calls });
+        self.request.messages.extend(results);
+    }
+
+    /// Takes in a round that an earlier process has recorded.
+    pub fn replay(&mut self, round: Round, results: Vec<String>) {
+        self.steps += 1;
+        self.take_in(round, results);
+    }
 }
 
 /// Stands between what an agent says before a tool call and after it.
@@ -87,10 +197,13 @@ struct Stage<'a> {
     events: &'a mpsc::Sender<TurnEvent>,
     /// Shown before the first piece.
     lead: &'static str,
+    /// Everything shown of this call.
+    shown: &'a Mutex<String>,
 }
 
 impl Stage<'_> {
     async fn show(&self, piece: String, is_first: bool) {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).push_str(&piece);
         let text = if is_first && !self.lead.is_empty() { format!("{}{piece}", self.lead) } else { piece };
         // Nobody listening is fine: progress is a courtesy.
         drop(self.events.send(TurnEvent::Text(text)).await);
@@ -156,16 +269,6 @@ async fn ask(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Resul
 
 fn model_request(request: &TurnRequest) -> ModelRequest {
     ModelRequest { system: request.system.clone(), messages: request.messages.clone(), tools: request.tools.specs() }
-}
-
-/// The calls of one round run side by side; their results keep the model's order.
-async fn call_tools(request: &TurnRequest, calls: &[ToolCall]) -> Vec<ModelMessage> {
-    let running = calls.iter().map(|call| async {
-        tracing::debug!(tool = %call.name, "tool called");
-        let outcome = request.tools.call(&request.scope, call).await;
-        ModelMessage::ToolResult { call_id: call.id.clone(), content: outcome.text }
-    });
-    futures_util::future::join_all(running).await
 }
 
 fn append_paragraph(text: &mut String, next: &str) {

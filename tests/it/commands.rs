@@ -203,6 +203,8 @@ async fn status_and_help_say_more_to_owners() {
     • /agents: everyone who can answer
     • /whoami: who you are, where this is, and why this agent answers
     • /new: start a fresh conversation
+    • /stop [all]: stop what is being done here, or everything that waits too
+    • /queue [clear]: what is being done here and what waits
     • /status: what is going on here
     • /help: this list
     ");

@@ -21,6 +21,7 @@ async fn what_is_not_text_is_put_into_words() {
     let voice = json!({ "file_id": "gone", "file_unique_id": "gone", "duration": 72 });
     alice.says("").without("text").with("voice", voice).with("caption", json!("listen")).await;
     alice.says("").without("text").with("dice", json!({ "emoji": "🎲", "value": 4 })).await;
+    house.settled(&gateway).await;
     alice.says("").without("text").with("live_photo", json!({ "file_id": "n" })).with("caption", json!("it moves")).await;
     house.settled(&gateway).await;
     assert_eq!(

@@ -10,11 +10,12 @@ use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Besides, Inbound, MessageId, Origin};
 use parlor::gateway::{Home, Plan};
 use parlor::models::Models;
+use parlor::models::ToolSpec;
 use parlor::routing::pins;
 use parlor::sessions::inbox::Accepted;
 use parlor::sessions::{Arrived, Parts, Sessions};
 use parlor::storage::Db;
-use parlor::tools::ToolBox;
+use parlor::tools::{Outcome, Risk, Scope, Tool, ToolBox};
 use parlor::work::{Work, WorkGuard};
 
 /// What a message does that comes in at the very moment at which a place's lane ends.
@@ -36,7 +37,7 @@ impl Wake for Barges {
 async fn a_message_that_comes_while_its_lane_ends_is_answered() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
-    let (sessions, work) = bare_sessions(&Home::new(home.path())).await;
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::standard()).await;
     let message = |id| Accepted::new(id, from_alice(id));
     let second = Mutex::new(Some((message(2), work.begin())));
     sessions.submit(message(1), Arrived::Now, work.begin()).expect("the lane has room");
@@ -47,8 +48,42 @@ async fn a_message_that_comes_while_its_lane_ends_is_answered() {
     assert_eq!(crate::support::house::ask(home.path(), "SELECT group_concat(inbox_id) FROM turns"), "1,2");
 }
 
+/// Breaks whenever it is called.
+struct Boom;
+
+#[async_trait::async_trait]
+impl Tool for Boom {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { name: "boom".into(), description: "Breaks.".into(), parameters: serde_json::json!({ "type": "object" }) }
+    }
+
+    fn risk(&self) -> Risk {
+        Risk::Look
+    }
+
+    async fn call(&self, _scope: &Scope, _arguments: serde_json::Value) -> Outcome {
+        panic!("the tool is broken on purpose")
+    }
+}
+
+/// S4.41: the model hears of it and goes on, and so does everybody else.
+#[tokio::test]
+async fn a_tool_that_panics_ends_no_turn() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Arc::new(Boom)])).await;
+    let asked = Accepted::new(1, Inbound { text: "use boom {}".into(), ..from_alice(1) });
+    sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
+    sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.begin()).expect("the lane has room");
+    work.settled().await;
+    let ask = |sql| crate::support::house::ask(home.path(), sql);
+    assert_eq!(ask("SELECT group_concat(outcome) FROM turns"), "answered,answered");
+    let answer = ask("SELECT text FROM messages WHERE kind = 'agent' ORDER BY id DESC LIMIT 1");
+    assert!(answer.contains("`boom` says: “The tool broke inside and did not finish."), "{answer}");
+}
+
 /// Lanes with the built-in model and nowhere to send to.
-async fn bare_sessions(home: &Home) -> (Sessions, Work) {
+async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
     let plan = Plan::load(home, Secrets::Required).expect("the config is fine");
     let db = Db::open(&home.database()).await.expect("the store opens");
     let (registry, _) = plan.registry(home, &db).await.expect("the store works");
@@ -60,8 +95,9 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
         delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
-        tools: ToolBox::standard(),
+        tools,
         access: plan.config.access.clone(),
+        absorbed: dashmap::DashSet::new(),
         bootstrapped: dashmap::DashSet::new(),
         db,
     });

@@ -17,4 +17,5 @@ mod streaming;
 mod support;
 mod topics;
 mod topics_life;
+mod turns;
 mod webhook;

@@ -1,0 +1,34 @@
+//! `/stop`: ends what is being done in a place, or everything that waits there too.
+
+use super::parse::Which;
+use super::{Context, Effect, Outcome};
+use crate::sessions::Queue;
+
+pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
+    let Queue { current, parked, waiting } = context.desk.sessions.queue(&context.inbound.origin.key);
+    let under_way = current.iter().chain(&parked).count();
+    let tasks = current.into_iter().chain(parked);
+    let (ids, dropped): (Vec<i64>, usize) = match which {
+        Which::Current => (tasks.flat_map(|item| item.ids).collect(), 0),
+        Which::All => (tasks.chain(waiting.clone()).flat_map(|item| item.ids).collect(), waiting.len()),
+    };
+    if ids.is_empty() {
+        return Outcome::say(NOTHING);
+    }
+    Outcome::of(told(under_way, dropped), Effect::CallOff(ids))
+}
+
+const NOTHING: &str = "Nothing is being done here.";
+
+fn told(under_way: usize, dropped: usize) -> String {
+    let stopped = match under_way {
+        0 => "Nothing was being done.".to_owned(),
+        1 => "Stopped.".to_owned(),
+        tasks => format!("Stopped {tasks} tasks."),
+    };
+    match dropped {
+        0 => stopped,
+        1 => format!("{stopped} 1 waiting message is dropped."),
+        messages => format!("{stopped} {messages} waiting messages are dropped."),
+    }
+}

@@ -1,0 +1,154 @@
+//! How far turns have come that use tools: the `tasks`, `rounds` and `tool_calls` tables.
+//!
+//! A call is written down before it runs and again when it has ended, so that another process can go on without running it twice.
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use super::inbox;
+use crate::domain::{AgentUid, SessionKey};
+use crate::models::{ToolCall, Usage};
+use crate::routing::aliases::Renaming;
+use crate::turn::Round;
+
+/// A turn that was begun and has asked for tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Task {
+    /// The message that is answered.
+    pub(super) inbox_id: i64,
+    /// All rows that are closed with it.
+    pub(super) members: Vec<i64>,
+    pub(super) place: SessionKey,
+    pub(super) agent: AgentUid,
+    /// What is to be answered, as the agent read it.
+    pub(super) question: String,
+    pub(super) started_at: i64,
+}
+
+/// What was written down about a task by whoever ran it before.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) task: Task,
+    /// It was put aside, and the transcript has its question.
+    pub(super) is_asked: bool,
+    /// With what the model is told about each call.
+    pub(super) rounds: Vec<(Round, Vec<String>)>,
+}
+
+/// Writes down what the model wants, before any of it is done. `number` counts the task's rounds from 0.
+pub(super) fn wanted(tx: &Transaction<'_>, task: &Task, number: u32, round: &Round) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO tasks (inbox_id, members, session_key, agent_uid, question, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (inbox_id) DO NOTHING",
+    )?
+    .execute(params![
+        task.inbox_id,
+        serde_json::json!(task.members).to_string(),
+        task.place.to_string(),
+        task.agent.to_string(),
+        task.question,
+        task.started_at
+    ])?;
+    let Usage { input_tokens, output_tokens, cached_tokens } = round.usage;
+    tx.prepare_cached(
+        "INSERT INTO rounds (inbox_id, number, text, input_tokens, output_tokens, cached_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        task.inbox_id,
+        number,
+        round.text,
+        input_tokens.cast_signed(),
+        output_tokens.cast_signed(),
+        cached_tokens.cast_signed()
+    ])?;
+    let mut call = tx.prepare_cached(
+        "INSERT INTO tool_calls (inbox_id, round, number, call_id, tool, arguments) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for (index, wish) in (0_u32..).zip(&round.calls) {
+        call.execute(params![task.inbox_id, number, index, wish.id, wish.name, wish.arguments.to_string()])?;
+    }
+    Ok(())
+}
+
+/// A call has ended with this.
+pub(super) fn ran(tx: &Transaction<'_>, inbox_id: i64, round: u32, number: usize, result: &str) -> rusqlite::Result<()> {
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    tx.prepare_cached("UPDATE tool_calls SET result = ?4 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
+        .execute(params![inbox_id, round, number, result])
+        .map(drop)
+}
+
+/// The task waits for others, and the transcript has its question from here on.
+pub(super) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
+    tx.prepare_cached("UPDATE tasks SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+}
+
+/// The turn is over.
+pub(super) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM tasks WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+}
+
+/// Lets go of tasks whose message is no longer waited for. Nothing is left of them but these rows.
+pub fn forget_orphans(tx: &Transaction<'_>) -> rusqlite::Result<usize> {
+    tx.execute(&format!("DELETE FROM tasks WHERE inbox_id NOT IN ({})", inbox::WAITING_IDS), [])
+}
+
+/// Rows that are answered with a task's own and get no turn of their own.
+pub fn absorbed(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT each.value FROM tasks, json_each(tasks.members) AS each WHERE each.value <> tasks.inbox_id";
+    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// What is known about a task.
+pub(super) fn recorded(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Option<Recorded>> {
+    let mut statement = connection
+        .prepare_cached("SELECT session_key, agent_uid, question, started_at, parked, members FROM tasks WHERE inbox_id = ?1")?;
+    let found = statement.query_row([inbox_id], |row| Ok((task(inbox_id, row)?, row.get(4)?))).optional()?;
+    let Some((Some(task), is_asked)) = found else { return Ok(None) };
+    Ok(Some(Recorded { task, is_asked, rounds: rounds(connection, inbox_id)? }))
+}
+
+fn task(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<Task>> {
+    let (place, agent) = (row.get::<_, String>(0)?.parse(), row.get::<_, String>(1)?.parse());
+    let (Ok(place), Ok(agent)) = (place, agent) else { return Ok(None) };
+    let members = serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_else(|_| vec![inbox_id]);
+    Ok(Some(Task { inbox_id, members, place, agent, question: row.get(2)?, started_at: row.get(3)? }))
+}
+
+fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round, Vec<String>)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, text, input_tokens, output_tokens, cached_tokens FROM rounds WHERE inbox_id = ?1 ORDER BY number",
+    )?;
+    let tokens = |row: &Row<'_>, index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
+    let found = statement.query_map([inbox_id], |row| {
+        let usage = Usage { input_tokens: tokens(row, 2)?, output_tokens: tokens(row, 3)?, cached_tokens: tokens(row, 4)? };
+        Ok((row.get::<_, i64>(0)?, Round { text: row.get(1)?, calls: Vec::new(), usage }))
+    })?;
+    let mut rounds = Vec::new();
+    for found in found {
+        let (number, round) = found?;
+        let (calls, results) = calls(connection, inbox_id, number)?;
+        rounds.push((Round { calls, ..round }, results));
+    }
+    Ok(rounds)
+}
+
+fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result<(Vec<ToolCall>, Vec<String>)> {
+    let mut statement = connection.prepare_cached(
+        "SELECT call_id, tool, arguments, result FROM tool_calls WHERE inbox_id = ?1 AND round = ?2 ORDER BY number",
+    )?;
+    let rows = statement.query_map(params![inbox_id, round], |row| {
+        let arguments = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
+        let call = ToolCall { id: row.get(0)?, name: row.get(1)?, arguments };
+        Ok((call, row.get::<_, Option<String>>(3)?.unwrap_or_else(|| INTERRUPTED.to_owned())))
+    })?;
+    rows.collect::<rusqlite::Result<Vec<_>>>().map(|calls| calls.into_iter().unzip())
+}
+
+/// The group has another id now.
+pub(super) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    renaming.rename(tx, "tasks", "session_key", "true")
+}
+
+/// What the model is told about a call that was running when the process ended.
+const INTERRUPTED: &str =
+    "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";
