@@ -108,6 +108,9 @@ pub(super) const PROVIDER: Shape = Shape {
         refused("kind", r#""openai""#),
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
+        nothing("models", r#"["gpt-5.4", "gpt-5.4-mini"]"#),
+        nothing("vision", r#"["gpt-5.4"]"#),
+        nothing("context_tokens", "200_000"),
     ],
 };
 
@@ -127,7 +130,15 @@ pub(super) const ACCESS: Shape = Shape {
 
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
-    keys: &[nothing("name", r#""Rose""#), nothing("emoji", r#""🌹""#), nothing("model", r#""openai/gpt-5.4""#)],
+    keys: &[
+        nothing("name", r#""Rose""#),
+        nothing("emoji", r#""🌹""#),
+        nothing("model", r#""openai/gpt-5.4""#),
+        nothing("fallback", r#"["anthropic/claude-opus-4.6"]"#),
+        nothing("temperature", "0.7"),
+        nothing("max_tokens", "4096"),
+        nothing("reasoning", r#""low""#),
+    ],
 };
 
 pub(super) const BINDING: Shape = Shape {

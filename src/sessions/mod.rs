@@ -9,6 +9,8 @@ mod lane;
 pub mod moving;
 mod notes;
 mod observing;
+pub mod overrides;
+mod pictures;
 mod question;
 mod running;
 pub mod transcript;
@@ -22,7 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Registry;
+use crate::agents::{Agent, Chosen, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
@@ -30,12 +32,13 @@ use crate::models::Models;
 use crate::routing::Table;
 use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
-use crate::storage::Db;
+use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::WorkGuard;
 
 use inbox::Accepted;
 use lane::{Lane, Waiting};
+use overrides::Overrides;
 
 /// Turns that run at once. More wait in their lanes; a turn mostly waits for its model, so this is generous.
 const MOST_RUNNING: usize = 4096;
@@ -65,6 +68,7 @@ pub struct Sessions {
 
 struct Inner {
     parts: Parts,
+    overrides: Overrides,
     lanes: DashMap<SessionKey, Lane>,
     slots: Semaphore,
     tasks: TaskTracker,
@@ -121,6 +125,7 @@ impl Sessions {
     pub fn new(parts: Parts) -> Self {
         Sessions {
             inner: Arc::new(Inner {
+                overrides: overrides::remembered(parts.db.clone()),
                 parts,
                 lanes: DashMap::new(),
                 slots: Semaphore::new(MOST_RUNNING),
@@ -149,6 +154,26 @@ impl Sessions {
     /// Whether this is more of a message that still waits; then how that one turned to us.
     pub fn continues(&self, next: &Inbound) -> Option<Addressed> {
         lane::continues(&self.inner, next)
+    }
+
+    /// The model of an agent in a place.
+    pub async fn model(&self, place: &SessionKey, agent: &Agent) -> Result<Chosen, StoreError> {
+        Ok(agent.brain.choose(self.inner.overrides.get(place).await?.as_ref()))
+    }
+
+    /// Call after a transaction that changed a place's model has committed.
+    pub fn model_changed(&self, place: &SessionKey) {
+        self.inner.overrides.changed(place);
+    }
+
+    /// Call after a group's places got other keys.
+    pub fn moved(&self) {
+        self.inner.overrides.all_changed();
+    }
+
+    /// What turns are answered with.
+    pub fn models(&self) -> &Models {
+        &self.inner.parts.models
     }
 
     /// Messages that wait or are being answered in a place.

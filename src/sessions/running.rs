@@ -11,14 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
+use super::question::Question;
 use super::transcript::{self, Conversation};
 use super::{Arrived, Inner, ending, journal, lane, notes, question};
-use crate::agents::{Agent, Identity};
+use crate::agents::{Agent, Chosen, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
+use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination, Inbound, TurnEvent};
+use crate::domain::{AgentUid, Destination, Inbound, SessionKey, TurnEvent};
+use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::routing::{self, Route};
+use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
 use crate::tools::Scope;
 use crate::turn::history::{self, Said, Speaker};
@@ -44,6 +48,7 @@ pub(super) struct Task {
     pub(super) said: Vec<Inbound>,
     pub(super) agent: Arc<Agent>,
     pub(super) route: Route,
+    pub(super) chosen: Chosen,
     /// Chosen by a pin for this one message.
     pub(super) used_once: bool,
     pub(super) started_at: i64,
@@ -144,21 +149,30 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
 async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle), StoreError> {
     let recorded = recorded(inner, due).await?;
     let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
-    let (agent, route, used_once) = choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?;
+    let Choice { agent, route, chosen, used_once } =
+        choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?;
+    let lineup = agent.brain.lineup(&chosen);
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
-    let said = match &recorded {
-        Some(recorded) => vec![question::plain(&accepted.inbound, recorded.task.question.clone())],
-        None => question::in_words(inner, &accepted, &agent).await,
+    let Question { said, images } = match &recorded {
+        Some(recorded) => {
+            Question { said: vec![question::plain(&accepted.inbound, recorded.task.question.clone())], images: Vec::new() }
+        }
+        None => {
+            let someone_sees = lineup.iter().any(|model| inner.parts.models.sees(model));
+            question::in_words(inner, &accepted, &agent, someone_sees).await
+        }
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
     let asked = Asked { said: &said, is_asked, aside: &due.aside };
-    let (conversation, request) = request(inner, &accepted, &agent, asked).await?;
+    let (conversation, mut request) = request(inner, &accepted, &agent, lineup, asked).await?;
+    show(&mut request.messages, images);
     let mut task = Task {
         accepted,
         said,
         agent,
         route,
+        chosen,
         used_once,
         started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
         conversation,
@@ -198,11 +212,7 @@ fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
 
 /// Routed when the turn begins, not when the message came: a switch counts for what still waits. A turn that an earlier
 /// process began stays with its agent.
-async fn choose(
-    inner: &Inner,
-    accepted: &Accepted,
-    began_with: Option<AgentUid>,
-) -> Result<(Arc<Agent>, Route, bool), StoreError> {
+async fn choose(inner: &Inner, accepted: &Accepted, began_with: Option<AgentUid>) -> Result<Choice, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let pin = parts.pins.get(&origin.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
@@ -219,7 +229,16 @@ async fn choose(
         agent.id
     );
     let used_once = pin.is_some_and(|pin| pin.once);
-    Ok((agent, route, used_once))
+    let chosen = agent.brain.choose(inner.overrides.get(&origin.key).await?.as_ref());
+    Ok(Choice { agent, route, chosen, used_once })
+}
+
+/// Who answers, and with which model.
+struct Choice {
+    agent: Arc<Agent>,
+    route: Route,
+    chosen: Chosen,
+    used_once: bool,
 }
 
 fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
@@ -244,6 +263,7 @@ async fn request(
     inner: &Inner,
     accepted: &Accepted,
     agent: &Arc<Agent>,
+    models: Vec<ModelRef>,
     asked: Asked<'_>,
 ) -> Result<(Conversation, TurnRequest), StoreError> {
     let parts = &inner.parts;
@@ -254,10 +274,30 @@ async fn request(
     let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
     let current: Vec<Said> = asked.said.iter().map(person_said).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
-    let messages = history::for_model(&history, &current, &agent.id, named);
+    let room = history::room(smallest_window(&parts.models, &models), &system);
+    let messages = history::for_model(&history, &current, &agent.id, named, room);
+    let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools: parts.tools.clone(), scope }))
+    Ok((conversation, TurnRequest { lineup, system, messages, tools: parts.tools.clone(), scope }))
+}
+
+/// Whoever answers in the end must be able to read it all.
+fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
+    let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
+    usize::try_from(smallest).unwrap_or(usize::MAX)
+}
+
+/// Pictures belong to what is to be answered, which comes last.
+fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
+    if let Some(ModelMessage::User(content)) = messages.last_mut() {
+        content.images = images;
+    }
+}
+
+/// Tells a provider nothing about the place.
+fn cache_key(agent: &Agent, place: &SessionKey) -> String {
+    Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
 }
 
 fn person_said(inbound: &Inbound) -> Said {

@@ -1,6 +1,6 @@
 //! What turns cost: the `turns` table, one row per run of an agent.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::Usage;
@@ -42,6 +42,29 @@ pub fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Resul
             turn.usage.cached_tokens.cast_signed(),
         ])
         .map(drop)
+}
+
+/// The turn that ended last in a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastTurn {
+    /// The one that answered, which may have been a fallback.
+    pub model: String,
+    pub answered: bool,
+    pub usage: Usage,
+}
+
+pub fn last_of(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<LastTurn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
+         WHERE session_key = ?1 ORDER BY id DESC LIMIT 1",
+    )?;
+    statement.query_row([place.to_string()], last_turn).optional()
+}
+
+fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
+    let tokens = |column| row.get::<_, i64>(column).map(|tokens| u64::try_from(tokens).unwrap_or(0));
+    let usage = Usage { input_tokens: tokens(2)?, output_tokens: tokens(3)?, cached_tokens: tokens(4)? };
+    Ok(LastTurn { model: row.get(0)?, answered: row.get(1)?, usage })
 }
 
 /// How many turns ended since `since`, and how many of them without an answer.

@@ -173,6 +173,8 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     room         local:home          no binding
     platform     local               no binding
     default      default_agent       main: not needed
+
+    model: offline (default_model)
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(home.path(), &["route", "explain", "local:home:writing", "--json"]).await.stdout;
