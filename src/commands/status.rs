@@ -10,7 +10,7 @@ use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::models::Usage;
 use crate::sessions::usage::LastTurn;
-use crate::sessions::{decisions, inbox, transcript, usage};
+use crate::sessions::{compaction, decisions, inbox, transcript, usage};
 use crate::storage::StoreError;
 
 /// How many decisions about waiting messages are told.
@@ -24,10 +24,12 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let waiting = desk.sessions.depth(&place);
     let queue = desk.sessions.queue(&place);
     let looked_up = move |connection: &Connection| {
+        let conversation = transcript::conversation(connection, &place)?;
+        let summary = compaction::of(connection, &place, conversation)?;
         let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
-        Ok((transcript::length(connection, &place)?, usage::last_of(connection, &place)?, decided))
+        Ok((transcript::length(connection, &place)?, usage::last_of(connection, &place)?, decided, summary))
     };
-    let (messages, last, decided) = desk.db.read(looked_up).await?;
+    let (messages, last, decided, summary) = desk.db.read(looked_up).await?;
     let (agent, chosen) = model::here(context).await?;
     let mut text = format!(
         "{} (`{}`) answers {} with {} ({}).\nThe conversation has {}; {} under way.",
@@ -39,6 +41,12 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
         count(messages, "message"),
         count(i64::try_from(waiting).unwrap_or(i64::MAX), "answer"),
     );
+    if let Some(summary) = summary {
+        text.push_str(&format!(
+            "\nThe first {} are summed up; the agent can still look them up.",
+            count(summary.messages, "message")
+        ));
+    }
     if let Some(last) = last {
         text.push_str(&format!("\n{}", last_turn(&last)));
     }

@@ -1,5 +1,6 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
+pub mod compaction;
 pub mod decisions;
 mod ending;
 mod files;
@@ -13,6 +14,7 @@ pub mod overrides;
 mod pictures;
 mod question;
 mod running;
+mod search;
 pub mod transcript;
 pub mod usage;
 
@@ -35,6 +37,8 @@ use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::WorkGuard;
+
+pub use search::TranscriptSearch;
 
 use inbox::Accepted;
 use lane::{Lane, Waiting};

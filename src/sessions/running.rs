@@ -9,10 +9,11 @@ use rusqlite::Transaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
 use super::question::Question;
-use super::transcript::{self, Conversation};
+use super::transcript::{self, Conversation, History};
 use super::{Arrived, Inner, ending, journal, lane, notes, question};
 use crate::agents::{Agent, Chosen, Identity};
 use crate::channels::Outcome;
@@ -54,6 +55,7 @@ pub(super) struct Task {
     pub(super) started_at: i64,
     pub(super) conversation: Conversation,
     pub(super) run: Run,
+    pub(super) fill: Fill,
     /// Rounds of tools so far.
     pub(super) rounds: u32,
     /// The transcript has the question already.
@@ -165,7 +167,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
     let asked = Asked { said: &said, is_asked, aside: &due.aside };
-    let (conversation, mut request) = request(inner, &accepted, &agent, lineup, asked).await?;
+    let Prepared { conversation, mut request, fill } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);
     let mut task = Task {
         accepted,
@@ -177,6 +179,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
         started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
         conversation,
         run: Run::new(request),
+        fill,
         rounds: 0,
         is_asked,
         is_steering: !due.aside.is_empty(),
@@ -265,21 +268,33 @@ async fn request(
     agent: &Arc<Agent>,
     models: Vec<ModelRef>,
     asked: Asked<'_>,
-) -> Result<(Conversation, TurnRequest), StoreError> {
+) -> Result<Prepared, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let (place, named) = (origin.key.clone(), origin.key.is_shared());
     let history = parts.db.read(move |connection| transcript::history(connection, &place));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let (history, system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
     let current: Vec<Said> = asked.said.iter().map(person_said).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
+    let History { conversation, summary, messages: before } = history;
+    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let room = history::room(smallest_window(&parts.models, &models), &system);
-    let messages = history::for_model(&history, &current, &agent.id, named, room);
+    let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
+    let mut messages = history::for_model(&before, &current, &agent.id, named, room);
+    messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
     let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    Ok((conversation, TurnRequest { lineup, system, messages, tools: parts.tools.clone(), scope }))
+    let request = TurnRequest { lineup, system, messages, tools: parts.tools.clone(), scope };
+    Ok(Prepared { conversation, request, fill })
+}
+
+/// What the model is asked, and how much of the conversation that is.
+struct Prepared {
+    conversation: Conversation,
+    request: TurnRequest,
+    fill: Fill,
 }
 
 /// Whoever answers in the end must be able to read it all.
@@ -338,7 +353,12 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     // Also after a panic: what is said about it must not be followed by a late preview.
     progress.end().await;
     match left {
-        Ok(Left::Answered) => ending::store(inner, task, Ok(())).await,
+        Ok(Left::Answered) => {
+            let finished = compaction::Finished::of(&task);
+            let ended = ending::store(inner, task, Ok(())).await;
+            compaction::consider(inner, &finished).await;
+            ended
+        }
         Ok(Left::Failed(error)) => ending::store(inner, task, Err(error)).await,
         Ok(Left::Halted) => ending::stopped(inner, task).await,
         Ok(Left::ForOthers) => park(inner, task).await,

@@ -56,7 +56,7 @@ pub struct LastTurn {
 pub fn last_of(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<LastTurn>> {
     let mut statement = connection.prepare_cached(
         "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
-         WHERE session_key = ?1 ORDER BY id DESC LIMIT 1",
+         WHERE session_key = ?1 AND outcome <> 'summed up' ORDER BY id DESC LIMIT 1",
     )?;
     statement.query_row([place.to_string()], last_turn).optional()
 }
@@ -67,8 +67,12 @@ fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
     Ok(LastTurn { model: row.get(0)?, answered: row.get(1)?, usage })
 }
 
+/// How a turn came out whose answer was a summary, for the agent itself.
+pub(super) const SUMMED_UP: &str = "summed up";
+
 /// How many turns ended since `since`, and how many of them without an answer.
 pub fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
-    let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns WHERE ended_at >= ?1";
+    let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns
+               WHERE ended_at >= ?1 AND outcome <> 'summed up'";
     connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
 }

@@ -34,6 +34,32 @@ pub fn room(window: usize, system: &str) -> usize {
     (window.saturating_sub(estimate_tokens(system)) / 2).min(MAX_TOKENS)
 }
 
+/// What the older part of a conversation was, in the words of whoever summed it up.
+pub fn summed_up(summary: &str) -> ModelMessage {
+    ModelMessage::user(format!("[A summary of what was said here before:]\n{summary}"))
+}
+
+/// What a model is told that sums up a conversation for its agent.
+pub fn how_to_sum_up(agent: &str) -> String {
+    format!(
+        "You are {agent}, an agent in a chat. You write a summary for yourself, so that you can go on with a conversation whose beginning you will no longer see."
+    )
+}
+
+/// A conversation to be summed up, with the summary of what came before it.
+pub fn to_sum_up<'a>(before: Option<&str>, said: impl Iterator<Item = &'a Said>) -> String {
+    let line = |said: &Said| match &said.by {
+        Speaker::Person(name) => format!("[{name}] {}\n", said.text),
+        Speaker::Agent(agent) => format!("[@{agent}] {}\n", said.text),
+        Speaker::Handoff => format!("[{}]\n", said.text),
+    };
+    let before = before.map(|before| format!("[A summary of what was said before:]\n{before}\n\n")).unwrap_or_default();
+    format!(
+        "{before}[The conversation:]\n{}\n[Sum all of this up in at most 500 words. Keep who wants what, names, numbers, decisions, promises, files and open questions, and what people asked you to keep in mind. Leave out greetings. Write nothing but the summary, in the language of the conversation.]",
+        said.map(line).collect::<String>()
+    )
+}
+
 /// What is to be answered now.
 #[derive(Debug, Clone, Copy)]
 pub struct Current<'a> {
@@ -116,10 +142,15 @@ fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessa
     messages
 }
 
+/// Tokens that a message takes.
+pub fn cost(said: &Said) -> usize {
+    estimate_tokens(&said.text) + TOKENS_AROUND
+}
+
 fn recent(history: &[Said], room: usize) -> &[Said] {
     let mut tokens = 0;
     let kept = history.iter().rev().take_while(|said| {
-        tokens += estimate_tokens(&said.text) + TOKENS_AROUND;
+        tokens += cost(said);
         tokens <= room
     });
     &history[history.len() - kept.count()..]

@@ -102,6 +102,14 @@ impl Run {
         Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, model: None, spent, since }
     }
 
+    pub fn lineup(&self) -> &Lineup {
+        &self.request.lineup
+    }
+
+    pub fn scope(&self) -> &Scope {
+        &self.request.scope
+    }
+
     /// Everything the agent has said so far.
     pub fn said(&self) -> &str {
         &self.said

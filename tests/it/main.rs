@@ -6,6 +6,7 @@ mod checks;
 mod choosing;
 mod cli;
 mod commands;
+mod context;
 mod delivery;
 mod fake_telegram;
 mod fallback;
