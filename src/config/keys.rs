@@ -65,6 +65,7 @@ pub(super) const TOP: Shape = Shape {
         nothing("telegram", "[telegram]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
+        nothing("memory", "[memory]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
     ],
@@ -128,6 +129,8 @@ pub(super) const ACCESS: Shape = Shape {
     ],
 };
 
+pub(super) const MEMORY: Shape = Shape { name: "[memory]", keys: &[default("default_visibility", r#""private""#)] };
+
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
     keys: &[
@@ -138,6 +141,10 @@ pub(super) const AGENT: Shape = Shape {
         nothing("temperature", "0.7"),
         nothing("max_tokens", "4096"),
         nothing("reasoning", r#""low""#),
+        default("memory", r#""off""#),
+        default("recall", "false"),
+        default("recall_tokens", "1000"),
+        nothing("read_memory_from", r#"["main"]"#),
     ],
 };
 
@@ -166,6 +173,7 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("providers.*", &PROVIDER),
     ("telegram.token|providers.*.api_key", &SECRET),
     ("access", &ACCESS),
+    ("memory", &MEMORY),
     ("agents.*", &AGENT),
     ("bindings", &BINDING),
 ];

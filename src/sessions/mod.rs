@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::{Agent, Chosen, Registry};
+use crate::agents::{Agent, Chosen, Memories, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
@@ -57,6 +57,7 @@ pub struct Parts {
     pub models: Models,
     pub delivery: Delivery,
     pub tools: ToolBox,
+    pub memories: Memories,
     pub access: Access,
     /// Inbox rows that a task which goes on answers along with its own.
     pub absorbed: DashSet<i64>,

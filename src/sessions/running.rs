@@ -274,7 +274,9 @@ async fn request(
     let (place, named) = (origin.key.clone(), origin.key.is_shared());
     let history = parts.db.read(move |connection| transcript::history(connection, &place));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let (history, system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
+    let recalled = async { Ok(recall(inner, agent, &words).await) };
+    let (history, system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
     let current: Vec<Said> = asked.said.iter().map(person_said).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
     let History { conversation, summary, messages: before } = history;
@@ -282,11 +284,12 @@ async fn request(
     let room = history::room(smallest_window(&parts.models, &models), &system);
     let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
     let mut messages = history::for_model(&before, &current, &agent.id, named, room);
+    messages = history::reminded(messages, recalled);
     messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
     let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    let request = TurnRequest { lineup, system, messages, tools: parts.tools.clone(), scope };
+    let request = TurnRequest { lineup, system, messages, tools: parts.tools.of(agent), scope };
     Ok(Prepared { conversation, request, fill })
 }
 
@@ -317,6 +320,12 @@ fn cache_key(agent: &Agent, place: &SessionKey) -> String {
 
 fn person_said(inbound: &Inbound) -> Said {
     Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() }
+}
+
+/// An agent that cannot be reminded answers without.
+async fn recall(inner: &Inner, agent: &Arc<Agent>, text: &str) -> Option<String> {
+    let recalled = inner.parts.memories.of(agent)?.recall(text).await;
+    recalled.inspect_err(|error| tracing::warn!(agent.id = %agent.id, "nothing is recalled: {error}")).ok().flatten()
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.

@@ -14,6 +14,7 @@ mod groups;
 mod incoming;
 mod lanes;
 mod lifecycle;
+mod memory;
 mod menus;
 mod models;
 mod pictures;
