@@ -16,6 +16,7 @@ use crate::domain::Destination;
 use crate::models::{ModelError, Usage};
 use crate::routing::{Route, pins};
 use crate::storage::{Durability, StoreError};
+use crate::tools::Effect;
 use crate::turn::{Finished, TurnError};
 
 /// A turn that was begun: what answers what, and why.
@@ -37,6 +38,7 @@ struct Ending {
     outcome: String,
     steps: u32,
     usage: Usage,
+    effects: Vec<Effect>,
 }
 
 /// Writes the end of the turn and sends what there is to send.
@@ -55,7 +57,10 @@ pub(super) async fn store(
     parts.aliases.follow(&mut begun.accepted.inbound.origin);
     let destination = Destination::of(&begun.accepted.inbound);
     let others_wrote = others_wrote(inner, &begun.accepted).await;
-    let rows = draft(parts, &begun, &ending, &destination, others_wrote);
+    let rows = Rows {
+        answer: draft(parts, &begun, &ending, &destination, others_wrote),
+        effects: draft_effects(parts, &ending, &destination),
+    };
     let (agent, answered, used_once) = (begun.agent.uid, ending.said.is_some(), begun.used_once);
     let all = Arc::new((begun, ending, rows));
     let write = move || {
@@ -83,6 +88,16 @@ fn draft(parts: &Parts, begun: &Begun, ending: &Ending, to: &Destination, others
     }
 }
 
+/// What is sent: the answer, then what tools wanted sent.
+struct Rows {
+    answer: Vec<outbox::Draft>,
+    effects: Vec<outbox::Draft>,
+}
+
+fn draft_effects(parts: &Parts, ending: &Ending, to: &Destination) -> Vec<outbox::Draft> {
+    ending.effects.iter().flat_map(|Effect::SendFile(file)| parts.delivery.draft_file(to, file)).collect()
+}
+
 /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
 async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
     let place = &accepted.inbound.origin.key;
@@ -100,7 +115,7 @@ fn write(
     begun: &Begun,
     conversation: Conversation,
     ending: &Ending,
-    rows: &[outbox::Draft],
+    rows: &Rows,
     now: i64,
 ) -> rusqlite::Result<usize> {
     let Begun { accepted, agent, .. } = begun;
@@ -117,7 +132,9 @@ fn write(
     let closing = if ending.said.is_some() { Closing::Done } else { Closing::Failed };
     inbox::close_all(tx, accepted, closing, &ending.outcome, now)?;
     usage::record(tx, &turn_row(begun, ending), now)?;
-    outbox::insert_answer(tx, rows, accepted.id, now)
+    let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
+    outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
+    Ok(count + rows.effects.len())
 }
 
 fn turn_row(begun: &Begun, ending: &Ending) -> TurnRow {
@@ -137,14 +154,20 @@ fn turn_row(begun: &Begun, ending: &Ending) -> TurnRow {
 impl Ending {
     fn of(result: Result<Finished, TurnError>) -> Self {
         match result {
-            Ok(Finished { text, steps, usage }) if !text.trim().is_empty() => {
-                Ending { said: Some(text.clone()), reply: text, outcome: "answered".into(), steps, usage }
+            Ok(Finished { text, steps, usage, effects }) if !text.trim().is_empty() => {
+                Ending { said: Some(text.clone()), reply: text, outcome: "answered".into(), steps, usage, effects }
             }
-            Ok(Finished { steps, usage, .. }) => {
-                Ending { said: None, reply: SAID_NOTHING.into(), outcome: "said nothing".into(), steps, usage }
+            // The file is the answer.
+            Ok(Finished { steps, usage, effects, .. }) if !effects.is_empty() => {
+                let text = sent(&effects);
+                Ending { said: Some(text.clone()), reply: text, outcome: "answered".into(), steps, usage, effects }
+            }
+            Ok(Finished { steps, usage, effects, .. }) => {
+                Ending { said: None, reply: SAID_NOTHING.into(), outcome: "said nothing".into(), steps, usage, effects }
             }
             Err(error) => {
-                Ending { said: None, reply: apology(&error), outcome: error.to_string(), steps: 0, usage: Usage::default() }
+                let (steps, usage, effects) = (0, Usage::default(), Vec::new());
+                Ending { said: None, reply: apology(&error), outcome: error.to_string(), steps, usage, effects }
             }
         }
     }
@@ -173,6 +196,12 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted) -> Result<()
 }
 
 const SAID_NOTHING: &str = "I came to the end without anything to say. Please ask again in other words.";
+
+/// Stands for an agent that sent files without a word.
+fn sent(effects: &[Effect]) -> String {
+    let names: Vec<&str> = effects.iter().map(|Effect::SendFile(file)| file.name.as_str()).collect();
+    format!("Here is {}.", names.join(", "))
+}
 
 fn panicked(reference: i64) -> String {
     format!("Something broke while I was working on this (ref {reference}). Your message is kept; please send it again.")

@@ -1,7 +1,7 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
 mod ending;
-mod files;
+pub mod files;
 pub mod inbox;
 mod lane;
 pub mod moving;

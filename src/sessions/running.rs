@@ -111,7 +111,7 @@ async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result
     };
     let current = Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() };
     let messages = history::for_model(&history, current, &agent.id, named);
-    let tools = parts.tools.clone();
+    let tools = parts.tools.view(agent, scope.standing);
     Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }))
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::config::ModelRef;
 use crate::domain::TurnEvent;
 use crate::models::{ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
-use crate::tools::{Scope, ToolBox};
+use crate::tools::{Effect, Scope, ToolView};
 
 /// Model calls in one turn. An agent that still wants tools after this many is stopped.
 const MAX_STEPS: u32 = 40;
@@ -32,7 +32,7 @@ pub struct TurnRequest {
     pub system: String,
     /// Ends with what is to be answered.
     pub messages: Vec<ModelMessage>,
-    pub tools: ToolBox,
+    pub tools: ToolView,
     /// On whose behalf the tools run.
     pub scope: Scope,
 }
@@ -43,6 +43,8 @@ pub struct Finished {
     pub text: String,
     pub steps: u32,
     pub usage: Usage,
+    /// What tools want done with the turn's end, in their order.
+    pub effects: Vec<Effect>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +64,7 @@ pub async fn run(models: &Models, request: TurnRequest, events: mpsc::Sender<Tur
 }
 
 async fn run_steps(models: &Models, mut request: TurnRequest, events: mpsc::Sender<TurnEvent>) -> Result<Finished, TurnError> {
-    let mut finished = Finished { text: String::new(), steps: 0, usage: Usage::default() };
+    let mut finished = Finished { text: String::new(), steps: 0, usage: Usage::default(), effects: Vec::new() };
     while finished.steps < MAX_STEPS {
         finished.steps += 1;
         let stage = Stage { events: &events, lead: if finished.text.is_empty() { "" } else { PARAGRAPH } };
@@ -72,7 +74,8 @@ async fn run_steps(models: &Models, mut request: TurnRequest, events: mpsc::Send
         if answer.tool_calls.is_empty() {
             return Ok(finished);
         }
-        let results = call_tools(&request, &answer.tool_calls).await;
+        let (results, effects) = call_tools(&request, &answer.tool_calls).await;
+        finished.effects.extend(effects);
         request.messages.push(ModelMessage::Assistant { text: answer.text, tool_calls: answer.tool_calls });
         request.messages.extend(results);
     }
@@ -159,13 +162,14 @@ fn model_request(request: &TurnRequest) -> ModelRequest {
 }
 
 /// The calls of one round run side by side; their results keep the model's order.
-async fn call_tools(request: &TurnRequest, calls: &[ToolCall]) -> Vec<ModelMessage> {
+async fn call_tools(request: &TurnRequest, calls: &[ToolCall]) -> (Vec<ModelMessage>, Vec<Effect>) {
     let running = calls.iter().map(|call| async {
         tracing::debug!(tool = %call.name, "tool called");
         let outcome = request.tools.call(&request.scope, call).await;
-        ModelMessage::ToolResult { call_id: call.id.clone(), content: outcome.text }
+        (ModelMessage::ToolResult { call_id: call.id.clone(), content: outcome.text }, outcome.effects)
     });
-    futures_util::future::join_all(running).await
+    let (results, effects): (Vec<_>, Vec<_>) = futures_util::future::join_all(running).await.into_iter().unzip();
+    (results, effects.into_iter().flatten().collect())
 }
 
 fn append_paragraph(text: &mut String, next: &str) {

@@ -59,7 +59,7 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
         pins: Arc::new(pins::remembered(db.clone())),
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
-        delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
+        delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools: ToolBox::standard(),
         access: plan.config.access.clone(),
         bootstrapped: dashmap::DashSet::new(),
