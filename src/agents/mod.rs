@@ -4,17 +4,23 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{AgentSpec, Config, ModelRef};
+use crate::config::{AgentSpec, Ceilings, Config, ModelRef, RiskProfile, ToolLimits};
 use crate::domain::{AgentId, AgentUid, nearest};
 
+mod files;
 mod identity;
 pub mod roster;
 mod scaffold;
+mod workspace;
 
+pub use files::{Files, Found, Opened, PathError, Want};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
 pub use roster::Roster;
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
+pub use workspace::{Entry, EntryKind, FileError, Workspace};
+
+use files::Workspaces;
 
 /// All agents of one config. Never changes; a new config makes a new one.
 #[derive(Debug, Clone)]
@@ -39,13 +45,27 @@ pub struct Agent {
     pub home: PathBuf,
     /// Answers where nothing else is said.
     pub is_default: bool,
+    /// Which tools it may be given.
+    pub tools: ToolPolicy,
+    /// What the file tools reach.
+    pub files: Files,
+}
+
+/// Everything in the config that limits an agent's tools. `tools::policy` decides by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolPolicy {
+    pub profile: Option<RiskProfile>,
+    pub own: ToolLimits,
+    pub ceilings: Ceilings,
 }
 
 impl Registry {
     /// `uids` holds one for every agent of the config: the roster hands them out before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
-        let uid = |id| *uids.get(id).expect("the roster knows every agent of the config");
-        Registry { agents: config.agents.iter().map(|spec| Arc::new(Agent::new(config, spec, home, uid(&spec.id)))).collect() }
+        let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
+        let workspaces = Workspaces::new(config, home);
+        let agent = |spec: &AgentSpec| Arc::new(Agent::new(config, spec, home, uid(&spec.id), &workspaces));
+        Registry { agents: config.agents.iter().map(agent).collect() }
     }
 
     pub fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
@@ -90,7 +110,7 @@ impl Registry {
 }
 
 impl Agent {
-    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: AgentUid) -> Self {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: AgentUid, workspaces: &Workspaces) -> Self {
         Agent {
             id: spec.id.clone(),
             uid,
@@ -100,6 +120,8 @@ impl Agent {
             folder: home.join("agents").join(spec.id.as_str()),
             home: home.to_owned(),
             is_default: spec.id == config.default_agent,
+            tools: ToolPolicy::new(config, spec),
+            files: workspaces.of(&spec.id, &spec.tools.access),
         }
     }
 
@@ -109,6 +131,13 @@ impl Agent {
             Some(emoji) => format!("{emoji} {}", self.name),
             None => self.name.clone(),
         }
+    }
+}
+
+impl ToolPolicy {
+    fn new(config: &Config, spec: &AgentSpec) -> Self {
+        let profile = spec.tools.risk_profile.as_ref().and_then(|name| config.tools.profiles.get(name));
+        ToolPolicy { profile: profile.cloned(), own: spec.tools.limits.clone(), ceilings: config.tools.ceilings }
     }
 }
 
@@ -133,11 +162,11 @@ pub(crate) mod tests {
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
         let config = config_with(vec![spec(id)]);
-        Agent::new(&config, &config.agents[0], home, AgentUid(Uuid::nil()))
+        Agent::new(&config, &config.agents[0], home, AgentUid(Uuid::nil()), &Workspaces::new(&config, home))
     }
 
     fn spec(id: &str) -> AgentSpec {
-        AgentSpec { id: AgentId::parse(id).unwrap(), name: None, emoji: None, model: None, span: None }
+        AgentSpec { id: AgentId::parse(id).unwrap(), name: None, emoji: None, model: None, tools: Default::default(), span: None }
     }
 
     fn named(id: &str, name: &str) -> AgentSpec {
@@ -152,6 +181,7 @@ pub(crate) mod tests {
             telegram: None,
             providers: Default::default(),
             access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
+            tools: Default::default(),
             agents,
             bindings: Vec::new(),
         }

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::agent_tools::ToolReport;
 use super::{Failure, Outcome, data};
 use crate::agents::{Agent, Identity, Registry, Roster};
 use crate::config::Secrets;
@@ -124,6 +125,8 @@ struct Info<'a> {
     bootstrapped: bool,
     matches: Vec<&'a str>,
     files: Vec<FileInfo>,
+    #[serde(flatten)]
+    tools: ToolReport,
 }
 
 #[derive(Serialize)]
@@ -144,6 +147,7 @@ fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         bootstrapped: house.is_bootstrapped(agent),
         matches: house.bindings_of(agent),
         files: file_infos(&identity),
+        tools: ToolReport::of(agent),
     };
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&info)?));
@@ -172,6 +176,7 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
         let problem = file.problem.as_ref().map_or_else(String::new, |problem| format!(" ({problem})"));
         text.push_str(&format!("{}: {}{problem}\n", file.file, file.origin));
     }
+    text.push_str(&info.tools.text());
     match info.matches.as_slice() {
         [] => text.push_str("bindings: none"),
         matches => text.push_str(&format!("bindings: {}", matches.join(", "))),

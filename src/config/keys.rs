@@ -67,6 +67,8 @@ pub(super) const TOP: Shape = Shape {
         nothing("access", "[access]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
+        nothing("risk_profiles", "[risk_profiles.careful]"),
+        nothing("shared_paths", "[shared_paths.handbook]"),
     ],
 };
 
@@ -122,12 +124,40 @@ pub(super) const ACCESS: Shape = Shape {
         default("groups", r#""bound""#),
         default("require_mention", "true"),
         default("observe", "true"),
+        nothing("tools", r#"{ guest = "look" }"#),
     ],
 };
 
+pub(super) const CEILINGS: Shape = Shape {
+    name: "[access.tools]",
+    keys: &[default("guest", r#""look""#), default("member", r#""reach""#), default("owner", r#""reach""#)],
+};
+
+pub(super) const RISK_PROFILE: Shape = Shape {
+    name: "a risk profile",
+    keys: &[nothing("allow", r#"["now", "file_read"]"#), nothing("deny", r#"["web_fetch"]"#), nothing("max_risk", r#""change""#)],
+};
+
+pub(super) const TOOL_LIMITS: Shape =
+    Shape { name: "`tools`", keys: &[nothing("allow", r#"["now", "file_read"]"#), nothing("deny", r#"["web_fetch"]"#)] };
+
+pub(super) const SIBLINGS: Shape =
+    Shape { name: "`access`", keys: &[nothing("read", r#"["main"]"#), nothing("write", r#"["main"]"#)] };
+
+pub(super) const SHARED_PATH: Shape =
+    Shape { name: "a shared folder", keys: &[nothing("read", r#"["rose"]"#), nothing("write", r#"["main"]"#)] };
+
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
-    keys: &[nothing("name", r#""Rose""#), nothing("emoji", r#""🌹""#), nothing("model", r#""openai/gpt-5.4""#)],
+    keys: &[
+        nothing("name", r#""Rose""#),
+        nothing("emoji", r#""🌹""#),
+        nothing("model", r#""openai/gpt-5.4""#),
+        nothing("tools", r#"{ deny = ["web_fetch"] }"#),
+        nothing("risk_profile", r#""careful""#),
+        nothing("access", r#"{ read = ["main"] }"#),
+        default("workspace_mb", "500"),
+    ],
 };
 
 pub(super) const BINDING: Shape = Shape {
@@ -155,6 +185,11 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("providers.*", &PROVIDER),
     ("telegram.token|providers.*.api_key", &SECRET),
     ("access", &ACCESS),
+    ("access.tools", &CEILINGS),
+    ("risk_profiles.*", &RISK_PROFILE),
+    ("agents.*.tools", &TOOL_LIMITS),
+    ("agents.*.access", &SIBLINGS),
+    ("shared_paths.*", &SHARED_PATH),
     ("agents.*", &AGENT),
     ("bindings", &BINDING),
 ];

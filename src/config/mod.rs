@@ -20,6 +20,7 @@ mod reader;
 mod redact;
 mod report;
 mod secrets;
+mod tools;
 mod transport;
 mod words;
 
@@ -29,6 +30,7 @@ mod tests;
 pub use file::{LoadError, draft, load};
 pub use report::{Problem, Report, Source};
 pub use secrets::{Secret, Secrets};
+pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
 
 /// Everything the operator decided. A running gateway holds one of these and never changes it.
 #[derive(Debug, Clone)]
@@ -41,6 +43,7 @@ pub struct Config {
     pub telegram: Option<Telegram>,
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
+    pub tools: ToolRules,
     /// In file order; `main` is always among them.
     pub agents: Vec<AgentSpec>,
     /// In file order, as written; `routing` gives them their meaning.
@@ -201,6 +204,7 @@ pub struct AgentSpec {
     pub name: Option<String>,
     pub emoji: Option<String>,
     pub model: Option<ModelRef>,
+    pub tools: AgentTools,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
 }
@@ -249,6 +253,7 @@ impl Config {
             telegram: None,
             providers: BTreeMap::new(),
             access: Access::default(),
+            tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
         }
@@ -277,7 +282,7 @@ impl Default for Access {
 impl AgentSpec {
     /// An agent the file says nothing about.
     fn unnamed(id: AgentId) -> Self {
-        AgentSpec { id, name: None, emoji: None, model: None, span: None }
+        AgentSpec { id, name: None, emoji: None, model: None, tools: AgentTools::default(), span: None }
     }
 }
 

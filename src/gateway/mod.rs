@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::people;
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
-use crate::channels::{Channel, Intake};
+use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Secrets};
@@ -35,7 +35,7 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, decisions, inbox, journal};
+use crate::sessions::{self, Sessions, decisions, files, inbox, journal};
 use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::Work;
@@ -128,11 +128,12 @@ impl Gateway {
         db: Db,
         channels: Vec<Arc<dyn Channel>>,
     ) -> Result<Self, StartError> {
+        files::clear_unfinished(home.path()).await;
         let (registry, roster) = plan.registry(home, &db).await?;
         let registry = Arc::new(registry);
         let work = Work::new();
         let owners = plan.config.access.owners.iter().filter_map(Destination::owner).collect();
-        let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, work.clone());
+        let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, outgoing::folder(home.path()), work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
@@ -238,7 +239,18 @@ async fn keep_house(house: Arc<House>) {
             Ok(rows) => tracing::debug!("forgot {rows} old rows"),
             Err(error) => tracing::warn!("old rows could not be forgotten: {error}"),
         }
+        tidy_outgoing(&house).await;
     }
+}
+
+/// Copies of files that no row will send any more.
+async fn tidy_outgoing(house: &House) {
+    let folder = outgoing::folder(&house.home);
+    let removed = match house.desk.db.read(outbox::files).await {
+        Ok(referred) => tokio::task::spawn_blocking(move || outgoing::tidy(&folder, &referred)).await.unwrap_or(0),
+        Err(_) => 0,
+    };
+    tracing::debug!("removed {removed} files that nothing sends");
 }
 
 /// Keeps one channel listening. One that is refused for good ends alone; the others go on.

@@ -2,7 +2,7 @@
 
 pub mod decisions;
 mod ending;
-mod files;
+pub mod files;
 pub mod inbox;
 pub mod journal;
 mod lane;

@@ -131,6 +131,9 @@ async fn agent_info_says_where_each_file_comes_from() {
     USER.md: inherited
     BOOTSTRAP.md: missing
     MEMORY.md: missing
+    tools when an owner asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send
+    tools when a member asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send
+    tools when a guest asks: now, file_read, file_list, file_search
     bindings: local:home:writing
     ");
     let json: serde_json::Value =

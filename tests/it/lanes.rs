@@ -71,7 +71,7 @@ impl Tool for Boom {
 async fn a_tool_that_panics_ends_no_turn() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
-    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Arc::new(Boom)])).await;
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Box::new(Boom)])).await;
     let asked = Accepted::new(1, Inbound { text: "use boom {}".into(), ..from_alice(1) });
     sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
     sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.begin()).expect("the lane has room");
@@ -94,7 +94,7 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
         pins: Arc::new(pins::remembered(db.clone())),
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
-        delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
+        delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools,
         access: plan.config.access.clone(),
         absorbed: dashmap::DashSet::new(),

@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod delivery;
 mod fake_telegram;
+mod files;
 mod groups;
 mod incoming;
 mod lanes;
