@@ -4,21 +4,27 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{AgentSpec, Config, MemorySwitch, Visibility};
+use crate::config::{AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
 use crate::domain::{AgentId, AgentUid, nearest};
 
 mod brain;
+mod files;
 mod identity;
 pub mod memory;
 pub mod roster;
 mod scaffold;
+mod workspace;
 
 pub use brain::{Brain, Chosen, Source};
+pub use files::{Files, Found, Opened, PathError, Want};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
 pub use memory::{Memories, Memory};
 pub use roster::Roster;
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
+pub use workspace::{Entry, EntryKind, FileError, Workspace};
+
+use files::Workspaces;
 
 /// All agents of one config. Never changes; a new config makes a new one.
 #[derive(Debug, Clone)]
@@ -43,6 +49,18 @@ pub struct Agent {
     pub memory: MemoryRules,
     /// Answers where nothing else is said.
     pub is_default: bool,
+    /// Which tools it may be given.
+    pub tools: ToolPolicy,
+    /// What the file tools reach.
+    pub files: Files,
+}
+
+/// Everything in the config that limits an agent's tools. `tools::policy` decides by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolPolicy {
+    pub profile: Option<RiskProfile>,
+    pub own: ToolLimits,
+    pub ceilings: Ceilings,
 }
 
 /// What an agent may remember, and of whom.
@@ -68,7 +86,9 @@ impl Registry {
     /// `uids` holds one for every agent of the config: the roster hands them out before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
         let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
-        Registry { agents: config.agents.iter().map(|spec| Arc::new(Agent::new(config, spec, home, uid))).collect() }
+        let workspaces = Workspaces::new(config, home);
+        let agent = |spec: &AgentSpec| Arc::new(Agent::new(config, spec, home, uid, &workspaces));
+        Registry { agents: config.agents.iter().map(agent).collect() }
     }
 
     pub fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
@@ -113,7 +133,7 @@ impl Registry {
 }
 
 impl Agent {
-    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid) -> Self {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid, workspaces: &Workspaces) -> Self {
         Agent {
             id: spec.id.clone(),
             uid: uid(&spec.id),
@@ -124,6 +144,8 @@ impl Agent {
             home: home.to_owned(),
             memory: MemoryRules::new(config, spec, home, uid),
             is_default: spec.id == config.default_agent,
+            tools: ToolPolicy::new(config, spec),
+            files: workspaces.of(&spec.id, &spec.tools.access),
         }
     }
 
@@ -153,6 +175,13 @@ fn folder_of(home: &Path, id: &AgentId) -> PathBuf {
     home.join("agents").join(id.as_str())
 }
 
+impl ToolPolicy {
+    fn new(config: &Config, spec: &AgentSpec) -> Self {
+        let profile = spec.tools.risk_profile.as_ref().and_then(|name| config.tools.profiles.get(name));
+        ToolPolicy { profile: profile.cloned(), own: spec.tools.limits.clone(), ceilings: config.tools.ceilings }
+    }
+}
+
 fn closest(word: &str, agents: &[&Arc<Agent>]) -> Option<usize> {
     let known = agents.iter().flat_map(|agent| [agent.id.as_str(), agent.name.as_str()]);
     let meant = nearest(word, known)?;
@@ -174,7 +203,7 @@ pub(crate) mod tests {
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
         let config = config_with(vec![spec(id)]);
-        Agent::new(&config, &config.agents[0], home, |_| AgentUid(Uuid::nil()))
+        Agent::new(&config, &config.agents[0], home, |_| AgentUid(Uuid::nil()), &Workspaces::new(&config, home))
     }
 
     fn spec(id: &str) -> AgentSpec {
@@ -194,6 +223,7 @@ pub(crate) mod tests {
             providers: Default::default(),
             access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
             memory: config::Memory::default(),
+            tools: Default::default(),
             agents,
             bindings: Vec::new(),
         }

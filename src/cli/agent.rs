@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::agent_tools::ToolReport;
 use super::{Failure, Outcome, data};
 use crate::agents::memory::Stats;
 use crate::agents::{Agent, Identity, Memories, Registry, Roster};
@@ -152,6 +153,8 @@ struct Info<'a> {
     matches: Vec<&'a str>,
     files: Vec<FileInfo>,
     memory: Option<MemoryInfo>,
+    #[serde(flatten)]
+    tools: ToolReport,
 }
 
 #[derive(Serialize)]
@@ -185,6 +188,7 @@ fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         matches: house.bindings_of(agent),
         files: file_infos(&identity),
         memory: house.stats.get(&agent.uid).map(memory_info),
+        tools: ToolReport::of(agent),
     };
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&info)?));
@@ -240,6 +244,7 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
     }
     text.push_str(&memory_line(info.memory.as_ref()));
     text.push('\n');
+    text.push_str(&info.tools.text());
     match info.matches.as_slice() {
         [] => text.push_str("bindings: none"),
         matches => text.push_str(&format!("bindings: {}", matches.join(", "))),

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "this is where the program talks to its terminal")]
 
 mod agent;
+mod agent_tools;
 mod chat;
 mod config_check;
 mod failed;

@@ -22,6 +22,7 @@ mod reader;
 mod redact;
 mod report;
 mod secrets;
+mod tools;
 mod transport;
 mod words;
 
@@ -31,6 +32,7 @@ mod tests;
 pub use file::{LoadError, draft, load};
 pub use report::{Problem, Report, Source};
 pub use secrets::{Secret, Secrets};
+pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
 
 /// Everything the operator decided. A running gateway holds one of these and never changes it.
 #[derive(Debug, Clone)]
@@ -44,6 +46,7 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
     pub memory: Memory,
+    pub tools: ToolRules,
     /// In file order; `main` is always among them.
     pub agents: Vec<AgentSpec>,
     /// In file order, as written; `routing` gives them their meaning.
@@ -242,6 +245,7 @@ pub struct AgentSpec {
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
     pub memory: AgentMemory,
+    pub tools: AgentTools,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
 }
@@ -328,6 +332,7 @@ impl Config {
             providers: BTreeMap::new(),
             access: Access::default(),
             memory: Memory::default(),
+            tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
         }
@@ -370,6 +375,7 @@ impl AgentSpec {
             fallback: Vec::new(),
             settings: ModelSettings::default(),
             memory: AgentMemory::default(),
+            tools: AgentTools::default(),
             span: None,
         }
     }

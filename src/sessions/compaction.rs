@@ -159,7 +159,8 @@ fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
 
 async fn ask(inner: &Inner, task: &Finished, asked: String) -> Result<(String, Usage, String), NoSummary> {
     let system = history::how_to_sum_up(&task.agent_name);
-    let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::new(Vec::new()));
+    let (messages, tools) =
+        (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&task.scope.agent, task.scope.standing));
     let mut run = Run::new(TurnRequest { lineup: task.lineup.clone(), system, messages, tools, scope: task.scope.clone() });
     // Nobody watches it being written.
     let (events, unheard) = mpsc::channel(1);

@@ -3,7 +3,7 @@
 pub mod compaction;
 pub mod decisions;
 mod ending;
-mod files;
+pub mod files;
 pub mod inbox;
 pub mod journal;
 mod lane;

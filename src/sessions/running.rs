@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
+use super::journal::{CallId, Recall};
 use super::question::Question;
 use super::transcript::{self, Conversation, History};
 use super::{Arrived, Inner, ending, journal, lane, notes, question};
@@ -25,7 +26,7 @@ use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::routing::{self, Route};
 use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
-use crate::tools::Scope;
+use crate::tools::{Effect, Outcome as ToolOutcome, Scope};
 use crate::turn::history::{self, Said, Speaker};
 use crate::turn::{Round, Run, Step, TurnError, TurnRequest, prompt};
 
@@ -64,6 +65,8 @@ pub(super) struct Task {
     pub(super) is_steering: bool,
     /// Tools that panicked.
     pub(super) broken_tools: Vec<String>,
+    /// What tools want done with the turn's end, in the order of their calls.
+    pub(super) effects: Vec<Effect>,
     mark: Option<Mark>,
     halt: CancellationToken,
 }
@@ -184,6 +187,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
         is_asked,
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),
+        effects: Vec::new(),
         mark: None,
         halt: due.halt.clone(),
     };
@@ -289,7 +293,8 @@ async fn request(
     let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    let request = TurnRequest { lineup, system, messages, tools: parts.tools.of(agent), scope };
+    let tools = parts.tools.view(agent, scope.standing);
+    let request = TurnRequest { lineup, system, messages, tools, scope };
     Ok(Prepared { conversation, request, fill })
 }
 
@@ -417,31 +422,31 @@ async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), S
     };
     inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
     task.rounds += 1;
-    let mut results = vec![String::new(); shared.calls.len()];
+    let mut results = vec![ToolOutcome::say(""); shared.calls.len()];
     let mut broken = Vec::new();
     let mut running = task.run.call(&shared);
     while let Some(ran) = running.next().await {
-        let result: Arc<str> = match ran.outcome {
-            Ok(outcome) => outcome.text.into(),
+        let outcome = match ran.outcome {
+            Ok(outcome) => outcome,
             Err(_) => {
                 let tool = &shared.calls[ran.number].name;
                 tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
                 broken.push(tool.clone());
-                TOOL_BROKE.into()
+                ToolOutcome::say(TOOL_BROKE)
             }
         };
-        let id = task.accepted.id;
+        let (call, outcome) = (CallId { inbox_id: task.accepted.id, round: number, number: ran.number }, Arc::new(outcome));
         let write = || {
-            let result = result.clone();
-            move |tx: &Transaction<'_>| journal::ran(tx, id, number, ran.number, &result)
+            let outcome = outcome.clone();
+            move |tx: &Transaction<'_>| journal::ran(tx, call, &outcome.text, &outcome.effects)
         };
         // A power cut that takes it back makes the model hear that the call was interrupted.
         inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await?;
-        results[ran.number] = result.as_ref().to_owned();
+        results[ran.number] = Arc::unwrap_or_clone(outcome);
     }
     drop(running);
     task.broken_tools.extend(broken);
-    task.run.take_in(Arc::unwrap_or_clone(shared), results);
+    task.take_in(Arc::unwrap_or_clone(shared), results);
     Ok(())
 }
 
@@ -471,11 +476,22 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
 }
 
 impl Task {
-    fn replay(&mut self, rounds: Vec<(Round, Vec<String>)>) {
-        for (round, results) in rounds {
+    fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
+        for (round, calls) in rounds {
+            let known = |recall: Recall| {
+                let text = recall.result.unwrap_or_else(|| journal::INTERRUPTED.to_owned());
+                ToolOutcome { text, effects: recall.effects }
+            };
             self.rounds += 1;
-            self.run.replay(round, results);
+            self.run.count_step();
+            self.take_in(round, calls.into_iter().map(known).collect());
         }
+    }
+
+    fn take_in(&mut self, round: Round, outcomes: Vec<ToolOutcome>) {
+        let (texts, effects): (Vec<_>, Vec<_>) = outcomes.into_iter().map(|outcome| (outcome.text, outcome.effects)).unzip();
+        self.effects.extend(effects.into_iter().flatten());
+        self.run.take_in(round, texts);
     }
 
     fn row(&self) -> journal::Task {

@@ -1,7 +1,5 @@
 //! What an agent does with its memory: `memory_search`, `memory_save`, `memory_note`, `memory_edit`.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -18,9 +16,9 @@ use crate::models::ToolSpec;
 const USUALLY_FOUND: u32 = 8;
 const MOST_FOUND: u32 = 30;
 
-pub(super) fn tools(memories: &Memories) -> Vec<Arc<dyn Tool>> {
+pub fn tools(memories: &Memories) -> Vec<Box<dyn Tool>> {
     let verbs = [Verb::Search, Verb::Save, Verb::Note, Verb::Edit];
-    verbs.map(|verb| Arc::new(MemoryTool { verb, memories: memories.clone() }) as Arc<dyn Tool>).into()
+    verbs.map(|verb| Box::new(MemoryTool { verb, memories: memories.clone() }) as Box<dyn Tool>).into()
 }
 
 struct MemoryTool {

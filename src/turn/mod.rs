@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::config::ModelRef;
 use crate::domain::TurnEvent;
 use crate::models::{Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
-use crate::tools::{Outcome, Scope, ToolBox};
+use crate::tools::{Outcome, Scope, ToolView};
 
 /// Model calls in one turn. An agent that still wants tools after this many is stopped.
 const MAX_STEPS: u32 = 40;
@@ -36,7 +36,7 @@ pub struct TurnRequest {
     pub system: String,
     /// Ends with what is to be answered.
     pub messages: Vec<ModelMessage>,
-    pub tools: ToolBox,
+    pub tools: ToolView,
     /// On whose behalf the tools run.
     pub scope: Scope,
 }
@@ -192,10 +192,9 @@ impl Run {
         self.request.messages.extend(results);
     }
 
-    /// Takes in a round that an earlier process has recorded.
-    pub fn replay(&mut self, round: Round, results: Vec<String>) {
+    /// Counts a model call that an earlier process made.
+    pub fn count_step(&mut self) {
         self.steps += 1;
-        self.take_in(round, results);
     }
 }
 

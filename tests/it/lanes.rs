@@ -38,7 +38,7 @@ impl Wake for Barges {
 async fn a_message_that_comes_while_its_lane_ends_is_answered() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
-    let (sessions, work) = bare_sessions(&Home::new(home.path()), None).await;
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::standard()).await;
     let message = |id| Accepted::new(id, from_alice(id));
     let second = Mutex::new(Some((message(2), work.begin())));
     sessions.submit(message(1), Arrived::Now, work.begin()).expect("the lane has room");
@@ -72,7 +72,7 @@ impl Tool for Boom {
 async fn a_tool_that_panics_ends_no_turn() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
-    let (sessions, work) = bare_sessions(&Home::new(home.path()), Some(ToolBox::new(vec![Arc::new(Boom)]))).await;
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Box::new(Boom)])).await;
     let asked = Accepted::new(1, Inbound { text: "use boom {}".into(), ..from_alice(1) });
     sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
     sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.begin()).expect("the lane has room");
@@ -84,7 +84,7 @@ async fn a_tool_that_panics_ends_no_turn() {
 }
 
 /// Lanes with the built-in model and nowhere to send to.
-async fn bare_sessions(home: &Home, tools: Option<ToolBox>) -> (Sessions, Work) {
+async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
     let plan = Plan::load(home, Secrets::Required).expect("the config is fine");
     let db = Db::open(&home.database()).await.expect("the store opens");
     let (registry, _) = plan.registry(home, &db).await.expect("the store works");
@@ -96,8 +96,8 @@ async fn bare_sessions(home: &Home, tools: Option<ToolBox>) -> (Sessions, Work) 
         pins: Arc::new(pins::remembered(db.clone())),
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
-        delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
-        tools: tools.unwrap_or_else(|| ToolBox::standard(&memories)),
+        delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
+        tools,
         memories,
         access: plan.config.access.clone(),
         absorbed: dashmap::DashSet::new(),

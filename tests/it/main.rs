@@ -10,6 +10,7 @@ mod context;
 mod delivery;
 mod fake_telegram;
 mod fallback;
+mod files;
 mod groups;
 mod incoming;
 mod lanes;
