@@ -323,7 +323,8 @@ write = ["rose"]
     std::fs::write(home.path().join("config.toml"), config).expect("it can be written");
     let output = parlor(home.path()).args(["agent", "info", "rose"]).output().await.expect("it runs");
     let told = String::from_utf8(output.stdout).expect("text");
-    let about_tools = |line: &&str| ["tools", "refused: file_", "refused: web_", "also"].iter().any(|word| line.starts_with(word));
+    let about_tools =
+        |line: &&str| ["tools", "refused: file_", "refused: web_", "also"].iter().any(|word| line.starts_with(word));
     let lines: Vec<&str> = told.lines().filter(about_tools).collect();
     assert_snapshot!(lines.join("\n"), @"
     tools when an owner asks: now, file_read, file_write
