@@ -1,5 +1,6 @@
 //! What an agent can do besides talking.
 
+mod background;
 mod files;
 mod now;
 pub mod policy;
@@ -8,6 +9,7 @@ mod web;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -133,6 +135,12 @@ impl ToolView {
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
         policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.standing)
     }
+}
+
+/// What a model wrote for a tool; what does not fit is told to it.
+fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
+    let read = serde_json::from_value(arguments);
+    read.map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
 }
 
 /// The longest tool result a model gets, in bytes.
