@@ -65,6 +65,7 @@ pub(super) const TOP: Shape = Shape {
         nothing("telegram", "[telegram]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
+        nothing("memory", "[memory]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
     ],
@@ -125,9 +126,19 @@ pub(super) const ACCESS: Shape = Shape {
     ],
 };
 
+pub(super) const MEMORY: Shape = Shape { name: "[memory]", keys: &[default("default_visibility", r#""private""#)] };
+
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
-    keys: &[nothing("name", r#""Rose""#), nothing("emoji", r#""🌹""#), nothing("model", r#""openai/gpt-5.4""#)],
+    keys: &[
+        nothing("name", r#""Rose""#),
+        nothing("emoji", r#""🌹""#),
+        nothing("model", r#""openai/gpt-5.4""#),
+        default("memory", r#""off""#),
+        default("recall", "false"),
+        default("recall_tokens", "1000"),
+        nothing("read_memory_from", r#"["main"]"#),
+    ],
 };
 
 pub(super) const BINDING: Shape = Shape {
@@ -155,6 +166,7 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("providers.*", &PROVIDER),
     ("telegram.token|providers.*.api_key", &SECRET),
     ("access", &ACCESS),
+    ("memory", &MEMORY),
     ("agents.*", &AGENT),
     ("bindings", &BINDING),
 ];
