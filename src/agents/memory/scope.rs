@@ -1,6 +1,6 @@
 //! Decides which memories are seen. Every read of memories asks for a [`Scope`] and goes through the one [`Clause`] made from it.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, params};
 
 use crate::agents::Agent;
 use crate::domain::AgentUid;
@@ -44,15 +44,14 @@ impl Clause {
         format!("[{}]", uids.join(","))
     }
 
-    /// The numbers with which visible words begin in the index. An agent that never saved anything has none.
+    /// The numbers with which visible words begin in the index. Where nothing was ever saved, there is nothing to look for.
     pub(super) fn numbers(&self, connection: &Connection) -> rusqlite::Result<Vec<i64>> {
-        let mut find = connection.prepare_cached("SELECT number FROM memory_scopes WHERE agent_uid = ?1")?;
-        let mut numbers = Vec::new();
-        for uid in &self.owners {
-            numbers.extend(find.query_row([uid.to_string()], |row| row.get::<_, i64>(0)).optional()?);
-        }
-        numbers.push(GLOBAL);
-        Ok(numbers)
+        let mut find = connection.prepare_cached(
+            "SELECT number FROM memory_scopes WHERE slots > 0 \
+             AND (number = ?2 OR agent_uid IN (SELECT value FROM json_each(?1))) ORDER BY number DESC",
+        )?;
+        let numbers = find.query_map(params![self.owners(), GLOBAL], |row| row.get(0))?;
+        numbers.collect()
     }
 
     /// The clause with its values, for people.

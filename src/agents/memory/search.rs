@@ -96,6 +96,9 @@ fn newest(
 
 /// Rare words tell more and cost less, so they are taken first, for as long as their rows can be ranked.
 fn question(connection: &Connection, numbers: &[i64], text: &str) -> rusqlite::Result<Question> {
+    if numbers.is_empty() {
+        return Ok(Question::Nothing);
+    }
     let mut counted = Vec::new();
     for word in asked_words(text) {
         let rows = count(connection, &forms(numbers, &word))?;

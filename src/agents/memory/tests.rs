@@ -304,7 +304,7 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
     let explained = main.memories.explain(Scope::Of(house.agent("main")), "the plan 7").await.unwrap();
     insta::assert_snapshot!(explained.replace(&house.agent("main").uid.to_string(), "UID"), @r#"
     clause: visibility = 'global' OR (visibility = 'private' AND agent_uid IN ('UID'))
-    words:  "1q7" OR "0q7", best first (bm25)
+    words:  "1q7", best first (bm25)
     "#);
 }
 
