@@ -10,11 +10,13 @@ use crate::domain::{AgentId, AgentUid, nearest};
 mod identity;
 pub mod roster;
 mod scaffold;
+pub mod skills;
 
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
 pub use roster::Roster;
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
+pub use skills::Skills;
 
 /// All agents of one config. Never changes; a new config makes a new one.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub struct Agent {
     pub emoji: Option<String>,
     /// Its own, else the config's default.
     pub model: ModelRef,
+    /// Names of the skills it may have; `None` is the whole pool.
+    pub skills: Option<Vec<String>>,
     /// `agents/<id>` in the home folder; it need not exist.
     pub folder: PathBuf,
     /// The home folder, whose identity files it inherits.
@@ -97,6 +101,7 @@ impl Agent {
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
             model: spec.model.clone().unwrap_or_else(|| config.default_model.clone()),
+            skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
             folder: home.join("agents").join(spec.id.as_str()),
             home: home.to_owned(),
             is_default: spec.id == config.default_agent,
@@ -137,7 +142,7 @@ pub(crate) mod tests {
     }
 
     fn spec(id: &str) -> AgentSpec {
-        AgentSpec { id: AgentId::parse(id).unwrap(), name: None, emoji: None, model: None, span: None }
+        AgentSpec { id: AgentId::parse(id).unwrap(), name: None, emoji: None, model: None, skills: None, span: None }
     }
 
     fn named(id: &str, name: &str) -> AgentSpec {

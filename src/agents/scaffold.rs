@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, File, include_dir};
 
-/// Files on top go into the home folder itself, folders into its `agents/`.
+/// Files on top and the pool of skills go into the home folder itself, the other folders into its `agents/`.
 static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/agents");
 
 const CONFIG: &str = "config.toml";
+const POOL: &str = "skills";
 
 /// What was written and what was already there, as paths within the home folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,10 +59,16 @@ enum Written {
 /// The config comes last: a first start that was interrupted has none, and the next one completes it.
 fn shipped() -> Vec<(PathBuf, &'static [u8])> {
     let home = TEAM.files().map(|file| (file.path().to_owned(), file.contents()));
-    let agents = TEAM.dirs().flat_map(Dir::files).map(|file: &File| (Path::new("agents").join(file.path()), file.contents()));
-    let (config, mut files): (Vec<_>, Vec<_>) = home.chain(agents).partition(|(name, _)| name == Path::new(CONFIG));
+    let place = |folder: &Dir<'_>| if folder.path() == Path::new(POOL) { "" } else { "agents" };
+    let below = TEAM.dirs().flat_map(|folder| files_below(folder).into_iter().map(move |file| (place(folder), file)));
+    let below = below.map(|(place, file)| (Path::new(place).join(file.path()), file.contents()));
+    let (config, mut files): (Vec<_>, Vec<_>) = home.chain(below).partition(|(name, _)| name == Path::new(CONFIG));
     files.extend(config);
     files
+}
+
+fn files_below<'a>(folder: &'a Dir<'static>) -> Vec<&'a File<'static>> {
+    folder.files().chain(folder.dirs().flat_map(files_below)).collect()
 }
 
 fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
@@ -139,11 +146,15 @@ mod tests {
         USER.md
         agents/ada/IDENTITY.md
         agents/ada/SOUL.md
+        agents/ada/skills/bug-report/SKILL.md
+        agents/ada/skills/bug-report/template.md
         agents/main/BOOTSTRAP.md
         agents/main/IDENTITY.md
         agents/main/SOUL.md
         agents/rose/IDENTITY.md
         agents/rose/SOUL.md
+        agents/rose/skills/tighten/SKILL.md
+        skills/thread-summary/SKILL.md
         config.toml
         ");
         assert_eq!(scaffolded.kept, [] as [PathBuf; 0]);
@@ -208,7 +219,8 @@ mod tests {
         let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();
         let config: toml::Table = text.parse().unwrap();
         let agents: Vec<&String> = config["agents"].as_table().unwrap().keys().collect();
-        let folders: Vec<String> = TEAM.dirs().map(|folder| folder.path().display().to_string()).collect();
+        let folders = TEAM.dirs().map(|folder| folder.path().display().to_string());
+        let folders: Vec<String> = folders.filter(|folder| folder != POOL).collect();
         assert!(agents.iter().all(|id| AgentId::parse(id).is_ok() && folders.contains(id)));
         assert_eq!(agents.len(), folders.len());
         assert!(config["bindings"].as_array().unwrap().iter().all(|binding| {

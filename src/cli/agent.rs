@@ -47,6 +47,14 @@ pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     }
 }
 
+pub(super) fn no_such_agent(registry: &Registry, word: &str) -> Failure {
+    let ids = registry.all().iter().map(|agent| agent.id.as_str());
+    Failure::WrongUse(match nearest(word, ids.clone()) {
+        Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
+        None => format!("no agent is called {word}. There are: {}", ids.collect::<Vec<_>>().join(", ")),
+    })
+}
+
 struct House {
     plan: Plan,
     registry: Registry,
@@ -55,13 +63,7 @@ struct House {
 
 impl House {
     fn find(&self, word: &str) -> Result<&Agent, Failure> {
-        self.registry.find(word).map(Arc::as_ref).ok_or_else(|| {
-            let ids = self.registry.all().iter().map(|agent| agent.id.as_str());
-            Failure::WrongUse(match nearest(word, ids.clone()) {
-                Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
-                None => format!("no agent is called {word}. There are: {}", ids.collect::<Vec<_>>().join(", ")),
-            })
-        })
+        self.registry.find(word).map(Arc::as_ref).ok_or_else(|| no_such_agent(&self.registry, word))
     }
 
     fn bindings_of(&self, agent: &Agent) -> Vec<&str> {

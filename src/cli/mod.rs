@@ -12,6 +12,7 @@ mod pair;
 mod route;
 mod run;
 mod screen;
+mod skill;
 
 use std::future::Future;
 use std::io::Write;
@@ -52,6 +53,9 @@ enum Verb {
     /// Look at agents
     #[command(subcommand)]
     Agent(agent::Verb),
+    /// Look at skills: who has which, and whether they are written well
+    #[command(subcommand)]
+    Skill(skill::Verb),
     /// Let in the person who was given this code
     Pair(pair::Arguments),
     /// Look at what could not be delivered, or have it sent again
@@ -125,6 +129,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Config(ConfigVerb::Check) => config_check::run(&home),
         Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
         Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
+        Verb::Skill(verb) => on_runtime(LevelFilter::ERROR, skill::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
     }

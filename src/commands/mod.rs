@@ -9,6 +9,7 @@ mod help;
 mod pair;
 mod parse;
 mod retry;
+mod skills;
 mod status;
 mod whoami;
 
@@ -50,6 +51,7 @@ pub const SPECS: &[Spec] = &[
     Spec { name: "whoami", arguments: "", summary: "who you are, where this is, and why this agent answers", owners_only: false },
     Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
     Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
+    Spec { name: "skills", arguments: "", summary: "what the agent here has instructions for", owners_only: false },
     Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
     Spec {
         name: "retry",
@@ -143,6 +145,7 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
+        Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Retry => retry::run(context).await,
     }
 }

@@ -23,6 +23,7 @@ pub enum Command {
     Help,
     Pair(String),
     Retry,
+    Skills,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,7 @@ pub fn parse(text: &str) -> Parsed {
         ("help" | "start", _) => Parsed::Command(Command::Help),
         ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
         ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
+        ("skills", _) => Parsed::Command(Command::Skills),
         ("retry", _) => Parsed::Command(Command::Retry),
         (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
     }

@@ -2,7 +2,7 @@
 
 use super::keys;
 use super::providers;
-use super::reader::{Problems, Section};
+use super::reader::{Problems, Section, wrong_type};
 use super::{AgentSpec, ModelRef, Problem, Spanned};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
@@ -23,6 +23,7 @@ struct Fields {
     name: Option<Spanned<String>>,
     emoji: Option<String>,
     model: Option<ModelRef>,
+    skills: Option<Vec<Spanned<String>>>,
 }
 
 /// An id with the name the file gives it.
@@ -89,8 +90,8 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model } = fields;
-    AgentSpec { id, name: name.map(|name| name.value), emoji, model, span: Some(table.span) }
+    let Fields { name, emoji, model, skills } = fields;
+    AgentSpec { id, name: name.map(|name| name.value), emoji, model, skills, span: Some(table.span) }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
@@ -98,7 +99,23 @@ fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
         name: line(section, "name", MAX_NAME_CHARS),
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
         model: providers::model(section, "model", provider_names),
+        skills: skills(section),
     }
+}
+
+/// Each name once; a list that is broken is no list, which would be the whole pool, but then nothing starts anyway.
+fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
+    let list = section.list("skills", |value| match value.get_ref().as_str() {
+        Some(name) => Ok(Spanned { value: name.to_owned(), span: value.span() }),
+        None => Err(wrong_type("a skill's name", value, "a string").help("write it like `skills = [\"invoices\"]`")),
+    })?;
+    for (index, entry) in list.value.iter().enumerate() {
+        if list.value[..index].iter().any(|earlier| earlier.value == entry.value) {
+            let problem = Problem::new(entry.span.clone(), format!("`{}` is in the list twice", entry.value));
+            section.problems.note(problem.label("the second one").help("keep one of them"));
+        }
+    }
+    Some(list.value)
 }
 
 /// A short text that people see in one line.

@@ -127,7 +127,12 @@ pub(super) const ACCESS: Shape = Shape {
 
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
-    keys: &[nothing("name", r#""Rose""#), nothing("emoji", r#""🌹""#), nothing("model", r#""openai/gpt-5.4""#)],
+    keys: &[
+        nothing("name", r#""Rose""#),
+        nothing("emoji", r#""🌹""#),
+        nothing("model", r#""openai/gpt-5.4""#),
+        nothing("skills", r#"["invoices"]"#),
+    ],
 };
 
 pub(super) const BINDING: Shape = Shape {

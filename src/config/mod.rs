@@ -201,6 +201,8 @@ pub struct AgentSpec {
     pub name: Option<String>,
     pub emoji: Option<String>,
     pub model: Option<ModelRef>,
+    /// Skills it may have; absent is the whole pool. Whether they are there, `agents` looks.
+    pub skills: Option<Vec<Spanned<String>>>,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
 }
@@ -277,7 +279,7 @@ impl Default for Access {
 impl AgentSpec {
     /// An agent the file says nothing about.
     fn unnamed(id: AgentId) -> Self {
-        AgentSpec { id, name: None, emoji: None, model: None, span: None }
+        AgentSpec { id, name: None, emoji: None, model: None, skills: None, span: None }
     }
 }
 

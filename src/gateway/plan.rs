@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Home;
 use crate::agents::Registry;
 use crate::agents::roster::{self, Roster};
+use crate::agents::skills;
 use crate::clock::now_ms;
 use crate::config::{self, Config, LoadError, Report, Secrets};
 use crate::domain::AgentId;
@@ -32,6 +33,7 @@ impl Plan {
         let mut draft = config::load(home.path(), secrets)?;
         let (table, problems) = Table::build(&draft.config);
         draft.problems.extend(problems);
+        draft.problems.extend(skills::check(&draft.config, home.path()));
         Ok(Plan { config: Arc::new(draft.finish()?), table: Arc::new(table) })
     }
 

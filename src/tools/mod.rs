@@ -1,6 +1,7 @@
 //! What an agent can do besides talking.
 
 mod now;
+mod skill;
 
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub struct ToolBox {
 
 impl ToolBox {
     pub fn standard() -> Self {
-        ToolBox { tools: Arc::new([Arc::new(now::Now)]) }
+        ToolBox { tools: Arc::new([Arc::new(now::Now), Arc::new(skill::ReadSkill)]) }
     }
 
     pub fn specs(&self) -> Vec<ToolSpec> {
@@ -118,7 +119,7 @@ mod tests {
     async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
         let call = ToolCall { id: "1".into(), name: "shell".into(), arguments: Value::Null };
         let outcome = ToolBox::standard().call(&scope(), &call).await;
-        assert_eq!(outcome.text, "There is no tool `shell`. You have: now.");
+        assert_eq!(outcome.text, "There is no tool `shell`. You have: now, skill.");
     }
 
     #[test]

@@ -9,18 +9,18 @@ use tokio::io::AsyncWriteExt;
 
 use crate::support::house::parlor;
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs the binary; the home folder's path reads HOME in what it printed.
-async fn run(home: &Path, arguments: &[&str]) -> Ran {
+pub(crate) async fn run(home: &Path, arguments: &[&str]) -> Ran {
     run_with_input(home, arguments, "").await
 }
 
-async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
+pub(crate) async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
     let mut command = parlor(home);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -32,7 +32,7 @@ async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
     Ran { code: output.status.code().expect("by itself"), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-async fn fresh_home() -> TempDir {
+pub(crate) async fn fresh_home() -> TempDir {
     let home = tempfile::tempdir().expect("a folder");
     assert_eq!(run(home.path(), &["init"]).await.code, 0);
     home
@@ -53,10 +53,14 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     created USER.md
     created agents/ada/IDENTITY.md
     created agents/ada/SOUL.md
+    created agents/ada/skills/bug-report/SKILL.md
+    created agents/ada/skills/bug-report/template.md
     created agents/main/BOOTSTRAP.md
     created agents/main/IDENTITY.md
     created agents/main/SOUL.md
     created agents/rose/IDENTITY.md
+    created agents/rose/skills/tighten/SKILL.md
+    created skills/thread-summary/SKILL.md
     created config.toml
     kept    agents/rose/SOUL.md
     ");
@@ -321,6 +325,7 @@ async fn help_lists_every_verb() {
       config  Look at the config
       route   Look at routing
       agent   Look at agents
+      skill   Look at skills: who has which, and whether they are written well
       pair    Let in the person who was given this code
       failed  Look at what could not be delivered, or have it sent again
 

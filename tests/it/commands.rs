@@ -204,6 +204,7 @@ async fn status_and_help_say_more_to_owners() {
     • /whoami: who you are, where this is, and why this agent answers
     • /new: start a fresh conversation
     • /status: what is going on here
+    • /skills: what the agent here has instructions for
     • /help: this list
     ");
     let for_owners = talk.alice("/help").await;

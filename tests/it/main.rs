@@ -13,6 +13,7 @@ mod lifecycle;
 mod menus;
 mod models;
 mod proxy;
+mod skills;
 mod streaming;
 mod support;
 mod topics;
