@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{AgentSpec, Config, ModelRef};
+use crate::config::{AgentSpec, Config, MemorySwitch, ModelRef, Visibility};
 use crate::domain::{AgentId, AgentUid, nearest};
 
 mod identity;
+pub mod memory;
 pub mod roster;
 mod scaffold;
 pub mod skills;
 
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
+pub use memory::{Memories, Memory};
 pub use roster::Roster;
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
 pub use skills::Skills;
@@ -41,15 +43,35 @@ pub struct Agent {
     pub folder: PathBuf,
     /// The home folder, whose identity files it inherits.
     pub home: PathBuf,
+    pub memory: MemoryRules,
     /// Answers where nothing else is said.
     pub is_default: bool,
+}
+
+/// What an agent may remember, and of whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryRules {
+    pub is_on: bool,
+    /// What is looked up before a turn takes at most this; 0: nothing is looked up.
+    pub recall_tokens: u32,
+    /// Who sees what is saved without saying so.
+    pub default_visibility: Visibility,
+    /// Agents whose private memories this one sees too.
+    pub read_from: Vec<Peer>,
+}
+
+/// An agent whose memory another one sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub uid: AgentUid,
+    pub folder: PathBuf,
 }
 
 impl Registry {
     /// `uids` holds one for every agent of the config: the roster hands them out before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
-        let uid = |id| *uids.get(id).expect("the roster knows every agent of the config");
-        Registry { agents: config.agents.iter().map(|spec| Arc::new(Agent::new(config, spec, home, uid(&spec.id)))).collect() }
+        let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
+        Registry { agents: config.agents.iter().map(|spec| Arc::new(Agent::new(config, spec, home, uid))).collect() }
     }
 
     pub fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
@@ -94,16 +116,17 @@ impl Registry {
 }
 
 impl Agent {
-    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: AgentUid) -> Self {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid) -> Self {
         Agent {
             id: spec.id.clone(),
-            uid,
+            uid: uid(&spec.id),
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
             model: spec.model.clone().unwrap_or_else(|| config.default_model.clone()),
             skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
-            folder: home.join("agents").join(spec.id.as_str()),
+            folder: folder_of(home, &spec.id),
             home: home.to_owned(),
+            memory: MemoryRules::new(config, spec, home, uid),
             is_default: spec.id == config.default_agent,
         }
     }
@@ -115,6 +138,23 @@ impl Agent {
             None => self.name.clone(),
         }
     }
+}
+
+impl MemoryRules {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid) -> Self {
+        let peer = |id: &AgentId| Peer { uid: uid(id), folder: folder_of(home, id) };
+        let is_on = spec.memory.switch == MemorySwitch::On;
+        MemoryRules {
+            is_on,
+            recall_tokens: if is_on && spec.memory.recall { spec.memory.recall_tokens } else { 0 },
+            default_visibility: config.memory.default_visibility,
+            read_from: spec.memory.read_from.iter().map(peer).collect(),
+        }
+    }
+}
+
+fn folder_of(home: &Path, id: &AgentId) -> PathBuf {
+    home.join("agents").join(id.as_str())
 }
 
 fn closest(word: &str, agents: &[&Arc<Agent>]) -> Option<usize> {
@@ -133,16 +173,24 @@ pub(crate) mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::config::{Access, Dms, GroupSessions, Groups};
+    use crate::config::{self, Access, AgentMemory, Dms, GroupSessions, Groups};
 
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
         let config = config_with(vec![spec(id)]);
-        Agent::new(&config, &config.agents[0], home, AgentUid(Uuid::nil()))
+        Agent::new(&config, &config.agents[0], home, |_| AgentUid(Uuid::nil()))
     }
 
     fn spec(id: &str) -> AgentSpec {
-        AgentSpec { id: AgentId::parse(id).unwrap(), name: None, emoji: None, model: None, skills: None, span: None }
+        AgentSpec {
+            id: AgentId::parse(id).unwrap(),
+            name: None,
+            emoji: None,
+            model: None,
+            skills: None,
+            memory: AgentMemory::default(),
+            span: None,
+        }
     }
 
     fn named(id: &str, name: &str) -> AgentSpec {
@@ -157,6 +205,7 @@ pub(crate) mod tests {
             telegram: None,
             providers: Default::default(),
             access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
+            memory: config::Memory::default(),
             agents,
             bindings: Vec::new(),
         }

@@ -1,9 +1,10 @@
 //! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
 
 use super::keys;
+use super::memory::{self, Reading};
 use super::providers;
 use super::reader::{Problems, Section, wrong_type};
-use super::{AgentSpec, ModelRef, Problem, Spanned};
+use super::{AgentMemory, AgentSpec, ModelRef, Problem, Spanned};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -14,7 +15,7 @@ const MAX_EMOJI_CHARS: usize = 16;
 pub(super) struct Roster {
     pub(super) agents: Vec<AgentSpec>,
     /// Ids that cannot be used; complained about at their table and not again wherever they are named.
-    refused: Vec<String>,
+    pub(super) refused: Vec<String>,
 }
 
 /// What a table says about its agent.
@@ -24,6 +25,8 @@ struct Fields {
     emoji: Option<String>,
     model: Option<ModelRef>,
     skills: Option<Vec<Spanned<String>>>,
+    memory: AgentMemory,
+    reads: Vec<Spanned<String>>,
 }
 
 /// An id with the name the file gives it.
@@ -32,10 +35,12 @@ type Naming = (AgentId, Spanned<String>);
 pub(super) fn read(top: &Section<'_>, provider_names: &[String]) -> Roster {
     let mut roster = Roster { agents: Vec::new(), refused: Vec::new() };
     let mut namings: Vec<Naming> = Vec::new();
+    let mut readings: Vec<Reading> = Vec::new();
     for named in top.named("agents") {
         let fields = named.section(&keys::AGENT).map(|section| fields(&section, provider_names)).unwrap_or_default();
         match AgentId::parse(&named.name.value) {
             Ok(id) => {
+                readings.push(Reading { by: id.clone(), of: fields.reads.clone() });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
                 roster.agents.push(spec(id, fields, named.name));
             }
@@ -47,6 +52,7 @@ pub(super) fn read(top: &Section<'_>, provider_names: &[String]) -> Roster {
     }
     roster.add_main();
     roster.note_shared_names(&namings, top.problems);
+    memory::join(&mut roster, &readings, top.problems);
     roster
 }
 
@@ -90,8 +96,8 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model, skills } = fields;
-    AgentSpec { id, name: name.map(|name| name.value), emoji, model, skills, span: Some(table.span) }
+    let Fields { name, emoji, model, skills, memory, reads: _ } = fields;
+    AgentSpec { id, name: name.map(|name| name.value), emoji, model, skills, memory, span: Some(table.span) }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
@@ -100,6 +106,8 @@ fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
         model: providers::model(section, "model", provider_names),
         skills: skills(section),
+        memory: memory::of_agent(section),
+        reads: memory::reads(section),
     }
 }
 

@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
-use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramAnswers, TelegramLimits};
+use super::{Access, AgentSpec, Config, Memory, Problem, Telegram, TelegramAnswers, TelegramLimits};
 use super::{agents, bindings, keys, providers, transport};
 use crate::domain::{AgentId, PersonId};
 
@@ -26,6 +26,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
         providers: providers::read(&top, vault),
         access: top.section("access", &keys::ACCESS).map(|section| access(&section)).unwrap_or_default(),
+        memory: top.section("memory", &keys::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
         bindings: bindings::read(&top, &roster),
         agents: roster.agents,
     }
@@ -83,6 +84,10 @@ fn access(section: &Section<'_>) -> Access {
         require_mention: section.boolean("require_mention").unwrap_or(default.require_mention),
         observe: section.boolean("observe").unwrap_or(default.observe),
     }
+}
+
+fn memory(section: &Section<'_>) -> Memory {
+    Memory { default_visibility: section.choice("default_visibility").unwrap_or_default() }
 }
 
 /// What people may call the bot. One without a letter would be found everywhere or nowhere.

@@ -65,6 +65,7 @@ pub(super) const TOP: Shape = Shape {
         nothing("telegram", "[telegram]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
+        nothing("memory", "[memory]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
     ],
@@ -125,6 +126,8 @@ pub(super) const ACCESS: Shape = Shape {
     ],
 };
 
+pub(super) const MEMORY: Shape = Shape { name: "[memory]", keys: &[default("default_visibility", r#""private""#)] };
+
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
     keys: &[
@@ -132,6 +135,10 @@ pub(super) const AGENT: Shape = Shape {
         nothing("emoji", r#""🌹""#),
         nothing("model", r#""openai/gpt-5.4""#),
         nothing("skills", r#"["invoices"]"#),
+        default("memory", r#""off""#),
+        default("recall", "false"),
+        default("recall_tokens", "1000"),
+        nothing("read_memory_from", r#"["main"]"#),
     ],
 };
 
@@ -160,6 +167,7 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("providers.*", &PROVIDER),
     ("telegram.token|providers.*.api_key", &SECRET),
     ("access", &ACCESS),
+    ("memory", &MEMORY),
     ("agents.*", &AGENT),
     ("bindings", &BINDING),
 ];

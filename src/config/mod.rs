@@ -15,6 +15,7 @@ mod bindings;
 mod check;
 mod file;
 mod keys;
+mod memory;
 mod providers;
 mod reader;
 mod redact;
@@ -41,6 +42,7 @@ pub struct Config {
     pub telegram: Option<Telegram>,
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
+    pub memory: Memory,
     /// In file order; `main` is always among them.
     pub agents: Vec<AgentSpec>,
     /// In file order, as written; `routing` gives them their meaning.
@@ -203,8 +205,46 @@ pub struct AgentSpec {
     pub model: Option<ModelRef>,
     /// Skills it may have; absent is the whole pool. Whether they are there, `agents` looks.
     pub skills: Option<Vec<Spanned<String>>>,
+    pub memory: AgentMemory,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
+}
+
+/// What holds for the memory of all agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// What becomes of a memory when nobody says who may see it.
+    pub default_visibility: Visibility,
+}
+
+/// Who sees a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Visibility {
+    /// Its agent, and agents that read this agent's memory.
+    #[default]
+    Private,
+    /// Every agent.
+    Global,
+}
+
+/// Whether an agent has a memory at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemorySwitch {
+    #[default]
+    On,
+    Off,
+}
+
+/// What one agent may remember, and of whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentMemory {
+    pub switch: MemorySwitch,
+    /// What fits a message is looked up before the agent answers it.
+    pub recall: bool,
+    /// As much of it as the agent is shown.
+    pub recall_tokens: u32,
+    /// Agents whose memories this one sees too.
+    pub read_from: Vec<AgentId>,
 }
 
 /// One `[[bindings]]` table. Its `match` text is read by `routing`, which knows what can be matched.
@@ -251,6 +291,7 @@ impl Config {
             telegram: None,
             providers: BTreeMap::new(),
             access: Access::default(),
+            memory: Memory::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
         }
@@ -276,10 +317,16 @@ impl Default for Access {
     }
 }
 
+impl Default for AgentMemory {
+    fn default() -> Self {
+        AgentMemory { switch: MemorySwitch::On, recall: true, recall_tokens: 1000, read_from: Vec::new() }
+    }
+}
+
 impl AgentSpec {
     /// An agent the file says nothing about.
     fn unnamed(id: AgentId) -> Self {
-        AgentSpec { id, name: None, emoji: None, model: None, skills: None, span: None }
+        AgentSpec { id, name: None, emoji: None, model: None, skills: None, memory: AgentMemory::default(), span: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind, Quote, TransportMode};
+use super::{Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, TransportMode, Visibility};
 
 /// A value that is written as one of a few words.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -50,6 +50,8 @@ choices! {
     Dms { Pairing = "pairing", Open = "open", Closed = "closed" }
     TransportMode { Polling = "polling", Webhook = "webhook" }
     Groups { Bound = "bound", Open = "open" }
+    Visibility { Private = "private", Global = "global" }
+    MemorySwitch { On = "on", Off = "off" }
     Quote { Auto = "auto", Always = "always", Never = "never" }
     ProviderKind {
         OpenAi = "openai",
