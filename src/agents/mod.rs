@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::clock::now_ms;
 use crate::config::{AgentSpec, Config, MemorySwitch, ModelRef, Visibility};
 use crate::domain::{AgentId, AgentUid, nearest};
 
@@ -16,8 +17,8 @@ pub mod skills;
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
 pub use memory::{Memories, Memory};
-pub use roster::Roster;
-pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
+pub use roster::{Former, Roster};
+pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
 pub use skills::Skills;
 
 /// All agents of one config. Never changes; a new config makes a new one.
@@ -25,6 +26,8 @@ pub use skills::Skills;
 pub struct Registry {
     /// In file order.
     agents: Vec<Arc<Agent>>,
+    /// What some of them were called until not long ago.
+    former: Vec<Former>,
 }
 
 /// A tenant of the process.
@@ -71,7 +74,13 @@ impl Registry {
     /// `uids` holds one for every agent of the config: the roster hands them out before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
         let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
-        Registry { agents: config.agents.iter().map(|spec| Arc::new(Agent::new(config, spec, home, uid))).collect() }
+        let agents = config.agents.iter().map(|spec| Arc::new(Agent::new(config, spec, home, uid))).collect();
+        Registry { agents, former: Vec::new() }
+    }
+
+    /// With the ids that agents were called by before.
+    pub fn knowing(self, former: Vec<Former>) -> Self {
+        Registry { former, ..self }
     }
 
     pub fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
@@ -82,10 +91,18 @@ impl Registry {
         self.agents.iter().find(|agent| agent.uid == uid)
     }
 
-    /// The agent a person means by this word: an id, or a display name that only one agent has. Case does not matter.
+    /// The agent a person means by this word: an id, a display name that only one agent has, or an id from before a renaming.
+    /// Case does not matter.
     pub fn find(&self, word: &str) -> Option<&Arc<Agent>> {
         let word = word.trim().to_lowercase();
-        self.agents.iter().find(|agent| agent.id.as_str() == word).or_else(|| self.only_one_named(&word))
+        let by_id = self.agents.iter().find(|agent| agent.id.as_str() == word);
+        by_id.or_else(|| self.only_one_named(&word)).or_else(|| self.formerly(&word))
+    }
+
+    fn formerly(&self, word: &str) -> Option<&Arc<Agent>> {
+        let now = now_ms();
+        let former = self.former.iter().find(|former| former.id.as_str() == word && former.until > now)?;
+        self.by_uid(former.uid)
     }
 
     /// Agents whose id or name is close to a word that `find` did not know, the closest first.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, File, include_dir};
 
+use crate::domain::AgentId;
+
 /// Files on top and the pool of skills go into the home folder itself, the other folders into its `agents/`.
 static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/agents");
 
@@ -50,6 +52,30 @@ pub fn ensure_home(home: &Path) -> Result<Option<Scaffolded>, ScaffoldError> {
     let begun = fs::symlink_metadata(home.join(CONFIG)).is_ok();
     if begun { Ok(None) } else { write_home(home).map(Some) }
 }
+
+/// The files of an agent that has none yet. What is there stays; `personality` is its soul.
+pub fn write_agent(home: &Path, id: &AgentId, personality: Option<&str>) -> Result<Scaffolded, ScaffoldError> {
+    let soul = personality.map_or_else(|| NEW_SOUL.to_owned(), |text| format!("{}\n", text.trim()));
+    let mut scaffolded = Scaffolded::default();
+    for (file, content) in [("IDENTITY.md", NEW_IDENTITY), ("SOUL.md", &soul)] {
+        let name = Path::new("agents").join(id.as_str()).join(file);
+        match write_new(&home.join(&name), content.as_bytes())? {
+            Written::Created => scaffolded.created.push(name),
+            Written::AlreadyThere => scaffolded.kept.push(name),
+        }
+    }
+    Ok(scaffolded)
+}
+
+const NEW_IDENTITY: &str = "\
+An agent of this house that was added by its operator. Go by your name, and by what people come to you for.
+";
+const NEW_SOUL: &str = "\
+Useful first, pleasant second, brief throughout.
+
+- Say what you know, and say so when you do not.
+- Ask one question when the answer would change what you do; otherwise get on with it.
+";
 
 enum Written {
     Created,
@@ -112,7 +138,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::domain::{AgentId, SessionKey};
+    use crate::domain::SessionKey;
 
     /// Every file below a folder with its text and the time it was written.
     fn contents(folder: &Path) -> BTreeMap<PathBuf, (String, SystemTime)> {

@@ -50,7 +50,7 @@ enum Verb {
     /// Look at routing
     #[command(subcommand)]
     Route(route::Verb),
-    /// Look at agents
+    /// Look at agents, add, change and remove them
     #[command(subcommand)]
     Agent(agent::Verb),
     /// Look at skills: who has which, and whether they are written well

@@ -13,6 +13,7 @@ mod address;
 mod agents;
 mod bindings;
 mod check;
+pub mod edit;
 mod file;
 mod keys;
 mod memory;
@@ -21,6 +22,7 @@ mod reader;
 mod redact;
 mod report;
 mod secrets;
+pub mod store;
 mod transport;
 mod words;
 

@@ -1,6 +1,6 @@
 //! What turns cost: the `turns` table, one row per run of an agent.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::Usage;
@@ -48,4 +48,20 @@ pub fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Resul
 pub fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
     let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns WHERE ended_at >= ?1";
     connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// When and how an agent's last turn without an answer ended.
+pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
+    let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' ORDER BY ended_at DESC LIMIT 1";
+    connection.query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
+    let sql = "SELECT count(*) FROM turns WHERE agent_uid = ?1";
+    connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+}
+
+/// An agent is destroyed.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM turns WHERE agent_uid = ?1", [uid.to_string()])
 }

@@ -16,6 +16,7 @@ mod proxy;
 mod skills;
 mod streaming;
 mod support;
+mod tenants;
 mod topics;
 mod topics_life;
 mod webhook;

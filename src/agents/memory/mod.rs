@@ -303,6 +303,11 @@ pub fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     rows::purge(tx, owner)
 }
 
+/// How many memories an agent has, hidden ones too.
+pub fn count_of(connection: &rusqlite::Connection, owner: AgentUid) -> rusqlite::Result<u32> {
+    rows::counts(connection, owner).map(|counts| counts.private + counts.global + counts.archived + counts.pieces)
+}
+
 fn insert_missing(tx: &Transaction<'_>, rows: &[rows::New]) -> rusqlite::Result<usize> {
     let mut new = 0;
     for row in rows {
