@@ -19,13 +19,14 @@ pub(super) struct Editing {
 }
 
 impl Editing {
-    /// A config with problems is not edited: nobody could tell whether the edit made them.
+    /// A config with problems is not edited.
     pub(super) async fn begin(site: &Site) -> Result<Arc<Self>, TenantError> {
         let home = site.home.clone();
         blocking(move || {
             let lock = store::lock(&home)?;
             let text = store::read(&home)?;
-            let (config, _) = checked(config::load(&home, Secrets::WherePresent)?, &home)?;
+            let draft = config::load(&home, Secrets::WherePresent)?;
+            let (config, _) = checked(draft, &home).map_err(|report| TenantError::Broken(Box::new(report)))?;
             Ok(Arc::new(Editing { home, lock, text, config }))
         })
         .await

@@ -17,6 +17,9 @@ pub enum TenantError {
     /// Something is in the way: an id that is taken, the default agent.
     #[error("{0}")]
     Conflict(UserError),
+    /// The config has problems already, and nobody could tell whether an edit made them.
+    #[error("{0}")]
+    Broken(Box<Report>),
     /// The edit would have made a config with problems, so it was not made.
     #[error("{0}")]
     Problems(Box<Report>),

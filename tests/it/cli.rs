@@ -109,10 +109,10 @@ async fn chat_as_an_agent_stays_with_that_agent() {
 async fn agent_list_shows_who_is_there() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["agent", "list"]).await.stdout, @"
-    ID    NAME     MODEL    BINDINGS
-    main  ☕ Main  offline  0         default
-    rose  🌹 Rose  offline  1
-    ada   🛠️ Ada   offline  1
+    ID    NAME     MODEL    SKILLS  BINDINGS  MEMORIES  STATE
+    main  ☕ Main  offline  1       0         0         default
+    rose  🌹 Rose  offline  2       1         0
+    ada   🛠️ Ada   offline  2       1         0
     ");
     let json = run(home.path(), &["agent", "list", "--json"]).await.stdout;
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -135,7 +135,11 @@ async fn agent_info_says_where_each_file_comes_from() {
     USER.md: inherited
     BOOTSTRAP.md: missing
     MEMORY.md: missing
+    skill thread-summary: pool, it has the whole pool
+    skill tighten: local, it is its own
+    memories: 0
     bindings: local:home:writing
+    last error: none
     ");
     let json: serde_json::Value =
         serde_json::from_str(&run(home.path(), &["agent", "info", "rose", "--json"]).await.stdout).expect("JSON");
@@ -324,7 +328,7 @@ async fn help_lists_every_verb() {
       init    Write a home folder with the team that ships; keeps every file that is there
       config  Look at the config
       route   Look at routing
-      agent   Look at agents
+      agent   Look at agents, add, change and remove them
       skill   Look at skills: who has which, and whether they are written well
       pair    Let in the person who was given this code
       failed  Look at what could not be delivered, or have it sent again

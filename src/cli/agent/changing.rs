@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 
 use super::super::{Failure, Outcome, data};
+use crate::config::Report;
 use crate::config::edit::NewAgent;
 use crate::gateway::Home;
 use crate::storage::Db;
@@ -82,9 +83,19 @@ pub(in crate::cli) enum ArchiveVerb {
 fn told(error: TenantError) -> Failure {
     match error {
         TenantError::Unknown(error) => Failure::WrongUse(error.to_string()),
-        TenantError::Problems(report) => Failure::Failed(format!("{report}\nconfig.toml was not changed.")),
+        TenantError::Problems(report) => {
+            Failure::Failed(with_end(&report, "config.toml was not changed: this is how it would have become."))
+        }
+        TenantError::Broken(report) => Failure::Failed(with_end(&report, "config.toml was not changed: put this right first.")),
         other => Failure::Failed(other.to_string()),
     }
+}
+
+/// A report, with our words instead of its last line, which is about starting.
+fn with_end(report: &Report, end: &str) -> String {
+    let text = report.to_string();
+    let problems = text.rsplit_once("\n\n").map_or(text.as_str(), |(problems, _)| problems);
+    format!("{problems}\n\n{end}")
 }
 
 async fn site(home: &Home) -> Result<Site, Failure> {
