@@ -1,12 +1,17 @@
 //! Shows on a person's message how far its answer is. A courtesy: never stored, never repeated when it fails.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::Inner;
-use crate::channels::{Outcome, Progress};
+use super::{Inner, Outlet};
+use crate::channels::{Outcome, Progress, SendError};
 use crate::domain::{Destination, Inbound, MessageId};
+
+/// How often a mark that says "working" is tried to be taken off a message while the budgets have no room for it.
+const TRIES: u32 = 60;
+const TRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Lives as long as the turn it is about.
 pub struct Mark {
@@ -14,14 +19,21 @@ pub struct Mark {
     to: Destination,
     message: MessageId,
     /// Nothing waits for the first mark but the second. None where the channel shows no marks.
-    begun: Option<JoinHandle<()>>,
+    begun: Option<JoinHandle<Shown>>,
+}
+
+/// Whether there is a mark on the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Yes,
+    No,
 }
 
 impl Mark {
     pub(super) fn begin(inner: &Arc<Inner>, inbound: &Inbound) -> Self {
         let (to, message) = (Destination::of(inbound), inbound.message.clone());
         let shows_marks = inner.outlet_of(to.place()).is_some_and(|outlet| outlet.channel.shows_marks());
-        let begun = shows_marks.then(|| inner.tasks.spawn(show(inner.clone(), to.clone(), message.clone(), None)));
+        let begun = shows_marks.then(|| inner.tasks.spawn(begin(inner.clone(), to.clone(), message.clone())));
         Mark { inner: inner.clone(), to, message, begun }
     }
 
@@ -29,17 +41,44 @@ impl Mark {
         let Mark { inner, to, message, begun: Some(begun) } = self else { return };
         let tasks = inner.tasks.clone();
         tasks.spawn(async move {
-            drop(begun.await);
-            show(inner, to, message, Some(outcome)).await;
+            let is_marked = begun.await.is_ok_and(|shown| shown == Shown::Yes);
+            if is_marked || outcome == Outcome::Failed {
+                end(&inner, &to, &message, outcome).await;
+            }
         });
     }
 }
 
-async fn show(inner: Arc<Inner>, to: Destination, message: MessageId, outcome: Option<Outcome>) {
+async fn begin(inner: Arc<Inner>, to: Destination, message: MessageId) -> Shown {
+    let Some(outlet) = inner.outlet_of(to.place()).filter(|outlet| has_room(outlet, &to)) else { return Shown::No };
+    show(&inner, outlet, &to, Progress::Begun(&message)).await
+}
+
+/// Waits for room, because what stands there would be wrong from now on.
+async fn end(inner: &Inner, to: &Destination, message: &MessageId, outcome: Outcome) {
     let Some(outlet) = inner.outlet_of(to.place()) else { return };
-    let progress = match outcome {
-        None => Progress::Begun(&message),
-        Some(outcome) => Progress::Over(&message, outcome),
-    };
-    drop(outlet.channel.progress(&to, progress).await);
+    for _ in 0..TRIES {
+        if has_room(outlet, to) {
+            show(inner, outlet, to, Progress::Over(message, outcome)).await;
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TRY_EVERY) => {}
+            () = inner.stop.cancelled() => return,
+        }
+    }
+}
+
+fn has_room(outlet: &Outlet, to: &Destination) -> bool {
+    outlet.channel.pace(to).is_none_or(|pace| outlet.pacing.has_room_for_a_sign(pace))
+}
+
+async fn show(inner: &Inner, outlet: &Outlet, to: &Destination, progress: Progress<'_>) -> Shown {
+    let Err(error) = outlet.channel.progress(to, progress).await else { return Shown::Yes };
+    tracing::debug!(session = %to.place(), "a mark was not shown: {error}");
+    if let SendError::RetryAfter(wait) = &error {
+        inner.asked_to_wait(outlet, to, *wait).await;
+    }
+    // It may be there.
+    if matches!(error, SendError::Unknown(_)) { Shown::Yes } else { Shown::No }
 }

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::outbox::Kind;
@@ -17,8 +17,6 @@ use crate::channels::{Limits, Pace};
 /// Platforms let a few messages through at once before they count seconds.
 const CHAT_BURST: NonZeroU32 = NonZeroU32::new(3).expect("three is not zero");
 
-/// Whoever is not next looks again this soon.
-const NOT_NEXT: Duration = Duration::from_millis(20);
 /// A preview that found no room is not tried before this.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
@@ -41,22 +39,19 @@ struct Budgets {
 }
 
 impl Pacing {
-    /// Returns when a row is within every budget it draws on. In a chat the more important kind goes first.
+    /// Returns when a row is within every budget it draws on. At each of them the more important kind goes first.
     pub(super) async fn ready(&self, pace: Pace, kind: Kind) {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
-        let waiting = self.line.join(pace.chat, kind);
+        let waiting = self.line.join(Queue::Chat(pace.chat), kind);
         if let Some(window) = budgets.group_minute.as_ref().filter(|_| pace.is_group) {
-            while let Some(free_at) = self.line.not_next(pace.chat, kind).or_else(|| window.take(pace.chat)) {
-                tokio::time::sleep_until(free_at).await;
-            }
+            waiting.take(|| window.take(pace.chat)).await;
         }
         if let Some(limiter) = &budgets.chat_second {
-            budgets.wait(|| limiter.check_key(&pace.chat)).await;
+            waiting.take(|| budgets.free_at(limiter.check_key(&pace.chat))).await;
         }
         drop(waiting);
         if let Some(limiter) = &budgets.all {
-            let _waiting = self.line.join_overall();
-            budgets.wait(|| limiter.check()).await;
+            self.line.join(Queue::Everyone, kind).take(|| budgets.free_at(limiter.check())).await;
         }
     }
 
@@ -134,62 +129,78 @@ impl Budgets {
         }
     }
 
-    async fn wait(&self, mut check: impl FnMut() -> Result<(), governor::NotUntil<<DefaultClock as Clock>::Instant>>) {
-        while let Err(not_until) = check() {
-            let wait = not_until.wait_time_from(self.clock.now());
-            // A hair more, because a timer that fires early would only wait again.
-            tokio::time::sleep(wait + Duration::from_millis(1)).await;
-        }
+    fn free_at(&self, checked: Result<(), governor::NotUntil<<DefaultClock as Clock>::Instant>>) -> Option<Instant> {
+        let wait = checked.err()?.wait_time_from(self.clock.now());
+        // A hair more, because a timer that fires early would only wait again.
+        Some(Instant::now() + wait + Duration::from_millis(1))
     }
 }
 
 /// Rows that wait for a budget.
 #[derive(Default)]
 struct Line {
-    /// By chat, how many of each kind.
-    chats: DashMap<i64, [usize; Kind::ALL.len()]>,
-    /// Those that are through with their chat and wait for what all chats share.
-    overall: AtomicUsize,
+    /// How many of each kind.
+    queues: DashMap<Queue, [usize; Kind::ALL.len()]>,
+    /// Told when the last of a kind has left a queue.
+    shorter: Notify,
 }
 
-/// A place in the line of a chat, or in the one behind all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Queue {
+    Chat(i64),
+    /// Those that are through with their chat and wait for what all chats share.
+    Everyone,
+}
+
+/// A place in a queue.
 struct InLine<'a> {
     line: &'a Line,
-    chat: Option<(i64, Kind)>,
+    queue: Queue,
+    kind: Kind,
 }
 
 impl Line {
-    fn join(&self, chat: i64, kind: Kind) -> InLine<'_> {
-        self.chats.entry(chat).or_default()[kind as usize] += 1;
-        InLine { line: self, chat: Some((chat, kind)) }
-    }
-
-    fn join_overall(&self) -> InLine<'_> {
-        self.overall.fetch_add(1, Ordering::Relaxed);
-        InLine { line: self, chat: None }
-    }
-
-    /// When to look again, while something more important waits in this chat.
-    fn not_next(&self, chat: i64, kind: Kind) -> Option<Instant> {
-        let waiting = self.chats.get(&chat)?;
-        waiting[..kind as usize].iter().any(|count| *count > 0).then(|| Instant::now() + NOT_NEXT)
+    fn join(&self, queue: Queue, kind: Kind) -> InLine<'_> {
+        self.queues.entry(queue).or_default()[kind as usize] += 1;
+        InLine { line: self, queue, kind }
     }
 
     fn is_empty(&self, chat: i64) -> bool {
-        !self.chats.contains_key(&chat) && self.overall.load(Ordering::Relaxed) == 0
+        !self.queues.contains_key(&Queue::Chat(chat)) && !self.queues.contains_key(&Queue::Everyone)
+    }
+}
+
+impl InLine<'_> {
+    /// Takes from a budget once nothing more important waits here; `take` tells when the budget is free again.
+    async fn take(&self, take: impl Fn() -> Option<Instant>) {
+        loop {
+            // Before looking, so that whoever leaves meanwhile is noticed.
+            let shorter = self.line.shorter.notified();
+            if !self.is_next() {
+                shorter.await;
+                continue;
+            }
+            let Some(free_at) = take() else { return };
+            tokio::time::sleep_until(free_at).await;
+        }
+    }
+
+    fn is_next(&self) -> bool {
+        let waiting = self.line.queues.get(&self.queue);
+        waiting.is_none_or(|waiting| waiting[..self.kind as usize].iter().all(|count| *count == 0))
     }
 }
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        let Some((chat, kind)) = self.chat else {
-            self.line.overall.fetch_sub(1, Ordering::Relaxed);
-            return;
-        };
-        if let Some(mut waiting) = self.line.chats.get_mut(&chat) {
-            waiting[kind as usize] -= 1;
+        let left = self.line.queues.get_mut(&self.queue).map(|mut waiting| {
+            waiting[self.kind as usize] -= 1;
+            waiting[self.kind as usize]
+        });
+        self.line.queues.remove_if(&self.queue, |_, waiting| waiting.iter().all(|count| *count == 0));
+        if left == Some(0) {
+            self.line.shorter.notify_waiters();
         }
-        self.line.chats.remove_if(&chat, |_, waiting| waiting.iter().all(|count| *count == 0));
     }
 }
 
@@ -310,5 +321,23 @@ mod tests {
         };
         tokio::join!(row(Kind::Error), row(Kind::Command), row(Kind::Final), preview);
         assert_eq!(*gone.lock().unwrap(), [Kind::Final, Kind::Command, Kind::Error]);
+    }
+
+    /// Real time, because that is what governor counts.
+    #[tokio::test]
+    async fn what_matters_more_goes_first_within_the_second_too() {
+        let one_each = Limits { all_per_second: 0, chat_per_second: 20, group_per_minute: 0 };
+        let in_a_chat = Pace { chat: 5, is_group: false, limits: one_each };
+        let of_all = Limits { all_per_second: 20, chat_per_second: 0, group_per_minute: 0 };
+        for pace in [[in_a_chat; 3], [1, 2, 3].map(|chat| Pace { chat, is_group: false, limits: of_all })] {
+            let (pacing, gone) = (Pacing::default(), std::sync::Mutex::new(Vec::new()));
+            while pacing.take_at_once(pace[0]) {}
+            let row = async |pace, kind| {
+                pacing.ready(pace, kind).await;
+                gone.lock().unwrap().push(kind);
+            };
+            tokio::join!(row(pace[0], Kind::Error), row(pace[1], Kind::Command), row(pace[2], Kind::Final));
+            assert_eq!(*gone.lock().unwrap(), [Kind::Final, Kind::Command, Kind::Error], "{pace:?}");
+        }
     }
 }

@@ -36,7 +36,7 @@ use transfer::Carried;
 /// The longest memory.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// Memories that one commit of an import carries.
-const IMPORT_PORTION: usize = 200;
+const IMPORT_PORTION: usize = 1000;
 
 /// The memories of the house. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -231,13 +231,21 @@ impl Memory {
 
     /// Takes in memories that were written down elsewhere, as this agent's. What is there already stays as it is.
     pub async fn import(&self, carried: Vec<Carried>) -> Result<Imported, StoreError> {
-        let mut imported = Imported::default();
-        for portion in carried.chunks(IMPORT_PORTION) {
-            let owner = self.agent.uid;
-            let rows: Vec<rows::New> = portion.iter().map(|carried| carried.as_row(owner)).collect();
-            let new = self.memories.db.write(move |tx| insert_missing(tx, &rows)).await?;
-            imported.new += new;
-            imported.known += portion.len() - new;
+        let (owner, all) = (self.agent.uid, carried.len());
+        let mut known = self.memories.db.read(move |connection| rows::marks(connection, owner)).await?;
+        let is_new = |row: &rows::New| match known.get_mut(&rows::mark(row.visibility.as_str(), row.created_at, &row.text)) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        };
+        let new: Vec<rows::New> = carried.iter().map(|carried| carried.as_row(owner)).filter(is_new).collect();
+        let imported = Imported { new: new.len(), known: all - new.len() };
+        for portion in new.chunks(IMPORT_PORTION) {
+            let portion = portion.to_vec();
+            let write = move |tx: &Transaction<'_>| portion.iter().try_for_each(|row| rows::insert(tx, row).map(drop));
+            self.memories.db.write(write).await?;
         }
         Ok(imported)
     }
@@ -306,17 +314,6 @@ pub fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
 /// How many memories an agent has, hidden ones too.
 pub fn count_of(connection: &rusqlite::Connection, owner: AgentUid) -> rusqlite::Result<u32> {
     rows::counts(connection, owner).map(|counts| counts.private + counts.global + counts.archived + counts.pieces)
-}
-
-fn insert_missing(tx: &Transaction<'_>, rows: &[rows::New]) -> rusqlite::Result<usize> {
-    let mut new = 0;
-    for row in rows {
-        if !rows::exists(tx, row)? {
-            rows::insert(tx, row)?;
-            new += 1;
-        }
-    }
-    Ok(new)
 }
 
 /// Agents that memories name, in the order of their first memory.

@@ -72,7 +72,7 @@ mod tests {
             path: None,
             text: text.into(),
             said: Provenance::default(),
-            created_at: 1_800_000_000_000,
+            created_at: 1_800_010_800_000,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The tables `memories`, `memory_scopes` and `memories_fts`: the only file that writes them.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
@@ -217,12 +219,23 @@ pub(super) fn own_by_id(connection: &Connection, owner: AgentUid, id: i64) -> ru
     statement.query_row(params![id, owner.to_string()], entry).optional()
 }
 
-/// Whether the very same memory is there already.
-pub(super) fn exists(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<bool> {
-    let mut statement = tx.prepare_cached(
-        "SELECT 1 FROM memories WHERE agent_uid = ?1 AND visibility = ?2 AND source = 'saved' AND created_at = ?3 AND text = ?4",
-    )?;
-    statement.exists(params![new.owner.to_string(), new.visibility.as_str(), new.created_at, new.text])
+/// An agent's saved memories, each by a mark that only the very same one has, with how often it is there.
+pub(super) fn marks(connection: &Connection, owner: AgentUid) -> rusqlite::Result<HashMap<u64, usize>> {
+    let mut statement = connection
+        .prepare_cached("SELECT visibility, created_at, text FROM memories WHERE agent_uid = ?1 AND source = 'saved'")?;
+    let rows = statement
+        .query_map([owner.to_string()], |row| Ok(mark(&row.get::<_, String>(0)?, row.get(1)?, &row.get::<_, String>(2)?)))?;
+    let mut marks = HashMap::new();
+    for mark in rows {
+        *marks.entry(mark?).or_default() += 1;
+    }
+    Ok(marks)
+}
+
+pub(super) fn mark(visibility: &str, created_at: i64, text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (visibility, created_at, text).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The pieces of one file, as they are stored.

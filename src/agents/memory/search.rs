@@ -28,15 +28,21 @@ enum Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term(String);
 
-/// Ranked by bm25. The limit counts rows that were let through by the clause.
+/// The limit counts rows that were let through by the clause.
 pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit: u32) -> rusqlite::Result<Vec<Entry>> {
     match question(connection, clause, text)? {
         Question::Nothing => Ok(Vec::new()),
-        Question::Any(terms) => ask(connection, RANKED, clause, &any(&terms), limit),
+        Question::Any(terms) => ask(connection, clause, &any(&terms), Order::Best, limit),
         Question::NewestWithAll(terms) => {
-            let found = ask(connection, NEWEST, clause, &all(&terms), limit)?;
-            // Words that never stand together.
-            if found.is_empty() { ask(connection, NEWEST, clause, &any(&terms), limit) } else { Ok(found) }
+            let mut found = ask(connection, clause, &all(&terms), Order::Newest, limit)?;
+            if found.len() < limit as usize {
+                let others = ask(connection, clause, &any(&terms), Order::Newest, limit)?;
+                let more: Vec<Entry> =
+                    others.into_iter().filter(|other| found.iter().all(|entry| entry.id != other.id)).collect();
+                found.extend(more);
+                found.truncate(limit as usize);
+            }
+            Ok(found)
         }
     }
 }
@@ -45,21 +51,29 @@ pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit
 pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> rusqlite::Result<String> {
     let asked = match question(connection, clause, text)? {
         Question::Nothing => "nothing: no visible memory has any of these words".to_owned(),
-        Question::Any(terms) => format!("{}, by bm25", any(&terms)),
-        Question::NewestWithAll(terms) => format!("{}, the newest {MOST_RANKED}, by bm25", all(&terms)),
+        Question::Any(terms) => format!("{}, best first (bm25)", any(&terms)),
+        Question::NewestWithAll(terms) => format!("{}, newest first: each is in more than {MOST_RANKED}", all(&terms)),
     };
     Ok(format!("clause: {}\nwords:  {asked}", clause.shown()))
 }
 
-const RANKED: &str = "memories_fts AS f CROSS JOIN memories AS m ON m.id = f.rowid";
-const NEWEST: &str = "(SELECT rowid, bm25(memories_fts) AS rank FROM memories_fts WHERE memories_fts MATCH ?2 \
-    ORDER BY rowid DESC LIMIT 2000) AS f CROSS JOIN memories AS m ON m.id = f.rowid";
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// By bm25.
+    Best,
+    Newest,
+}
 
-fn ask(connection: &Connection, from: &str, clause: &Clause, expression: &str, limit: u32) -> rusqlite::Result<Vec<Entry>> {
-    let matching = if from == RANKED { "memories_fts MATCH ?2 AND" } else { "" };
-    let rest = format!("WHERE {matching} {} ORDER BY f.rank LIMIT ?3", Clause::SQL);
+fn ask(connection: &Connection, clause: &Clause, words: &str, order: Order, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+    let order = match order {
+        Order::Best => "f.rank",
+        Order::Newest => "f.rowid DESC",
+    };
+    // A cross join keeps the order of the two: first the index, then the rows it names.
+    let from = "memories_fts AS f CROSS JOIN memories AS m ON m.id = f.rowid";
+    let rest = format!("WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3", Clause::SQL);
     let mut statement = connection.prepare_cached(&rows::select(from, &rest))?;
-    let found = statement.query_map(params![clause.owners(), expression, limit], rows::entry)?;
+    let found = statement.query_map(params![clause.owners(), words, limit], rows::entry)?;
     found.collect()
 }
 

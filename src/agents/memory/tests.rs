@@ -304,7 +304,7 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
     let explained = main.memories.explain(Scope::Of(house.agent("main")), "the plan 7").await.unwrap();
     insta::assert_snapshot!(explained.replace(&house.agent("main").uid.to_string(), "UID"), @r#"
     clause: visibility = 'global' OR (visibility = 'private' AND agent_uid IN ('UID'))
-    words:  "1q7" OR "0q7", by bm25
+    words:  "1q7" OR "0q7", best first (bm25)
     "#);
 }
 
@@ -382,8 +382,8 @@ proptest! {
                 ids.push(house.save(IDS[*owner], text, *visibility).await);
             }
             let row_of = |id: i64| &world.rows[ids.iter().position(|known| *known == id).unwrap()];
-            for reader in 0..IDS.len() {
-                let agent = house.agent(IDS[reader]);
+            for (reader, id) in IDS.iter().enumerate() {
+                let agent = house.agent(id);
                 let found = house.memories.search(Scope::Of(agent), &world.query, world.limit).await.unwrap();
                 prop_assert!(found.iter().all(|entry| world.sees(reader, row_of(entry.id))));
                 // And everything that it may see is found, up to the limit.
@@ -397,6 +397,32 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// S2.40
+#[tokio::test]
+async fn an_import_brings_the_same_rows_and_a_second_one_none() {
+    let house = House::new(CONFIG).await;
+    for text in ["tea\nwith milk", "tea", "tea", "<!-- memory -->"] {
+        house.save("rose", text, Visibility::Private).await;
+    }
+    let rose = house.memory("rose");
+    let exported = rose.newest(i64::MAX, 100).await.unwrap();
+    let text = transfer::write(&exported, transfer::Form::Markdown);
+    let other = House::new(CONFIG).await;
+    let carried = transfer::read(&text).unwrap();
+    assert_eq!(agents_of(&carried), [AgentId::parse("rose").unwrap()]);
+    assert_eq!(other.memory("rose").import(carried.clone()).await.unwrap(), Imported { new: 4, known: 0 });
+    assert_eq!(other.memory("rose").import(carried.clone()).await.unwrap(), Imported { new: 0, known: 4 });
+    assert_eq!(rose.import(carried).await.unwrap(), Imported { new: 0, known: 4 });
+    let again = other.memory("rose").newest(i64::MAX, 100).await.unwrap();
+    let (mut one, mut two) = (text, transfer::write(&again, transfer::Form::Markdown));
+    for text in [&mut one, &mut two] {
+        let mut parts: Vec<&str> = text.split("\n\n").collect();
+        parts.sort_unstable();
+        *text = parts.join("\n\n");
+    }
+    assert_eq!(one, two);
 }
 
 /// An agent of the same id that came later knows nothing of the first.

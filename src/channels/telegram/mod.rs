@@ -132,15 +132,14 @@ impl Channel for TelegramChannel {
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
-            Progress::Working => return send::typing(&self.api, to).await,
-            Progress::Text { .. } => {}
+            Progress::Working => send::typing(&self.api, to).await,
+            Progress::Text { .. } => Ok(()),
             Progress::Begun(message) => reactions::set(&self.api, to, message, Some(WORKING)).await,
             Progress::Over(message, outcome) => {
                 let emoji = (outcome == Outcome::Failed).then_some(FAILED);
-                reactions::set(&self.api, to, message, emoji).await;
+                reactions::set(&self.api, to, message, emoji).await
             }
         }
-        Ok(())
     }
 
     fn shows_marks(&self) -> bool {

@@ -6,6 +6,7 @@ use teloxide::types::True;
 
 use super::api::Api;
 use super::send;
+use crate::channels::SendError;
 use crate::domain::{Destination, MessageId};
 
 pub(super) const WORKING: &str = "👀";
@@ -30,11 +31,9 @@ impl Payload for SetMessageReaction {
 }
 
 /// Takes the place of the reaction before; `None` only takes that away. A chat may not allow it, which harms nobody.
-pub(super) async fn set(api: &Api, to: &Destination, message: &MessageId, emoji: Option<&'static str>) {
-    let (Some(address), Ok(message_id)) = (send::address(to), message.0.parse()) else { return };
+pub(super) async fn set(api: &Api, to: &Destination, message: &MessageId, emoji: Option<&'static str>) -> Result<(), SendError> {
+    let (Some(address), Ok(message_id)) = (send::address(to), message.0.parse()) else { return Ok(()) };
     let reaction = emoji.map(|emoji| Emoji { emoji }).into_iter().collect();
     let request = SetMessageReaction { chat_id: address.chat_id, message_id, reaction };
-    if let Err(error) = api.call(&request).await {
-        tracing::debug!(session = %to.place(), "a reaction was not set: {error}");
-    }
+    api.call(&request).await.map(drop).map_err(send::send_error)
 }
