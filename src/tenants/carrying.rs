@@ -93,18 +93,21 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
         let files = folders::walk(&from)?.files.len();
         folders::relocate(&from, &folder)?;
         let fitting = fitting(&preparing, &texts.tables, &manifest.id, &new_id);
-        let (text, left_out) = fitting.inspect_err(|_| folders::discard(&folder))?;
+        let done = fitting.and_then(|(text, left_out)| preparing.commit(&text).map(|()| (text, left_out)));
+        let (text, left_out) = done.inspect_err(|_| folders::discard(&folder))?;
         Ok((text, left_out, files))
     })
     .await?;
     let (row_id, count) = (id.clone(), messages.len());
-    site.db
-        .write(move |tx| {
-            let uid = roster::add_new(tx, &row_id, now_ms())?;
-            transcript::take_in(tx, uid, &messages)
-        })
-        .await?;
-    blocking(move || editing.commit(&text)).await?;
+    let written = site.db.write(move |tx| {
+        let uid = roster::add_new(tx, &row_id, now_ms())?;
+        transcript::take_in(tx, uid, &messages)
+    });
+    if let Err(error) = written.await {
+        editing.take_back(&text);
+        folders::discard(&folder_of(&site.home, &id));
+        return Err(error.into());
+    }
     let memories = take_in_memories(site, &id, memories).await?;
     Ok(Imported { id, files, memories, messages: count, left_out })
 }

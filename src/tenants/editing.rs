@@ -45,6 +45,13 @@ impl Editing {
         Ok(store::replace(&self.home, &self.lock, &self.text, text)?)
     }
 
+    /// Undoes a commit whose other half failed. That error is the one to tell; this one goes to the log.
+    pub(super) fn take_back(&self, text: &str) {
+        if let Err(error) = store::replace(&self.home, &self.lock, text, &self.text) {
+            tracing::error!("config.toml could not be put back as it was: {error}");
+        }
+    }
+
     pub(super) fn spec(&self, id: &AgentId) -> Option<&AgentSpec> {
         self.config.agents.iter().find(|spec| spec.id == *id)
     }

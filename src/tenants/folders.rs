@@ -70,6 +70,13 @@ pub(super) fn relocate(from: &Path, to: &Path) -> Result<(), TenantError> {
     fs::rename(from, to).map_err(TenantError::disk(from))
 }
 
+/// Undoes [`relocate`] after something else failed. That error is the one to tell; this one goes to the log.
+pub(super) fn move_back(from: &Path, to: &Path) {
+    if let Err(error) = relocate(from, to) {
+        tracing::error!("{} could not be moved back to {}: {error}", from.display(), to.display());
+    }
+}
+
 /// Takes away what an attempt that failed has left.
 pub(super) fn discard(folder: &Path) {
     if folder.exists()

@@ -51,8 +51,12 @@ pub async fn remove(site: &Site, word: &str) -> Result<Removed, TenantError> {
     let archive = blocking(move || {
         editing.check(&text)?;
         let archive = archive::create(&editing.home, &id, uid, &piece, now)?;
-        editing.commit(&text)?;
-        folders::relocate(&folder_of(&editing.home, &id), &archive.files())?;
+        let folder = folder_of(&editing.home, &id);
+        let done = folders::relocate(&folder, &archive.files()).and_then(|()| editing.commit(&text));
+        done.inspect_err(|_| {
+            folders::move_back(&archive.files(), &folder);
+            folders::discard(&archive.folder);
+        })?;
         Ok(archive)
     })
     .await?;
@@ -93,35 +97,34 @@ pub async fn restore(site: &Site, which: &str, as_id: Option<&str>) -> Result<Re
     let archive = find_archive(&site.home, which)?;
     let editing = Editing::begin(site).await?;
     let id = editing.free(as_id.unwrap_or(archive.id.as_str()))?;
-    let (uid, row_id, now) = (archive.uid, id.clone(), now_ms());
-    let back = archive.clone();
-    let (lost_bindings, editing, text) = blocking(move || {
-        let tables = edit::rename_agent(&back.tables()?, &back.id, &row_id)?;
-        let folder = folder_of(&editing.home, &row_id);
+    let (committing, back, new_id) = (editing.clone(), archive.clone(), id.clone());
+    let (text, lost_bindings) = blocking(move || {
+        let tables = edit::rename_agent(&back.tables()?, &back.id, &new_id)?;
+        let folder = folder_of(&committing.home, &new_id);
         // The files first: the skills that the tables name must be where they say.
         folders::relocate(&back.files(), &folder)?;
-        match fitting(&editing, &tables) {
-            Ok((text, lost)) => Ok((lost, editing, text)),
-            Err(error) => {
-                folders::relocate(&folder, &back.files())?;
-                Err(error)
-            }
+        let fitting = fitting(&committing, &tables);
+        let done = fitting.and_then(|(text, lost)| committing.commit(&text).map(|()| (text, lost)));
+        done.inspect_err(|_| folders::move_back(&folder, &back.files()))
+    })
+    .await?;
+    let (uid, row_id) = (archive.uid, id.clone());
+    let rows = match site.db.write(move |tx| take_up(tx, uid, &row_id)).await {
+        Ok(rows) => rows,
+        Err(error) => {
+            editing.take_back(&text);
+            folders::move_back(&folder_of(&site.home, &id), &archive.files());
+            return Err(error.into());
         }
-    })
-    .await?;
-    let row_id = id.clone();
-    let rows = site.db.write(move |tx| {
-        memory::restore(tx, uid)?;
-        roster::restore(tx, uid, &row_id, now)?;
-        rows_of(tx, uid)
-    });
-    let rows = rows.await?;
-    blocking(move || {
-        editing.commit(&text)?;
-        archive.destroy()
-    })
-    .await?;
+    };
+    blocking(move || archive.destroy()).await?;
     Ok(Restored { id, rows, lost_bindings })
+}
+
+fn take_up(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId) -> rusqlite::Result<Rows> {
+    memory::restore(tx, uid)?;
+    roster::restore(tx, uid, id, now_ms())?;
+    rows_of(tx, uid)
 }
 
 /// The config with the tables in it: with their bindings if those still fit.

@@ -22,31 +22,22 @@ pub async fn rename(site: &Site, from: &str, to: &str) -> Result<(AgentId, Agent
         ));
     }
     let text = edit::rename_agent(&editing.text, &from, &to)?;
-    let (old_folder, new_folder) = (folder_of(&site.home, &from), folder_of(&site.home, &to));
-    let (moving, moved) = ((editing.clone(), old_folder.clone(), new_folder.clone(), text.clone()), (old_folder, new_folder));
+    let folders = (folder_of(&site.home, &from), folder_of(&site.home, &to));
+    let (committing, moving, new_text) = (editing.clone(), folders.clone(), text.clone());
     blocking(move || {
-        let (editing, old_folder, new_folder, text) = moving;
         // The folder first: the skills that the new table names must be where it says.
-        folders::relocate(&old_folder, &new_folder)?;
-        editing.check(&text).inspect_err(|_| undo(&new_folder, &old_folder))
+        folders::relocate(&moving.0, &moving.1)?;
+        committing.commit(&new_text).inspect_err(|_| folders::move_back(&moving.1, &moving.0))
     })
     .await?;
     let until = now_ms() + i64::try_from(KEEPS_OLD_ID.as_millis()).unwrap_or(i64::MAX);
     let (row_from, row_to) = (from.clone(), to.clone());
-    let written = site.db.write(move |tx| roster::rename(tx, &row_from, &row_to, until, now_ms())).await;
-    if let Err(error) = written {
-        undo(&moved.1, &moved.0);
+    if let Err(error) = site.db.write(move |tx| roster::rename(tx, &row_from, &row_to, until, now_ms())).await {
+        editing.take_back(&text);
+        folders::move_back(&folders.1, &folders.0);
         return Err(error.into());
     }
-    blocking(move || editing.commit(&text)).await?;
     Ok((from, to))
-}
-
-/// Back to where it was; if even that fails, the error that led here is still told.
-fn undo(from: &std::path::Path, to: &std::path::Path) {
-    if let Err(error) = folders::relocate(from, to) {
-        tracing::error!("{} could not be moved back: {error}", from.display());
-    }
 }
 
 /// Whether anything changed.

@@ -477,3 +477,48 @@ async fn while_a_gateway_runs_only_the_config_is_edited() {
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
+
+/// What somebody decided meanwhile is not overruled by an agent that comes back.
+#[tokio::test]
+async fn a_place_that_was_given_away_meanwhile_stays_away() {
+    let home = fresh_home().await;
+    let with_list = config(home.path()).replace("emoji = \"☕\"", "emoji = \"☕\"\nread_memory_from = [\"rose\", \"ada\"] # two");
+    std::fs::write(home.path().join("config.toml"), with_list).expect("writes");
+    assert_snapshot!(timeless(&fine(home.path(), &["agent", "remove", "rose"]).await), @"
+    rose is removed. Its files are in archive/rose-00000000-000000; 0 memories, 0 messages, 0 pins are kept, out of sight.
+    no longer bound: local:home:writing
+    no longer named by: agents.main
+    `parlor agent restore rose-00000000-000000` brings it back.
+    ");
+    assert!(config(home.path()).contains("read_memory_from = [\"ada\"] # two"), "{}", config(home.path()));
+    let given = format!("{}\n[[bindings]]\nmatch = \"local:home:writing\"\nagent = \"ada\"\n", config(home.path()));
+    std::fs::write(home.path().join("config.toml"), given).expect("writes");
+    assert_snapshot!(fine(home.path(), &["agent", "restore", "rose"]).await, @"
+    rose is back, with 0 memories, 0 messages, 0 pins.
+    not bound again, because it would not fit any more: local:home:writing
+    ");
+    fine(home.path(), &["config", "check"]).await;
+    assert!(fine(home.path(), &["route", "explain", "local:home:writing"]).await.starts_with("local:home:writing goes to ada"));
+}
+
+/// A bad edit changes nothing, and a config that is broken already is not edited at all.
+#[tokio::test]
+async fn a_restore_that_cannot_be_leaves_everything_where_it_was() {
+    let home = lived_in().await;
+    fine(home.path(), &["agent", "remove", "rose"]).await;
+    let right = config(home.path());
+    std::fs::write(home.path().join("config.toml"), format!("{right}\n[agents.flower]\nname = \"Rose\"\n")).expect("writes");
+    let (before, rows) = (files(home.path()), counts(home.path()));
+    let refused = run(home.path(), &["agent", "restore", "rose"]).await;
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.contains("two agents answer to `rose`") || refused.stderr.contains("two agents answer to `Rose`"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!((files(home.path()), counts(home.path())), (before, rows));
+    std::fs::write(home.path().join("config.toml"), format!("{right}\nwrong = 1\n")).expect("writes");
+    let broken = run(home.path(), &["agent", "add", "dot"]).await;
+    assert_eq!(broken.code, 1);
+    assert!(broken.stderr.ends_with("config.toml was not changed: put this right first.\n"), "{}", broken.stderr);
+}
