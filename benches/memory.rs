@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parlor::agents::memory::transfer::Carried;
-use parlor::agents::memory::{Provenance, Scope};
-use parlor::agents::{Agent, Memories, Registry, roster};
+use parlor::agents::memory::{Provenance, Saving, Scope};
+use parlor::agents::{Agent, Memories, Memory, Registry, roster};
 use parlor::config::{self, Secrets, Source, Visibility};
 use parlor::storage::Db;
 
@@ -18,39 +17,40 @@ use parlor::storage::Db;
 const VOCABULARY: f64 = 20_000.0;
 const WORDS_PER_ROW: usize = 20;
 const GLOBAL_ROWS: usize = 1000;
+const ROWS_PER_COMMIT: usize = 5000;
 const QUESTIONS: usize = 400;
 const LIMIT: u32 = 12;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() {
     let (agents, rows) = (size("MEMORY_AGENTS", 10), size("MEMORY_ROWS", 20_000));
-    let home = tempfile::tempdir().expect("a folder");
-    let db = Db::open(&home.path().join("parlor.db")).await.expect("a database");
-    let registry = registry(home.path(), &db, agents).await;
-    let memories = Memories::new(db);
-    let mut chance = Chance(7);
-
-    fill(&memories, &registry.all()[0], GLOBAL_ROWS, Visibility::Global, &mut chance).await;
-    fill(&memories, &registry.all()[1], rows, Visibility::Private, &mut chance).await;
-    let alone = measure(&memories, &registry.all()[1]).await;
-    println!("1 agent with {rows} rows, {GLOBAL_ROWS} global rows");
-    alone.iter().for_each(Kind::print);
-
-    let started = Instant::now();
-    for agent in &registry.all()[2..] {
-        fill(&memories, agent, rows, Visibility::Private, &mut chance).await;
-    }
-    let others = (agents - 1) * rows;
-    println!("\n{agents} agents with {rows} rows each (the others' were written in {} s)", started.elapsed().as_secs());
-    let among = measure(&memories, &registry.all()[1]).await;
-    among.iter().for_each(Kind::print);
-
-    println!("\nthe same agent with {others} rows of others, against alone");
+    let alone = house("one agent", 1, rows).await;
+    let among = house("the same among others", agents, rows).await;
+    println!("\nwith {} rows of others, against alone", (agents - 1) * rows);
     for (among, alone) in among.iter().zip(&alone) {
         println!("{:<28} p50 × {:.2}  p95 × {:.2}", among.name, ratio(among.p(50), alone.p(50)), ratio(among.p(95), alone.p(95)));
     }
-    let bytes = std::fs::metadata(home.path().join("parlor.db")).map_or(0, |file| file.len());
-    println!("\nthe database has {} MB", bytes / 1_000_000);
+}
+
+/// A store with so many agents, and how long the first of them takes to remember.
+async fn house(title: &str, agents: usize, rows: usize) -> Vec<Kind> {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("parlor.db");
+    let db = Db::open(&path).await.expect("a database");
+    let registry = registry(home.path(), &db, agents).await;
+    let memories = Memories::new(db.clone());
+    let started = Instant::now();
+    let mut chance = Chance(7);
+    fill(&db, &memories, &registry.all()[..1], GLOBAL_ROWS, Visibility::Global, &mut chance).await;
+    fill(&db, &memories, &registry.all()[1..], rows, Visibility::Private, &mut chance).await;
+    let megabytes = std::fs::metadata(path).map_or(0, |file| file.len()) / 1_000_000;
+    println!(
+        "{title}: {agents} × {rows} rows and {GLOBAL_ROWS} global ones, {megabytes} MB, written in {} s",
+        started.elapsed().as_secs()
+    );
+    let measured = measure(&memories, &registry.all()[1]).await;
+    measured.iter().for_each(Kind::print);
+    measured
 }
 
 fn size(name: &str, default: usize) -> usize {
@@ -68,33 +68,53 @@ async fn registry(home: &std::path::Path, db: &Db, agents: usize) -> Registry {
     Registry::new(&config, home, &uids)
 }
 
-async fn fill(memories: &Memories, agent: &Arc<Agent>, rows: usize, visibility: Visibility, chance: &mut Chance) {
-    let memory = memories.of(agent).expect("memory is on");
-    let row = |number: usize, chance: &mut Chance| Carried {
-        agent: agent.id.clone(),
-        visibility,
-        text: chance.words(WORDS_PER_ROW, 0.0),
-        said: Provenance::default(),
-        created_at: i64::try_from(number).expect("a small number"),
-    };
-    let all = (0..rows).map(|number| row(number, chance)).collect();
-    memory.import(all).await.expect("rows are written");
+/// The agents take turns, as they do in a house, so that the rows of each are spread over the whole file.
+async fn fill(db: &Db, memories: &Memories, agents: &[Arc<Agent>], rows: usize, visibility: Visibility, chance: &mut Chance) {
+    let handles: Vec<Memory> = agents.iter().map(|agent| memories.of(agent).expect("memory is on")).collect();
+    let mut left = rows * agents.len();
+    let mut turns = handles.iter().cycle();
+    while left > 0 {
+        let portion = left.min(ROWS_PER_COMMIT);
+        left -= portion;
+        let save = |memory: &Memory, chance: &mut Chance| {
+            memory.saving(&chance.words(WORDS_PER_ROW, 0.0), Some(visibility), Provenance::default()).expect("a memory")
+        };
+        let mut writers: Vec<&Memory> = turns.by_ref().take(portion).collect();
+        // Those of one agent together, because the index likes that within a commit.
+        writers.sort_by_key(|memory| memory.agent().id.clone());
+        let all: Vec<Saving> = writers.into_iter().map(|memory| save(memory, chance)).collect();
+        let write = move |tx: &rusqlite::Transaction<'_>| all.iter().try_for_each(|saving| saving.write(tx).map(drop));
+        db.write(write).await.expect("rows are written");
+    }
 }
 
 /// Questions of one kind with their times, sorted.
 struct Kind {
     name: &'static str,
     times: Vec<Duration>,
+    /// What the processor spent on them: the same on a busy machine as on an idle one. Empty where the system does not tell.
+    work: Vec<Duration>,
 }
 
 impl Kind {
     fn p(&self, percent: usize) -> Duration {
-        self.times[(self.times.len() - 1) * percent / 100]
+        let of = if self.work.is_empty() { &self.times } else { &self.work };
+        of[(of.len() - 1) * percent / 100]
     }
 
     fn print(&self) {
-        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-        println!("{:<28} p50 {:6.2} ms  p95 {:6.2} ms", self.name, millis(self.p(50)), millis(self.p(95)));
+        let of = |times: &[Duration], percent: usize| {
+            times.get(times.len().saturating_sub(1) * percent / 100).map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+        };
+        let (times, work) = (&self.times, &self.work);
+        println!(
+            "{:<28} p50 {:6.2} ms  p95 {:6.2} ms   processor p50 {:6.2} ms  p95 {:6.2} ms",
+            self.name,
+            of(times, 50),
+            of(times, 95),
+            of(work, 50),
+            of(work, 95)
+        );
     }
 }
 
@@ -110,20 +130,35 @@ async fn measure(memories: &Memories, agent: &Arc<Agent>) -> Vec<Kind> {
     ];
     let mut measured = Vec::new();
     for (name, ask) in kinds {
-        let mut times = Vec::new();
+        let (mut times, mut work) = (Vec::new(), Vec::new());
         for _ in 0..QUESTIONS {
             let text = ask(&mut chance);
-            let started = Instant::now();
+            let (started, worked) = (Instant::now(), processor_time());
             let found = memories.search(Scope::Of(agent), &text, LIMIT).await.expect("a search");
             times.push(started.elapsed());
+            work.extend(processor_time().zip(worked).map(|(now, before)| now.saturating_sub(before)));
             assert!(found.len() <= LIMIT as usize);
         }
-        measured.push(Kind { name, times });
+        measured.push(Kind { name, times, work });
     }
     let all = measured.iter().flat_map(|kind| kind.times.clone()).collect();
-    measured.push(Kind { name: "all of these", times: all });
-    measured.iter_mut().for_each(|kind| kind.times.sort_unstable());
+    let all_work = measured.iter().flat_map(|kind| kind.work.clone()).collect();
+    measured.push(Kind { name: "all of these", times: all, work: all_work });
+    for kind in &mut measured {
+        kind.times.sort_unstable();
+        kind.work.sort_unstable();
+    }
     measured
+}
+
+/// Of all threads of this process together, where Linux tells.
+fn processor_time() -> Option<Duration> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?.flatten();
+    let nanos = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Some(Duration::from_nanos(nanos.sum()))
 }
 
 fn ratio(one: Duration, other: Duration) -> f64 {

@@ -2,6 +2,7 @@
 
 mod changing;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,8 +12,9 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::{Failure, Outcome, data};
+use crate::agents::memory::{self, Stats};
 use crate::agents::skills::Skill;
-use crate::agents::{Agent, Identity, Registry, Roster, Skills};
+use crate::agents::{Agent, Identity, Memories, Registry, Roster, Skills};
 use crate::config::Secrets;
 use crate::domain::{AgentId, AgentUid, nearest};
 use crate::gateway::{Home, Plan};
@@ -89,20 +91,14 @@ pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     }
 }
 
-pub(super) fn no_such_agent(registry: &Registry, word: &str) -> Failure {
-    let ids = registry.all().iter().map(|agent| agent.id.as_str());
-    Failure::WrongUse(match nearest(word, ids.clone()) {
-        Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
-        None => format!("no agent is called {word}. There are: {}", ids.collect::<Vec<_>>().join(", ")),
-    })
-}
-
 struct House {
     home: PathBuf,
     db: Db,
     plan: Plan,
     registry: Registry,
     roster: Roster,
+    /// By agent; none for one whose memory is off.
+    stats: HashMap<AgentUid, Stats>,
 }
 
 impl House {
@@ -110,15 +106,16 @@ impl House {
         let plan = Plan::load(home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
         let (registry, roster) = plan.registry(home, &db).await?;
-        Ok(House { home: home.path().to_owned(), db, plan, registry, roster })
-    }
-
-    async fn memories_of(&self, uid: AgentUid) -> Result<usize, Failure> {
-        Ok(self.db.read(move |connection| tenants::rows_of(connection, uid)).await?.memories)
+        let stats = stats(&registry, &Memories::new(db.clone())).await?;
+        Ok(House { home: home.path().to_owned(), db, plan, registry, roster, stats })
     }
 
     fn find(&self, word: &str) -> Result<&Agent, Failure> {
-        self.registry.find(word).map(Arc::as_ref).ok_or_else(|| no_such_agent(&self.registry, word))
+        find(&self.registry, word).map(Arc::as_ref)
+    }
+
+    fn memories_of(&self, agent: &Agent) -> Option<u32> {
+        self.stats.get(&agent.uid).map(|stats| stats.counts.private + stats.counts.global)
     }
 
     fn bindings_of(&self, agent: &Agent) -> Vec<&str> {
@@ -135,6 +132,25 @@ impl House {
     }
 }
 
+/// The agent a word means, or which ones there are.
+pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Agent>, Failure> {
+    registry.find(word).ok_or_else(|| {
+        let ids = registry.all().iter().map(|agent| agent.id.as_str());
+        Failure::WrongUse(match nearest(word, ids.clone()) {
+            Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
+            None => format!("no agent is called {word}. There are: {}", ids.collect::<Vec<_>>().join(", ")),
+        })
+    })
+}
+
+async fn stats(registry: &Registry, memories: &Memories) -> Result<HashMap<AgentUid, Stats>, Failure> {
+    let mut stats = HashMap::new();
+    for memory in registry.all().iter().filter_map(|agent| memories.of(agent)) {
+        stats.insert(memory.agent().uid, memory.stats().await?);
+    }
+    Ok(stats)
+}
+
 #[derive(Serialize)]
 struct Row {
     id: String,
@@ -143,7 +159,8 @@ struct Row {
     model: Option<String>,
     effective_skills: Vec<String>,
     bindings: usize,
-    memories: usize,
+    /// What it saved; none if its memory is off.
+    memories: Option<u32>,
     origin: Origin,
     default: bool,
     state: String,
@@ -159,8 +176,8 @@ async fn list(house: &House, json: bool) -> Outcome {
     table.load_style(presets::NOTHING).set_header(["ID", "NAME", "MODEL", "SKILLS", "BINDINGS", "MEMORIES", "STATE"]);
     for row in rows {
         let name = [row.emoji.as_deref().unwrap_or(""), &row.name].join(" ");
-        let counts = [row.effective_skills.len(), row.bindings, row.memories].map(|count| count.to_string());
-        let [skills, bindings, memories] = counts;
+        let [skills, bindings] = [row.effective_skills.len(), row.bindings].map(|count| count.to_string());
+        let memories = row.memories.map_or_else(|| "off".to_owned(), |count| count.to_string());
         table.add_row([row.id, name.trim().to_owned(), row.model.unwrap_or_default(), skills, bindings, memories, row.state]);
     }
     data(format_args!("{}", table.trim_fmt()));
@@ -171,34 +188,46 @@ async fn list(house: &House, json: bool) -> Outcome {
 async fn rows(house: &House) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for agent in house.registry.all() {
-        rows.push(row(house, agent).await?);
+        rows.push(row(house, agent));
     }
     rows.extend(tenants::discovered(&house.plan.config, &house.home).iter().map(discovered));
     for archive in tenants::archives(&house.home) {
-        let memories = house.memories_of(archive.uid).await?;
-        rows.push(Row { memories, ..removed(&archive) });
+        let uid = archive.uid;
+        let memories = house.db.read(move |connection| memory::count_of(connection, uid)).await?;
+        rows.push(Row { memories: Some(memories), ..removed(&archive) });
     }
     Ok(rows)
 }
 
-async fn row(house: &House, agent: &Agent) -> Result<Row, Failure> {
-    Ok(Row {
+fn row(house: &House, agent: &Agent) -> Row {
+    Row {
         id: agent.id.to_string(),
         name: agent.name.clone(),
         emoji: agent.emoji.clone(),
         model: Some(agent.model.to_string()),
         effective_skills: Skills::load(agent).names().into_iter().map(str::to_owned).collect(),
         bindings: house.bindings_of(agent).len(),
-        memories: house.memories_of(agent.uid).await?,
+        memories: house.memories_of(agent),
         origin: Origin::Configured,
         default: agent.is_default,
         state: if agent.is_default { "default".into() } else { String::new() },
-    })
+    }
 }
 
 fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
     let (name, emoji, model, effective_skills) = (String::new(), None, None, Vec::new());
-    Row { id: id.to_string(), name, emoji, model, effective_skills, bindings: 0, memories: 0, origin, default: false, state }
+    Row {
+        id: id.to_string(),
+        name,
+        emoji,
+        model,
+        effective_skills,
+        bindings: 0,
+        memories: Some(0),
+        origin,
+        default: false,
+        state,
+    }
 }
 
 fn discovered(id: &AgentId) -> Row {
@@ -218,6 +247,7 @@ struct Info<'a> {
     matches: Vec<&'a str>,
     files: Vec<FileInfo>,
     skills: Vec<Skill>,
+    memory: Option<MemoryInfo>,
     /// When its last turn without an answer ended, and why.
     last_error: Option<LastError>,
 }
@@ -226,6 +256,18 @@ struct Info<'a> {
 struct LastError {
     at: i64,
     reason: String,
+}
+
+#[derive(Serialize)]
+struct MemoryInfo {
+    private: u32,
+    global: u32,
+    archived: u32,
+    /// Of MEMORY.md and daily notes.
+    pieces: u32,
+    memory_file_bytes: Option<u64>,
+    /// Unix milliseconds.
+    last_saved_at: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -242,13 +284,14 @@ async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
     let (identity, uid) = (house.identity(agent), agent.uid);
     let last_error = house.db.read(move |connection| tenants::last_error(connection, uid)).await?;
     let info = Info {
-        row: row(house, agent).await?,
+        row: row(house, agent),
         uid: agent.uid.to_string(),
         bootstrapped: house.is_bootstrapped(agent),
         matches: house.bindings_of(agent),
         files: file_infos(&identity),
         skills: identity.skills().readable.clone(),
         last_error: last_error.map(|(at, reason)| LastError { at, reason }),
+        memory: house.stats.get(&agent.uid).map(memory_info),
     };
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&info)?));
@@ -256,6 +299,31 @@ async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         data(format_args!("{}", info_text(agent, &info)));
     }
     Ok(())
+}
+
+fn memory_info(stats: &Stats) -> MemoryInfo {
+    let counts = &stats.counts;
+    MemoryInfo {
+        private: counts.private,
+        global: counts.global,
+        archived: counts.archived,
+        pieces: counts.pieces,
+        memory_file_bytes: stats.memory_file_bytes,
+        last_saved_at: counts.last_saved_at,
+    }
+}
+
+fn memory_line(memory: Option<&MemoryInfo>) -> String {
+    let Some(memory) = memory else { return "memory: off".into() };
+    let file = memory.memory_file_bytes.map_or_else(|| "no MEMORY.md".to_owned(), |bytes| format!("MEMORY.md has {bytes} bytes"));
+    let last = memory.last_saved_at.map_or_else(|| "nothing saved yet".to_owned(), |time| format!("last saved {}", moment(time)));
+    format!("memory: {} private, {} global, {} pieces of files; {file}; {last}", memory.private, memory.global, memory.pieces)
+}
+
+/// A time as people here read it.
+pub(super) fn moment(millis: i64) -> String {
+    let moment = DateTime::from_timestamp_millis(millis).unwrap_or_default();
+    moment.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
 }
 
 fn file_infos(identity: &Identity) -> Vec<FileInfo> {
@@ -283,7 +351,8 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
     if info.skills.is_empty() {
         text.push_str("skills: none\n");
     }
-    text.push_str(&format!("memories: {}\n", info.row.memories));
+    text.push_str(&memory_line(info.memory.as_ref()));
+    text.push('\n');
     match info.matches.as_slice() {
         [] => text.push_str("bindings: none\n"),
         matches => text.push_str(&format!("bindings: {}\n", matches.join(", "))),

@@ -67,8 +67,7 @@ async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
 
 fn chosen<'a>(registry: &'a Registry, word: Option<&str>) -> Result<Vec<&'a Agent>, Failure> {
     let Some(word) = word else { return Ok(registry.all().iter().map(AsRef::as_ref).collect()) };
-    let found = registry.find(word).map(|agent| vec![agent.as_ref()]);
-    found.ok_or_else(|| super::agent::no_such_agent(registry, word))
+    super::agent::find(registry, word).map(|agent| vec![agent.as_ref()])
 }
 
 fn rows_of(agent: &Agent) -> Vec<Row> {

@@ -5,9 +5,12 @@
 
 mod agent;
 mod agents;
+mod forget;
 mod help;
+mod memory;
 mod pair;
 mod parse;
+mod remember;
 mod retry;
 mod skills;
 mod status;
@@ -19,7 +22,8 @@ use std::sync::Arc;
 use rusqlite::Transaction;
 
 use crate::access::{Standing, people};
-use crate::agents::Registry;
+use crate::agents::memory::{Forgetting, Saving};
+use crate::agents::{Memories, Registry};
 use crate::channels::Choice;
 use crate::config::Config;
 use crate::delivery::undelivered::{self, Undelivered, When};
@@ -52,6 +56,19 @@ pub const SPECS: &[Spec] = &[
     Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
     Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
     Spec { name: "skills", arguments: "", summary: "what the agent here has instructions for", owners_only: false },
+    Spec { name: "memory", arguments: "", summary: "what the agent here remembers", owners_only: false },
+    Spec {
+        name: "remember",
+        arguments: "[--private | --global] text",
+        summary: "have the agent here remember something",
+        owners_only: false,
+    },
+    Spec {
+        name: "forget",
+        arguments: "words | id",
+        summary: "find something the agent here remembers, and take it away",
+        owners_only: false,
+    },
     Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
     Spec {
         name: "retry",
@@ -67,6 +84,7 @@ pub struct Desk {
     pub db: Db,
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
+    pub memories: Memories,
     pub table: Arc<Table>,
     pub sessions: Sessions,
     pub started_at: i64,
@@ -110,6 +128,8 @@ pub enum Effect {
     },
     /// Sends these again.
     Retry(Vec<Undelivered>),
+    Remember(Saving),
+    Forget(Forgetting),
 }
 
 impl Outcome {
@@ -147,6 +167,9 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Pair(code) => pair::run(code, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Retry => retry::run(context).await,
+        Command::Memory => memory::run(context).await,
+        Command::Remember { text, visibility } => remember::run(&text, visibility, context),
+        Command::Forget(wish) => forget::run(wish, context).await,
     }
 }
 
@@ -179,6 +202,8 @@ impl Effect {
             Effect::StartAnew => transcript::start_anew(tx, place, now),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
+            Effect::Remember(saving) => saving.write(tx).map(drop),
+            Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
         }
     }
 }

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::people;
+use crate::agents::Memories;
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake};
 use crate::clock::now_ms;
@@ -136,6 +137,7 @@ impl Gateway {
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
+        let memories = Memories::new(db.clone());
         let sessions = Sessions::new(sessions::Parts {
             db: db.clone(),
             registry: registry.clone(),
@@ -144,12 +146,13 @@ impl Gateway {
             aliases: aliases.clone(),
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
-            tools: ToolBox::standard(),
+            tools: ToolBox::standard(&memories),
+            memories: memories.clone(),
             access: plan.config.access.clone(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
-        let desk = Desk { db, config: plan.config, registry, table: plan.table, sessions, started_at: now_ms() };
+        let desk = Desk { db, config: plan.config, registry, memories, table: plan.table, sessions, started_at: now_ms() };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
         let house = Arc::new(House { desk, home, pins, names, aliases, delivery, work, stop });
         Ok(Self::run(house, channels, moves, lock))

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Registry;
+use crate::agents::{Memories, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
@@ -48,6 +48,7 @@ pub struct Parts {
     pub models: Models,
     pub delivery: Delivery,
     pub tools: ToolBox,
+    pub memories: Memories,
     pub access: Access,
     /// Agents that have finished a turn before.
     pub bootstrapped: DashSet<AgentUid>,

@@ -102,7 +102,9 @@ async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result
         Ok((conversation, history, people::is_paired(connection, &person)?))
     });
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let ((conversation, history, paired), system) = tokio::try_join!(looked_up, system_prompt(agent.clone(), bootstrap))?;
+    let recalled = async { Ok(recall(inner, agent, &inbound.readable()).await) };
+    let ((conversation, history, paired), system, recalled) =
+        tokio::try_join!(looked_up, system_prompt(agent.clone(), bootstrap), recalled)?;
     let scope = Scope {
         agent: agent.clone(),
         place: inbound.origin.key.clone(),
@@ -110,9 +112,15 @@ async fn request(inner: &Inner, inbound: &Inbound, agent: &Arc<Agent>) -> Result
         standing: Standing::of(&parts.access, &inbound.origin.person, paired),
     };
     let current = Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() };
-    let messages = history::for_model(&history, current, &agent.id, named);
-    let tools = parts.tools.clone();
+    let messages = history::reminded(history::for_model(&history, current, &agent.id, named), recalled);
+    let tools = parts.tools.of(agent);
     Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }))
+}
+
+/// An agent that cannot be reminded answers without.
+async fn recall(inner: &Inner, agent: &Arc<Agent>, text: &str) -> Option<String> {
+    let recalled = inner.parts.memories.of(agent)?.recall(text).await;
+    recalled.inspect_err(|error| tracing::warn!(agent.id = %agent.id, "nothing is recalled: {error}")).ok().flatten()
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.

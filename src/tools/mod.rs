@@ -1,5 +1,6 @@
 //! What an agent can do besides talking.
 
+mod memory;
 mod now;
 mod skill;
 
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::access::Standing;
-use crate::agents::Agent;
+use crate::agents::{Agent, Memories};
 use crate::domain::{PersonId, SessionKey};
 use crate::models::{ToolCall, ToolSpec};
 
@@ -20,6 +21,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What it can do to the world at most.
     fn risk(&self) -> Risk;
+
+    /// Whether the agent has use for it. One that does not fit is neither offered nor called.
+    fn fits(&self, _agent: &Agent) -> bool {
+        true
+    }
 
     /// A failure is told in the outcome's text, so that the model can act on it.
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome;
@@ -66,8 +72,16 @@ pub struct ToolBox {
 }
 
 impl ToolBox {
-    pub fn standard() -> Self {
-        ToolBox { tools: Arc::new([Arc::new(now::Now), Arc::new(skill::ReadSkill)]) }
+    /// All tools there are.
+    pub fn standard(memories: &Memories) -> Self {
+        let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(now::Now), Arc::new(skill::ReadSkill)];
+        tools.extend(memory::tools(memories));
+        ToolBox { tools: tools.into() }
+    }
+
+    /// Those that fit an agent.
+    pub fn of(&self, agent: &Agent) -> Self {
+        ToolBox { tools: self.tools.iter().filter(|tool| tool.fits(agent)).cloned().collect() }
     }
 
     pub fn specs(&self) -> Vec<ToolSpec> {
@@ -118,8 +132,9 @@ mod tests {
     #[tokio::test]
     async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
         let call = ToolCall { id: "1".into(), name: "shell".into(), arguments: Value::Null };
-        let outcome = ToolBox::standard().call(&scope(), &call).await;
-        assert_eq!(outcome.text, "There is no tool `shell`. You have: now, skill.");
+        let tools = ToolBox { tools: Arc::new([Arc::new(now::Now)]) };
+        let outcome = tools.call(&scope(), &call).await;
+        assert_eq!(outcome.text, "There is no tool `shell`. You have: now.");
     }
 
     #[test]

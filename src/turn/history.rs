@@ -46,6 +46,15 @@ pub fn for_model(history: &[Said], current: Said, agent: &AgentId, named: bool) 
     messages
 }
 
+/// Puts what the agent is reminded of before what it is to answer: after all that is the same from turn to turn, which a
+/// provider may have cached. It is for this turn only and never stored.
+pub fn reminded(mut messages: Vec<ModelMessage>, reminder: Option<String>) -> Vec<ModelMessage> {
+    if let Some(reminder) = reminder {
+        messages.insert(messages.len().saturating_sub(1), ModelMessage::User(reminder));
+    }
+    messages
+}
+
 fn recent(history: &[Said]) -> &[Said] {
     let mut bytes = 0;
     let kept = history.iter().rev().take_while(|said| {
@@ -93,6 +102,15 @@ mod tests {
     fn a_handoff_of_an_empty_place_is_not_shown() {
         let handoff = Said { by: Speaker::Handoff, text: "Alice handed over from main to rose".into() };
         assert_eq!(for_model(&[handoff], person("hi"), &rose(), false), [ModelMessage::User("hi".into())]);
+    }
+
+    #[test]
+    fn a_reminder_stands_right_before_what_is_answered() {
+        let messages = for_model(&[person("hi"), agent("rose", "hello")], person("and now?"), &rose(), false);
+        let with = reminded(messages.clone(), Some("[tea]".into()));
+        assert_eq!(with[..2], messages[..2]);
+        assert_eq!(with[2..], [ModelMessage::User("[tea]".into()), ModelMessage::User("and now?".into())]);
+        assert_eq!(reminded(messages.clone(), None), messages);
     }
 
     #[test]

@@ -137,7 +137,7 @@ async fn agent_info_says_where_each_file_comes_from() {
     MEMORY.md: missing
     skill thread-summary: pool, it has the whole pool
     skill tighten: local, it is its own
-    memories: 0
+    memory: 0 private, 0 global, 0 pieces of files; no MEMORY.md; nothing saved yet
     bindings: local:home:writing
     last error: none
     ");

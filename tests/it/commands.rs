@@ -205,6 +205,9 @@ async fn status_and_help_say_more_to_owners() {
     • /new: start a fresh conversation
     • /status: what is going on here
     • /skills: what the agent here has instructions for
+    • /memory: what the agent here remembers
+    • /remember [--private | --global] text: have the agent here remember something
+    • /forget words | id: find something the agent here remembers, and take it away
     • /help: this list
     ");
     let for_owners = talk.alice("/help").await;

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 
+use parlor::agents::Memories;
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Besides, Inbound, MessageId, Origin};
@@ -53,6 +54,7 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
     let db = Db::open(&home.database()).await.expect("the store opens");
     let (registry, _) = plan.registry(home, &db).await.expect("the store works");
     let work = Work::new();
+    let memories = Memories::new(db.clone());
     let sessions = Sessions::new(Parts {
         registry: Arc::new(registry),
         table: plan.table.clone(),
@@ -60,7 +62,8 @@ async fn bare_sessions(home: &Home) -> (Sessions, Work) {
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
         delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
-        tools: ToolBox::standard(),
+        tools: ToolBox::standard(&memories),
+        memories,
         access: plan.config.access.clone(),
         bootstrapped: dashmap::DashSet::new(),
         db,

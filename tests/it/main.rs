@@ -10,6 +10,7 @@ mod groups;
 mod incoming;
 mod lanes;
 mod lifecycle;
+mod memory;
 mod menus;
 mod models;
 mod proxy;

@@ -56,6 +56,9 @@ pub struct Counts {
     pub last_saved_at: Option<i64>,
 }
 
+/// A slot is the scope's number and, in so many bits, a number within the scope.
+const SLOT_BITS: u32 = 40;
+
 const COLUMNS: &str = "m.id, m.agent_uid, a.slug, m.visibility, m.path, m.text, m.place, m.person, m.created_at";
 
 /// Columns and tables of every statement that reads entries.
@@ -115,8 +118,11 @@ fn index(tx: &Transaction<'_>, id: i64, owner: AgentUid, visibility: Visibility,
         Visibility::Global => GLOBAL,
         Visibility::Private => number_of(tx, owner)?,
     };
+    let mut take = tx.prepare_cached("UPDATE memory_scopes SET slots = slots + 1 WHERE number = ?1 RETURNING slots")?;
+    let slot = (number << SLOT_BITS) + take.query_row([number], |row| row.get::<_, i64>(0))?;
+    tx.prepare_cached("UPDATE memories SET slot = ?2 WHERE id = ?1")?.execute(params![id, slot])?;
     let mut insert = tx.prepare_cached("INSERT INTO memories_fts (rowid, words) VALUES (?1, ?2)")?;
-    insert.execute(params![id, words::indexed(number, text)]).map(drop)
+    insert.execute(params![slot, words::indexed(number, text)]).map(drop)
 }
 
 fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {
@@ -130,62 +136,60 @@ fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {
 
 /// Takes away the agent's own rows among these, and says how many that were.
 pub(super) fn delete(tx: &Transaction<'_>, owner: AgentUid, ids: &[i64]) -> rusqlite::Result<usize> {
-    let mut delete = tx.prepare_cached("DELETE FROM memories WHERE id = ?1 AND agent_uid = ?2")?;
+    let mut delete = tx.prepare_cached("DELETE FROM memories WHERE id = ?1 AND agent_uid = ?2 RETURNING slot")?;
     let mut count = 0;
     for id in ids {
-        if delete.execute(params![id, owner.to_string()])? == 1 {
-            unindex(tx, *id)?;
+        let slot = delete.query_row(params![id, owner.to_string()], |row| row.get::<_, Option<i64>>(0)).optional()?;
+        if let Some(slot) = slot {
+            unindex(tx, slot)?;
             count += 1;
         }
     }
     Ok(count)
 }
 
-fn unindex(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM memories_fts WHERE rowid = ?1")?.execute([id]).map(drop)
+/// An archived row has no slot.
+fn unindex(tx: &Transaction<'_>, slot: Option<i64>) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM memories_fts WHERE rowid = ?1")?.execute([slot]).map(drop)
 }
 
 /// Hides all rows of an agent that is removed, from everyone. [`restore`] brings them back as they were.
 pub(super) fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
-    for (id, ..) in rows_of(tx, owner, "<> 'archived'")? {
-        unindex(tx, id)?;
-    }
+    unindex_all(tx, owner)?;
     let mut update = tx.prepare_cached(
-        "UPDATE memories SET archived_from = visibility, visibility = 'archived' WHERE agent_uid = ?1 AND visibility <> 'archived'",
+        "UPDATE memories SET archived_from = visibility, visibility = 'archived', slot = NULL \
+         WHERE agent_uid = ?1 AND visibility <> 'archived'",
     )?;
     update.execute([owner.to_string()])
 }
 
 pub(super) fn restore(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
-    for (id, visibility, text) in rows_of(tx, owner, "= 'archived'")? {
-        index(tx, id, owner, visibility, &text)?;
+    let mut find = tx.prepare("SELECT id, archived_from, text FROM memories WHERE agent_uid = ?1 AND visibility = 'archived'")?;
+    let mut rows = find.query([owner.to_string()])?;
+    let mut update = tx.prepare_cached("UPDATE memories SET visibility = ?2, archived_from = NULL WHERE id = ?1")?;
+    let mut archived = Vec::new();
+    while let Some(row) = rows.next()? {
+        let visibility = row.get::<_, Option<String>>(1)?.and_then(|word| word.parse().ok()).unwrap_or_default();
+        archived.push((row.get::<_, i64>(0)?, visibility, row.get::<_, String>(2)?));
     }
-    let mut update = tx.prepare_cached(
-        "UPDATE memories SET visibility = coalesce(archived_from, 'private'), archived_from = NULL \
-         WHERE agent_uid = ?1 AND visibility = 'archived'",
-    )?;
-    update.execute([owner.to_string()])
+    for (id, visibility, text) in &archived {
+        index(tx, *id, owner, *visibility, text)?;
+        update.execute(params![id, visibility.as_str()])?;
+    }
+    Ok(archived.len())
 }
 
 /// Destroys all rows of an agent.
 pub(super) fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
-    for (id, ..) in rows_of(tx, owner, "<> 'archived'")? {
-        unindex(tx, id)?;
-    }
+    unindex_all(tx, owner)?;
     let count = tx.execute("DELETE FROM memories WHERE agent_uid = ?1", [owner.to_string()])?;
     tx.execute("DELETE FROM memory_scopes WHERE agent_uid = ?1", [owner.to_string()])?;
     Ok(count)
 }
 
-fn rows_of(tx: &Transaction<'_>, owner: AgentUid, visibility: &str) -> rusqlite::Result<Vec<(i64, Visibility, String)>> {
-    let sql = format!(
-        "SELECT id, coalesce(archived_from, visibility), text FROM memories WHERE agent_uid = ?1 AND visibility {visibility}"
-    );
-    let mut statement = tx.prepare(&sql)?;
-    let rows = statement.query_map([owner.to_string()], |row| {
-        Ok((row.get(0)?, row.get::<_, String>(1)?.parse().unwrap_or_default(), row.get(2)?))
-    })?;
-    rows.collect()
+fn unindex_all(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<()> {
+    let slots = "SELECT slot FROM memories WHERE agent_uid = ?1 AND slot IS NOT NULL";
+    tx.execute(&format!("DELETE FROM memories_fts WHERE rowid IN ({slots})"), [owner.to_string()]).map(drop)
 }
 
 /// Saved memories that a clause sees, the newest first; `before` goes on after an earlier portion.

@@ -9,7 +9,7 @@ use super::words;
 /// Words of a question that are looked for; of more, the longest.
 const MAX_WORDS: usize = 16;
 /// Ranking a row costs about a microsecond, so no question ranks more than this many.
-const MOST_RANKED: u32 = 2000;
+const MOST_RANKED: u32 = 1000;
 /// Words that are looked for when all of them are in very many rows.
 const MOST_COMMON_WORDS: usize = 3;
 
@@ -18,28 +18,24 @@ const MOST_COMMON_WORDS: usize = 3;
 enum Question {
     /// No visible row has any of the words.
     Nothing,
-    /// Rows with any of these words.
-    Any(Vec<Term>),
-    /// Every word is in very many rows: the newest with all of these.
-    NewestWithAll(Vec<Term>),
+    /// Rows with any of these words, the best first.
+    Best(Vec<String>),
+    /// Every word is in very many rows: the newest, rather with all of these than with some.
+    Newest(Vec<String>),
 }
-
-/// A word in all its visible forms, in the language of the index. Words have letters and digits only, so quotes are enough.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Term(String);
 
 /// The limit counts rows that were let through by the clause.
 pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit: u32) -> rusqlite::Result<Vec<Entry>> {
-    match question(connection, clause, text)? {
+    let numbers = clause.numbers(connection)?;
+    match question(connection, &numbers, text)? {
         Question::Nothing => Ok(Vec::new()),
-        Question::Any(terms) => ask(connection, clause, &any(&terms), Order::Best, limit),
-        Question::NewestWithAll(terms) => {
-            let mut found = ask(connection, clause, &all(&terms), Order::Newest, limit)?;
+        Question::Best(words) => ask(connection, clause, &any(&numbers, &words), Order::Best, limit),
+        Question::Newest(words) => {
+            let mut found = newest(connection, clause, &numbers, limit, |number| all(&[number], &words))?;
             if found.len() < limit as usize {
-                let others = ask(connection, clause, &any(&terms), Order::Newest, limit)?;
-                let more: Vec<Entry> =
-                    others.into_iter().filter(|other| found.iter().all(|entry| entry.id != other.id)).collect();
-                found.extend(more);
+                let others = newest(connection, clause, &numbers, limit, |number| any(&[number], &words))?;
+                let known: Vec<i64> = found.iter().map(|entry| entry.id).collect();
+                found.extend(others.into_iter().filter(|entry| !known.contains(&entry.id)));
                 found.truncate(limit as usize);
             }
             Ok(found)
@@ -49,10 +45,13 @@ pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit
 
 /// What a search would ask, for people.
 pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> rusqlite::Result<String> {
-    let asked = match question(connection, clause, text)? {
+    let numbers = clause.numbers(connection)?;
+    let asked = match question(connection, &numbers, text)? {
         Question::Nothing => "nothing: no visible memory has any of these words".to_owned(),
-        Question::Any(terms) => format!("{}, best first (bm25)", any(&terms)),
-        Question::NewestWithAll(terms) => format!("{}, newest first: each is in more than {MOST_RANKED}", all(&terms)),
+        Question::Best(words) => format!("{}, best first (bm25)", any(&numbers, &words)),
+        Question::Newest(words) => {
+            format!("{}, newest first: each is in more than {MOST_RANKED} memories", all(&numbers, &words))
+        }
     };
     Ok(format!("clause: {}\nwords:  {asked}", clause.shown()))
 }
@@ -61,6 +60,7 @@ pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> r
 enum Order {
     /// By bm25.
     Best,
+    /// By slot, which is by age within one scope.
     Newest,
 }
 
@@ -70,40 +70,52 @@ fn ask(connection: &Connection, clause: &Clause, words: &str, order: Order, limi
         Order::Newest => "f.rowid DESC",
     };
     // A cross join keeps the order of the two: first the index, then the rows it names.
-    let from = "memories_fts AS f CROSS JOIN memories AS m ON m.id = f.rowid";
+    let from = "memories_fts AS f CROSS JOIN memories AS m ON m.slot = f.rowid";
     let rest = format!("WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3", Clause::SQL);
     let mut statement = connection.prepare_cached(&rows::select(from, &rest))?;
     let found = statement.query_map(params![clause.owners(), words, limit], rows::entry)?;
     found.collect()
 }
 
+/// The newest of each scope, and of these the newest.
+fn newest(
+    connection: &Connection,
+    clause: &Clause,
+    numbers: &[i64],
+    limit: u32,
+    words: impl Fn(i64) -> String,
+) -> rusqlite::Result<Vec<Entry>> {
+    let mut found = Vec::new();
+    for number in numbers {
+        found.extend(ask(connection, clause, &words(*number), Order::Newest, limit)?);
+    }
+    found.sort_by_key(|entry| std::cmp::Reverse(entry.id));
+    found.truncate(limit as usize);
+    Ok(found)
+}
+
 /// Rare words tell more and cost less, so they are taken first, for as long as their rows can be ranked.
-fn question(connection: &Connection, clause: &Clause, text: &str) -> rusqlite::Result<Question> {
-    let numbers = clause.numbers(connection)?;
+fn question(connection: &Connection, numbers: &[i64], text: &str) -> rusqlite::Result<Question> {
     let mut counted = Vec::new();
     for word in asked_words(text) {
-        let term = Term::new(&numbers, &word);
-        let rows = count(connection, &term)?;
+        let rows = count(connection, &forms(numbers, &word))?;
         if rows > 0 {
-            counted.push((rows, term));
+            counted.push((rows, word));
         }
     }
     // Stable: among equals, the longest word stays first.
     counted.sort_by_key(|(rows, _)| *rows);
     let mut room = MOST_RANKED;
-    let rare: Vec<Term> = counted
-        .iter()
-        .take_while(|(rows, _)| {
-            let fits = *rows <= room;
-            room = room.saturating_sub(*rows);
-            fits
-        })
-        .map(|(_, term)| term.clone())
-        .collect();
+    let fits = |(rows, _): &&(u32, String)| {
+        let fits = *rows <= room;
+        room = room.saturating_sub(*rows);
+        fits
+    };
+    let rare: Vec<String> = counted.iter().take_while(fits).map(|(_, word)| word.clone()).collect();
     Ok(match (rare.is_empty(), counted.is_empty()) {
         (_, true) => Question::Nothing,
-        (false, _) => Question::Any(rare),
-        (true, _) => Question::NewestWithAll(counted.into_iter().take(MOST_COMMON_WORDS).map(|(_, term)| term).collect()),
+        (false, _) => Question::Best(rare),
+        (true, _) => Question::Newest(counted.into_iter().take(MOST_COMMON_WORDS).map(|(_, word)| word).collect()),
     })
 }
 
@@ -114,23 +126,22 @@ fn asked_words(text: &str) -> Vec<String> {
     words
 }
 
-/// Visible rows with the word; everything above [`MOST_RANKED`] is the same.
-fn count(connection: &Connection, term: &Term) -> rusqlite::Result<u32> {
+/// Rows with the word; everything above [`MOST_RANKED`] is the same.
+fn count(connection: &Connection, forms: &str) -> rusqlite::Result<u32> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ?1 LIMIT ?2)";
-    connection.prepare_cached(sql)?.query_row(params![term.0, MOST_RANKED + 1], |row| row.get(0))
+    connection.prepare_cached(sql)?.query_row(params![forms, MOST_RANKED + 1], |row| row.get(0))
 }
 
-impl Term {
-    fn new(numbers: &[i64], word: &str) -> Self {
-        let forms: Vec<String> = numbers.iter().map(|number| format!("\"{}\"", words::scoped(*number, word))).collect();
-        Term(forms.join(" OR "))
-    }
+/// A word in all its visible forms, in the language of the index. Words have letters and digits only, so quotes are enough.
+fn forms(numbers: &[i64], word: &str) -> String {
+    let quoted = numbers.iter().map(|number| format!("\"{}\"", words::scoped(*number, word)));
+    quoted.collect::<Vec<_>>().join(" OR ")
 }
 
-fn any(terms: &[Term]) -> String {
-    terms.iter().map(|term| term.0.as_str()).collect::<Vec<_>>().join(" OR ")
+fn any(numbers: &[i64], words: &[String]) -> String {
+    words.iter().map(|word| forms(numbers, word)).collect::<Vec<_>>().join(" OR ")
 }
 
-fn all(terms: &[Term]) -> String {
-    terms.iter().map(|term| format!("({})", term.0)).collect::<Vec<_>>().join(" AND ")
+fn all(numbers: &[i64], words: &[String]) -> String {
+    words.iter().map(|word| format!("({})", forms(numbers, word))).collect::<Vec<_>>().join(" AND ")
 }
