@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Outcome, Risk, Scope, Tool};
-use crate::agents::skills;
+use crate::agents::{Agent, skills};
 use crate::models::ToolSpec;
 
 /// As much as one call gives back; the rest is asked for with `offset`.
@@ -44,6 +44,11 @@ impl Tool for ReadSkill {
 
     fn risk(&self) -> Risk {
         Risk::Look
+    }
+
+    /// Who has no skills for good is not offered a tool to read them.
+    fn fits(&self, agent: &Agent) -> bool {
+        agent.skills.as_ref().is_none_or(|list| !list.is_empty())
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {

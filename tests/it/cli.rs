@@ -323,15 +323,18 @@ async fn help_lists_every_verb() {
     Usage: parlor [OPTIONS] [COMMAND]
 
     Commands:
-      run     Run the gateway (also without any verb)
-      chat    Talk to the agents in this terminal
-      init    Write a home folder with the team that ships; keeps every file that is there
-      config  Look at the config
-      route   Look at routing
-      agent   Look at agents, add, change and remove them
-      skill   Look at skills: who has which, and whether they are written well
-      pair    Let in the person who was given this code
-      failed  Look at what could not be delivered, or have it sent again
+      run       Run the gateway (also without any verb)
+      chat      Talk to the agents in this terminal
+      init      Write a home folder with the team that ships; keeps every file that is there
+      config    Look at the config
+      route     Look at routing
+      agent     Look at agents, add, change and remove them
+      skill     Look at skills: who has which, and whether they are written well
+      remember  Have an agent remember something
+      recall    Find what an agent remembers, or without an agent what all may know
+      memory    List, export and import memories; earlier versions of MEMORY.md
+      pair      Let in the person who was given this code
+      failed    Look at what could not be delivered, or have it sent again
 
     Options:
           --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]

@@ -118,7 +118,7 @@ async fn what_fits_is_recalled_for_the_turn_and_stored_nowhere() {
     [Alice] Which tea for Ann?
     ");
     assert!(!asked.system.contains("green tea"));
-    assert_eq!(asked.tools, ["now", "memory_search", "memory_save", "memory_note", "memory_edit"]);
+    assert_eq!(asked.tools, ["now", "skill", "memory_search", "memory_save", "memory_note", "memory_edit"]);
 
     for place in [&mute, &tea] {
         place.says(ALICE, "Which tea for Ann?").await;

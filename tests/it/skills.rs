@@ -18,6 +18,9 @@ skills = ["alpha"]
 skills = []
 "#;
 
+/// Who has no skills is not offered the tool either.
+const NO_TOOL: &str = "There is no tool `skill`.";
+
 fn put(house: &House, shelf: &str, name: &str) {
     let text = format!("---\nname: {name}\ndescription: How {name} is done.\n---\nSteps of {name}.\n");
     house.write(&format!("{shelf}/{name}/SKILL.md"), &text);
@@ -47,7 +50,7 @@ async fn switching_the_agent_changes_which_skills_are_listed_and_read() {
     for (agent, list, alpha, gamma) in [
         ("main", &["alpha"][..], "Steps of alpha.", "You have no skill `gamma`. You have: alpha."),
         ("rose", &["alpha", "beta", "gamma"], "Steps of alpha.", "Steps of gamma."),
-        ("dot", &[], "You have no skills.", "You have no skills."),
+        ("dot", &[], NO_TOOL, NO_TOOL),
     ] {
         chat.says(&format!("/agent {agent}")).await;
         for (skill, expected) in [("alpha", alpha), ("gamma", gamma)] {
@@ -56,7 +59,7 @@ async fn switching_the_agent_changes_which_skills_are_listed_and_read() {
             said += 1;
             house.model.wait_for_requests(said * 2).await;
             let (role, result) = house.model.last_request().messages.last().cloned().expect("a result");
-            assert_eq!((role.as_str(), result.as_str()), ("tool", expected), "{agent} {skill}");
+            assert!(role == "tool" && result.starts_with(expected), "{agent} {skill}: {result}");
             assert_eq!(listed(&house), list, "{agent}");
         }
         house.settled(&gateway).await;

@@ -228,7 +228,7 @@ async fn info_tells_skills_memories_and_the_last_error() {
     let text = text.replace(text.split("last error: ").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or("?"), "then");
     assert_snapshot!(text.lines().skip(10).collect::<Vec<_>>().join("\n"), @"
     skill tighten: local, it is its own
-    memories: 2
+    memory: 1 private, 1 global, 1 pieces of files; MEMORY.md has 19 bytes; last saved then
     bindings: local:home:writing
     last error: then, the model is overloaded
     ");
@@ -241,7 +241,7 @@ async fn a_removed_agent_comes_back_as_it_was() {
     fine(home.path(), &["agent", "list"]).await;
     let (before, rows, text) = (files(&home.path().join("agents/rose")), counts(home.path()), config(home.path()));
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "remove", "rose"]).await), @"
-    rose is removed. Its files are in archive/rose-00000000-000000; 2 memories, 2 messages, 1 pin are kept, out of sight.
+    rose is removed. Its files are in archive/rose-00000000-000000; 3 memories, 2 messages, 1 pin are kept, out of sight.
     no longer bound: local:home:writing
     `parlor agent restore rose-00000000-000000` brings it back.
     ");
@@ -251,7 +251,7 @@ async fn a_removed_agent_comes_back_as_it_was() {
     let gone = run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent rose\nwho is here\n").await.stdout;
     assert!(gone.contains("No agent is called rose") && gone.contains("Main here"), "{gone}");
     let rows = counts(home.path());
-    assert_snapshot!(fine(home.path(), &["agent", "restore", "rose"]).await, @"rose is back, with 2 memories, 2 messages, 1 pin.");
+    assert_snapshot!(fine(home.path(), &["agent", "restore", "rose"]).await, @"rose is back, with 3 memories, 2 messages, 1 pin.");
     assert_eq!(counts(home.path()), rows);
     assert_eq!(files(&home.path().join("agents/rose")), before);
     let sorted = |text: &str| {
