@@ -133,7 +133,7 @@ async fn what_fits_is_recalled_for_the_turn_and_stored_nowhere() {
     assert_eq!(recalled("You are Mute"), [false]);
     assert_eq!(recalled("You are Main"), [false]);
     let mute_asked = house.model.journal().into_iter().find(|request| request.system.starts_with("You are Mute")).expect("asked");
-    assert_eq!(mute_asked.tools, ["now"]);
+    assert_eq!(mute_asked.tools, ["now", "skill"]);
     assert_eq!(house.ask("SELECT count(*) FROM messages WHERE text LIKE '%green tea%'"), "0");
     gateway.shutdown().await;
 }
