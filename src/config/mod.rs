@@ -13,6 +13,7 @@ mod address;
 mod agents;
 mod bindings;
 mod check;
+pub mod edit;
 mod file;
 mod keys;
 mod memory;
@@ -22,6 +23,7 @@ mod reader;
 mod redact;
 mod report;
 mod secrets;
+pub mod store;
 mod tools;
 mod transport;
 mod words;
@@ -244,6 +246,8 @@ pub struct AgentSpec {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
+    /// Skills it may have; absent is the whole pool. Whether they are there, `agents` looks.
+    pub skills: Option<Vec<Spanned<String>>>,
     pub memory: AgentMemory,
     pub tools: AgentTools,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
@@ -374,6 +378,7 @@ impl AgentSpec {
             model: None,
             fallback: Vec::new(),
             settings: ModelSettings::default(),
+            skills: None,
             memory: AgentMemory::default(),
             tools: AgentTools::default(),
             span: None,
