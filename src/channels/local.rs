@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Batch, Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Text};
+use super::{Batch, Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::{
     Addressed, Arrival, Besides, Destination, FileRef, Inbound, LocalName, MessageId, Origin, PersonId, Platform, SessionKey,
@@ -102,7 +102,7 @@ impl Channel for LocalChannel {
         vec![Part(serde_json::to_string(&message).expect("two strings are JSON"))]
     }
 
-    async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+    async fn send(&self, to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
         let message: LocalPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
         let streamed = self.streamed.lock().unwrap_or_else(PoisonError::into_inner).remove(to.place());
         let rest = streamed.as_deref().map(|streamed| message.text.strip_prefix(streamed));

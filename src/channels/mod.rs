@@ -9,8 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, Platform};
 
+mod answers;
 pub mod local;
+mod markdown;
+mod nicknames;
 pub mod telegram;
+mod upload;
+mod words;
 
 /// One platform's connection: takes messages in, brings answers out.
 #[async_trait]
@@ -24,7 +29,12 @@ pub trait Channel: Send + Sync + 'static {
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part>;
 
     /// Makes exactly one call that a person can see.
-    async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError>;
+    async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError>;
+
+    /// For how long a second send with the same ticket makes no second message.
+    fn tells_repeats_for(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Shows that an answer is under way. Never repeated when it fails.
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError>;
@@ -90,6 +100,10 @@ pub struct Choice {
 /// A rendered piece of an answer, as the channel wants it back in `send`. Opaque to everyone else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part(pub String);
+
+/// Tells a send from every other, also after a restart: the same ticket is the same message. At most 25 characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket(pub String);
 
 /// What a person may see before the answer is there.
 #[derive(Debug, Clone, Copy)]
@@ -175,9 +189,9 @@ pub enum SendError {
     /// The place is closed to us; sending again would not help.
     #[error("{0}")]
     Refused(String),
-    /// The topic takes nothing from us, and nothing may go elsewhere instead.
+    /// The place takes nothing from us, and nothing may go elsewhere instead.
     #[error("{0}")]
-    TopicLost(TopicLoss),
+    PlaceLost(PlaceLoss),
     /// The group became a supergroup with this id.
     #[error("the group has moved to {0}")]
     Moved(ChatId),
@@ -192,13 +206,23 @@ pub enum SendError {
     Unknown(String),
 }
 
-/// What became of a topic.
+/// What became of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TopicLoss {
+pub enum PlaceLoss {
     #[error("the topic is closed")]
     Closed,
     #[error("the topic is gone")]
     Deleted,
+    #[error("the thread is locked")]
+    ThreadLocked,
+    #[error("the channel is gone")]
+    ChannelGone,
+    #[error("I may not see the channel. Give my role View Channel there")]
+    NotSeen,
+    #[error("I may not write there. Give my role Send Messages, and Send Messages in Threads")]
+    MayNotWrite,
+    #[error("this person takes no private messages from me")]
+    DmsClosed,
 }
 
 /// Why a file is not there. The text is for the agent.

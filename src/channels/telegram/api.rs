@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
 use tokio::io::AsyncWriteExt;
 
-use super::upload::{File, Form};
+use crate::channels::upload::{File, Form};
 use crate::config::Secret;
 
 /// A plain call that takes longer than this has failed.

@@ -11,14 +11,12 @@ mod content;
 mod files;
 mod listen;
 mod menu;
-mod nicknames;
 mod noticing;
 mod parse;
 mod reactions;
 mod render;
 mod send;
 mod stream;
-mod upload;
 mod webhook;
 
 use std::path::Path;
@@ -31,15 +29,15 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::nicknames::Nicknames;
 use super::{
-    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text,
+    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text, Ticket,
 };
-use crate::config::{GroupSessions, Secret, Telegram, TelegramAnswers, Transport};
+use crate::config::{Answers, GroupSessions, Secret, Telegram, Transport};
 use crate::domain::{Destination, FileRef, MessageId, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
-use nicknames::Nicknames;
 use reactions::{FAILED, WORKING};
 
 pub use checks::{Expectations, ExpectedGroup};
@@ -59,7 +57,7 @@ pub struct TelegramChannel {
     streaming: bool,
     group_sessions: GroupSessions,
     nicknames: Nicknames,
-    style: TelegramAnswers,
+    style: Answers,
     /// How long messages of one person are waited for, to be taken as one.
     gather: Duration,
     max_file_mb: u32,
@@ -126,7 +124,7 @@ impl Channel for TelegramChannel {
         send::render(&self.signer, self.style, to, text)
     }
 
-    async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+    async fn send(&self, to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
         send::send(&self.api, self.style, to, part).await
     }
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 use teloxide::types::{CallbackQuery, Me, Message, MessageKind, User};
 
-use super::nicknames::Nicknames;
 use super::{buttons, content, noticing, send};
 
+use crate::channels::nicknames::Nicknames;
 use crate::config::GroupSessions;
 use crate::domain::{
     Addressed, Arrival, Besides, ChatId, Inbound, MessageId, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together,
