@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, Platform};
 
 mod answers;
+mod connections;
+pub mod discord;
 pub mod local;
 mod markdown;
 mod nicknames;

@@ -7,6 +7,13 @@ pub(super) const MAX_QUOTE_CHARS: usize = 300;
 /// Options shown of a poll.
 pub(super) const MAX_OPTIONS: usize = 12;
 
+/// A person's name: bounded and on one line, because it is put before messages.
+pub(super) fn name_line(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).take(MAX_NAME_CHARS).collect();
+    plain.trim().to_owned()
+}
+
 /// `1:02:05`.
 pub(super) fn duration(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

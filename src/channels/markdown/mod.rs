@@ -35,3 +35,15 @@ pub(crate) fn split_info(info: &str) -> (Option<String>, &str) {
 
 /// A longer first word than this is no language.
 const MAX_LANGUAGE_BYTES: usize = 32;
+
+/// What platforms take away at the ends of a message; Telegram makes spaces of control characters.
+pub(crate) fn is_trimmed(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+/// What does not make a message: platforms call a text of only these empty.
+pub(crate) fn is_unseen(c: char) -> bool {
+    let formats =
+        matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    is_trimmed(c) || formats || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fffc}')
+}

@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::writer::{Span, Styled};
 use super::{Entity, EntityKind, Rendered};
 use crate::channels::markdown::cut::{Rest, count_units};
+use crate::channels::markdown::{is_trimmed, is_unseen};
 
 /// What one message may hold.
 #[derive(Debug, Clone, Copy)]
@@ -111,16 +112,4 @@ fn in_units(text: &str, clipped: Vec<(Range<usize>, &EntityKind)>) -> Vec<Entity
         Entity { kind: kind.clone(), offset, length: count_units(&text[range]) }
     };
     clipped.into_iter().map(to_entity).collect()
-}
-
-/// What Telegram takes away at the ends of a message; it makes spaces of control characters.
-pub(super) fn is_trimmed(c: char) -> bool {
-    c.is_whitespace() || c.is_control()
-}
-
-/// What does not make a message: Telegram calls a text of only these empty.
-pub(super) fn is_unseen(c: char) -> bool {
-    let formats =
-        matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
-    is_trimmed(c) || formats || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fffc}')
 }

@@ -1,0 +1,106 @@
+//! Asks for what was written while nobody listened: after every new session, in the channels that matter.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::api::{ApiError, Call};
+use super::intake::Taker;
+use super::parse::first_id_at;
+use super::seen::{self, Seen};
+use crate::clock::now_ms;
+use crate::domain::DiscordId;
+
+/// Channels that are asked about, the liveliest first.
+const MOST_CHANNELS: u32 = 50;
+/// Messages of one answer; Discord gives no more.
+const PAGE: usize = 100;
+/// Answers asked for about one channel.
+const MOST_PAGES: usize = 3;
+/// What is older is not answered any more, as on Telegram.
+const OLDEST_MS: i64 = 24 * 60 * 60 * 1000;
+/// Live messages wait until this is over, so it may not take for ever.
+const LONGEST: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(taker: &mut Taker<'_>) {
+    let channels = match channels(taker).await {
+        Ok(channels) => channels,
+        Err(error) => return tracing::error!("what was missed on Discord is not known: {error}"),
+    };
+    let count = channels.len();
+    let all = async {
+        for seen in channels {
+            one(taker, seen).await;
+            taker.store().await;
+        }
+    };
+    if timeout(LONGEST, all).await.is_err() {
+        tracing::warn!("asking for missed messages in {count} channels took too long; some may be missing");
+    }
+}
+
+/// Bound channels count from now on, if nothing was ever seen in them.
+async fn channels(taker: &Taker<'_>) -> Result<Vec<Seen>, crate::storage::StoreError> {
+    let channel = taker.channel();
+    let (bound, now) = (channel.bound_channels(), now_ms());
+    channel.db.write(move |tx| seen::begin(tx, &bound, first_id_at(now), now)).await?;
+    channel.db.read(|connection| seen::latest(connection, MOST_CHANNELS)).await
+}
+
+async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
+    let mut after = message.max(first_id_at(now_ms() - OLDEST_MS));
+    for page in 1..=MOST_PAGES {
+        let call = Call::get(format!("/channels/{channel}/messages?after={after}&limit={PAGE}"));
+        let mut messages: Vec<Value> = match taker.channel().api.call(call).await {
+            Ok(messages) => messages,
+            Err(error) => return not_answered(taker, channel, &error).await,
+        };
+        messages.sort_by_key(|message| super::directory::id_in(message, "id"));
+        let Some(last) = messages.last().and_then(|message| super::directory::id_in(message, "id")) else { return };
+        let is_last_page = messages.len() < PAGE;
+        complete(taker, channel, &mut messages).await;
+        for message in &messages {
+            taker.message(message, None).await;
+        }
+        if is_last_page {
+            return;
+        }
+        after = last;
+        if page == MOST_PAGES {
+            tracing::warn!(
+                "more than {} messages were missed in the Discord channel {channel}; the rest is left out",
+                PAGE * MOST_PAGES
+            );
+        }
+    }
+}
+
+/// What is asked for names neither its server nor the roles of who wrote it.
+async fn complete(taker: &Taker<'_>, channel: DiscordId, messages: &mut [Value]) {
+    let ours = taker.channel();
+    let Ok(known) = ours.directory.find(&ours.api, channel).await else { return };
+    let Some(server) = known.server else { return };
+    let mut members = std::collections::HashMap::new();
+    for message in messages.iter_mut().filter(|message| message["author"]["bot"] != true) {
+        message["guild_id"] = server.to_string().into();
+        let Some(author) = super::directory::id_in(&message["author"], "id") else { continue };
+        if !members.contains_key(&author) {
+            let member: Result<Value, _> = ours.api.call(Call::get(format!("/guilds/{server}/members/{author}"))).await;
+            members.insert(author, member.unwrap_or_default());
+        }
+        message["member"] = members[&author].clone();
+    }
+}
+
+/// A channel that is gone, or closed to us, is not asked about again.
+async fn not_answered(taker: &Taker<'_>, channel: DiscordId, error: &ApiError) {
+    if matches!(error, ApiError::Answered { status: 403 | 404, .. }) {
+        tracing::debug!("the Discord channel {channel} is not caught up with: {error}");
+        if let Err(error) = taker.channel().db.write(move |tx| seen::forget(tx, channel)).await {
+            tracing::warn!("a channel that is gone was not forgotten: {error}");
+        }
+    } else {
+        tracing::warn!("messages may be missing from the Discord channel {channel}: {error}");
+    }
+}
