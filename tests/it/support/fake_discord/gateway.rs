@@ -107,6 +107,13 @@ impl Gateway {
         }
     }
 
+    /// Events of a name in the order in which they were numbered, over all sessions.
+    pub(super) fn dispatched(&self, event: &str) -> Vec<Value> {
+        let all = self.sessions.iter().flat_map(|session| &session.events);
+        let read = all.map(|text| serde_json::from_str::<Value>(text).expect("we wrote it"));
+        read.filter(|envelope| envelope["t"] == event).collect()
+    }
+
     pub(super) fn connected(&mut self) -> impl Iterator<Item = &mut Session> {
         self.sessions.iter_mut().filter(|session| session.connection.is_some())
     }

@@ -71,17 +71,26 @@ pub(super) fn callback(world: &mut World, request: &Request) -> Result<Answer> {
         (Kind::Command | Kind::Component, 9) => {}
         _ => return Err(ApiError::form("type", "INTERACTION_CALLBACK_TYPE_INVALID", "Invalid type for this interaction")),
     }
-    let interaction = world.interactions.get_mut(&token).expect("found above");
-    interaction.answered = Some(body.clone());
-    let (id, channel_id, original) = (interaction.id, interaction.channel_id, interaction.original);
-    if request.query.get("with_response").is_none_or(|wanted| wanted != "true") {
-        return Ok(Answer::NoContent);
+    world.interactions.get_mut(&token).expect("found above").answered = Some(body.clone());
+    let wants_response = request.query.get("with_response").is_some_and(|wanted| wanted == "true" || wanted == "1");
+    Ok(if wants_response { Answer::Json(response(world, &token, answer_type)) } else { Answer::NoContent })
+}
+
+/// <https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-callback-interaction-callback-response-object>
+fn response(world: &World, token: &str, answer_type: u64) -> Value {
+    let interaction = &world.interactions[token];
+    let mut response = json!({ "interaction": { "id": interaction.id.to_string(), "type": interaction.kind as u8 } });
+    if let Some(original) = interaction.original {
+        let message = world.channels[&interaction.channel_id].messages[&original].json.clone();
+        let flags = message["flags"].as_u64().unwrap_or(0);
+        let extra = json!({
+            "response_message_id": original.to_string(), "response_message_loading": flags & LOADING != 0,
+            "response_message_ephemeral": flags & EPHEMERAL != 0,
+        });
+        merge(&mut response["interaction"], extra);
+        response["resource"] = json!({ "type": answer_type, "message": message });
     }
-    let mut answer = json!({ "interaction": { "id": id.to_string(), "type": kind as u8 } });
-    if let Some(original) = original {
-        answer["resource"] = json!({ "type": answer_type, "message": world.message_answer(channel_id, original) });
-    }
-    Ok(Answer::Json(answer))
+    response
 }
 
 fn check_choices(data: &Value) -> Result<()> {

@@ -40,6 +40,7 @@ mod rest;
 pub(crate) mod routes;
 mod server;
 mod threads;
+pub(crate) mod tunnel;
 mod users;
 mod wire;
 mod world;
@@ -54,7 +55,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) use faults::Fault;
 pub(crate) use gateway_faults::Invalidation;
-pub(crate) use journal::{Journal, Outcome};
+pub(crate) use journal::Outcome;
 pub(crate) use places::{Dm, GuildHandle, Room};
 pub(crate) use routes::Route;
 pub(crate) use users::{ALICE, APPLICATION_ID, BOB, CAROL, OTHER_BOT, PARLOR_BOT, User};
@@ -150,6 +151,11 @@ impl FakeDiscord {
     /// The data of every RESUME so far.
     pub(crate) fn resumes(&self) -> Vec<Value> {
         self.world().gateway.resumes.clone()
+    }
+
+    /// The events of a name that sessions got or will get, as envelopes with `s` and `d`.
+    pub(crate) fn dispatched(&self, event: &str) -> Vec<Value> {
+        self.world().gateway.dispatched(event)
     }
 
     /// WebSocket connections so far.
