@@ -5,6 +5,7 @@ mod checks;
 mod cli;
 mod commands;
 mod delivery;
+mod fake_discord;
 mod fake_telegram;
 mod groups;
 mod incoming;
