@@ -2,6 +2,8 @@
 //!
 //! Beside everything else: nothing waits for it, and a question that fails is not asked again.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::DiscordChannel;
@@ -10,6 +12,9 @@ use crate::domain::DiscordId;
 
 /// More bindings than this are not asked about.
 const MOST_ASKED: usize = 20;
+
+/// Servers tell what they have by themselves, soon after the greeting. What they told is not asked.
+const SERVERS_TELL: Duration = Duration::from_secs(2);
 
 /// A place that a binding names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +34,7 @@ pub enum Expected {
 
 pub(super) async fn report(channel: &DiscordChannel) {
     channel.connected().await;
+    tokio::time::sleep(SERVERS_TELL).await;
     for ExpectedPlace { binding, what } in channel.expected.iter().take(MOST_ASKED) {
         let asked = match what {
             Expected::Server(server) => channel.api.call::<Value>(Call::get(format!("/guilds/{server}"))).await.map(drop),
