@@ -162,3 +162,32 @@ async fn nobody_can_use_a_command_that_is_not_registered() {
     let (_discord, general, _caller) = room_with_a_command().await;
     general.command(ALICE, "model").await;
 }
+
+#[tokio::test]
+async fn serenity_reads_menus_forms_and_commands_in_private() {
+    let (discord, general, caller) = room_with_a_command().await;
+    let options = json!([{ "label": "Rose", "value": "rose" }, { "label": "Lily", "value": "lily" }]);
+    let menu = json!([{ "type": 1, "components": [{ "type": 3, "custom_id": "flower", "options": options }] }]);
+    let mut body = quiet("choose");
+    body["components"] = menu;
+    let sent = caller.call("POST", "/channels/8101/messages", body).await.1;
+    let message_id = sent["id"].as_str().expect("an id").parse().expect("a number");
+    let mut bot = Bot::connect(&discord).await;
+
+    general.selects(ALICE, message_id, "flower", &["lily"]).await;
+    let Interaction::Component(chosen) = bot.next_interaction().await else { panic!("not a component") };
+    let serenity::all::ComponentInteractionDataKind::StringSelect { values } = chosen.data.kind else { panic!("not a menu") };
+    assert_eq!(values, ["lily"]);
+
+    general.submits(ALICE, "form", &[("name", "Alice")]).await;
+    let Interaction::Modal(form) = bot.next_interaction().await else { panic!("not a form") };
+    assert_eq!(form.data.custom_id, "form");
+
+    discord.dm(BOB).room().command(BOB, "agent").option("name", "scribe").await;
+    let Interaction::Command(private) = bot.next_interaction().await else { panic!("not a command") };
+    assert_eq!((private.guild_id, private.user.id.get()), (None, BOB.id));
+
+    general.command(ALICE, "gone").even_if_unknown().subcommand("now").await;
+    let Interaction::Command(stale) = bot.next_interaction().await else { panic!("not a command") };
+    assert_eq!(stale.data.options[0].name, "now");
+}

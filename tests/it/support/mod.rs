@@ -1,6 +1,5 @@
 //! Fake far ends and the harness that starts the real thing.
 
-pub(crate) mod cuttable;
 #[expect(dead_code, reason = "has what the tests of the Discord channel need")]
 pub(crate) mod fake_discord;
 pub(crate) mod fake_model;

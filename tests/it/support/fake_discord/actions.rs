@@ -39,7 +39,7 @@ impl Room {
     pub(crate) async fn selects(&self, user: User, message_id: u64, custom_id: &str, values: &[&str]) -> Answers {
         let menu = self.check_component(message_id, custom_id);
         let offers = |value: &&str| list(&menu, "options").iter().any(|option| text(option, "value") == *value);
-        assert!(values.iter().all(|value| offers(value)), "the menu has no such option: {menu}");
+        assert!(values.iter().all(offers), "the menu has no such option: {menu}");
         let data = json!({ "custom_id": custom_id, "component_type": 3, "values": values, "id": 1 });
         self.interact(user, Kind::Component, data, Some(message_id))
     }
@@ -99,7 +99,7 @@ impl Room {
         let channel = &world.channels[&self.id];
         let mut event = json!({
             "id": id.to_string(), "application_id": APPLICATION_ID.to_string(), "type": kind as u8, "token": token, "version": 1,
-            "channel_id": self.id.to_string(), "channel": json::channel(channel, world), "locale": "en-US", "entitlements": [],
+            "channel_id": self.id.to_string(), "channel": json::channel(channel), "locale": "en-US", "entitlements": [],
             "attachment_size_limit": 10_485_760, "app_permissions": json::bot_permissions(), "data": data,
             "authorizing_integration_owners": {}, "context": if channel.guild.is_some() { 0 } else { 1 },
         });

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::FakeDiscord;
-use super::gateway::Outgoing;
+use super::sessions::Outgoing;
 
 type HeldEvent = (Option<u64>, String, Value);
 
@@ -65,6 +65,7 @@ impl FakeDiscord {
     /// Every connection breaks without a close frame; sessions can be resumed.
     pub(crate) fn drop_connections(&self) {
         self.to_all(|| Outgoing::Drop);
+        self.detach_all();
     }
 
     /// Op 7.
@@ -77,23 +78,26 @@ impl FakeDiscord {
         let can_resume = invalidation == Invalidation::CanResume;
         let text = format!(r#"{{"op":9,"d":{can_resume}}}"#);
         self.to_all(|| Outgoing::Text(text.as_str().into()));
-        for session in &mut self.world().gateway.sessions {
-            session.can_resume &= can_resume;
-            session.connection = None;
+        if !can_resume {
+            self.forget_sessions();
         }
+        self.detach_all();
     }
 
     /// Sessions expire without a word: the next RESUME is answered by op 9.
     pub(crate) fn forget_sessions(&self) {
         for session in &mut self.world().gateway.sessions {
             session.can_resume = false;
-            session.connection = None;
         }
     }
 
-    /// Closes every connection with a code now.
+    /// Closes every connection with a code now; after 4007 and 4009 the session is gone.
     pub(crate) fn close_connections(&self, code: u16) {
         self.to_all(|| Outgoing::Close(code));
+        if matches!(code, 4007 | 4009) {
+            self.forget_sessions();
+        }
+        self.detach_all();
     }
 
     /// The next IDENTIFY is answered by a close.
@@ -146,6 +150,14 @@ impl FakeDiscord {
     pub(crate) fn hold_events(&self) -> HeldEvents {
         self.world().gateway.faults.held_events.get_or_insert_default();
         HeldEvents(self.clone())
+    }
+
+    /// What happens from now on waits for a RESUME, however slowly the connection goes.
+    fn detach_all(&self) {
+        for session in self.world().gateway.connected() {
+            session.connection = None;
+        }
+        self.shared.progress.send_replace(());
     }
 
     fn to_all(&self, make: impl Fn() -> Outgoing) {

@@ -12,6 +12,8 @@ use super::wire::{Request, Result, id_in, list};
 use super::world::World;
 
 pub(super) const REPLY: u64 = 19;
+const THREAD_CREATED: u64 = 18;
+const THREAD_STARTER: u64 = 21;
 const EPHEMERAL: u64 = 1 << 6;
 
 pub(super) struct StoredMessage {
@@ -225,6 +227,24 @@ impl World {
         if !removed.is_ephemeral {
             self.dispatch_in(channel_id, "MESSAGE_DELETE", data);
         }
+    }
+
+    /// The line in the channel that tells of a thread opened without a message.
+    pub(super) fn post_thread_created(&mut self, thread_id: u64, creator: User) {
+        let thread = self.channel(thread_id);
+        let (name, parent) = (thread.name.clone(), thread.parent.expect("a thread has a channel"));
+        let reference =
+            json!({ "type": 0, "channel_id": thread_id.to_string(), "guild_id": thread.guild.map(|id| id.to_string()) });
+        let fields = json!({ "type": THREAD_CREATED, "content": name, "message_reference": reference });
+        self.post(parent, Draft { fields, ..Draft::new(creator, "") });
+    }
+
+    /// The line on top of a thread that was opened below a message.
+    pub(super) fn post_thread_starter(&mut self, thread_id: u64, creator: User) {
+        let parent = self.channel(thread_id).parent.expect("a thread has a channel");
+        let reply_to = Some(Reference { channel_id: parent, message_id: thread_id });
+        let fields = json!({ "type": THREAD_STARTER, "content": "" });
+        self.post(thread_id, Draft { fields, reply_to, pings: Pings::Nobody, ..Draft::new(creator, "") });
     }
 
     /// Adds or takes away a reaction.

@@ -1,8 +1,9 @@
 //! A Discord for tests: REST and WebSocket on one loopback port on one side, a handle to play the people and the faults on the other.
 //!
 //! `server` speaks HTTP, `wire` and `routes` have what crosses it; `rest`, `threads`, `commands` and `interactions` answer the bot's
-//! calls, of which `content` checks the texts; `gateway` keeps the sessions and numbers the events; `world`, `messages` and `json` know
-//! what there is and how it looks. Tests use `places` and `actions` to say and do things, `journal` to see and await what the bot did,
+//! calls, of which `content` checks the texts; `gateway` speaks WebSocket, `sessions` number the events; `world`, `messages` and `json` know
+//! what there is and how it looks. Tests use `guilds`, `places`,
+//! `speech` and `actions` to say and do things, `journal` to see and await what the bot did,
 //! `faults` and `gateway_faults` to break things, `tunnel` to stand where <https://discord.com> would be.
 //!
 //! ```ignore
@@ -31,6 +32,7 @@ mod content;
 pub(crate) mod faults;
 mod gateway;
 pub(crate) mod gateway_faults;
+pub(crate) mod guilds;
 mod interactions;
 pub(crate) mod journal;
 mod json;
@@ -39,12 +41,15 @@ pub(crate) mod places;
 mod rest;
 pub(crate) mod routes;
 mod server;
+mod sessions;
+pub(crate) mod speech;
 mod threads;
 pub(crate) mod tunnel;
 mod users;
 mod wire;
 mod world;
 
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,8 +60,9 @@ use tokio::task::JoinHandle;
 
 pub(crate) use faults::Fault;
 pub(crate) use gateway_faults::Invalidation;
+pub(crate) use guilds::GuildHandle;
 pub(crate) use journal::Outcome;
-pub(crate) use places::{Dm, GuildHandle, Room};
+pub(crate) use places::{Dm, Room};
 pub(crate) use routes::Route;
 pub(crate) use users::{ALICE, APPLICATION_ID, BOB, CAROL, OTHER_BOT, PARLOR_BOT, User};
 pub(crate) use world::BotMay;
@@ -99,10 +105,9 @@ impl FakeDiscord {
     /// A server with the bot in it. Its owner is Carol.
     pub(crate) fn guild(&self, id: u64, name: &str) -> GuildHandle {
         let mut world = self.world();
-        if !world.guilds.contains_key(&id) {
+        if let Entry::Vacant(free) = world.guilds.entry(id) {
             let roles = [(id, "@everyone".to_owned())].into();
-            let guild = Guild { id, name: name.into(), owner: CAROL, roles, members: Default::default() };
-            world.guilds.insert(id, guild);
+            free.insert(Guild { id, name: name.into(), owner: CAROL, roles, members: Default::default() });
             let data = json::guild_create(&world.guilds[&id], &world);
             world.gateway.dispatch(Some(id), "GUILD_CREATE", data);
         }

@@ -1,117 +1,14 @@
-//! The people's side: who says or does what, and where. Each action dispatches the events the real gateway would send.
-
-use std::future::{IntoFuture, Ready, ready};
+//! The people's side: who does what, and where. Each action dispatches the events the real gateway would send.
 
 use serde_json::{Value, json};
 
 use super::FakeDiscord;
-use super::content::store_file;
 use super::journal::SentMessage;
 use super::json;
-use super::messages::{Draft, Pings, Reference};
+use super::messages::{Draft, Pings};
+use super::speech::Speech;
 use super::users::User;
-use super::wire::UploadedFile;
-use super::world::{ANNOUNCEMENT, BotMay, CATEGORY, Channel, FORUM, PRIVATE_THREAD, STAGE, TEXT, VOICE};
-
-/// A server. What is added to it while the bot is connected is told to the bot.
-#[derive(Clone)]
-pub(crate) struct GuildHandle {
-    discord: FakeDiscord,
-    pub(crate) id: u64,
-}
-
-impl GuildHandle {
-    pub(super) fn new(discord: FakeDiscord, id: u64) -> Self {
-        Self { discord, id }
-    }
-
-    pub(crate) fn text_channel(&self, id: u64, name: &str) -> Room {
-        self.channel(id, TEXT, name)
-    }
-
-    pub(crate) fn announcement_channel(&self, id: u64, name: &str) -> Room {
-        self.channel(id, ANNOUNCEMENT, name)
-    }
-
-    /// The chat of a voice channel.
-    pub(crate) fn voice_channel(&self, id: u64, name: &str) -> Room {
-        self.channel(id, VOICE, name)
-    }
-
-    pub(crate) fn stage(&self, id: u64, name: &str) -> Room {
-        self.channel(id, STAGE, name)
-    }
-
-    pub(crate) fn category(&self, id: u64, name: &str) -> Room {
-        self.channel(id, CATEGORY, name)
-    }
-
-    /// Posts in it are threads; see [`Room::posts`].
-    pub(crate) fn forum(&self, id: u64, name: &str, tags: &[(u64, &str)]) -> Room {
-        let tags = tags.iter().map(|(id, name)| (*id, (*name).to_owned())).collect();
-        self.add(Channel { tags, ..Channel::new(id, FORUM, name) })
-    }
-
-    fn channel(&self, id: u64, kind: u8, name: &str) -> Room {
-        self.add(Channel::new(id, kind, name))
-    }
-
-    fn add(&self, channel: Channel) -> Room {
-        let id = channel.id;
-        let mut world = self.discord.world();
-        if !world.channels.contains_key(&id) {
-            world.channels.insert(id, Channel { guild: Some(self.id), ..channel });
-            world.dispatch_channel("CHANNEL_CREATE", id);
-        }
-        drop(world);
-        Room::new(self.discord.clone(), id)
-    }
-
-    pub(crate) fn role(&self, id: u64, name: &str) {
-        self.discord.world().guild(self.id).roles.insert(id, name.into());
-    }
-
-    /// Everybody is a member; this sets their roles.
-    pub(crate) fn gives_roles(&self, user: User, roles: &[u64]) {
-        let mut world = self.discord.world();
-        world.users.insert(user.id, user);
-        world.guild(self.id).members.entry(user.id).or_default().roles = roles.to_vec();
-    }
-
-    pub(crate) fn gives_nick(&self, user: User, nick: &str) {
-        let mut world = self.discord.world();
-        world.users.insert(user.id, user);
-        world.guild(self.id).members.entry(user.id).or_default().nick = Some(nick.into());
-    }
-
-    /// The person's interactions carry the administrator permission from now on.
-    pub(crate) fn makes_administrator(&self, user: User) {
-        let mut world = self.discord.world();
-        world.users.insert(user.id, user);
-        world.guild(self.id).members.entry(user.id).or_default().is_administrator = true;
-    }
-
-    /// The bot is thrown out: the guild and all in it are gone for it.
-    pub(crate) fn removes_bot(&self) {
-        let mut world = self.discord.world();
-        world.guilds.remove(&self.id);
-        world.channels.retain(|_, channel| channel.guild != Some(self.id));
-        world.gateway.dispatch(Some(self.id), "GUILD_DELETE", json!({ "id": self.id.to_string() }));
-    }
-
-    /// An outage of this guild, as Discord tells of it.
-    pub(crate) fn becomes_unavailable(&self) {
-        let data = json!({ "id": self.id.to_string(), "unavailable": true });
-        self.discord.world().gateway.dispatch(Some(self.id), "GUILD_DELETE", data);
-    }
-}
-
-/// What an action left behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) channel_id: u64,
-    pub(crate) message_id: u64,
-}
+use super::world::{BotMay, Channel, FORUM, PRIVATE_THREAD};
 
 /// A channel, a thread, a forum post or a DM.
 #[derive(Clone)]
@@ -160,6 +57,7 @@ impl Room {
         let id = world.clock.next_id();
         world.add_thread(id, self.id, name, user.id, Vec::new());
         world.dispatch_channel("THREAD_CREATE", id);
+        world.post_thread_created(id, user);
         drop(world);
         Self::new(self.discord.clone(), id)
     }
@@ -169,6 +67,7 @@ impl Room {
         let mut world = self.discord.world();
         world.add_thread(message_id, self.id, name, user.id, Vec::new());
         world.dispatch_channel("THREAD_CREATE", message_id);
+        world.post_thread_starter(message_id, user);
         drop(world);
         Self::new(self.discord.clone(), message_id)
     }
@@ -239,7 +138,7 @@ impl Room {
     pub(crate) async fn is_deleted(&self) {
         let mut world = self.discord.world();
         let channel = &world.channels[&self.id];
-        let data = json::channel(channel, &world);
+        let data = json::channel(channel);
         let event = if channel.thread.is_some() { "THREAD_DELETE" } else { "CHANNEL_DELETE" };
         world.dispatch_in(self.id, event, data);
         world.channels.retain(|id, channel| *id != self.id && channel.parent != Some(self.id));
@@ -287,73 +186,6 @@ impl Room {
 
     pub(super) fn with_channel<T>(&self, work: impl FnOnce(&mut Channel) -> T) -> T {
         work(self.discord.world().channel(self.id))
-    }
-}
-
-/// A message about to be said; awaiting it stores and dispatches it.
-#[must_use = "nothing is said until this is awaited"]
-pub(crate) struct Speech {
-    room: Room,
-    draft: Draft,
-    files: Vec<UploadedFile>,
-}
-
-impl Speech {
-    fn new(room: Room, user: User, text: &str) -> Self {
-        Self { room, draft: Draft::new(user, text), files: Vec::new() }
-    }
-
-    /// With the ping that Discord's client adds.
-    pub(crate) fn replying_to(mut self, message_id: u64) -> Self {
-        self.draft.reply_to = Some(Reference { channel_id: self.room.id, message_id });
-        self
-    }
-
-    /// The file can be fetched from the address in the message.
-    pub(crate) fn attaching(mut self, filename: &str, content_type: &str, content: &[u8]) -> Self {
-        let (index, filename) = (self.files.len().to_string(), filename.to_owned());
-        self.files.push(UploadedFile { index, filename, content_type: Some(content_type.into()), content: content.to_vec() });
-        self
-    }
-
-    /// Said through a webhook, as bridges and integrations do.
-    pub(crate) fn through_webhook(self, webhook_id: u64) -> Self {
-        self.with("webhook_id", webhook_id.to_string())
-    }
-
-    /// A system message, such as 7 for somebody who joined or 6 for a pin.
-    pub(crate) fn of_type(self, message_type: u64) -> Self {
-        self.with("type", message_type)
-    }
-
-    /// Sets any field of the message.
-    pub(crate) fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
-        self.draft.fields[field] = value.into();
-        self
-    }
-
-    fn say(mut self) -> Said {
-        let (discord, channel_id) = (self.room.discord, self.room.id);
-        let mut world = discord.world();
-        if self.draft.fields.get("webhook_id").is_none() {
-            world.users.insert(self.draft.author.id, self.draft.author);
-        }
-        if !self.files.is_empty() {
-            let stored = self.files.iter().map(|file| store_file(&mut world, channel_id, file, &[]));
-            self.draft.fields["attachments"] = stored.collect();
-        }
-        world.unarchive(channel_id);
-        let message_id = world.post(channel_id, self.draft);
-        Said { channel_id, message_id }
-    }
-}
-
-impl IntoFuture for Speech {
-    type Output = Said;
-    type IntoFuture = Ready<Said>;
-
-    fn into_future(self) -> Ready<Said> {
-        ready(self.say())
     }
 }
 

@@ -110,7 +110,7 @@ fn guild(world: &World, guild_id: u64) -> Result<&super::world::Guild> {
 fn get_guild_channels(world: &World, request: &Request) -> Result<Answer> {
     let guild = guild(world, request.id(0))?.id;
     let channels = world.channels.values().filter(|channel| channel.guild == Some(guild) && channel.thread.is_none());
-    Ok(Answer::Json(channels.map(|channel| payload::channel(channel, world)).collect()))
+    Ok(Answer::Json(channels.map(payload::channel).collect()))
 }
 
 fn get_guild_member(world: &World, request: &Request) -> Result<Answer> {
@@ -121,7 +121,7 @@ fn get_guild_member(world: &World, request: &Request) -> Result<Answer> {
 
 fn get_channel(world: &mut World, channel_id: u64) -> Result<Answer> {
     world.visible(channel_id)?;
-    Ok(Answer::Json(payload::channel(&world.channels[&channel_id], world)))
+    Ok(Answer::Json(payload::channel(&world.channels[&channel_id])))
 }
 
 /// Newest first, whichever way the page was asked for.

@@ -22,7 +22,7 @@ use super::journal::{Call, Outcome};
 use super::routes::{self, Route};
 use super::wire::{Answer, ApiError, Request, UploadedFile};
 use super::{Shared, TOKEN, gateway, rest};
-use crate::support::cuttable::{Connection, CuttableListener};
+use crate::support::fake_telegram::cuttable::{Connection, CuttableListener};
 
 /// More than Discord takes, so that it is the fake that refuses.
 const MAX_BODY_BYTES: usize = 64 << 20;

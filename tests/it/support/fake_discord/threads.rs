@@ -21,7 +21,7 @@ pub(super) fn active(world: &World, request: &Request) -> Result<Answer> {
         return Err(ApiError::new(404, 10004, "Unknown Guild"));
     }
     let here = world.channels.values().filter(|channel| channel.guild == Some(guild_id) && channel.bot_may != BotMay::NotSee);
-    let threads: Vec<Value> = here.filter(|it| it.is_active_thread()).map(|it| payload::channel(it, world)).collect();
+    let threads: Vec<Value> = here.filter(|it| it.is_active_thread()).map(payload::channel).collect();
     Ok(Answer::Json(json!({ "threads": threads, "members": [] })))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn modify(world: &mut World, request: &Request) -> Result<Answer> {
         thread.locked = flag("locked", thread.locked);
     }
     world.dispatch_channel(event, channel_id);
-    Ok(Answer::Json(payload::channel(&world.channels[&channel_id], world)))
+    Ok(Answer::Json(payload::channel(&world.channels[&channel_id])))
 }
 
 /// `POST /channels/{id}/threads`: a post with its first message in a forum, an empty thread elsewhere.
@@ -56,7 +56,9 @@ pub(super) fn create(world: &mut World, request: &Request) -> Result<Answer> {
     if kind != FORUM {
         world.writable(channel_id)?;
         let id = world.clock.next_id();
-        return open(world, id, channel_id, body, Vec::new());
+        let opened = open(world, id, channel_id, body, Vec::new())?;
+        world.post_thread_created(id, PARLOR_BOT);
+        return Ok(opened);
     }
     if world.channel(channel_id).bot_may == BotMay::OnlyRead {
         return Err(ApiError::new(403, 50013, "Missing Permissions"));
@@ -89,7 +91,9 @@ pub(super) fn create_from_message(world: &mut World, request: &Request) -> Resul
     if world.channels.contains_key(&message_id) {
         return Err(ApiError::new(400, 160_004, "A thread has already been created for this message"));
     }
-    open(world, message_id, channel_id, &request.body, Vec::new())
+    let opened = open(world, message_id, channel_id, &request.body, Vec::new())?;
+    world.post_thread_starter(message_id, PARLOR_BOT);
+    Ok(opened)
 }
 
 fn open(world: &mut World, id: u64, parent: u64, body: &Value, tags: Vec<u64>) -> Result<Answer> {
@@ -99,7 +103,7 @@ fn open(world: &mut World, id: u64, parent: u64, body: &Value, tags: Vec<u64>) -
         world.channel(id).kind = kind;
     }
     world.dispatch_channel("THREAD_CREATE", id);
-    Ok(Answer::Json(payload::channel(&world.channels[&id], world)))
+    Ok(Answer::Json(payload::channel(&world.channels[&id])))
 }
 
 fn checked_name(body: &Value) -> Result<&str> {

@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::clock::Clock;
 use super::commands::Commands;
 use super::faults::Faults;
-use super::gateway::Gateway;
 use super::interactions::Interaction;
 use super::journal::Journal;
 use super::json;
 use super::messages::StoredMessage;
+use super::sessions::Gateway;
 use super::users::{ALICE, BOB, CAROL, OTHER_BOT, PARLOR_BOT, User};
 use super::wire::{Answer, ApiError, Result};
 
@@ -191,7 +191,7 @@ impl World {
     /// Tells of a channel or thread as it is now.
     pub(super) fn dispatch_channel(&mut self, event: &str, channel_id: u64) {
         let channel = &self.channels[&channel_id];
-        let mut data = json::channel(channel, self);
+        let mut data = json::channel(channel);
         if event == "THREAD_CREATE" {
             data["newly_created"] = true.into();
         }
