@@ -59,7 +59,7 @@ async fn open(house: &House, discord: &FakeDiscord) -> Gateway {
 
 /// Who had the last turn.
 fn asked(house: &House) -> String {
-    house.ask("SELECT agents.id FROM turns JOIN agents ON agents.uid = turns.agent_uid ORDER BY turns.id DESC LIMIT 1")
+    house.ask("SELECT agents.slug FROM turns JOIN agents ON agents.uid = turns.agent_uid ORDER BY turns.id DESC LIMIT 1")
 }
 
 /// S0.1, S4.4: one process, one session on each platform, and each agent answers in its place.

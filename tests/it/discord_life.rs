@@ -10,7 +10,8 @@ use crate::support::fake_discord::{BOB, CAROL, FakeDiscord, Fault, Invalidation,
 use crate::support::house::Process;
 
 const GARDEN: u64 = 8001;
-const OPEN: &str = "[access]\ndms = \"open\"\nrequire_mention = false\n[[bindings]]\nmatch = \"discord:channel:8101\"\nagent = \"main\"\n";
+const OPEN: &str =
+    "[access]\ndms = \"open\"\nrequire_mention = false\n[[bindings]]\nmatch = \"discord:channel:8101\"\nagent = \"main\"\n";
 
 async fn house() -> (House, FakeDiscord, Room) {
     let house = House::new(OPEN).await;
@@ -302,7 +303,11 @@ async fn bindings_out_of_reach_are_told_at_the_start() {
     let discord = house.add_discord("").await;
     discord.guild(GARDEN, "Garden");
     let process = house.spawn().await;
-    process.wait_for_log("the bot is not on the server of the binding `discord:guild:8999`. Invite it there, or remove the binding").await;
-    process.wait_for_log("the bot cannot see the place of the binding `discord:channel:8998`. Give its role View Channel there").await;
+    process
+        .wait_for_log("the bot is not on the server of the binding `discord:guild:8999`. Invite it there, or remove the binding")
+        .await;
+    process
+        .wait_for_log("the bot cannot see the place of the binding `discord:channel:8998`. Give its role View Channel there")
+        .await;
     assert_eq!(process.stop().await, 0);
 }

@@ -52,7 +52,7 @@ async fn an_answer_pings_nobody_and_shows_no_previews() {
 async fn a_long_answer_is_cut_and_a_very_long_one_becomes_a_file() {
     let (house, discord, general) = house("max_parts = 3").await;
     let gateway = open(&house, &discord).await;
-    let code: Vec<String> = (0..200).map(|number| format!("line {number}")).collect();
+    let code: Vec<String> = (0..300).map(|number| format!("line {number}")).collect();
     house.model.enqueue(Script::text(format!("Look:\n\n```python\n{}\n```\n\nDone.", code.join("\n"))));
     general.says(BOB, "code").await;
     let last = general.wait_for_sent(2).await;
@@ -129,7 +129,7 @@ async fn reactions_show_how_far_an_answer_is() {
 async fn a_send_whose_answer_was_lost_is_repeated_and_seen_once() {
     let (house, discord, general) = house("").await;
     let gateway = open(&house, &discord).await;
-    for fault in [Fault::DropAfter, Fault::TornAnswer, Fault::DropBefore, Fault::Html(502)] {
+    for fault in [Fault::DroppedAfter, Fault::InvalidJson, Fault::DroppedBefore, Fault::Html(502)] {
         discord.fail(Route::CreateMessage, fault).once();
     }
     general.says(BOB, "hello").await;
@@ -137,7 +137,10 @@ async fn a_send_whose_answer_was_lost_is_repeated_and_seen_once() {
     gateway.settled().await;
     assert_eq!(general.texts(), ["re: hello"]);
     let nonces: Vec<_> = discord.calls(Route::CreateMessage).iter().map(|call| call.body["nonce"].clone()).collect();
-    assert!(nonces.iter().all(|nonce| nonce == &nonces[0] && nonce.as_str().is_some_and(|nonce| nonce.len() <= 25)), "{nonces:?}");
+    assert!(
+        nonces.iter().all(|nonce| nonce == &nonces[0] && nonce.as_str().is_some_and(|nonce| nonce.len() <= 25)),
+        "{nonces:?}"
+    );
     gateway.shutdown().await;
 }
 
@@ -187,7 +190,7 @@ async fn an_archived_thread_is_woken_and_a_locked_one_is_parked() {
     );
     gateway.settled().await;
     assert_eq!(house.ask(FAILED), "1");
-    thread.reopens().await;
+    thread.unlocks().await;
     assert_eq!(thread.wait_for_sent(3).await.text, "re: [Bob] then it was locked");
     gateway.settled().await;
     assert_eq!(house.ask(FAILED), "0");
@@ -200,7 +203,7 @@ async fn a_channel_that_takes_nothing_is_parked_and_retried() {
     let (house, discord, general) = house("streaming = false").await;
     let gateway = open(&house, &discord).await;
     let owner = discord.dm(ALICE);
-    general.lets_bot(BotMay::Read);
+    general.lets_bot(BotMay::OnlyRead);
     general.says(BOB, "one").await;
     let told = owner.wait_for_sent(1).await.text;
     assert!(told.contains("I may not write there. Give my role Send Messages"), "{told}");

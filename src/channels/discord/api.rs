@@ -103,6 +103,11 @@ impl Api {
         Api { base_url, token, connections: Connections::new(None), buckets: Buckets::default() }
     }
 
+    /// A gateway is as well protected as the API is: the token is said there too.
+    pub(super) fn may_connect_to(&self, url: &str) -> bool {
+        url.starts_with("wss://") || (url.starts_with("ws://") && self.base_url.starts_with("http://"))
+    }
+
     pub(super) fn token(&self) -> &Secret {
         &self.token
     }
@@ -181,6 +186,14 @@ fn transport(error: reqwest::Error) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_token_is_not_said_in_the_clear() {
+        let (discord, own) =
+            (Api::new("https://discord.com", Secret::new("t")), Api::new("http://127.0.0.1:1", Secret::new("t")));
+        assert!(discord.may_connect_to("wss://gateway.discord.gg") && own.may_connect_to("ws://127.0.0.1:1"));
+        assert!(!discord.may_connect_to("ws://gateway.discord.gg") && !own.may_connect_to("http://127.0.0.1:1"));
+    }
 
     #[test]
     fn calls_of_one_kind_in_one_channel_are_counted_together() {

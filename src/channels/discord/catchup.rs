@@ -1,11 +1,13 @@
 //! Asks for what was written while nobody listened: after every new session, in the channels that matter.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::api::{ApiError, Call};
+use super::directory::id_in;
 use super::intake::Taker;
 use super::parse::first_id_at;
 use super::seen::{self, Seen};
@@ -49,47 +51,52 @@ async fn channels(taker: &Taker<'_>) -> Result<Vec<Seen>, crate::storage::StoreE
 }
 
 async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
+    let ours = taker.channel();
+    // What is asked for does not name its server, and without one it would be taken for a private message.
+    let server = match ours.directory.find(&ours.api, channel).await {
+        Ok(known) => known.server,
+        Err(error) => return not_answered(taker, channel, &error).await,
+    };
     let mut after = message.max(first_id_at(now_ms() - OLDEST_MS));
-    for page in 1..=MOST_PAGES {
+    for _ in 0..MOST_PAGES {
         let call = Call::get(format!("/channels/{channel}/messages?after={after}&limit={PAGE}"));
-        let mut messages: Vec<Value> = match taker.channel().api.call(call).await {
+        let mut messages: Vec<Value> = match ours.api.call(call).await {
             Ok(messages) => messages,
             Err(error) => return not_answered(taker, channel, &error).await,
         };
-        messages.sort_by_key(|message| super::directory::id_in(message, "id"));
-        let Some(last) = messages.last().and_then(|message| super::directory::id_in(message, "id")) else { return };
-        let is_last_page = messages.len() < PAGE;
-        complete(taker, channel, &mut messages).await;
+        messages.sort_by_key(|message| id_in(message, "id"));
+        let Some(last) = messages.last().and_then(|message| id_in(message, "id")) else { return };
+        if let Some(server) = server {
+            complete(taker, server, &mut messages).await;
+        }
         for message in &messages {
             taker.message(message, None).await;
         }
-        if is_last_page {
+        if messages.len() < PAGE {
             return;
         }
         after = last;
-        if page == MOST_PAGES {
-            tracing::warn!(
-                "more than {} messages were missed in the Discord channel {channel}; the rest is left out",
-                PAGE * MOST_PAGES
-            );
-        }
     }
+    let most = PAGE * MOST_PAGES;
+    tracing::warn!("{most} messages or more were missed in the Discord channel {channel}; those after them are left out");
 }
 
-/// What is asked for names neither its server nor the roles of who wrote it.
-async fn complete(taker: &Taker<'_>, channel: DiscordId, messages: &mut [Value]) {
-    let ours = taker.channel();
-    let Ok(known) = ours.directory.find(&ours.api, channel).await else { return };
-    let Some(server) = known.server else { return };
-    let mut members = std::collections::HashMap::new();
+/// Gives the messages their server and the roles of who wrote them.
+async fn complete(taker: &Taker<'_>, server: DiscordId, messages: &mut [Value]) {
+    let api = &taker.channel().api;
+    let mut members = HashMap::<DiscordId, Value>::new();
     for message in messages.iter_mut().filter(|message| message["author"]["bot"] != true) {
         message["guild_id"] = server.to_string().into();
-        let Some(author) = super::directory::id_in(&message["author"], "id") else { continue };
-        if !members.contains_key(&author) {
-            let member: Result<Value, _> = ours.api.call(Call::get(format!("/guilds/{server}/members/{author}"))).await;
-            members.insert(author, member.unwrap_or_default());
-        }
-        message["member"] = members[&author].clone();
+        let Some(author) = id_in(&message["author"], "id") else { continue };
+        message["member"] = match members.get(&author) {
+            Some(member) => member.clone(),
+            None => {
+                let asked: Result<Value, _> = api.call(Call::get(format!("/guilds/{server}/members/{author}"))).await;
+                let member = asked.unwrap_or_default();
+                members.insert(author, member.clone());
+                member
+            }
+        };
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::directory::id_in;
+use super::directory::{id_in, list};
 use crate::channels::words::{
     MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, name_line, one_line, quoted, replying, titled,
 };
@@ -126,10 +126,6 @@ fn name_of(mark: &str, message: &Value) -> Option<String> {
 
 fn words(content: &Value, field: &str) -> Option<String> {
     one_line(content.get(field)?.as_str()?, MAX_NAME_CHARS)
-}
-
-fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -53,9 +53,13 @@ impl Directory {
     /// Everything a server tells about itself.
     pub(super) fn learn_server(&self, server: &Value) {
         let id = id_in(server, "id");
-        for channel in ["channels", "threads"].iter().flat_map(|list| server[list].as_array().into_iter().flatten()) {
-            self.learn(channel, id);
-        }
+        list(server, "channels").chain(list(server, "threads")).for_each(|channel| drop(self.learn(channel, id)));
+    }
+
+    /// The threads of a server that we may see now.
+    pub(super) fn learn_threads(&self, sync: &Value) {
+        let server = id_in(sync, "guild_id");
+        list(sync, "threads").for_each(|thread| drop(self.learn(thread, server)));
     }
 
     /// Returns what was known of it before. Events inside a server need not name it again.
@@ -133,15 +137,14 @@ impl Directory {
 impl Known {
     fn read(raw: &Value, server: Option<DiscordId>) -> Option<Self> {
         let kind = ChannelType::from(u8::try_from(raw["type"].as_u64()?).ok()?);
-        let ids = |list: &Value| list.as_array().into_iter().flatten().filter_map(id).collect();
         let tag_name = |tag: &Value| Some((id_in(tag, "id")?, tag["name"].as_str()?.to_owned()));
         Some(Known {
             kind,
             server: id_in(raw, "guild_id").or(server),
             parent: id_in(raw, "parent_id"),
             name: raw["name"].as_str().map(str::to_owned),
-            tags: ids(&raw["applied_tags"]),
-            tag_names: raw["available_tags"].as_array().into_iter().flatten().filter_map(tag_name).collect(),
+            tags: list(raw, "applied_tags").filter_map(id).collect(),
+            tag_names: list(raw, "available_tags").filter_map(tag_name).collect(),
             is_locked: raw["thread_metadata"]["locked"] == true,
             is_archived: raw["thread_metadata"]["archived"] == true,
         })
@@ -163,6 +166,10 @@ pub(super) fn id(value: &Value) -> Option<DiscordId> {
 
 pub(super) fn id_in(value: &Value, field: &str) -> Option<DiscordId> {
     id(value.get(field)?)
+}
+
+pub(super) fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -68,9 +68,7 @@ impl<'a> Taker<'a> {
             "CHANNEL_CREATE" | "THREAD_CREATE" => drop(directory.learn(&data, None)),
             "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(&data),
             "CHANNEL_DELETE" | "THREAD_DELETE" => id_in(&data, "id").into_iter().for_each(|id| directory.forget(id)),
-            "THREAD_LIST_SYNC" => {
-                directory.learn_server(&serde_json::json!({ "id": data["guild_id"], "threads": data["threads"] }))
-            }
+            "THREAD_LIST_SYNC" => directory.learn_threads(&data),
             "MESSAGE_CREATE" => self.message(&data, None).await,
             // Discord also says so when it has made a preview of a link.
             "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(&data, Some(Note::Edit)).await,
@@ -112,14 +110,15 @@ impl<'a> Taker<'a> {
 
     /// Where `raw` happened. A message alone does not say whether its channel is a thread.
     pub(super) async fn surroundings(&self, raw: &Value) -> Surroundings {
-        let (server, Some(channel)) = (id_in(raw, "guild_id"), id_in(raw, "channel_id")) else {
-            return Surroundings::default();
-        };
+        let directory = &self.channel.directory;
+        let Some(channel) = id_in(raw, "channel_id") else { return Surroundings::default() };
+        // Only private messages name no server. One that was left out must not make a channel private.
+        let server = id_in(raw, "guild_id").or_else(|| directory.get(channel)?.server);
         if server.is_none() {
             return Surroundings::default();
         }
         for _ in 0..TRIES {
-            match self.channel.directory.surroundings(&self.channel.api, channel).await {
+            match directory.surroundings(&self.channel.api, channel).await {
                 Ok(found) => return Surroundings { server, ..found },
                 Err(error) => tracing::warn!("asking Discord about the channel {channel}: {error}"),
             }

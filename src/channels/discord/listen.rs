@@ -54,7 +54,7 @@ pub(super) async fn listen(channel: &DiscordChannel, intake: &Intake, stop: &Can
     let greetings = Greetings::default();
     let shard = |number| Shard {
         url: &door.url,
-        token: channel.api.token(),
+        api: &channel.api,
         number,
         total: door.shards,
         events: events.clone(),
@@ -106,6 +106,11 @@ async fn door(channel: &DiscordChannel) -> Result<Door, ListenError> {
     let mut backoff = FIRST_BACKOFF;
     loop {
         match channel.api.call::<Door>(Call::get("/gateway/bot".into())).await {
+            Ok(door) if !channel.api.may_connect_to(&door.url) => {
+                return Err(ListenError(
+                    "Discord wants the bot to connect without encryption, which would show its token".into(),
+                ));
+            }
             Ok(door) => match exhausted(&door) {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return Ok(door),

@@ -21,6 +21,7 @@ mod render;
 mod seen;
 mod send;
 mod shard;
+mod socket;
 mod stream;
 
 use std::path::Path;

@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::content;
-use super::directory::{Surroundings, id_in};
+use super::directory::{Surroundings, id, id_in, list};
 use crate::channels::nicknames::Nicknames;
 use crate::config::GroupSessions;
-use crate::domain::{Addressed, Besides, DiscordId, Inbound, MessageId, Note, Origin, PersonId, SessionKey, Together};
+use crate::domain::{
+    Addressed, Attachment, Besides, DiscordId, Inbound, MessageId, Note, Origin, PersonId, SessionKey, Together,
+};
 
 /// A plain message, and one that replies. All others are Discord's own.
 const MESSAGES_OF_PEOPLE: [u64; 2] = [0, 19];
@@ -138,7 +140,7 @@ impl Reader<'_> {
     }
 
     /// A message has one file here, so each further one is a message that belongs to the first.
-    fn with_files(&self, first: Inbound, attachments: Vec<crate::domain::Attachment>) -> Vec<Inbound> {
+    fn with_files(&self, first: Inbound, attachments: Vec<Attachment>) -> Vec<Inbound> {
         let together = match (self.gather.is_zero(), attachments.len()) {
             (true, 0 | 1) => None,
             (true, _) => Some(Together { with: format!("files {}", first.message.0), wait_ms: millis(FILES_WAIT) }),
@@ -161,7 +163,7 @@ impl Reader<'_> {
 }
 
 fn origin(key: SessionKey, person: DiscordId, raw: &Value, around: &Surroundings) -> Origin {
-    let roles = raw["member"]["roles"].as_array().into_iter().flatten().filter_map(super::directory::id);
+    let roles = list(&raw["member"], "roles").filter_map(id);
     Origin {
         roles: roles.collect(),
         server: around.server,

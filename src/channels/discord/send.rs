@@ -128,18 +128,22 @@ impl DiscordChannel {
         }
     }
 
-    /// A thread sleeps after a while. One that was locked stays as it is.
+    /// A thread sleeps after a while. One that somebody locked stays as it is, even if we may open it.
     pub(super) async fn reopen(&self, thread: DiscordId) -> Result<(), SendError> {
+        let locked = || {
+            self.lost.note(thread, PlaceLoss::ThreadLocked);
+            Err(SendError::PlaceLost(PlaceLoss::ThreadLocked))
+        };
+        if self.directory.get(thread).is_some_and(|known| known.is_locked) {
+            return locked();
+        }
         let call = Call::patch(format!("/channels/{thread}"), json!({ "archived": false }));
         match self.api.call::<Value>(call).await {
             Ok(raw) => {
                 self.directory.learn(&raw, None);
                 Ok(())
             }
-            Err(ApiError::Answered { status: 400 | 403, .. }) => {
-                self.lost.note(thread, PlaceLoss::ThreadLocked);
-                Err(SendError::PlaceLost(PlaceLoss::ThreadLocked))
-            }
+            Err(ApiError::Answered { status: 400 | 403, .. }) => locked(),
             Err(error) => Err(plain_error(error)),
         }
     }

@@ -134,6 +134,14 @@ impl Room {
         });
     }
 
+    /// Takes messages again.
+    pub(crate) async fn unlocks(&self) {
+        self.changes(|channel| {
+            let thread = channel.thread.as_mut().expect("a thread");
+            (thread.archived, thread.locked) = (false, false);
+        });
+    }
+
     /// The channel or thread is gone, and its threads with it.
     pub(crate) async fn is_deleted(&self) {
         let mut world = self.discord.world();
