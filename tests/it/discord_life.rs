@@ -129,6 +129,8 @@ async fn a_bound_channel_is_caught_up_with_even_if_it_was_silent() {
     house.wait_until_stored("SELECT count(*) FROM discord_seen", "1").await;
     gateway.shutdown().await;
     general.says(BOB, "anybody?").await;
+    discord.fail(Route::GetMessages, Fault::Html(503)).once();
+    discord.fail(Route::GetMessages, Fault::RateLimited(0.3)).once();
     let gateway = open(&house, &discord).await;
     assert_eq!(general.wait_for_sent(1).await.text, "re: anybody?");
     gateway.shutdown().await;
