@@ -91,7 +91,7 @@ async fn what_was_said_in_a_lost_session_is_asked_for() {
     gateway.shutdown().await;
 }
 
-/// S4.16: killed without a goodbye, and people wrote meanwhile. Private chats too.
+/// Killed without a goodbye, and people wrote meanwhile. Private chats too.
 #[tokio::test]
 async fn what_was_said_while_the_process_was_gone_is_answered_once() {
     let (house, discord, general) = house().await;

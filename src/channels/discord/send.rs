@@ -173,7 +173,7 @@ fn loss(to: &Destination, error: &ApiError) -> Option<PlaceLoss> {
     }
 }
 
-fn plain_error(error: ApiError) -> SendError {
+pub(super) fn plain_error(error: ApiError) -> SendError {
     let text = error.to_string();
     match error {
         ApiError::TooFast(wait) => SendError::RetryAfter(wait),

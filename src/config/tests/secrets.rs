@@ -158,7 +158,7 @@ fn discords_token_is_kept_outside_like_telegrams() {
 
     1 problem in config.toml; nothing was started.
     "#);
-    assert_snapshot!(report("[discord]\ntoken = { env = \"GOOD\" }\napi_url = \"http://discord.example.org\"\nauto_bind = true\n"), @r#"
+    assert_snapshot!(report("[discord]\ntoken = { env = \"GOOD\" }\napi_url = \"http://discord.example.org\"\nproxy = 1\n"), @r#"
     error: `api_url` would send secrets in the clear
      --> config.toml:3:11
       |
@@ -167,13 +167,13 @@ fn discords_token_is_kept_outside_like_telegrams() {
       |
       = help: use https://; plain http is only for 127.0.0.1, ::1 and localhost
 
-    error: unknown key `auto_bind`
+    error: unknown key `proxy`
      --> config.toml:4:1
       |
-    4 | auto_bind = true
-      | ^^^^^^^^^ not a key of [discord]
+    4 | proxy = *
+      | ^^^^^ not a key of [discord]
       |
-      = help: known here: `token`, `api_url`, `gather_ms`, `max_file_mb`, `streaming`, `limits`, `nicknames`, `quote`, `show_agent`, `link_previews`, `max_parts`, `reactions`
+      = help: known here: `token`, `api_url`, `auto_bind`, `gather_ms`, `max_file_mb`, `streaming`, `limits`, `nicknames`, `quote`, `show_agent`, `link_previews`, `max_parts`, `reactions`
 
     2 problems in config.toml; nothing was started.
     "#);
