@@ -241,6 +241,7 @@ pub(crate) mod tests {
             default_model: ModelRef::Offline,
             group_sessions: GroupSessions::PerUser,
             telegram: None,
+            discord: None,
             providers: Default::default(),
             access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
             memory: config::Memory::default(),
