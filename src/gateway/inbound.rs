@@ -223,7 +223,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
         Verdict::Observe => observe(house, in_hand, &parsed).await,
         Verdict::Ignore(reason) => {
             tracing::debug!(session = %inbound.origin.key, "ignored: {reason}");
-            replies::close(house, accepted.id, Closing::Refused, reason).await
+            replies::ignore(house, accepted, reason).await
         }
     }
 }

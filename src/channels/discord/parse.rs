@@ -70,7 +70,7 @@ impl Reader<'_> {
             text: if text.is_empty() && attachments.is_empty() { WITHOUT_TEXT.to_owned() } else { text },
             message: MessageId(id.to_string()),
             sent_at: sent_at(id),
-            besides: Besides { marks: content::marks(raw, self.me), attachment: None, together: None, note },
+            besides: Besides { marks: content::marks(raw, self.me), note, ..Besides::default() },
         };
         Read::Messages(self.with_files(first, attachments))
     }
@@ -105,7 +105,7 @@ impl Reader<'_> {
         is_plain && !is_bot && id_in(&raw["author"], "id") != Some(self.me)
     }
 
-    fn key(&self, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {
+    pub(super) fn key(&self, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {
         match (around.server, around.thread_of) {
             (None, _) => SessionKey::DiscordDm { user: author },
             (Some(_), Some(parent)) => SessionKey::DiscordThread { channel: parent, thread: channel },
@@ -162,7 +162,7 @@ impl Reader<'_> {
     }
 }
 
-fn origin(key: SessionKey, person: DiscordId, raw: &Value, around: &Surroundings) -> Origin {
+pub(super) fn origin(key: SessionKey, person: DiscordId, raw: &Value, around: &Surroundings) -> Origin {
     let roles = list(&raw["member"], "roles").filter_map(id);
     Origin {
         roles: roles.collect(),

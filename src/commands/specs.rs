@@ -1,0 +1,114 @@
+//! The list of commands as people see it. Feeds `/help`, Telegram's menu, Discord's slash commands and the README.
+
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    pub name: &'static str,
+    /// What follows the name, as `/help` shows it.
+    pub arguments: &'static str,
+    /// The same in parts, for platforms that ask for each by itself. Written one after the other they are a command line.
+    pub options: &'static [Argument],
+    pub summary: &'static str,
+    pub owners_only: bool,
+    /// Who needs to see the answer, where the platform can show it to one person alone.
+    pub audience: Audience,
+}
+
+/// Something that follows a command's name.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub is_required: bool,
+    pub offers: Offers,
+}
+
+/// What can be chosen instead of written.
+#[derive(Debug, Clone, Copy)]
+pub enum Offers {
+    /// Free text.
+    Nothing,
+    /// One of these words and nothing else.
+    Words(&'static [&'static str]),
+    /// An agent, or one of these words.
+    Agents(&'static [&'static str]),
+    /// A model, or one of these words.
+    Models(&'static [&'static str]),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Everyone here: it changes something for them.
+    Place,
+    /// Only the person who asked.
+    Asker,
+}
+
+impl Spec {
+    /// A command without arguments, for everyone, that changes something here.
+    const PLAIN: Spec =
+        Spec { name: "", arguments: "", options: &[], summary: "", owners_only: false, audience: Audience::Place };
+    /// One that only tells something.
+    const ASKS: Spec = Spec { audience: Audience::Asker, ..Spec::PLAIN };
+}
+
+pub const SPECS: &[Spec] = &[
+    Spec {
+        name: "agent",
+        arguments: "[name] [once] | reset",
+        options: &[
+            Argument {
+                name: "name",
+                summary: "who shall answer here; nobody shows who does",
+                is_required: false,
+                offers: Offers::Agents(&["reset"]),
+            },
+            Argument {
+                name: "once",
+                summary: "for your next message only",
+                is_required: false,
+                offers: Offers::Words(&["once"]),
+            },
+        ],
+        summary: "who answers here, or let another do it",
+        ..Spec::PLAIN
+    },
+    Spec { name: "agents", summary: "everyone who can answer", ..Spec::ASKS },
+    Spec { name: "whoami", summary: "who you are, where this is, and why this agent answers", ..Spec::ASKS },
+    Spec { name: "new", summary: "start a fresh conversation", ..Spec::PLAIN },
+    Spec { name: "status", summary: "what is going on here", ..Spec::ASKS },
+    Spec { name: "help", summary: "this list", ..Spec::ASKS },
+    Spec {
+        name: "retry",
+        summary: "send again what could not be delivered here, or anywhere when asked in private",
+        owners_only: true,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "pair",
+        arguments: "CODE",
+        options: &[Argument {
+            name: "code",
+            summary: "the code that the person was given",
+            is_required: true,
+            offers: Offers::Nothing,
+        }],
+        summary: "let in the person who was given this code",
+        owners_only: true,
+        ..Spec::ASKS
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command that takes something can be given it everywhere.
+    #[test]
+    fn what_help_shows_can_also_be_chosen() {
+        for spec in SPECS {
+            assert_eq!(spec.arguments.is_empty(), spec.options.is_empty(), "/{}: arguments and options", spec.name);
+            let required = spec.options.iter().map(|option| option.is_required);
+            assert!(required.is_sorted_by(|a, b| a >= b), "/{}: what is required comes first", spec.name);
+        }
+    }
+}
