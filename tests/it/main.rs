@@ -1,6 +1,7 @@
 //! All integration tests in one binary: it links once and shares its support code.
 
 mod access;
+mod channels;
 mod checks;
 mod cli;
 mod commands;
@@ -17,6 +18,7 @@ mod lifecycle;
 mod menus;
 mod models;
 mod proxy;
+mod slash;
 mod streaming;
 mod support;
 mod topics;
