@@ -16,6 +16,7 @@ pub(super) fn read(section: &Section<'_>, vault: &Vault<'_>) -> Discord {
     Discord {
         token: vault.secret(section, "token").unwrap_or_default(),
         api_url: address.as_deref().unwrap_or(DISCORD_API).trim_end_matches('/').to_owned(),
+        auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         streaming: section.boolean("streaming").unwrap_or(true),
         limits: section.section("limits", &keys::DISCORD_LIMITS).map(|section| limits(&section)).unwrap_or_default(),
         nicknames: nicknames(section),

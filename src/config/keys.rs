@@ -108,6 +108,7 @@ pub(super) const DISCORD: Shape = Shape {
     keys: &[
         refused("token", r#"{ env = "DISCORD_BOT_TOKEN" }"#),
         default("api_url", r#""https://discord.com""#),
+        default("auto_bind", "true"),
         default("gather_ms", "2000"),
         default("max_file_mb", "10"),
         default("streaming", "true"),

@@ -85,6 +85,8 @@ pub struct Discord {
     pub token: Secret,
     /// Without a slash at the end.
     pub api_url: String,
+    /// A new thread that is called like an agent is given to it.
+    pub auto_bind: bool,
     /// Answers are shown while they are written.
     pub streaming: bool,
     pub limits: DiscordLimits,

@@ -478,7 +478,7 @@ async fn a_kill_loses_nothing_on_either_platform() {
             spot.says(Who::Member, &format!("t{number}")).await;
         }
         for spot in &rooms {
-            spot.says(Who::Member, &format!("d{number}")).await;
+            Spot::says(spot, Who::Member, &format!("d{number}")).await;
         }
     }
     house.model.wait_for_open(4).await;
@@ -486,7 +486,7 @@ async fn a_kill_loses_nothing_on_either_platform() {
     process.kill().await;
     discord.0.disconnected().await;
     threads[0].says(Who::Member, "while it was gone").await;
-    rooms[0].says(Who::Member, "while it was gone").await;
+    Spot::says(&rooms[0], Who::Member, "while it was gone").await;
     house.model.release();
     let process = house.spawn().await;
     discord.is_connected(&house, 1).await;

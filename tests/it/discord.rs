@@ -180,10 +180,17 @@ async fn commands_are_written_as_on_telegram() {
     thread.says(BOB, "/agent nobody").await;
     let refused = thread.wait_for_sent(3).await.text;
     assert!(refused.contains("nobody"), "{refused}");
-    thread.says(BOB, "/agent reset").await;
+    thread.says(BOB, "/new").await;
     thread.wait_for_sent(4).await;
-    thread.says(BOB, "hello again").await;
+    thread.says(BOB, "hello anew").await;
     thread.wait_for_sent(5).await;
+    gateway.settled().await;
+    assert_eq!(asked(&house), "ada", "a new conversation keeps the agent");
+    assert_eq!(house.model.last_request().messages.len(), 1);
+    thread.says(BOB, "/agent reset").await;
+    thread.wait_for_sent(6).await;
+    thread.says(BOB, "hello again").await;
+    thread.wait_for_sent(7).await;
     gateway.settled().await;
     assert_eq!(asked(&house), "rose");
     gateway.shutdown().await;
@@ -277,5 +284,25 @@ async fn edits_and_reactions_reach_the_agent() {
     thread.wait_for_sent(3).await;
     let asked = house.model.last_request().messages.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n");
     assert!(asked.contains("[Carol] [reacted 👍 to “re: [Bob] second”]"), "{asked}");
+    gateway.shutdown().await;
+}
+
+/// With `auto_bind`, a new thread or post that is called like an agent is that agent's.
+#[tokio::test]
+async fn a_thread_that_is_called_like_an_agent_is_given_to_it() {
+    let (house, discord, guild) = with_keys("auto_bind = true", TEAM).await;
+    let general = guild.text_channel(8101, "general");
+    let gateway = open(&house, &discord).await;
+    let thread = general.creates_thread(BOB, "Ada").await;
+    assert!(thread.wait_for_sent(1).await.text.contains("Ada"), "{:?}", thread.texts());
+    thread.says(BOB, "hello").await;
+    thread.wait_for_sent(2).await;
+    gateway.settled().await;
+    assert_eq!(asked(&house), "ada");
+    let other = general.creates_thread(BOB, "gardening").await;
+    other.says(BOB, "hello").await;
+    other.wait_for_sent(1).await;
+    gateway.settled().await;
+    assert_eq!(asked(&house), "rose");
     gateway.shutdown().await;
 }

@@ -91,7 +91,7 @@ async fn what_was_said_in_a_lost_session_is_asked_for() {
     gateway.shutdown().await;
 }
 
-/// S4.16: killed without a goodbye, and people wrote meanwhile. Private chats too.
+/// Killed without a goodbye, and people wrote meanwhile. Private chats too.
 #[tokio::test]
 async fn what_was_said_while_the_process_was_gone_is_answered_once() {
     let (house, discord, general) = house().await;
@@ -129,6 +129,8 @@ async fn a_bound_channel_is_caught_up_with_even_if_it_was_silent() {
     house.wait_until_stored("SELECT count(*) FROM discord_seen", "1").await;
     gateway.shutdown().await;
     general.says(BOB, "anybody?").await;
+    discord.fail(Route::GetMessages, Fault::Html(503)).once();
+    discord.fail(Route::GetMessages, Fault::RateLimited(0.3)).once();
     let gateway = open(&house, &discord).await;
     assert_eq!(general.wait_for_sent(1).await.text, "re: anybody?");
     gateway.shutdown().await;

@@ -197,6 +197,25 @@ async fn an_archived_thread_is_woken_and_a_locked_one_is_parked() {
     gateway.shutdown().await;
 }
 
+/// Typing is refused while a thread sleeps. That must not make it a lost place.
+#[tokio::test]
+async fn a_thread_that_sleeps_through_the_typing_is_still_answered() {
+    let (house, discord, general) = house("streaming = false").await;
+    let thread = general.creates_thread(BOB, "talk").await;
+    let gateway = open(&house, &discord).await;
+    house.model.hold();
+    thread.says(BOB, "take your time").await;
+    house.model.wait_for_open(1).await;
+    thread.archives().await;
+    discord.fail(Route::Typing, Fault::THREAD_ARCHIVED).times(9);
+    discord.fail(Route::CreateMessage, Fault::THREAD_ARCHIVED).once();
+    discord.wait_for_calls(Route::Typing, 4).await;
+    house.model.release();
+    assert_eq!(thread.wait_for_sent(1).await.text, "re: [Bob] take your time");
+    assert_eq!(discord.calls(Route::ModifyChannel).len(), 1, "it was woken");
+    gateway.shutdown().await;
+}
+
 /// Refusals are told to the owner once, kept, and sent again on demand.
 #[tokio::test]
 async fn a_channel_that_takes_nothing_is_parked_and_retried() {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,9 @@ use crate::config::Secret;
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// A file may take longer.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Discord turns away who does not begin like this: <https://discord.com/developers/docs/reference#user-agent>.
+const OUR_NAME: &str = concat!("DiscordBot (parlor, ", env!("CARGO_PKG_VERSION"), ")");
 
 pub(super) struct Api {
     base_url: String,
@@ -158,7 +161,9 @@ impl Api {
         self.buckets.ready(&bucket).await.map_err(ApiError::TooFast)?;
         let url = format!("{}{}", self.base_url, call.path);
         let authorization = format!("Bot {}", self.token.expose());
-        let make = |http: &reqwest::Client| fill(http.request(call.method.clone(), url)).header(AUTHORIZATION, authorization);
+        let make = |http: &reqwest::Client| {
+            fill(http.request(call.method.clone(), url)).header(AUTHORIZATION, authorization).header(USER_AGENT, OUR_NAME)
+        };
         let response = self.connections.exchange(&format!("Discord's {bucket}"), timeout, make).await.map_err(transport)?;
         self.buckets.note(&bucket, &response.headers);
         self.judge(&bucket, response)

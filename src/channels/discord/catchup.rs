@@ -22,6 +22,9 @@ const PAGE: usize = 100;
 const MOST_PAGES: usize = 3;
 /// What is older is not answered any more, as on Telegram.
 const OLDEST_MS: i64 = 24 * 60 * 60 * 1000;
+/// Tries to ask for one page.
+const TRIES: u32 = 4;
+const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 /// Live messages wait until this is over, so it may not take for ever.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -52,22 +55,18 @@ async fn channels(taker: &Taker<'_>) -> Result<Vec<Seen>, crate::storage::StoreE
 
 async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
     let ours = taker.channel();
-    // What is asked for does not name its server, and without one it would be taken for a private message.
-    let server = match ours.directory.find(&ours.api, channel).await {
-        Ok(known) => known.server,
-        Err(error) => return not_answered(taker, channel, &error).await,
-    };
     let mut after = message.max(first_id_at(now_ms() - OLDEST_MS));
     for _ in 0..MOST_PAGES {
-        let call = Call::get(format!("/channels/{channel}/messages?after={after}&limit={PAGE}"));
-        let mut messages: Vec<Value> = match ours.api.call(call).await {
+        let mut messages = match ask(taker, channel, after).await {
             Ok(messages) => messages,
             Err(error) => return not_answered(taker, channel, &error).await,
         };
         messages.sort_by_key(|message| id_in(message, "id"));
         let Some(last) = messages.last().and_then(|message| id_in(message, "id")) else { return };
-        if let Some(server) = server {
-            complete(taker, server, &mut messages).await;
+        // What is asked for does not name its server, and without one it would be taken for a private message.
+        match ours.directory.find(&ours.api, channel).await {
+            Ok(known) => complete(taker, known.server, &mut messages).await,
+            Err(error) => return not_answered(taker, channel, &error).await,
         }
         for message in &messages {
             taker.message(message, None).await;
@@ -81,8 +80,24 @@ async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
     tracing::warn!("{most} messages or more were missed in the Discord channel {channel}; those after them are left out");
 }
 
+/// Nobody tells these messages again, so trouble that passes is waited out.
+async fn ask(taker: &Taker<'_>, channel: DiscordId, after: DiscordId) -> Result<Vec<Value>, ApiError> {
+    let mut tries = 1;
+    loop {
+        let call = Call::get(format!("/channels/{channel}/messages?after={after}&limit={PAGE}"));
+        let wait = match taker.channel().api.call(call).await {
+            Err(ApiError::TooFast(wait)) if tries < TRIES => wait,
+            Err(error) if tries < TRIES && !matches!(error, ApiError::Answered { status: 400..500, .. }) => AFTER_TROUBLE * tries,
+            answered => return answered,
+        };
+        tries += 1;
+        tokio::time::sleep(wait).await;
+    }
+}
+
 /// Gives the messages their server and the roles of who wrote them.
-async fn complete(taker: &Taker<'_>, server: DiscordId, messages: &mut [Value]) {
+async fn complete(taker: &Taker<'_>, server: Option<DiscordId>, messages: &mut [Value]) {
+    let Some(server) = server else { return };
     let api = &taker.channel().api;
     let mut members = HashMap::<DiscordId, Value>::new();
     for message in messages.iter_mut().filter(|message| message["author"]["bot"] != true) {

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::DiscordChannel;
+use super::api::ApiError;
 use super::catchup;
 use super::directory::{Surroundings, id_in};
 use super::parse::{Read, Reader};
@@ -14,7 +15,7 @@ use super::seen::{self, Seen};
 use super::shard::Event;
 use crate::channels::{Batch, Intake};
 use crate::clock::now_ms;
-use crate::domain::{Arrival, DiscordId, Note, PersonId, Platform, SessionKey};
+use crate::domain::{Addressed, Arrival, DiscordId, Note, PersonId, Platform, SessionKey};
 use crate::storage::Durability;
 
 /// Events that wait to be looked at. When full, the connection is read no further.
@@ -65,7 +66,8 @@ impl<'a> Taker<'a> {
         match kind.as_str() {
             "READY" => self.begin(&data).await,
             "GUILD_CREATE" => directory.learn_server(&data),
-            "CHANNEL_CREATE" | "THREAD_CREATE" => drop(directory.learn(&data, None)),
+            "CHANNEL_CREATE" => drop(directory.learn(&data, None)),
+            "THREAD_CREATE" => self.thread_made(&data).await,
             "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(&data),
             "CHANNEL_DELETE" | "THREAD_DELETE" => id_in(&data, "id").into_iter().for_each(|id| directory.forget(id)),
             "THREAD_LIST_SYNC" => directory.learn_threads(&data),
@@ -89,6 +91,15 @@ impl<'a> Taker<'a> {
         self.channel.know_me(me);
         tracing::info!("connected to Discord as {}", ready["user"]["username"].as_str().unwrap_or("the bot"));
         catchup::run(self).await;
+    }
+
+    /// Discord also says so when we are let into a thread that was there before.
+    async fn thread_made(&mut self, raw: &Value) {
+        self.channel.directory.learn(raw, None);
+        let (Some(reader), Some(id), true) = (self.reader(), id_in(raw, "id"), raw["newly_created"] == true) else { return };
+        if let Ok(around) = self.channel.directory.surroundings(&self.channel.api, id).await {
+            self.in_hand.arrivals.extend(reader.thread_made(raw, &around).map(|made| Arrival::TopicMade(Box::new(made))));
+        }
     }
 
     fn changed(&mut self, raw: &Value) {
@@ -121,7 +132,12 @@ impl<'a> Taker<'a> {
         for _ in 0..TRIES {
             match directory.surroundings(&self.channel.api, channel).await {
                 Ok(found) => return Surroundings { server, ..found },
-                Err(error) => tracing::warn!("asking Discord about the channel {channel}: {error}"),
+                Err(error) => {
+                    tracing::warn!("asking Discord about the channel {channel}: {error}");
+                    if matches!(error, ApiError::Answered { status: 400..500, .. }) {
+                        break;
+                    }
+                }
             }
             tokio::time::sleep(NOT_TAKEN).await;
         }
@@ -130,19 +146,21 @@ impl<'a> Taker<'a> {
 
     pub(super) async fn message(&mut self, raw: &Value, note: Option<Note>) {
         let Some(reader) = self.reader() else { return };
-        let around = self.surroundings(raw).await;
+        // Nothing is asked about places where only machines talk.
+        let around = if reader.is_from_a_person(raw) { self.surroundings(raw).await } else { Surroundings::default() };
         let read = reader.message(raw, &around, note);
         if let (Some(channel), Some(message)) = (id_in(raw, "channel_id"), id_in(raw, "id")) {
-            if around.server.is_none()
-                && let Some(author) = id_in(&raw["author"], "id").filter(|author| Some(*author) != self.channel.me())
+            if let Read::Messages(messages) = &read
+                && let Some(SessionKey::DiscordDm { user }) = messages.first().map(|inbound| &inbound.origin.key)
             {
-                self.channel.directory.learn_private(author, channel);
+                self.channel.directory.learn_private(*user, channel);
             }
             self.in_hand.seen.push(Seen { channel, message });
         }
         match read {
             Read::Messages(messages) => {
-                if around.server.is_some() {
+                // What mentions the bot comes with its text in any case.
+                if messages.iter().any(|inbound| inbound.addressed == Addressed::NotAtAll) {
                     self.empties = None;
                 }
                 self.in_hand.arrivals.extend(messages.into_iter().map(|inbound| Arrival::Message(Box::new(inbound))));

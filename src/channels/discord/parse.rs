@@ -75,6 +75,22 @@ impl Reader<'_> {
         Read::Messages(self.with_files(first, attachments))
     }
 
+    /// Somebody made a thread. Its name is the text.
+    pub(super) fn thread_made(&self, raw: &Value, around: &Surroundings) -> Option<Inbound> {
+        let (thread, owner) = (id_in(raw, "id")?, id_in(raw, "owner_id").filter(|owner| *owner != self.me)?);
+        let key = SessionKey::DiscordThread { channel: around.thread_of?, thread };
+        Some(Inbound {
+            update_id: format!("thread:{thread}"),
+            origin: origin(key, owner, &Value::Null, around),
+            person_name: content::display_name(&Value::Null, &Value::Null),
+            text: around.name.clone()?,
+            addressed: Addressed::ByTopicName,
+            message: MessageId(thread.to_string()),
+            sent_at: sent_at(thread),
+            besides: Besides::default(),
+        })
+    }
+
     /// Somebody reacted to a message of ours. The place is only the channel until the message is looked up.
     pub(super) fn reaction(&self, raw: &Value, around: &Surroundings) -> Option<Inbound> {
         let (person, channel, message) = (id_in(raw, "user_id")?, id_in(raw, "channel_id")?, id_in(raw, "message_id")?);
@@ -99,7 +115,7 @@ impl Reader<'_> {
         })
     }
 
-    fn is_from_a_person(&self, raw: &Value) -> bool {
+    pub(super) fn is_from_a_person(&self, raw: &Value) -> bool {
         let is_plain = raw["type"].as_u64().is_none_or(|kind| MESSAGES_OF_PEOPLE.contains(&kind));
         let is_bot = raw["author"]["bot"] == true || raw.get("webhook_id").is_some_and(|id| !id.is_null());
         is_plain && !is_bot && id_in(&raw["author"], "id") != Some(self.me)

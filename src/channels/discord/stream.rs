@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::DiscordChannel;
 use super::api::{ApiError, Call};
-use super::send::{StoredPart, body, changed_message, stored};
+use super::send::{StoredPart, body, changed_message, plain_error, stored};
 use crate::channels::{Medium, Part, Revision, SendError, Streaming};
 use crate::domain::{Destination, DiscordId, MessageId};
 
@@ -77,7 +77,8 @@ impl DiscordChannel {
     pub(super) async fn typing(&self, to: &Destination) -> Result<(), SendError> {
         let channel = self.address(to).await?;
         let call = Call::post(format!("/channels/{channel}/typing"), serde_json::json!({}));
-        self.api.call::<Value>(call).await.map(drop).map_err(|error| self.send_error(channel, to, error))
+        // A thread that sleeps takes no typing, and is woken by the answer: that says nothing about the place.
+        self.api.call::<Value>(call).await.map(drop).map_err(plain_error)
     }
 }
 
