@@ -5,7 +5,8 @@ use std::time::Duration;
 use parlor::gateway::Gateway;
 
 use crate::support::House;
-use crate::support::fake_discord::{ALICE, BOB, BotMay, CAROL, FakeDiscord, Fault, Room, Route};
+use crate::support::fake_discord::journal::Call;
+use crate::support::fake_discord::{ALICE, BOB, BotMay, CAROL, FakeDiscord, Fault, Outcome, Room, Route};
 use crate::support::fake_model::Script;
 use crate::support::house::parlor;
 
@@ -108,17 +109,22 @@ async fn an_answer_is_shown_while_it_is_written() {
     gateway.shutdown().await;
 }
 
+/// Waits until the bot has so many reactions behind it.
+async fn reacted(discord: &FakeDiscord, count: usize) {
+    let is_done = |call: &Call| call.outcome == Outcome::Status(204);
+    discord.wait_until(|journal| journal.calls(Route::AddReaction).filter(|call| is_done(call)).count() >= count).await;
+}
+
 #[tokio::test]
 async fn reactions_show_how_far_an_answer_is() {
     let (house, discord, general) = house("reactions = true").await;
     let gateway = open(&house, &discord).await;
     house.model.enqueue(Script::Held(Box::new(Script::status(400, "{}"))));
     let said = general.says(BOB, "hard one").await;
-    discord.wait_for_calls(Route::AddReaction, 1).await;
-    discord.wait_until(|_| true).await;
+    reacted(&discord, 1).await;
     assert_eq!(general.reactions_to(said.message_id)[0].1, "👀");
     house.model.release();
-    discord.wait_for_calls(Route::AddReaction, 2).await;
+    reacted(&discord, 2).await;
     gateway.settled().await;
     gateway.shutdown().await;
     assert_eq!(general.reactions_to(said.message_id).into_iter().map(|(_, emoji)| emoji).collect::<Vec<_>>(), ["😢"]);
