@@ -214,6 +214,7 @@ async fn channels(plan: &Plan, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreEr
         let outfit = discord::Outfit {
             signer: keys::buttons(db).await?,
             menu: slash::menu(config),
+            may_ask: slash::may_ask(plan, db),
             expected: expectations::on_discord(&plan.table),
             db: db.clone(),
         };

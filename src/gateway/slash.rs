@@ -1,11 +1,20 @@
 //! The command list, as Discord's slash commands show it.
 
-use crate::channels::discord::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
-use crate::commands::{Argument, Audience, Offers, SPECS};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use super::Plan;
+use crate::access::{self, Asking, Standing, Verdict, people};
+use crate::channels::discord::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
+use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
 use crate::config::{AgentSpec, Config};
+use crate::domain::{Addressed, Origin};
+use crate::routing::{self, pins};
+use crate::storage::{Db, StoreError};
 
 pub(super) fn menu(config: &Config) -> Menu {
-    let command = |spec: &crate::commands::Spec| SlashCommand {
+    let command = |spec: &Spec| SlashCommand {
         name: spec.name.into(),
         description: spec.summary.into(),
         options: spec.options.iter().map(|argument| option(config, argument)).collect(),
@@ -15,6 +24,37 @@ pub(super) fn menu(config: &Config) -> Menu {
     Menu { commands: SPECS.iter().map(command).collect() }
 }
 
+/// Names are offered to those whose command would be carried out.
+pub(super) fn may_ask(plan: &Plan, db: &Db) -> MayAsk {
+    let (plan, db) = (plan.clone(), db.clone());
+    Arc::new(move |origin| {
+        let (plan, db) = (plan.clone(), db.clone());
+        async move {
+            let decided = decide(&plan, &db, origin).await;
+            decided.inspect_err(|error| tracing::warn!("nothing is offered on Discord: {error}")).unwrap_or(false)
+        }
+        .boxed()
+    })
+}
+
+async fn decide(plan: &Plan, db: &Db, origin: Origin) -> Result<bool, StoreError> {
+    let (key, person) = (origin.key.clone(), origin.person.clone());
+    let look = move |connection: &rusqlite::Connection| {
+        Ok((pins::load(connection, &key)?, key.is_private() && people::is_paired(connection, &person)?))
+    };
+    let (pin, is_paired) = db.read(look).await?;
+    let (route, access) = (routing::route(&plan.table, pin.as_ref(), &origin), &plan.config.access);
+    let asking = Asking {
+        key: &origin.key,
+        standing: Standing::of(access, &origin.person, is_paired),
+        addressed: Addressed::ByMention,
+        is_command: true,
+        place_is_bound: route.opens_place,
+        require_mention: route.require_mention,
+    };
+    Ok(access::decide(access, &asking) == Verdict::Admit)
+}
+
 fn option(config: &Config, argument: &Argument) -> SlashOption {
     let offered = match argument.offers {
         Offers::Nothing => Offered::Nothing,
@@ -22,12 +62,7 @@ fn option(config: &Config, argument: &Argument) -> SlashOption {
         Offers::Agents(words) => Offered::Suggestions(config.agents.iter().map(agent).chain(plain(words)).collect()),
         Offers::Models(words) => Offered::Suggestions(models(config).into_iter().chain(plain(words)).collect()),
     };
-    SlashOption {
-        name: argument.name.into(),
-        description: argument.summary.into(),
-        is_required: argument.is_required,
-        offered,
-    }
+    SlashOption { name: argument.name.into(), description: argument.summary.into(), is_required: argument.is_required, offered }
 }
 
 fn plain(words: &'static [&'static str]) -> impl Iterator<Item = Suggestion> {

@@ -314,10 +314,7 @@ async fn commands_say_the_same_everywhere<S: Side>() {
     assert!(whoami.starts_with(&beginning), "{whoami}");
     let agents = ask(&topic, Who::Member, "/agents").await;
     assert!(agents.contains("Main (main)") && agents.contains("🌹 Rose (rose)"), "{agents}");
-    assert_eq!(
-        ask(&topic, Who::Member, "/agent nobody").await,
-        "No agent is called nobody. There are: main, rose."
-    );
+    assert_eq!(ask(&topic, Who::Member, "/agent nobody").await, "No agent is called nobody. There are: main, rose.");
     assert_eq!(
         ask(&scene.side.dm(Who::Owner), Who::Owner, "/agnet").await,
         "There is no command /agnet. Did you mean /agent? /help lists all of them."

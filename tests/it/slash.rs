@@ -101,7 +101,10 @@ async fn a_slash_command_is_the_same_as_a_written_one() {
     let used = thread.command(BOB, "agent").option("name", "rose").await;
     assert_eq!(used.first().await, json!({ "type": 5, "data": { "flags": 0 } }));
     let answer = used.message().await;
-    assert_eq!((answer.text.as_str(), answer.ephemeral), ("🌹 Rose (rose) answers here from now on. `/agent reset` undoes that.", false));
+    assert_eq!(
+        (answer.text.as_str(), answer.ephemeral),
+        ("🌹 Rose (rose) answers here from now on. `/agent reset` undoes that.", false)
+    );
     thread.says(BOB, "/agent reset").await;
     assert!(thread.wait_for_sent(2).await.text.starts_with("Main (main) answers here again"));
     let used = thread.command(BOB, "agent").option("once", "once").option("name", "rose").await;
@@ -147,7 +150,25 @@ async fn names_are_offered_while_somebody_types() {
     assert_eq!(values("ros").await, ["🌹 Rose (rose)=rose"]);
     assert_eq!(values("DESK").await, ["Night desk (night-desk)=night-desk"]);
     assert_eq!(values("").await.len(), 9, "everyone, and the way back");
+    let owner = discord.dm(ALICE).room().types_into(ALICE, "agent", "name", "ros").await;
+    assert_eq!(owner.choices().await.len(), 1);
     assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0", "typing is no message");
+    gateway.shutdown().await;
+}
+
+/// Who answers is not told to strangers, letter by letter.
+#[tokio::test]
+async fn names_are_not_offered_to_those_who_may_not_ask() {
+    let (house, discord, guild, _) = team(CROWD).await;
+    let lounge = guild.text_channel(8400, "lounge");
+    let gateway = open(&house, &discord).await;
+    for room in [&lounge, discord.dm(CAROL).room()] {
+        let typed = room.types_into(CAROL, "agent", "name", "").await;
+        assert_eq!(typed.choices().await.len(), 0);
+    }
+    let pinned = lounge.command(ALICE, "agent").option("name", "rose").await;
+    assert!(pinned.text().await.starts_with("🌹 Rose"));
+    assert_eq!(lounge.types_into(ALICE, "agent", "name", "ros").await.choices().await.len(), 1);
     gateway.shutdown().await;
 }
 

@@ -47,7 +47,7 @@ use interactions::Interactions;
 use losses::Losses;
 
 pub use checks::{Expected, ExpectedPlace};
-pub use interactions::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
+pub use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 
 /// Nobody waits longer than this for an answer to begin, whatever the config says.
 const LONGEST_GATHER: Duration = Duration::from_secs(60);
@@ -57,7 +57,7 @@ const NONCES_LIVE: Duration = Duration::from_secs(120);
 /// One bot's connection.
 pub struct DiscordChannel {
     api: Arc<api::Api>,
-    directory: Directory,
+    directory: Arc<Directory>,
     lost: Losses,
     /// Who we are; Discord tells when it greets us.
     me: watch::Sender<Option<DiscordId>>,
@@ -81,6 +81,7 @@ pub struct Outfit {
     /// Of buttons and menus.
     pub signer: Signer,
     pub menu: Menu,
+    pub may_ask: MayAsk,
     /// What bindings name.
     pub expected: Vec<ExpectedPlace>,
     pub db: Db,
@@ -95,7 +96,7 @@ impl DiscordChannel {
         };
         DiscordChannel {
             api: Arc::new(api::Api::new(&config.api_url, config.token.clone())),
-            directory: Directory::default(),
+            directory: Arc::default(),
             lost: Losses::default(),
             me: watch::Sender::new(None),
             limits,
@@ -106,7 +107,7 @@ impl DiscordChannel {
             gather: Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER),
             max_file_mb: config.max_file_mb,
             expected: outfit.expected,
-            interactions: Interactions::new(outfit.menu, outfit.signer),
+            interactions: Interactions::new(outfit.menu, outfit.may_ask, outfit.signer),
             db: outfit.db,
         }
     }

@@ -122,14 +122,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn key(&self, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {
-        match (around.server, around.thread_of) {
-            (None, _) => SessionKey::DiscordDm { user: author },
-            (Some(_), Some(parent)) => SessionKey::DiscordThread { channel: parent, thread: channel },
-            (Some(_), None) => {
-                let member = (self.group_sessions == GroupSessions::PerUser).then_some(author);
-                SessionKey::DiscordChannel { channel, member }
-            }
-        }
+        place(self.group_sessions, channel, author, around)
     }
 
     /// Takes our name off the beginning, and tells whether it is anywhere.
@@ -175,6 +168,17 @@ impl Reader<'_> {
         // An edit changes the words; the files are known.
         let further: Vec<Inbound> = further.filter(|_| whole.besides.note.is_none()).collect();
         std::iter::once(whole).chain(further).collect()
+    }
+}
+
+pub(super) fn place(sessions: GroupSessions, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {
+    match (around.server, around.thread_of) {
+        (None, _) => SessionKey::DiscordDm { user: author },
+        (Some(_), Some(parent)) => SessionKey::DiscordThread { channel: parent, thread: channel },
+        (Some(_), None) => {
+            let member = (sessions == GroupSessions::PerUser).then_some(author);
+            SessionKey::DiscordChannel { channel, member }
+        }
     }
 }
 

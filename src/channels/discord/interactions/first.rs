@@ -22,7 +22,7 @@ mod kinds {
     pub(super) const MESSAGE: u8 = 4;
     pub(super) const LATER: u8 = 5;
     pub(super) const NOTHING_TO_SHOW: u8 = 6;
-    pub(super) const SUGGESTIONS: u8 = 8;
+    pub(super) const CHOICES: u8 = 8;
 }
 
 /// A message that only the person who asked can see.
@@ -34,7 +34,11 @@ impl DiscordChannel {
             tracing::error!("an interaction on Discord cannot be read, so it is not answered");
             return;
         };
-        let call = (format!("/interactions/{id}/{token}/callback"), self.interactions.first_answer(raw));
+        let path = format!("/interactions/{id}/{token}/callback");
+        if did(raw) == Did::Types {
+            return self.offer_choices(id, path, raw);
+        }
+        let call = (path, self.interactions.first_answer(raw));
         let (given, under_way) = watch::channel(());
         self.interactions.under_way.insert(id, under_way);
         let (api, pending) = (self.api.clone(), self.interactions.under_way.clone());
@@ -54,8 +58,7 @@ impl Interactions {
                 json!({ "type": kinds::LATER, "data": { "flags": flags } })
             }
             Did::PressedOrChose if pressed(&self.signer, raw).is_some() => json!({ "type": kinds::NOTHING_TO_SHOW }),
-            Did::Types => json!({ "type": kinds::SUGGESTIONS, "data": { "choices": self.menu.suggestions(&raw["data"]) } }),
-            Did::PressedOrChose | Did::Other => {
+            Did::PressedOrChose | Did::Types | Did::Other => {
                 let data = json!({ "content": STALE, "flags": FOR_ASKER_ALONE, "allowed_mentions": { "parse": [] } });
                 json!({ "type": kinds::MESSAGE, "data": data })
             }
@@ -68,8 +71,13 @@ impl Interactions {
     }
 }
 
+/// The only answer to somebody who types.
+pub(super) fn choices(choices: &[Value]) -> Value {
+    json!({ "type": kinds::CHOICES, "data": { "choices": choices } })
+}
+
 /// As often as it takes while it still counts. One that is too late harms nobody: the answer is then an ordinary message.
-async fn give(api: &Api, id: DiscordId, (path, body): (String, Value)) {
+pub(super) async fn give(api: &Api, id: DiscordId, (path, body): (String, Value)) {
     let giving = async {
         loop {
             match api.call::<Value>(Call::post(path.clone(), body.clone())).await {

@@ -201,17 +201,11 @@ mod tests {
 
     fn menu() -> Menu {
         let suggestion = |value: &str| Suggestion { label: format!("🌹 {}", value.to_uppercase()), value: value.into() };
-        let option = |name: &str, offered| SlashOption {
-            name: name.into(),
-            description: "x".repeat(200),
-            is_required: false,
-            offered,
-        };
+        let option =
+            |name: &str, offered| SlashOption { name: name.into(), description: "x".repeat(200), is_required: false, offered };
         let agents = (0..40).map(|number| suggestion(&format!("rose{number}"))).collect();
-        let options = vec![
-            option("name", Offered::Suggestions(agents)),
-            option("once", Offered::Choices(vec![suggestion("once")])),
-        ];
+        let options =
+            vec![option("name", Offered::Suggestions(agents)), option("once", Offered::Choices(vec![suggestion("once")]))];
         let command = |name: &str, options, is_for_asker_alone| SlashCommand {
             name: name.into(),
             description: "does things".into(),

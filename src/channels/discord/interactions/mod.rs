@@ -8,6 +8,7 @@ mod first;
 mod menu;
 mod pickers;
 mod read;
+mod typing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +26,16 @@ use crate::channels::Text;
 use crate::domain::{Destination, DiscordId};
 use crate::signing::Signer;
 
-pub use menu::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
 pub(super) use menu::register;
+pub use menu::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
+pub use typing::MayAsk;
 
 /// How long the end waits for first answers that are being given.
 const AT_THE_END: Duration = Duration::from_secs(3);
 
 pub(super) struct Interactions {
     menu: Menu,
+    may_ask: MayAsk,
     signer: Signer,
     /// Whose commands they are; Discord tells when it greets us.
     application: watch::Sender<Option<DiscordId>>,
@@ -54,9 +57,10 @@ pub(super) async fn answer_first(channel: &DiscordChannel, mut events: mpsc::Rec
 }
 
 impl Interactions {
-    pub(super) fn new(menu: Menu, signer: Signer) -> Self {
+    pub(super) fn new(menu: Menu, may_ask: MayAsk, signer: Signer) -> Self {
         Interactions {
             menu,
+            may_ask,
             signer,
             application: watch::Sender::new(None),
             under_way: Arc::default(),
