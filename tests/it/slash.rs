@@ -346,3 +346,42 @@ async fn the_first_answer_does_not_wait_for_the_store() {
     gateway.settled().await;
     gateway.shutdown().await;
 }
+
+/// Killed without a goodbye between the question and its answer: the next process gives it, and no log has the token.
+#[tokio::test]
+async fn a_kill_loses_no_answer_that_is_waited_for() {
+    let (house, discord, _, thread) = team("").await;
+    let process = house.spawn().await;
+    discord.connected().await;
+    discord.wait_for_commands(1).await;
+    let fault = discord.fail(Route::EditOriginal, Fault::DroppedBefore).until_dropped();
+    let used = thread.command(BOB, "agent").option("name", "rose").await;
+    discord.wait_for_calls(Route::EditOriginal, 1).await;
+    process.kill().await;
+    drop(fault);
+    let process = house.spawn().await;
+    assert!(used.text().await.starts_with("🌹 Rose"));
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    let log = process.log();
+    assert_eq!(process.stop().await, 0);
+    assert!(!log.contains("interaction-token"), "{log}");
+    assert_eq!(thread.texts().len(), 1, "once: {:?}", thread.texts());
+}
+
+/// What does not fit into one message stays with the asker, to the last.
+#[tokio::test]
+async fn a_long_answer_for_the_asker_is_for_the_asker_in_all_its_parts() {
+    let names: Vec<String> = (0..30).map(|number| format!("an-agent-with-a-long-name-{number}")).collect();
+    let agents: String = names.iter().map(|name| format!("[agents.{name}]\n")).collect();
+    let (house, discord, _, thread) = team(&agents).await;
+    let gateway = open(&house, &discord).await;
+    let used = thread.command(BOB, "agents").await;
+    let (first, second) = (used.message().await, used.followup(1).await);
+    assert!(first.ephemeral && second.ephemeral);
+    let whole = first.text + &second.text;
+    assert!(names.iter().all(|name| whole.contains(name.as_str())), "{whole}");
+    assert_eq!(offered(&second.json).len(), 25, "as many as a menu takes");
+    gateway.settled().await;
+    assert!(thread.texts().is_empty());
+    gateway.shutdown().await;
+}
