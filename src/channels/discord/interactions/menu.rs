@@ -35,7 +35,7 @@ pub struct SlashCommand {
     /// Without the slash.
     pub name: String,
     pub description: String,
-    /// In the order in which they are written. Those that are required come first.
+    /// In the order in which they are written.
     pub options: Vec<SlashOption>,
     pub owners_only: bool,
     /// Nobody but the one who asks needs to see the answer.
@@ -117,11 +117,13 @@ fn given(option: &Value) -> Option<(&str, String)> {
 }
 
 fn registered(command: &SlashCommand) -> Value {
+    // Discord asks for what is required first, wherever it is written.
+    let (required, optional): (Vec<_>, Vec<_>) = command.options.iter().partition(|option| option.is_required);
     let mut registered = json!({
         "type": 1,
         "name": command.name,
         "description": shortened(&command.description, MAX_DESCRIPTION_CHARS),
-        "options": command.options.iter().map(registered_option).collect::<Vec<_>>(),
+        "options": required.into_iter().chain(optional).map(registered_option).collect::<Vec<_>>(),
         "contexts": CONTEXTS,
         "integration_types": INSTALLED_ON_SERVERS,
     });
@@ -201,8 +203,12 @@ mod tests {
 
     fn menu() -> Menu {
         let suggestion = |value: &str| Suggestion { label: format!("🌹 {}", value.to_uppercase()), value: value.into() };
-        let option =
-            |name: &str, offered| SlashOption { name: name.into(), description: "x".repeat(200), is_required: false, offered };
+        let option = |name: &str, offered| SlashOption {
+            name: name.into(),
+            description: "x".repeat(200),
+            is_required: name == "text",
+            offered,
+        };
         let agents = (0..40).map(|number| suggestion(&format!("rose{number}"))).collect();
         let options =
             vec![option("name", Offered::Suggestions(agents)), option("once", Offered::Choices(vec![suggestion("once")]))];
@@ -213,7 +219,9 @@ mod tests {
             owners_only: is_for_asker_alone,
             is_for_asker_alone,
         };
-        Menu { commands: vec![command("agent", options, false), command("pair", Vec::new(), true)] }
+        let remembered = vec![option("how", Offered::Nothing), option("text", Offered::Nothing)];
+        let remember = command("remember", remembered, false);
+        Menu { commands: vec![command("agent", options, false), command("pair", Vec::new(), true), remember] }
     }
 
     fn check(data: Value, expected: &str) {
@@ -225,6 +233,8 @@ mod tests {
         let (name, once) = (json!({ "name": "name", "value": " rose " }), json!({ "name": "once", "value": "once" }));
         check(json!({ "name": "agent" }), "/agent");
         check(json!({ "name": "agent", "options": [once, name] }), "/agent rose once");
+        let (text, how) = (json!({ "name": "text", "value": "the lamp" }), json!({ "name": "how", "value": "--global" }));
+        check(json!({ "name": "remember", "options": [text, how] }), "/remember --global the lamp");
         check(json!({ "name": "gone", "options": [name, { "name": "count", "value": 3 }] }), "/gone rose 3");
     }
 
@@ -248,5 +258,7 @@ mod tests {
         assert_eq!((&agent["options"][0]["autocomplete"], &agent["default_member_permissions"]), (&json!(true), &Value::Null));
         assert_eq!(agent["options"][1]["choices"][0]["value"], "once");
         assert_eq!(pair["default_member_permissions"], "0");
+        let remember = &registered[2]["options"];
+        assert_eq!([&remember[0]["name"], &remember[1]["name"]], ["text", "how"], "what is required comes first");
     }
 }
