@@ -1,10 +1,14 @@
 //! The same conversations on every platform. What differs between them is in [`Side`] and [`Spot`], and nothing else may.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use parlor::channels::local::{LocalChannel, Shown, Terminal};
 use parlor::commands::SPECS;
-use parlor::gateway::Gateway;
+use parlor::domain::SessionKey;
+use parlor::gateway::{Gateway, Home};
 use serde_json::json;
+use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
 
 use crate::support::House;
 use crate::support::fake_discord::{self, FakeDiscord};
@@ -31,7 +35,12 @@ trait Side: Sized {
 
     async fn in_house(house: &House) -> Self;
     /// Returns when what people say from now on is heard.
-    async fn is_connected(&self, house: &House, earlier_starts: usize);
+    async fn is_connected(&self, earlier_starts: usize);
+    async fn open(&self, house: &House, earlier_starts: usize) -> Gateway {
+        let gateway = house.open().await;
+        self.is_connected(earlier_starts).await;
+        gateway
+    }
     fn dm(&self, who: Who) -> Self::Spot;
     fn group(&self) -> Self::Spot;
     fn topic(&self, number: usize) -> Self::Spot;
@@ -63,7 +72,7 @@ impl Side for OnTelegram {
         OnTelegram(house.telegram.clone())
     }
 
-    async fn is_connected(&self, _house: &House, _earlier_starts: usize) {}
+    async fn is_connected(&self, _earlier_starts: usize) {}
 
     fn dm(&self, who: Who) -> Self::Spot {
         (self.0.clone(), self.0.dm(telegram_user(who)).place().clone())
@@ -121,7 +130,7 @@ impl Side for OnDiscord {
         side
     }
 
-    async fn is_connected(&self, _house: &House, earlier_starts: usize) {
+    async fn is_connected(&self, earlier_starts: usize) {
         self.0.wait_for_identifies(earlier_starts + 1).await;
         self.0.connected().await;
     }
@@ -166,6 +175,92 @@ impl Spot for fake_discord::Room {
     }
 }
 
+/// The terminal: one person, no groups, and one screen for everything.
+struct OnLocal(Arc<Desk>);
+
+struct Desk {
+    terminal: AsyncMutex<Option<Terminal>>,
+    /// What was said so far, each once it was complete.
+    screen: watch::Sender<Vec<String>>,
+}
+
+impl Side for OnLocal {
+    type Spot = (Arc<Desk>, SessionKey);
+    const NAME: &'static str = "local";
+    const GROUP: &'static str = "lobby";
+    const TOPICS: [&'static str; 2] = ["home:one", "home:two"];
+
+    async fn in_house(_house: &House) -> Self {
+        OnLocal(Arc::new(Desk { terminal: AsyncMutex::new(None), screen: watch::Sender::new(Vec::new()) }))
+    }
+
+    async fn is_connected(&self, _earlier_starts: usize) {}
+
+    async fn open(&self, house: &House, _earlier_starts: usize) -> Gateway {
+        let (channel, mut terminal) = LocalChannel::new();
+        let mut screen = std::mem::replace(&mut terminal.screen, mpsc::channel(1).1);
+        let desk = self.0.clone();
+        tokio::spawn(async move {
+            let mut saying = String::new();
+            while let Some(shown) = screen.recv().await {
+                match shown {
+                    Shown::Text { text, .. } => saying.push_str(&text),
+                    Shown::End => desk.screen.send_modify(|said| said.push(std::mem::take(&mut saying))),
+                }
+            }
+        });
+        *self.0.terminal.lock().await = Some(terminal);
+        Gateway::start_local(Home::new(house.home.path()), Arc::new(channel)).await.expect("the gateway starts")
+    }
+
+    fn dm(&self, _who: Who) -> Self::Spot {
+        self.place("desk")
+    }
+
+    fn group(&self) -> Self::Spot {
+        self.place(Self::GROUP)
+    }
+
+    fn topic(&self, number: usize) -> Self::Spot {
+        self.place(Self::TOPICS[number])
+    }
+
+    fn elsewhere(&self) -> Self::Spot {
+        self.place("elsewhere")
+    }
+
+    fn mention() -> String {
+        String::new()
+    }
+}
+
+impl OnLocal {
+    fn place(&self, rest: &str) -> (Arc<Desk>, SessionKey) {
+        (self.0.clone(), format!("local:{rest}").parse().expect("a key"))
+    }
+}
+
+impl Spot for (Arc<Desk>, SessionKey) {
+    async fn says(&self, _who: Who, text: &str) {
+        let terminal = self.0.terminal.lock().await;
+        assert!(terminal.as_ref().expect("it is open").say(self.1.clone(), text.to_owned()).await, "it is heard");
+    }
+
+    async fn sends_file(&self, _who: Who, _name: &str, _content: &[u8]) {
+        unreachable!("a terminal sends no files");
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.0.screen.borrow().iter().map(|text| text.replace('`', "")).collect()
+    }
+
+    async fn sent(&self, count: usize) {
+        let mut screen = self.0.screen.subscribe();
+        let waited = tokio::time::timeout(Duration::from_secs(20), screen.wait_for(|said| said.len() >= count)).await;
+        waited.expect("it is answered in time").expect("the desk is there");
+    }
+}
+
 fn telegram_user(who: Who) -> fake_telegram::User {
     match who {
         Who::Owner => fake_telegram::ALICE,
@@ -204,8 +299,7 @@ impl<S: Side> Scene<S> {
     }
 
     async fn open(&mut self) {
-        self.gateway = Some(self.house.open().await);
-        self.side.is_connected(&self.house, self.starts).await;
+        self.gateway = Some(self.side.open(&self.house, self.starts).await);
         self.starts += 1;
     }
 
@@ -233,6 +327,21 @@ async fn ask(spot: &impl Spot, who: Who, text: &str) -> String {
 }
 
 const HEARS_ALL: &str = "require_mention = false";
+
+/// What a terminal has too. It has one screen for all its places, and waits for an answer before the next question.
+mod local {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_switch_and_a_new_conversation_are_of_their_place() {
+        super::a_switch_and_a_new_conversation_are_of_their_place::<OnLocal>().await;
+    }
+
+    #[tokio::test]
+    async fn a_restart_keeps_the_pin_and_what_was_said() {
+        super::a_restart_keeps_the_pin_and_what_was_said::<OnLocal>().await;
+    }
+}
 
 macro_rules! on_every_platform {
     ($($(#[$note:meta])* $name:ident)*) => {
@@ -466,7 +575,7 @@ async fn a_kill_loses_nothing_on_either_platform() {
     let threads = [telegram.topic(0), telegram.topic(1)];
     let rooms = [discord.topic(0), discord.topic(1)];
     let process = house.spawn().await;
-    discord.is_connected(&house, 0).await;
+    discord.is_connected(0).await;
     assert_eq!(ask(&threads[0], Who::Member, "first").await, "re: [Bob] first");
     assert_eq!(ask(&rooms[0], Who::Member, "first").await, "re: [Bob] first");
     house.model.hold();
@@ -486,7 +595,7 @@ async fn a_kill_loses_nothing_on_either_platform() {
     Spot::says(&rooms[0], Who::Member, "while it was gone").await;
     house.model.release();
     let process = house.spawn().await;
-    discord.is_connected(&house, 1).await;
+    discord.is_connected(1).await;
     house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "0").await;
     house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'done'", "24").await;
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
@@ -511,7 +620,7 @@ async fn a_platform_that_is_refused_leaves_the_other_alone() {
     let discord = OnDiscord::in_house(&house).await;
     house.write("secrets/telegram", "999:WRONG-TOKEN");
     let process = Process::start(house.home.path(), &["run"]);
-    discord.is_connected(&house, 0).await;
+    discord.is_connected(0).await;
     process.wait_for_log("telegram is off: Telegram does not accept the bot token").await;
     assert_eq!(ask(&discord.topic(0), Who::Member, "are you there?").await, "re: [Bob] are you there?");
     assert_eq!(process.stop().await, 0);
