@@ -43,6 +43,16 @@ pub enum Audience {
     Asker,
 }
 
+impl Argument {
+    const fn optional(name: &'static str, summary: &'static str, offers: Offers) -> Self {
+        Argument { name, summary, is_required: false, offers }
+    }
+
+    const fn required(name: &'static str, summary: &'static str, offers: Offers) -> Self {
+        Argument { name, summary, is_required: true, offers }
+    }
+}
+
 impl Spec {
     /// A command without arguments, for everyone, that changes something here.
     const PLAIN: Spec =
@@ -56,18 +66,8 @@ pub const SPECS: &[Spec] = &[
         name: "agent",
         arguments: "[name] [once] | reset",
         options: &[
-            Argument {
-                name: "name",
-                summary: "who shall answer here; nobody shows who does",
-                is_required: false,
-                offers: Offers::Agents(&["reset"]),
-            },
-            Argument {
-                name: "once",
-                summary: "for your next message only",
-                is_required: false,
-                offers: Offers::Words(&["once"]),
-            },
+            Argument::optional("name", "who shall answer here; leave it out to see who does", Offers::Agents(&["reset"])),
+            Argument::optional("once", "for your next message only", Offers::Words(&["once"])),
         ],
         summary: "who answers here, or let another do it",
         ..Spec::PLAIN
@@ -86,12 +86,7 @@ pub const SPECS: &[Spec] = &[
     Spec {
         name: "pair",
         arguments: "CODE",
-        options: &[Argument {
-            name: "code",
-            summary: "the code that the person was given",
-            is_required: true,
-            offers: Offers::Nothing,
-        }],
+        options: &[Argument::required("code", "the code that the person was given", Offers::Nothing)],
         summary: "let in the person who was given this code",
         owners_only: true,
         ..Spec::ASKS

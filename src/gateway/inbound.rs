@@ -140,7 +140,7 @@ async fn look_at(house: &House, mut in_hand: InHand) {
             // One message must not end intake for all.
             Err(_) => {
                 tracing::error!(inbox.id = in_hand.accepted.id, "looking at a message panicked");
-                replies::close(house, in_hand.accepted.id, Closing::Failed, "panicked").await
+                replies::tell_broken(house, &in_hand.accepted).await
             }
         };
         let Err(error) = handled else { return };

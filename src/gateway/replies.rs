@@ -87,6 +87,15 @@ pub(super) async fn ignore(house: &House, accepted: &Accepted, reason: &'static 
     say(house, inbound, Kind::Notice, &text, Some(id), close).await
 }
 
+/// Looking at the message panicked. Something is said only where the platform would show an error instead.
+pub(super) async fn tell_broken(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+    let closed = Closed { kind: Kind::Error, closing: Closing::Failed, outcome: "panicked" };
+    match accepted.inbound.besides.reply {
+        None => close(house, accepted.id, closed.closing, closed.outcome).await,
+        Some(_) => reply(house, accepted, &broken(accepted.id), closed).await,
+    }
+}
+
 /// The person is told when it is `news`; the row says it each time.
 pub(super) async fn refuse_in_full_lane(house: &House, accepted: &Accepted, news: bool) -> Result<(), StoreError> {
     tracing::warn!(session = %accepted.inbound.origin.key, "refused: too many messages wait here");
@@ -149,6 +158,10 @@ fn unbound(place: &SessionKey) -> String {
             format!("I do not answer here yet. `/agent <id>` opens this place, or bind `{place}` to an agent in config.toml.")
         }
     }
+}
+
+fn broken(reference: i64) -> String {
+    format!("Something broke while I was looking at this (ref {reference}). The operator can see more in the log.")
 }
 
 fn pairing(code: &str) -> String {
