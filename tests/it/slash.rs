@@ -1,7 +1,5 @@
 //! Slash commands, buttons and menus on Discord: the same as commands that are written, and answered in time.
 
-use std::time::Duration;
-
 use parlor::gateway::Gateway;
 use serde_json::{Value, json};
 
@@ -327,7 +325,7 @@ async fn the_answer_waits_for_the_first_answer() {
     gateway.shutdown().await;
 }
 
-/// Three seconds are kept also when nothing can be stored and many messages wait.
+/// Discord waits three seconds, also when nothing can be stored and many messages wait.
 #[tokio::test]
 async fn the_first_answer_does_not_wait_for_the_store() {
     let (house, discord, _, thread) = team("").await;
@@ -337,10 +335,9 @@ async fn the_first_answer_does_not_wait_for_the_store() {
     for number in 0..200 {
         thread.says(BOB, &format!("talk {number}")).await;
     }
-    let begun = std::time::Instant::now();
     let used = thread.command(BOB, "agent").option("name", "rose").await;
     used.first().await;
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0", "nothing is stored yet");
     blocker.execute_batch("ROLLBACK").expect("it ends");
     assert!(used.text().await.starts_with("🌹 Rose"));
     gateway.settled().await;
@@ -383,5 +380,19 @@ async fn a_long_answer_for_the_asker_is_for_the_asker_in_all_its_parts() {
     assert_eq!(offered(&second.json).len(), 25, "as many as a menu takes");
     gateway.settled().await;
     assert!(thread.texts().is_empty());
+    gateway.shutdown().await;
+}
+
+/// A wait that Discord asks for is kept, and then the answer is where it is waited for.
+#[tokio::test]
+async fn an_answer_that_has_to_wait_is_given_afterwards() {
+    let (house, discord, _, thread) = team("").await;
+    let gateway = open(&house, &discord).await;
+    discord.fail(Route::EditOriginal, Fault::RateLimited(0.4)).once();
+    let used = thread.command(BOB, "whoami").await;
+    assert!(used.message().await.ephemeral);
+    gateway.settled().await;
+    let calls = discord.calls(Route::EditOriginal);
+    assert!(calls.len() == 2 && calls[1].at - calls[0].at >= std::time::Duration::from_millis(400), "{calls:?}");
     gateway.shutdown().await;
 }
