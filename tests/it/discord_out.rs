@@ -123,6 +123,7 @@ async fn reactions_show_how_far_an_answer_is() {
     let said = general.says(BOB, "hard one").await;
     reacted(&discord, 1).await;
     assert_eq!(general.reactions_to(said.message_id)[0].1, "👀");
+    house.model.wait_for_open(1).await;
     house.model.release();
     reacted(&discord, 2).await;
     gateway.settled().await;
