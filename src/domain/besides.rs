@@ -1,5 +1,7 @@
 //! What comes with the words of a message: what it refers to, what was attached, what it belongs to.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Inbound;
@@ -15,6 +17,19 @@ pub struct Besides {
     pub together: Option<Together>,
     /// Set on what is kept and not answered.
     pub note: Option<Note>,
+    /// Set when the platform waits for an answer to this very message.
+    pub reply: Option<ReplyHandle>,
+}
+
+/// What the platform gave along to answer a message with. Only its channel can read it. It is as good as a key for a while,
+/// so it is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyHandle(pub String);
+
+impl fmt::Debug for ReplyHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReplyHandle(…)")
+    }
 }
 
 /// Something sent that is not text.

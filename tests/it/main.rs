@@ -2,6 +2,7 @@
 
 mod access;
 mod aimock;
+mod channels;
 mod checks;
 mod choosing;
 mod cli;
@@ -25,6 +26,7 @@ mod models;
 mod pictures;
 mod proxy;
 mod skills;
+mod slash;
 mod streaming;
 mod support;
 mod tenants;
