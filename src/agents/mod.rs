@@ -149,6 +149,7 @@ pub(crate) mod tests {
             default_agent: AgentId::main(),
             default_model: ModelRef::Offline,
             group_sessions: GroupSessions::PerUser,
+            max_running: 8,
             telegram: None,
             providers: Default::default(),
             access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },

@@ -23,6 +23,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         default_agent: default_agent(&top, &roster),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
+        max_running: top.at_least_one("max_running").and_then(|most| most.try_into().ok()).unwrap_or(super::MAX_RUNNING),
         telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
         providers: providers::read(&top, vault),
         access: top.section("access", &keys::ACCESS).map(|section| access(&section)).unwrap_or_default(),

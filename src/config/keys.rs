@@ -62,6 +62,7 @@ pub(super) const TOP: Shape = Shape {
         default("default_agent", r#""main""#),
         default("default_model", r#""openai/gpt-5.4""#),
         default("group_sessions", r#""per-user""#),
+        default("max_running", "1024"),
         nothing("telegram", "[telegram]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),

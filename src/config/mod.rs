@@ -37,6 +37,8 @@ pub struct Config {
     /// Used by agents that name no model.
     pub default_model: ModelRef,
     pub group_sessions: GroupSessions,
+    /// Turns that run at once, of all agents together.
+    pub max_running: usize,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
     pub providers: BTreeMap<String, Provider>,
@@ -239,6 +241,9 @@ pub struct Draft {
     pub source: Source,
 }
 
+/// A turn mostly waits for its model, so this is generous.
+const MAX_RUNNING: usize = 1024;
+
 impl Config {
     /// What an empty file means: one agent, the stand-in model, nobody let in without asking.
     pub fn embedded() -> Self {
@@ -246,6 +251,7 @@ impl Config {
             default_agent: AgentId::main(),
             default_model: ModelRef::default(),
             group_sessions: GroupSessions::default(),
+            max_running: MAX_RUNNING,
             telegram: None,
             providers: BTreeMap::new(),
             access: Access::default(),

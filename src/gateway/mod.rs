@@ -146,6 +146,7 @@ impl Gateway {
             delivery: delivery.clone(),
             tools: ToolBox::standard(),
             access: plan.config.access.clone(),
+            max_running: plan.config.max_running,
             absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
             bootstrapped,
         });

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -230,7 +229,6 @@ struct Parked {
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
     let mut parked: Vec<Parked> = Vec::new();
     while let Some(job) = next(&inner, &place, &parked).await {
-        let Ok(_slot) = free_slot(&inner).await else { return leave(&inner, &place) };
         let working = do_one(&inner, job, &mut parked);
         let guards = tokio::select! {
             guards = working => guards,
@@ -295,17 +293,6 @@ fn finish(inner: &Inner, place: &SessionKey, parked: &[Parked]) {
 /// Ends a lane that still has something in it. The rows stay in the inbox and the next start takes them up.
 fn leave(inner: &Inner, place: &SessionKey) {
     inner.lanes.remove(place);
-}
-
-/// The process is stopping.
-struct Stopping;
-
-async fn free_slot(inner: &Inner) -> Result<SemaphorePermit<'_>, Stopping> {
-    tokio::select! {
-        biased;
-        () = inner.stop.cancelled() => Err(Stopping),
-        slot = inner.slots.acquire() => slot.map_err(|_| Stopping),
-    }
 }
 
 /// A message with all that is answered with it, out of its lane.

@@ -11,13 +11,14 @@ mod notes;
 mod observing;
 mod question;
 mod running;
+mod slots;
+mod starting;
 pub mod transcript;
 pub mod usage;
 
 use std::sync::Arc;
 
 use dashmap::{DashMap, DashSet};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,9 +37,7 @@ use crate::work::WorkGuard;
 
 use inbox::Accepted;
 use lane::{Lane, Waiting};
-
-/// Turns that run at once. More wait in their lanes; a turn mostly waits for its model, so this is generous.
-const MOST_RUNNING: usize = 4096;
+use slots::Slots;
 
 /// What turns are made with.
 pub struct Parts {
@@ -51,6 +50,8 @@ pub struct Parts {
     pub delivery: Delivery,
     pub tools: ToolBox,
     pub access: Access,
+    /// Turns that run at once. More wait in their lanes.
+    pub max_running: usize,
     /// Inbox rows that a task which goes on answers along with its own.
     pub absorbed: DashSet<i64>,
     /// Agents that have finished a turn before.
@@ -66,7 +67,7 @@ pub struct Sessions {
 struct Inner {
     parts: Parts,
     lanes: DashMap<SessionKey, Lane>,
-    slots: Semaphore,
+    slots: Arc<Slots>,
     tasks: TaskTracker,
     stop: CancellationToken,
     abandon: CancellationToken,
@@ -119,11 +120,12 @@ pub struct LaneFull {
 
 impl Sessions {
     pub fn new(parts: Parts) -> Self {
+        let slots = Slots::new(parts.max_running, parts.registry.all().len());
         Sessions {
             inner: Arc::new(Inner {
                 parts,
                 lanes: DashMap::new(),
-                slots: Semaphore::new(MOST_RUNNING),
+                slots,
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
                 abandon: CancellationToken::new(),

@@ -11,14 +11,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
+use super::slots::Slot;
+use super::starting::{self, Chosen, InLine};
 use super::transcript::{self, Conversation};
 use super::{Arrived, Inner, ending, journal, lane, notes, question};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination, Inbound, TurnEvent};
-use crate::routing::{self, Route};
+use crate::domain::{Destination, Inbound, TurnEvent};
+use crate::routing::Route;
 use crate::storage::{Durability, StoreError};
 use crate::tools::Scope;
 use crate::turn::history::{self, Said, Speaker};
@@ -88,10 +90,11 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
         // The group may have become another one while the message waited.
         inner.parts.aliases.follow(&mut due.accepted.inbound.origin);
         let error = match AssertUnwindSafe(prepare(inner, &due)).catch_unwind().await {
-            Ok(Ok((mut task, progress))) => {
+            Ok(Ok(Some(Begun { mut task, progress, slot: _slot }))) => {
                 task.mark = Some(mark);
                 return proceed(inner, task, progress).await;
             }
+            Ok(Ok(None)) => return Ended::LeftBehind,
             Ok(Err(error)) => error,
             Err(_) => match ending::after_panic(inner, &due.accepted, None).await {
                 Ok(()) => {
@@ -109,9 +112,11 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
 
 /// Goes on with a task that was put aside, after these exchanges.
 pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exchange]) -> Ended {
-    if task.is_halted() {
-        return ending::stopped(inner, task).await;
-    }
+    let _slot = match starting::wait(inner, task.agent.uid, &task.halt).await {
+        InLine::Next(slot) => slot,
+        InLine::Halted => return ending::stopped(inner, task).await,
+        InLine::Stopping => return Ended::LeftBehind,
+    };
     let (place, id) = (task.accepted.inbound.origin.key.clone(), task.accepted.id);
     let noted = inner.parts.db.write_as(Durability::Kill, move |tx| decisions::note(tx, &place, id, Decision::Resumed, now_ms()));
     if let Err(error) = noted.await {
@@ -140,11 +145,26 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
     }
 }
 
-/// Everything up to the first question to the model.
-async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle), StoreError> {
+/// A turn that is ready to run.
+struct Begun {
+    task: Task,
+    progress: ProgressHandle,
+    /// Held while it runs. One that was stopped while it waited has none.
+    slot: Option<Slot>,
+}
+
+/// Everything up to the first question to the model. None when the process stops first.
+async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Option<Begun>, StoreError> {
     let recorded = recorded(inner, due).await?;
     let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
-    let (agent, route, used_once) = choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?;
+    let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
+    let (chosen, in_line) = starting::choose(inner, &accepted, began_with, &due.halt).await?;
+    let Chosen { agent, route, used_once } = chosen;
+    let slot = match in_line {
+        InLine::Next(slot) => Some(slot),
+        InLine::Halted => None,
+        InLine::Stopping => return Ok(None),
+    };
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
     let said = match &recorded {
@@ -173,7 +193,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
     if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
         task.replay(recorded.rounds);
     }
-    Ok((task, progress))
+    Ok(Some(Begun { task, progress, slot }))
 }
 
 /// What an earlier process wrote down about this turn.
@@ -194,32 +214,6 @@ fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
     let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
     let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
     Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
-}
-
-/// Routed when the turn begins, not when the message came: a switch counts for what still waits. A turn that an earlier
-/// process began stays with its agent.
-async fn choose(
-    inner: &Inner,
-    accepted: &Accepted,
-    began_with: Option<AgentUid>,
-) -> Result<(Arc<Agent>, Route, bool), StoreError> {
-    let parts = &inner.parts;
-    let origin = &accepted.inbound.origin;
-    let pin = parts.pins.get(&origin.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
-    let route = routing::route(&parts.table, pin.as_ref(), origin);
-    let began_with = began_with.and_then(|uid| parts.registry.by_uid(uid));
-    let agent = began_with.or_else(|| parts.registry.get(&route.agent)).unwrap_or_else(|| parts.registry.default_agent()).clone();
-    tracing::info!(
-        agent.id = %agent.id,
-        session = %origin.key,
-        place.name = origin.name.as_deref(),
-        route.rule = %route.rule,
-        inbox.id = accepted.id,
-        "{} answers",
-        agent.id
-    );
-    let used_once = pin.is_some_and(|pin| pin.once);
-    Ok((agent, route, used_once))
 }
 
 fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
@@ -291,8 +285,10 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     let events = progress.events();
     let halt = task.halt.clone();
     let left = tokio::select! {
-        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind() => left,
+        // First, so that a turn that was stopped before it began asks no model.
+        biased;
         () = halt.cancelled() => Ok(Left::Halted),
+        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind() => left,
     };
     drop(events);
     // Also after a panic: what is said about it must not be followed by a late preview.
