@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{AgentSpec, Config, ModelRef};
+use crate::config::{AgentLimits, AgentSpec, Config, ModelRef};
 use crate::domain::{AgentId, AgentUid, nearest};
 
 mod identity;
@@ -33,6 +33,7 @@ pub struct Agent {
     pub emoji: Option<String>,
     /// Its own, else the config's default.
     pub model: ModelRef,
+    pub limits: AgentLimits,
     /// `agents/<id>` in the home folder; it need not exist.
     pub folder: PathBuf,
     /// The home folder, whose identity files it inherits.
@@ -97,6 +98,7 @@ impl Agent {
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
             model: spec.model.clone().unwrap_or_else(|| config.default_model.clone()),
+            limits: spec.limits,
             folder: home.join("agents").join(spec.id.as_str()),
             home: home.to_owned(),
             is_default: spec.id == config.default_agent,
@@ -128,7 +130,7 @@ pub(crate) mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::config::{Access, Dms, GroupSessions, Groups};
+    use crate::config::{Access, GroupSessions};
 
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
@@ -137,7 +139,14 @@ pub(crate) mod tests {
     }
 
     fn spec(id: &str) -> AgentSpec {
-        AgentSpec { id: AgentId::parse(id).unwrap(), name: None, emoji: None, model: None, span: None }
+        AgentSpec {
+            id: AgentId::parse(id).unwrap(),
+            name: None,
+            emoji: None,
+            model: None,
+            limits: AgentLimits::default(),
+            span: None,
+        }
     }
 
     fn named(id: &str, name: &str) -> AgentSpec {
@@ -152,7 +161,7 @@ pub(crate) mod tests {
             max_running: 8,
             telegram: None,
             providers: Default::default(),
-            access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
+            access: Access::default(),
             agents,
             bindings: Vec::new(),
         }

@@ -12,6 +12,7 @@ mod pair;
 mod route;
 mod run;
 mod screen;
+mod usage;
 
 use std::future::Future;
 use std::io::Write;
@@ -56,6 +57,8 @@ enum Verb {
     Pair(pair::Arguments),
     /// Look at what could not be delivered, or have it sent again
     Failed(failed::Arguments),
+    /// Tell what was spent, by agent, place, person and model
+    Usage(usage::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -127,6 +130,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
+        Verb::Usage(arguments) => on_runtime(LevelFilter::WARN, usage::run(home, arguments)),
     }
 }
 

@@ -12,6 +12,7 @@ mod queue;
 mod retry;
 mod status;
 mod stop;
+mod usage;
 mod whoami;
 
 use std::collections::BTreeMap;
@@ -60,6 +61,12 @@ pub const SPECS: &[Spec] = &[
     },
     Spec { name: "queue", arguments: "[clear]", summary: "what is being done here and what waits", owners_only: false },
     Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
+    Spec {
+        name: "usage",
+        arguments: "[today | 7d | 30d]",
+        summary: "what you have used; owners see it of everyone",
+        owners_only: false,
+    },
     Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
     Spec {
         name: "retry",
@@ -155,6 +162,7 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Stop(which) => Ok(stop::run(which, context)),
         Command::Queue(wish) => Ok(queue::run(wish, context)),
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
+        Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
         Command::Retry => retry::run(context).await,

@@ -1,9 +1,8 @@
 //! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
 
-use super::keys;
-use super::providers;
 use super::reader::{Problems, Section};
-use super::{AgentSpec, ModelRef, Problem, Spanned};
+use super::{AgentLimits, AgentSpec, ModelRef, Problem, Spanned};
+use super::{keys, limits, providers};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -23,6 +22,7 @@ struct Fields {
     name: Option<Spanned<String>>,
     emoji: Option<String>,
     model: Option<ModelRef>,
+    limits: AgentLimits,
 }
 
 /// An id with the name the file gives it.
@@ -89,8 +89,8 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model } = fields;
-    AgentSpec { id, name: name.map(|name| name.value), emoji, model, span: Some(table.span) }
+    let Fields { name, emoji, model, limits } = fields;
+    AgentSpec { id, name: name.map(|name| name.value), emoji, model, limits, span: Some(table.span) }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
@@ -98,6 +98,7 @@ fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
         name: line(section, "name", MAX_NAME_CHARS),
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
         model: providers::model(section, "model", provider_names),
+        limits: limits::agent(section),
     }
 }
 

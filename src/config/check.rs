@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramAnswers, TelegramLimits};
-use super::{agents, bindings, keys, providers, transport};
+use super::{agents, bindings, keys, limits, providers, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -19,7 +19,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
     let top = Section::open(&keys::TOP, tree, 0..0, problems);
     let provider_names = providers::names(&top);
     let roster = agents::read(&top, &provider_names);
-    Config {
+    let config = Config {
         default_agent: default_agent(&top, &roster),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
@@ -29,7 +29,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         access: top.section("access", &keys::ACCESS).map(|section| access(&section)).unwrap_or_default(),
         bindings: bindings::read(&top, &roster),
         agents: roster.agents,
-    }
+    };
+    limits::check_prices(&top, &config);
+    config
 }
 
 fn default_agent(top: &Section<'_>, roster: &agents::Roster) -> AgentId {
@@ -47,7 +49,7 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         api_url,
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         streaming: section.boolean("streaming").unwrap_or(true),
-        limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
+        limits: section.section("limits", &keys::LIMITS).map(|section| sending_limits(&section)).unwrap_or_default(),
         nicknames: section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default(),
         max_file_mb: section.count("max_file_mb").unwrap_or(MAX_FILE_MB),
         gather_ms: section.count("gather_ms").unwrap_or(0),
@@ -66,7 +68,7 @@ fn answers(section: &Section<'_>) -> TelegramAnswers {
     }
 }
 
-fn limits(section: &Section<'_>) -> TelegramLimits {
+fn sending_limits(section: &Section<'_>) -> TelegramLimits {
     let default = TelegramLimits::default();
     TelegramLimits {
         per_second: section.count("per_second").unwrap_or(default.per_second),
@@ -83,6 +85,7 @@ fn access(section: &Section<'_>) -> Access {
         groups: section.choice("groups").unwrap_or(default.groups),
         require_mention: section.boolean("require_mention").unwrap_or(default.require_mention),
         observe: section.boolean("observe").unwrap_or(default.observe),
+        limits: limits::person(section),
     }
 }
 

@@ -109,8 +109,12 @@ pub(super) const PROVIDER: Shape = Shape {
         refused("kind", r#""openai""#),
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
+        nothing("prices", r#"{ "gpt-5.4" = { input = 2.5, output = 10, cached = 0.25 } }"#),
     ],
 };
+
+pub(super) const PRICE: Shape =
+    Shape { name: "a price", keys: &[refused("input", "2.5"), refused("output", "10"), nothing("cached", "0.25")] };
 
 pub(super) const SECRET: Shape =
     Shape { name: "a secret", keys: &[nothing("env", r#""TELEGRAM_BOT_TOKEN""#), nothing("file", r#""secrets/telegram""#)] };
@@ -123,12 +127,33 @@ pub(super) const ACCESS: Shape = Shape {
         default("groups", r#""bound""#),
         default("require_mention", "true"),
         default("observe", "true"),
+        nothing("limits", "{ tokens_per_day = 200_000, turns_per_minute = 10 }"),
     ],
 };
 
+pub(super) const PERSON_LIMITS: Shape =
+    Shape { name: "`limits`", keys: &[default("tokens_per_day", "200_000"), default("turns_per_minute", "10")] };
+
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
-    keys: &[nothing("name", r#""Rose""#), nothing("emoji", r#""🌹""#), nothing("model", r#""openai/gpt-5.4""#)],
+    keys: &[
+        nothing("name", r#""Rose""#),
+        nothing("emoji", r#""🌹""#),
+        nothing("model", r#""openai/gpt-5.4""#),
+        nothing("limits", "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }"),
+    ],
+};
+
+pub(super) const AGENT_LIMITS: Shape = Shape {
+    name: "`limits`",
+    keys: &[
+        default("max_steps", "40"),
+        default("max_minutes", "30"),
+        default("tokens_per_turn", "500_000"),
+        default("tokens_per_day", "1_000_000"),
+        default("cost_per_day", "5.0"),
+        default("turns_per_minute", "20"),
+    ],
 };
 
 pub(super) const BINDING: Shape = Shape {
@@ -155,7 +180,10 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("telegram.limits", &LIMITS),
     ("providers.*", &PROVIDER),
     ("telegram.token|providers.*.api_key", &SECRET),
+    ("providers.*.prices.*", &PRICE),
     ("access", &ACCESS),
+    ("access.limits", &PERSON_LIMITS),
     ("agents.*", &AGENT),
+    ("agents.*.limits", &AGENT_LIMITS),
     ("bindings", &BINDING),
 ];

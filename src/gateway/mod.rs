@@ -35,7 +35,7 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, decisions, inbox, journal};
+use crate::sessions::{self, Sessions, decisions, inbox, journal, ledger};
 use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::Work;
@@ -233,6 +233,7 @@ async fn keep_house(house: Arc<House>) {
                 + streams::forget_old(tx, now)?
                 + people::forget_old(tx, now)?
                 + decisions::forget_old(tx, now)?
+                + ledger::forget_old(tx, now)?
                 + journal::forget_orphans(tx)?)
         };
         match house.desk.db.write(forget).await {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 
-use crate::config::{ModelRef, Provider};
+use crate::config::{self, ModelRef, Price, Provider};
 
 mod classify;
 mod offline;
@@ -22,14 +22,22 @@ use remote::{Remote, SharedClient};
 pub struct Models {
     providers: Arc<BTreeMap<String, Arc<dyn ModelProvider>>>,
     offline: Arc<dyn ModelProvider>,
+    /// What the config says about each provider.
+    known: Arc<BTreeMap<String, Provider>>,
 }
 
 impl Models {
     pub fn new(providers: &BTreeMap<String, Provider>) -> Self {
         let client = SharedClient::default();
         let remote = |provider: &Provider| Arc::new(Remote::new(provider.clone(), client.clone())) as Arc<dyn ModelProvider>;
+        let known = Arc::new(providers.clone());
         let providers = providers.iter().map(|(name, provider)| (name.clone(), remote(provider))).collect();
-        Self { providers: Arc::new(providers), offline: Arc::new(Offline) }
+        Self { providers: Arc::new(providers), offline: Arc::new(Offline), known }
+    }
+
+    /// What a model costs, as far as the config says.
+    pub fn price(&self, model: &ModelRef) -> Option<Price> {
+        config::price(&self.known, model)
     }
 
     pub async fn stream(&self, model: &ModelRef, request: ModelRequest) -> Result<ModelStream, ModelError> {
@@ -103,6 +111,23 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Part of the input that the provider had in its cache.
     pub cached_tokens: u64,
+}
+
+impl Usage {
+    pub fn add(&mut self, more: Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
+    }
+
+    /// What is left when a part is taken away.
+    pub fn without(self, part: Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_sub(part.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(part.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(part.cached_tokens),
+        }
+    }
 }
 
 /// Why a call failed, as far as the caller acts on it. Texts are safe to log: no body, no key.

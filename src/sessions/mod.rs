@@ -1,11 +1,13 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
+mod budgets;
 pub mod decisions;
 mod ending;
 mod files;
 pub mod inbox;
 pub mod journal;
 mod lane;
+pub mod ledger;
 pub mod moving;
 mod notes;
 mod observing;
@@ -35,6 +37,7 @@ use crate::storage::Db;
 use crate::tools::ToolBox;
 use crate::work::WorkGuard;
 
+use budgets::Paces;
 use inbox::Accepted;
 use lane::{Lane, Waiting};
 use slots::Slots;
@@ -68,6 +71,7 @@ struct Inner {
     parts: Parts,
     lanes: DashMap<SessionKey, Lane>,
     slots: Arc<Slots>,
+    paces: Paces,
     tasks: TaskTracker,
     stop: CancellationToken,
     abandon: CancellationToken,
@@ -120,12 +124,13 @@ pub struct LaneFull {
 
 impl Sessions {
     pub fn new(parts: Parts) -> Self {
-        let slots = Slots::new(parts.max_running, parts.registry.all().len());
+        let (slots, paces) = (Slots::new(parts.max_running, parts.registry.all().len()), Paces::new(&parts));
         Sessions {
             inner: Arc::new(Inner {
                 parts,
                 lanes: DashMap::new(),
                 slots,
+                paces,
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
                 abandon: CancellationToken::new(),

@@ -11,20 +11,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
+use super::ledger::Today;
 use super::slots::Slot;
 use super::starting::{self, Chosen, InLine};
 use super::transcript::{self, Conversation};
-use super::{Arrived, Inner, ending, journal, lane, notes, question};
+use super::{Arrived, Inner, budgets, ending, journal, lane, ledger, notes, question};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
+use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle, Underway};
 use crate::domain::{Destination, Inbound, TurnEvent};
+use crate::models::Usage;
 use crate::routing::Route;
 use crate::storage::{Durability, StoreError};
 use crate::tools::Scope;
 use crate::turn::history::{self, Said, Speaker};
-use crate::turn::{Round, Run, Step, TurnError, TurnRequest, prompt};
+use crate::turn::{Round, Run, Step, TurnError, TurnLimits, TurnRequest, prompt};
 
 /// The pause before a turn is begun again when the store could not be read.
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
@@ -53,6 +56,8 @@ pub(super) struct Task {
     pub(super) run: Run,
     /// Rounds of tools so far.
     pub(super) rounds: u32,
+    /// What the ledger has of it already.
+    pub(super) counted: Usage,
     /// The transcript has the question already.
     pub(super) is_asked: bool,
     /// Answered while another task was put aside.
@@ -90,11 +95,15 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
         // The group may have become another one while the message waited.
         inner.parts.aliases.follow(&mut due.accepted.inbound.origin);
         let error = match AssertUnwindSafe(prepare(inner, &due)).catch_unwind().await {
-            Ok(Ok(Some(Begun { mut task, progress, slot: _slot }))) => {
+            Ok(Ok(Prepared::Ready { mut task, progress, slot: _slot })) => {
                 task.mark = Some(mark);
-                return proceed(inner, task, progress).await;
+                return proceed(inner, *task, progress).await;
             }
-            Ok(Ok(None)) => return Ended::LeftBehind,
+            Ok(Ok(Prepared::Refused)) => {
+                mark.end(Outcome::Failed);
+                return Ended::Over(None);
+            }
+            Ok(Ok(Prepared::Stopping)) => return Ended::LeftBehind,
             Ok(Err(error)) => error,
             Err(_) => match ending::after_panic(inner, &due.accepted, None).await {
                 Ok(()) => {
@@ -145,16 +154,22 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
     }
 }
 
-/// A turn that is ready to run.
-struct Begun {
-    task: Task,
-    progress: ProgressHandle,
-    /// Held while it runs. One that was stopped while it waited has none.
-    slot: Option<Slot>,
+/// What came of preparing a turn.
+enum Prepared {
+    /// Nobody may answer it now, and the place knows.
+    Refused,
+    Ready {
+        task: Box<Task>,
+        progress: ProgressHandle,
+        /// Held while it runs. One that was stopped while it waited has none.
+        slot: Option<Slot>,
+    },
+    /// The process stops.
+    Stopping,
 }
 
-/// Everything up to the first question to the model. None when the process stops first.
-async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Option<Begun>, StoreError> {
+/// Everything up to the first question to the model.
+async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Prepared, StoreError> {
     let recorded = recorded(inner, due).await?;
     let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
     let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
@@ -163,8 +178,14 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Option<Begun>, StoreEr
     let slot = match in_line {
         InLine::Next(slot) => Some(slot),
         InLine::Halted => None,
-        InLine::Stopping => return Ok(None),
+        InLine::Stopping => return Ok(Prepared::Stopping),
     };
+    // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
+    let is_new = recorded.is_none() && slot.is_some();
+    if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
+        budgets::refuse(inner, &accepted, &agent, over).await?;
+        return Ok(Prepared::Refused);
+    }
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
     let said = match &recorded {
@@ -184,6 +205,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Option<Begun>, StoreEr
         conversation,
         run: Run::new(request),
         rounds: 0,
+        counted: Usage::default(),
         is_asked,
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),
@@ -193,7 +215,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Option<Begun>, StoreEr
     if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
         task.replay(recorded.rounds);
     }
-    Ok(Some(Begun { task, progress, slot }))
+    Ok(Prepared::Ready { task: Box::new(task), progress, slot })
 }
 
 /// What an earlier process wrote down about this turn.
@@ -251,7 +273,8 @@ async fn request(
     let messages = history::for_model(&history, &current, &agent.id, named);
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools: parts.tools.clone(), scope }))
+    let (model, tools, limits) = (agent.model.clone(), parts.tools.clone(), TurnLimits::of(&agent.limits));
+    Ok((conversation, TurnRequest { model, system, messages, tools, scope, limits }))
 }
 
 fn person_said(inbound: &Inbound) -> Said {
@@ -309,7 +332,7 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
 
 async fn drive(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
     let in_time = tokio::time::timeout(task.run.time_left(), steps(inner, task, events)).await;
-    in_time.unwrap_or(Left::Failed(TurnError::TooSlow))
+    in_time.unwrap_or_else(|_| Left::Failed(TurnError::TooSlow(TurnLimits::of(&task.agent.limits).time)))
 }
 
 async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
@@ -323,9 +346,16 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
             Ok(Step::Wants(round)) => round,
             Err(error) => return Left::Failed(error),
         };
-        if let Err(error) = run_tools(inner, task, round).await {
-            tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
-            return Left::Stopping;
+        let today = match run_tools(inner, task, round).await {
+            Ok(today) => today,
+            Err(error) => {
+                tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+                return Left::Stopping;
+            }
+        };
+        budgets::warn_owners(inner, &task.agent, today).await;
+        if let Some(over) = budgets::check_running(inner, task, &today) {
+            return Left::Failed(TurnError::OverBudget(over));
         }
         if lane::may_steer(inner, &task.accepted.inbound.origin.key) {
             return Left::ForOthers;
@@ -335,14 +365,18 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
 
 /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
 /// stops.
-async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), StoreError> {
-    let (row, number) = (Arc::new(task.row()), task.rounds);
+async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<Today, StoreError> {
+    let (row, number) = (Arc::new((task.row(), budgets::spending(inner, task, round.usage))), task.rounds);
     let shared = Arc::new(round);
     let wanted = || {
         let (row, round) = (row.clone(), shared.clone());
-        move |tx: &Transaction<'_>| journal::wanted(tx, &row, number, &round)
+        move |tx: &Transaction<'_>| {
+            journal::wanted(tx, &row.0, number, &round)?;
+            ledger::spend(tx, &row.1, now_ms())
+        }
     };
-    inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
+    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
+    task.counted.add(shared.usage);
     task.rounds += 1;
     let mut results = vec![String::new(); shared.calls.len()];
     let mut broken = Vec::new();
@@ -369,7 +403,7 @@ async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), S
     drop(running);
     task.broken_tools.extend(broken);
     task.run.take_in(Arc::unwrap_or_clone(shared), results);
-    Ok(())
+    Ok(today)
 }
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
@@ -401,6 +435,7 @@ impl Task {
     fn replay(&mut self, rounds: Vec<(Round, Vec<String>)>) {
         for (round, results) in rounds {
             self.rounds += 1;
+            self.counted.add(round.usage);
             self.run.replay(round, results);
         }
     }
@@ -419,6 +454,17 @@ impl Task {
     /// What it is about, in the words of those who asked.
     pub(super) fn question(&self) -> String {
         self.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n\n")
+    }
+
+    pub(super) fn model(&self) -> &ModelRef {
+        &self.agent.model
+    }
+
+    /// Everything it has cost, as far as anybody knows.
+    pub(super) fn usage(&self) -> Usage {
+        let mut usage = self.run.usage();
+        usage.add(self.run.guess_of_cut_call());
+        usage
     }
 
     /// What an agent that is interrupted is reminded of.

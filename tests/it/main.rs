@@ -1,6 +1,7 @@
 //! All integration tests in one binary: it links once and shares its support code.
 
 mod access;
+mod budgets;
 mod checks;
 mod cli;
 mod commands;

@@ -54,7 +54,7 @@ fn name(dialect: Dialect) -> String {
 }
 
 fn provider(kind: ProviderKind, base_url: String, key: Option<&str>) -> Provider {
-    Provider { kind, base_url, api_key: key.map(Secret::new) }
+    Provider { kind, base_url, api_key: key.map(Secret::new), prices: Default::default() }
 }
 
 fn model(provider: &str, model: &str) -> ModelRef {
