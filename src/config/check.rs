@@ -30,7 +30,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         bindings: bindings::read(&top, &roster),
         agents: roster.agents,
     };
-    limits::check_prices(&top, &config);
+    limits::check_prices(&config, problems);
     config
 }
 

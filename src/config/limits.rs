@@ -1,8 +1,10 @@
 //! Reads how much agents and people may spend, and what models cost.
 
+use std::ops::Range;
+
 use toml::de::DeValue;
 
-use super::reader::{Section, Value, wrong_type};
+use super::reader::{Problems, Section, Value, wrong_type};
 use super::{AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, keys};
 
 pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
@@ -40,19 +42,18 @@ pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
 }
 
 /// A limit on money counts nothing when nobody knows what the model costs.
-pub(super) fn check_prices(top: &Section<'_>, config: &Config) {
-    for named in top.named("agents") {
-        let Some(spec) = config.agents.iter().find(|agent| agent.id.as_str() == named.name.value) else { continue };
-        let model = spec.model.as_ref().unwrap_or(&config.default_model);
-        if spec.limits.day.cost.is_some() && config.price(model).is_none() {
-            top.problems.note(no_price(&named.name.span, model));
+pub(super) fn check_prices(config: &Config, problems: &Problems) {
+    for agent in config.agents.iter().filter(|agent| agent.limits.day.cost.is_some()) {
+        let model = agent.model.as_ref().unwrap_or(&config.default_model);
+        if config.price(model).is_none() {
+            problems.note(no_price(agent.span.clone().unwrap_or_default(), model));
         }
     }
 }
 
-fn no_price(span: &std::ops::Range<usize>, model: &ModelRef) -> Problem {
-    let problem = Problem::new(span.clone(), format!("`cost_per_day` needs to know what {model} costs"))
-        .label("this agent's model has no price");
+fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
+    let problem =
+        Problem::new(span, format!("`cost_per_day` needs to know what {model} costs")).label("this agent's model has no price");
     match model {
         ModelRef::Of { provider, model } => problem.help(format!(
             "add `\"{model}\" = {{ input = 2.5, output = 10 }}` under [providers.{provider}.prices], in money for a million tokens"

@@ -105,10 +105,11 @@ fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
 }
 
+const TODAY: &str = "SELECT tokens, cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2";
+
 /// What somebody has spent today.
 pub(super) fn today(connection: &Connection, spender: &Spender, now: i64) -> rusqlite::Result<Spent> {
-    let mut statement =
-        connection.prepare_cached("SELECT tokens, cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2")?;
+    let mut statement = connection.prepare_cached(TODAY)?;
     let found = statement.query_row(params![budget::day(&Local, now).to_string(), spender.text()], sums).optional()?;
     Ok(found.map(|(spent, _)| spent).unwrap_or_default())
 }
@@ -247,4 +248,86 @@ pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
     Ok(tx.execute("DELETE FROM spending WHERE day < ?1", [oldest.to_string()])?
         + tx.execute("DELETE FROM budgets WHERE day < ?1", [yesterday.to_string()])?
         + tx.execute("DELETE FROM budget_notices WHERE until < ?1", [now])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::roster;
+    use crate::domain::AgentId;
+    use crate::storage::Db;
+
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    /// Noon of some day, far from midnight everywhere.
+    const NOON: i64 = 20_000 * DAY_MS + DAY_MS / 2;
+
+    async fn open(folder: &tempfile::TempDir) -> (Db, AgentUid) {
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let main = AgentId::main();
+        let roster = db.write(move |tx| roster::add(tx, &[main], 0).and_then(|()| roster::load(tx))).await.unwrap();
+        (db, roster[&AgentId::main()].uid)
+    }
+
+    fn spending(agent: AgentUid, tokens: u64, cost: Option<u64>) -> Spending {
+        Spending {
+            place: "telegram:dm:1".parse().unwrap(),
+            agent,
+            person: "telegram:1".parse().unwrap(),
+            model: "fake/any".into(),
+            usage: Usage { input_tokens: tokens, output_tokens: 0, cached_tokens: 0 },
+            cost: cost.map(Money),
+            turns: 1,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_day_is_looked_up_and_not_added_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, _) = open(&folder).await;
+        let explain = format!("EXPLAIN QUERY PLAN {TODAY}");
+        let plan: String =
+            db.read(move |connection| connection.query_row(&explain, ["", ""], |row| row.get("detail"))).await.unwrap();
+        assert_eq!(plan, "SEARCH budgets USING PRIMARY KEY (day=? AND spender=?)");
+    }
+
+    #[tokio::test]
+    async fn days_are_apart_and_periods_end_today() {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, agent) = open(&folder).await;
+        let check = move |tx: &Transaction<'_>| {
+            for days_ago in [0, 1, 6, 7, 29, 30] {
+                spend(tx, &spending(agent, 100, Some(5)), NOON - days_ago * DAY_MS)?;
+            }
+            // No price is known for this one, which makes the others no cheaper.
+            let today = spend(tx, &spending(agent, 11, None), NOON)?;
+            assert_eq!(today.agent, Spent { tokens: 111, cost: Money(5) });
+            assert_eq!(today.person, today.agent);
+            for (period, turns, cost) in [(Period::Today, 2, 5), (Period::Week, 4, 15), (Period::Month, 6, 25)] {
+                let lines = report(tx, By::Agent, period, None, NOON)?;
+                assert_eq!(lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["main"]);
+                assert_eq!((total(&lines).turns, total(&lines).cost), (turns, Some(Money(cost))), "{period:?}");
+            }
+            assert!(report(tx, By::Place, Period::Month, Some(&"telegram:2".parse().unwrap()), NOON)?.is_empty());
+            Ok((warn(tx, agent, NOON)?, warn(tx, agent, NOON)?, warn(tx, agent, NOON - DAY_MS)?))
+        };
+        assert_eq!(db.write(check).await.unwrap(), (true, false, true), "once a day");
+    }
+
+    #[tokio::test]
+    async fn a_place_is_told_once_until_the_limit_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, agent) = open(&folder).await;
+        let check = move |tx: &Transaction<'_>| {
+            let news = |place: &str, spender: Spender, now| is_news(tx, &place.parse().unwrap(), &spender, now + 60, now);
+            let person = || Spender::Person("telegram:1".parse().unwrap());
+            assert!(news("telegram:dm:1", person(), 0)?);
+            assert!(!news("telegram:dm:1", person(), 59)?, "and asking does not make it longer");
+            assert!(news("telegram:dm:1", Spender::Agent(agent), 59)?);
+            assert!(news("telegram:dm:2", person(), 59)?);
+            assert!(news("telegram:dm:1", person(), 60)?);
+            assert_eq!(forget_old(tx, NOON)?, 3);
+            Ok(())
+        };
+        db.write(check).await.unwrap();
+    }
 }

@@ -2,6 +2,12 @@ use chrono::{FixedOffset, Utc};
 use proptest::prelude::*;
 
 use super::*;
+use crate::access::Standing;
+use crate::agents::tests::agent_of;
+use crate::config::{AgentLimits, ModelRef};
+use crate::models::{ModelMessage, Models};
+use crate::tools::{Scope, ToolBox};
+use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
 
 const NONE: DayLimits = DayLimits { tokens: None, cost: None };
 
@@ -65,6 +71,46 @@ fn limits_read_well() {
     insta::assert_snapshot!(told(Whose::Persons, Limit::TokensPerDay), @"You have used up your tokens for today. Please ask again tomorrow; I am free at 00:00.");
     insta::assert_snapshot!(told(Whose::Agents, Limit::TurnsPerMinute), @"I am asked more than I may answer in a minute. Please ask again after 00:00:00.");
     insta::assert_snapshot!(told(Whose::Persons, Limit::TurnsPerMinute), @"You ask more than I may answer in a minute. Please ask again after 00:00:00.");
+}
+
+/// A turn of the stand-in, which wants a tool first.
+fn run(limits: AgentLimits) -> Run {
+    let scope = Scope {
+        agent: std::sync::Arc::new(agent_of(std::path::Path::new("home"), "main")),
+        place: "local:home".parse().unwrap(),
+        person: "telegram:1".parse().unwrap(),
+        standing: Standing::Stranger,
+    };
+    let messages = vec![ModelMessage::User("use now {}".into())];
+    let (model, tools, limits) = (ModelRef::Offline, ToolBox::standard(), TurnLimits::of(&limits));
+    Run::new(TurnRequest { model, system: String::new(), messages, tools, scope, limits })
+}
+
+/// S3.16: what another agent spends for a turn counts against it and stops it.
+#[tokio::test]
+async fn a_turn_stops_when_others_have_spent_its_tokens() {
+    let models = Models::new(&Default::default());
+    let (events, _listens) = tokio::sync::mpsc::channel(8);
+    let mut run = run(AgentLimits { tokens_per_turn: Some(1_000), ..AgentLimits::default() });
+    assert!(matches!(run.ask(&models, &events).await, Ok(Step::Wants(_))));
+    let own = run.usage();
+    assert!(tokens(own) > 0, "a call counts before its tools have run");
+    run.charge(Usage { input_tokens: 990, output_tokens: 10, cached_tokens: 0 });
+    assert_eq!(run.ask(&models, &events).await.unwrap_err(), TurnError::TooManyTokens(1_000));
+    assert_eq!(run.usage(), own, "whoever spent it has written it down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_counts_but_for_the_time_aside() {
+    let minute = std::time::Duration::from_secs(60);
+    let mut run = run(AgentLimits { max_minutes: 3, ..AgentLimits::default() });
+    tokio::time::advance(minute).await;
+    run.put_aside();
+    tokio::time::advance(10 * minute).await;
+    run.take_up(String::new());
+    assert_eq!(run.time_left(), 2 * minute);
+    tokio::time::advance(5 * minute).await;
+    assert!(run.time_left().is_zero());
 }
 
 proptest! {
