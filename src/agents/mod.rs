@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{AgentLimits, AgentSpec, Config, ModelRef};
+use crate::config::{AgentLimits, AgentSpec, Config};
 use crate::domain::{AgentId, AgentUid, nearest};
 
+mod brain;
 mod identity;
 pub mod roster;
 mod scaffold;
 
+pub use brain::{Brain, Chosen, Source};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
 pub use roster::Roster;
@@ -24,15 +26,14 @@ pub struct Registry {
 }
 
 /// A tenant of the process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     pub id: AgentId,
     pub uid: AgentUid,
     /// The name people see.
     pub name: String,
     pub emoji: Option<String>,
-    /// Its own, else the config's default.
-    pub model: ModelRef,
+    pub brain: Brain,
     pub limits: AgentLimits,
     /// `agents/<id>` in the home folder; it need not exist.
     pub folder: PathBuf,
@@ -97,7 +98,7 @@ impl Agent {
             uid,
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
-            model: spec.model.clone().unwrap_or_else(|| config.default_model.clone()),
+            brain: Brain::of(config, spec),
             limits: spec.limits,
             folder: home.join("agents").join(spec.id.as_str()),
             home: home.to_owned(),
@@ -130,7 +131,7 @@ pub(crate) mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::config::{Access, GroupSessions};
+    use crate::config::{Access, GroupSessions, ModelRef};
 
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
@@ -139,14 +140,7 @@ pub(crate) mod tests {
     }
 
     fn spec(id: &str) -> AgentSpec {
-        AgentSpec {
-            id: AgentId::parse(id).unwrap(),
-            name: None,
-            emoji: None,
-            model: None,
-            limits: AgentLimits::default(),
-            span: None,
-        }
+        AgentSpec::unnamed(AgentId::parse(id).unwrap())
     }
 
     fn named(id: &str, name: &str) -> AgentSpec {
@@ -186,8 +180,8 @@ pub(crate) mod tests {
 
         assert_eq!(ids(registry.all()), ["rose", "main"]);
         let [rose, main] = registry.all() else { panic!("two agents") };
-        assert_eq!((rose.label().as_str(), &rose.model, rose.is_default), ("🌹 Rose", &own_model, false));
-        assert_eq!((main.label().as_str(), &main.model, main.is_default), ("Main", &ModelRef::Offline, true));
+        assert_eq!((rose.label().as_str(), &rose.brain.model, rose.is_default), ("🌹 Rose", &own_model, false));
+        assert_eq!((main.label().as_str(), &main.brain.model, main.is_default), ("Main", &ModelRef::Offline, true));
         assert_eq!(rose.folder, Path::new("home").join("agents").join("rose"));
         assert_eq!(registry.by_uid(rose.uid), Some(rose));
         assert_eq!(registry.get(&main.id), Some(main));

@@ -110,7 +110,7 @@ fn row<'a>(house: &House, agent: &'a Agent) -> Row<'a> {
         id: agent.id.as_str(),
         name: &agent.name,
         emoji: agent.emoji.as_deref(),
-        model: agent.model.to_string(),
+        model: agent.brain.model.to_string(),
         bindings: house.bindings_of(agent).len(),
         default: agent.is_default,
     }
@@ -165,7 +165,7 @@ fn file_infos(identity: &Identity) -> Vec<FileInfo> {
 }
 
 fn info_text(agent: &Agent, info: &Info<'_>) -> String {
-    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.model);
+    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.brain.model);
     let first = if info.bootstrapped { "done" } else { "not yet" };
     text.push_str(&format!("first turn: {first}\n"));
     for file in &info.files {

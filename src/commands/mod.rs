@@ -6,6 +6,7 @@
 mod agent;
 mod agents;
 mod help;
+mod model;
 mod pair;
 mod parse;
 mod queue;
@@ -21,14 +22,14 @@ use std::sync::Arc;
 use rusqlite::Transaction;
 
 use crate::access::{Standing, people};
-use crate::agents::Registry;
+use crate::agents::{Registry, Source};
 use crate::channels::Choice;
-use crate::config::Config;
+use crate::config::{Config, ModelRef};
 use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
 use crate::routing::{Pin, Route, Table, pins};
 use crate::sessions::decisions::{self, Decision};
-use crate::sessions::{Sessions, inbox, transcript};
+use crate::sessions::{Sessions, inbox, overrides, transcript};
 use crate::storage::{Db, StoreError};
 
 pub use parse::{Command, Parsed, parse};
@@ -51,6 +52,13 @@ pub const SPECS: &[Spec] = &[
         owners_only: false,
     },
     Spec { name: "agents", arguments: "", summary: "everyone who can answer", owners_only: false },
+    Spec {
+        name: "model",
+        arguments: "[provider/model] | reset",
+        summary: "the model used here, or choose another",
+        owners_only: false,
+    },
+    Spec { name: "models", arguments: "", summary: "every model that can be chosen here", owners_only: false },
     Spec { name: "whoami", arguments: "", summary: "who you are, where this is, and why this agent answers", owners_only: false },
     Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
     Spec {
@@ -120,6 +128,8 @@ pub enum Effect {
         handoff: Option<String>,
     },
     StartAnew,
+    ChooseModel(ModelRef),
+    ResetModel,
     Approve {
         code: String,
     },
@@ -157,10 +167,12 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
     match command {
         Command::Agent(wish) => agent::run(wish, context).map_err(CommandError::from),
         Command::Agents => Ok(agents::run(context)),
-        Command::Whoami => Ok(Outcome::say(whoami::run(context))),
-        Command::New => Ok(Outcome::of(NEW, Effect::StartAnew)),
         Command::Stop(which) => Ok(stop::run(which, context)),
         Command::Queue(wish) => Ok(queue::run(wish, context)),
+        Command::Model(wish) => model::run(wish, context).await,
+        Command::Models => model::list(context).await,
+        Command::Whoami => Ok(Outcome::say(whoami::run(context).await?)),
+        Command::New => start_anew(context).await,
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
@@ -183,6 +195,11 @@ impl Effect {
         }
     }
 
+    /// Whether the place's model is another one afterwards.
+    pub fn changes_model(&self) -> bool {
+        matches!(self, Effect::ChooseModel(_) | Effect::ResetModel | Effect::StartAnew)
+    }
+
     /// Rows that are in the outbox again afterwards, by place.
     pub fn retried(&self) -> BTreeMap<SessionKey, usize> {
         match self {
@@ -203,7 +220,12 @@ impl Effect {
                 pins::clear(tx, place)?;
                 mark(tx, place, handoff.as_deref(), now)
             }
-            Effect::StartAnew => transcript::start_anew(tx, place, now),
+            Effect::StartAnew => {
+                overrides::clear(tx, place)?;
+                transcript::start_anew(tx, place, now)
+            }
+            Effect::ChooseModel(model) => overrides::set(tx, place, model, &inbound.origin.person, now),
+            Effect::ResetModel => overrides::clear(tx, place),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
             Effect::CallOff(ids) => {
                 inbox::call_off(tx, ids, now)?;
@@ -212,6 +234,16 @@ impl Effect {
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
         }
     }
+}
+
+/// A model that was chosen for the conversation goes with it.
+async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
+    let (agent, chosen) = model::here(context).await?;
+    let reply = match chosen.source {
+        Source::Override => format!("{NEW}\n{} uses `{}` again.", agent.label(), agent.brain.model),
+        Source::Agent | Source::Default => NEW.to_owned(),
+    };
+    Ok(Outcome::of(reply, Effect::StartAnew))
 }
 
 fn mark(tx: &Transaction<'_>, place: &SessionKey, handoff: Option<&str>, now: i64) -> rusqlite::Result<()> {

@@ -18,6 +18,8 @@ pub enum Parsed {
 pub enum Command {
     Agent(AgentWish),
     Agents,
+    Model(ModelWish),
+    Models,
     Whoami,
     New,
     Stop(Which),
@@ -51,6 +53,13 @@ pub enum QueueWish {
     Clear,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelWish {
+    Show,
+    Choose(String),
+    Reset,
+}
+
 pub fn parse(text: &str) -> Parsed {
     let text = text.trim();
     let Some(line) = text.strip_prefix('/') else { return Parsed::Talk };
@@ -63,6 +72,10 @@ pub fn parse(text: &str) -> Parsed {
     match (name.as_str(), rest.trim()) {
         ("agent", rest) => agent(rest),
         ("agents", _) => Parsed::Command(Command::Agents),
+        ("model", "") => Parsed::Command(Command::Model(ModelWish::Show)),
+        ("model", "reset") => Parsed::Command(Command::Model(ModelWish::Reset)),
+        ("model", model) => Parsed::Command(Command::Model(ModelWish::Choose(model.to_owned()))),
+        ("models", _) => Parsed::Command(Command::Models),
         ("whoami", _) => Parsed::Command(Command::Whoami),
         ("new", _) => Parsed::Command(Command::New),
         ("stop", "") => Parsed::Command(Command::Stop(Which::Current)),
@@ -131,6 +144,10 @@ mod tests {
         check("/agent night desk once", switch("night desk", true));
         check("/agent reset", Command::Agent(AgentWish::Reset));
         check("/agents", Command::Agents);
+        check("/models", Command::Models);
+        check("/model", Command::Model(ModelWish::Show));
+        check("/model reset", Command::Model(ModelWish::Reset));
+        check("/model  openai/gpt-5.4 ", Command::Model(ModelWish::Choose("openai/gpt-5.4".into())));
         check("/whoami", Command::Whoami);
         check("/new please", Command::New);
         check("/stop", Command::Stop(Which::Current));

@@ -1,8 +1,8 @@
 //! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
 
 use super::reader::{Problems, Section};
-use super::{AgentLimits, AgentSpec, ModelRef, Problem, Spanned};
-use super::{keys, limits, providers};
+use super::{AgentLimits, AgentSpec, ModelRef, ModelSettings, Problem, Spanned};
+use super::{keys, limits, models, providers};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -23,6 +23,8 @@ struct Fields {
     emoji: Option<String>,
     model: Option<ModelRef>,
     limits: AgentLimits,
+    fallback: Vec<ModelRef>,
+    settings: ModelSettings,
 }
 
 /// An id with the name the file gives it.
@@ -89,8 +91,8 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model, limits } = fields;
-    AgentSpec { id, name: name.map(|name| name.value), emoji, model, limits, span: Some(table.span) }
+    let Fields { name, emoji, model, limits, fallback, settings } = fields;
+    AgentSpec { id, name: name.map(|name| name.value), emoji, model, limits, fallback, settings, span: Some(table.span) }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
@@ -99,6 +101,8 @@ fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
         model: providers::model(section, "model", provider_names),
         limits: limits::agent(section),
+        fallback: models::fallback(section, provider_names),
+        settings: models::settings(section),
     }
 }
 

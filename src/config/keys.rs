@@ -110,6 +110,9 @@ pub(super) const PROVIDER: Shape = Shape {
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
         nothing("prices", r#"{ "gpt-5.4" = { input = 2.5, output = 10, cached = 0.25 } }"#),
+        nothing("models", r#"["gpt-5.4", "gpt-5.4-mini"]"#),
+        nothing("vision", r#"["gpt-5.4"]"#),
+        nothing("context_tokens", "200_000"),
     ],
 };
 
@@ -140,6 +143,10 @@ pub(super) const AGENT: Shape = Shape {
         nothing("name", r#""Rose""#),
         nothing("emoji", r#""🌹""#),
         nothing("model", r#""openai/gpt-5.4""#),
+        nothing("fallback", r#"["anthropic/claude-opus-4.6"]"#),
+        nothing("temperature", "0.7"),
+        nothing("max_tokens", "4096"),
+        nothing("reasoning", r#""low""#),
         nothing("limits", "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }"),
     ],
 };

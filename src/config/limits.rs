@@ -43,17 +43,22 @@ pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
 
 /// A limit on money counts nothing when nobody knows what the model costs.
 pub(super) fn check_prices(config: &Config, problems: &Problems) {
+    let offered = config.providers.iter().flat_map(|(provider, known)| {
+        known.models.iter().map(|model| ModelRef::Of { provider: provider.clone(), model: model.clone() })
+    });
+    let offered: Vec<ModelRef> = offered.collect();
     for agent in config.agents.iter().filter(|agent| agent.limits.day.cost.is_some()) {
-        let model = agent.model.as_ref().unwrap_or(&config.default_model);
-        if config.price(model).is_none() {
+        let own = agent.model.as_ref().unwrap_or(&config.default_model);
+        let mut usable = std::iter::once(own).chain(&agent.fallback).chain(&offered);
+        if let Some(model) = usable.find(|model| config.price(model).is_none()) {
             problems.note(no_price(agent.span.clone().unwrap_or_default(), model));
         }
     }
 }
 
 fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
-    let problem =
-        Problem::new(span, format!("`cost_per_day` needs to know what {model} costs")).label("this agent's model has no price");
+    let problem = Problem::new(span, format!("`cost_per_day` needs to know what {model} costs"))
+        .label("this agent may use it, and it has no price");
     match model {
         ModelRef::Of { provider, model } => problem.help(format!(
             "add `\"{model}\" = {{ input = 2.5, output = 10 }}` under [providers.{provider}.prices], in money for a million tokens"

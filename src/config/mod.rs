@@ -16,6 +16,7 @@ mod check;
 mod file;
 mod keys;
 mod limits;
+mod models;
 mod providers;
 mod reader;
 mod redact;
@@ -146,6 +147,22 @@ pub struct Provider {
     pub api_key: Option<Secret>,
     /// What its models cost, by their names there.
     pub prices: BTreeMap<String, Price>,
+    /// Names of models that people may choose with `/model`, besides those that agents have.
+    pub models: Vec<String>,
+    pub vision: Vision,
+    /// How much its models read at once. Absent: told by the model's name.
+    pub context_tokens: Option<u32>,
+}
+
+/// Which models of a provider are shown pictures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Vision {
+    /// Those whose names are known for it.
+    #[default]
+    ByName,
+    All,
+    None,
+    These(Vec<String>),
 }
 
 /// Millionths of whatever money the prices are written in.
@@ -211,6 +228,24 @@ pub enum ModelRef {
     },
 }
 
+/// What is asked of an agent's models. Absent: whatever the provider does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ModelSettings {
+    pub temperature: Option<f64>,
+    /// The longest answer.
+    pub max_tokens: Option<u32>,
+    pub reasoning: Option<Reasoning>,
+}
+
+/// How long a model thinks before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reasoning {
+    None,
+    Low,
+    Medium,
+    High,
+}
+
 /// Who may speak to the bot, and where.
 #[derive(Debug, Clone)]
 pub struct Access {
@@ -250,6 +285,9 @@ pub struct AgentSpec {
     pub emoji: Option<String>,
     pub model: Option<ModelRef>,
     pub limits: AgentLimits,
+    /// Asked in this order when the model cannot answer.
+    pub fallback: Vec<ModelRef>,
+    pub settings: ModelSettings,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
 }
@@ -378,8 +416,17 @@ impl Default for Access {
 
 impl AgentSpec {
     /// An agent the file says nothing about.
-    fn unnamed(id: AgentId) -> Self {
-        AgentSpec { id, name: None, emoji: None, model: None, limits: AgentLimits::default(), span: None }
+    pub(crate) fn unnamed(id: AgentId) -> Self {
+        AgentSpec {
+            id,
+            name: None,
+            emoji: None,
+            model: None,
+            fallback: Vec::new(),
+            settings: ModelSettings::default(),
+            limits: AgentLimits::default(),
+            span: None,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind, Quote, TransportMode};
+use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind, Quote, Reasoning, TransportMode};
 
 /// A value that is written as one of a few words.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -51,6 +51,7 @@ choices! {
     TransportMode { Polling = "polling", Webhook = "webhook" }
     Groups { Bound = "bound", Open = "open" }
     Quote { Auto = "auto", Always = "always", Never = "never" }
+    Reasoning { None = "none", Low = "low", Medium = "medium", High = "high" }
     ProviderKind {
         OpenAi = "openai",
         OpenAiResponses = "openai-responses",

@@ -35,7 +35,7 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, decisions, inbox, journal, ledger};
+use crate::sessions::{self, Sessions, TranscriptSearch, decisions, inbox, journal, ledger};
 use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::Work;
@@ -144,7 +144,7 @@ impl Gateway {
             aliases: aliases.clone(),
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
-            tools: ToolBox::standard(),
+            tools: ToolBox::standard().and(Arc::new(TranscriptSearch { db: db.clone() })),
             access: plan.config.access.clone(),
             max_running: plan.config.max_running,
             absorbed: db.read(journal::absorbed).await?.into_iter().collect(),

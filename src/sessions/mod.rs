@@ -1,6 +1,7 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
 mod budgets;
+pub mod compaction;
 pub mod decisions;
 mod ending;
 mod files;
@@ -11,8 +12,11 @@ pub mod ledger;
 pub mod moving;
 mod notes;
 mod observing;
+pub mod overrides;
+mod pictures;
 mod question;
 mod running;
+mod search;
 mod slots;
 mod starting;
 pub mod transcript;
@@ -25,7 +29,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Registry;
+use crate::agents::{Agent, Chosen, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
@@ -33,13 +37,16 @@ use crate::models::Models;
 use crate::routing::Table;
 use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
-use crate::storage::Db;
+use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::WorkGuard;
+
+pub use search::TranscriptSearch;
 
 use budgets::Paces;
 use inbox::Accepted;
 use lane::{Lane, Waiting};
+use overrides::Overrides;
 use slots::Slots;
 
 /// What turns are made with.
@@ -69,6 +76,7 @@ pub struct Sessions {
 
 struct Inner {
     parts: Parts,
+    overrides: Overrides,
     lanes: DashMap<SessionKey, Lane>,
     slots: Arc<Slots>,
     paces: Paces,
@@ -127,6 +135,7 @@ impl Sessions {
         let (slots, paces) = (Slots::new(parts.max_running, parts.registry.all().len()), Paces::new(&parts));
         Sessions {
             inner: Arc::new(Inner {
+                overrides: overrides::remembered(parts.db.clone()),
                 parts,
                 lanes: DashMap::new(),
                 slots,
@@ -156,6 +165,26 @@ impl Sessions {
     /// Whether this is more of a message that still waits; then how that one turned to us.
     pub fn continues(&self, next: &Inbound) -> Option<Addressed> {
         lane::continues(&self.inner, next)
+    }
+
+    /// The model of an agent in a place.
+    pub async fn model(&self, place: &SessionKey, agent: &Agent) -> Result<Chosen, StoreError> {
+        Ok(agent.brain.choose(self.inner.overrides.get(place).await?.as_ref()))
+    }
+
+    /// Call after a transaction that changed a place's model has committed.
+    pub fn model_changed(&self, place: &SessionKey) {
+        self.inner.overrides.changed(place);
+    }
+
+    /// Call after a group's places got other keys.
+    pub fn moved(&self) {
+        self.inner.overrides.all_changed();
+    }
+
+    /// What turns are answered with.
+    pub fn models(&self) -> &Models {
+        &self.inner.parts.models
     }
 
     /// Messages that wait or are being answered in a place.

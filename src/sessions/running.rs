@@ -9,21 +9,24 @@ use rusqlite::Transaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
 use super::ledger::Today;
+use super::question::Question;
 use super::slots::Slot;
-use super::starting::{self, Chosen, InLine};
-use super::transcript::{self, Conversation};
+use super::starting::{self, Choice, InLine};
+use super::transcript::{self, Conversation, History};
 use super::{Arrived, Inner, budgets, ending, journal, lane, ledger, notes, question};
-use crate::agents::{Agent, Identity};
+use crate::agents::{Agent, Chosen, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{Destination, Inbound, TurnEvent};
-use crate::models::Usage;
+use crate::domain::{Destination, Inbound, SessionKey, TurnEvent};
+use crate::models::{Image, Lineup, ModelMessage, Models, Usage};
 use crate::routing::Route;
+use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
 use crate::tools::Scope;
 use crate::turn::history::{self, Said, Speaker};
@@ -49,11 +52,13 @@ pub(super) struct Task {
     pub(super) said: Vec<Inbound>,
     pub(super) agent: Arc<Agent>,
     pub(super) route: Route,
+    pub(super) chosen: Chosen,
     /// Chosen by a pin for this one message.
     pub(super) used_once: bool,
     pub(super) started_at: i64,
     pub(super) conversation: Conversation,
     pub(super) run: Run,
+    pub(super) fill: Fill,
     /// Rounds of tools so far.
     pub(super) rounds: u32,
     /// What the ledger has of it already.
@@ -95,15 +100,15 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
         // The group may have become another one while the message waited.
         inner.parts.aliases.follow(&mut due.accepted.inbound.origin);
         let error = match AssertUnwindSafe(prepare(inner, &due)).catch_unwind().await {
-            Ok(Ok(Prepared::Ready { mut task, progress, slot: _slot })) => {
+            Ok(Ok(Begun::Ready { mut task, progress, slot: _slot })) => {
                 task.mark = Some(mark);
                 return proceed(inner, *task, progress).await;
             }
-            Ok(Ok(Prepared::Refused)) => {
+            Ok(Ok(Begun::Refused)) => {
                 mark.end(Outcome::Failed);
                 return Ended::Over(None);
             }
-            Ok(Ok(Prepared::Stopping)) => return Ended::LeftBehind,
+            Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
             Ok(Err(error)) => error,
             Err(_) => match ending::after_panic(inner, &due.accepted, None).await {
                 Ok(()) => {
@@ -155,7 +160,7 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
 }
 
 /// What came of preparing a turn.
-enum Prepared {
+enum Begun {
     /// Nobody may answer it now, and the place knows.
     Refused,
     Ready {
@@ -169,41 +174,50 @@ enum Prepared {
 }
 
 /// Everything up to the first question to the model.
-async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Prepared, StoreError> {
+async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
     let recorded = recorded(inner, due).await?;
     let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
     let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
-    let (chosen, in_line) = starting::choose(inner, &accepted, began_with, &due.halt).await?;
-    let Chosen { agent, route, used_once } = chosen;
+    let (choice, in_line) = starting::choose(inner, &accepted, began_with, &due.halt).await?;
+    let Choice { agent, route, chosen, used_once } = choice;
     let slot = match in_line {
         InLine::Next(slot) => Some(slot),
         InLine::Halted => None,
-        InLine::Stopping => return Ok(Prepared::Stopping),
+        InLine::Stopping => return Ok(Begun::Stopping),
     };
     // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
     let is_new = recorded.is_none() && slot.is_some();
     if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
         budgets::refuse(inner, &accepted, &agent, over).await?;
-        return Ok(Prepared::Refused);
+        return Ok(Begun::Refused);
     }
+    let lineup = agent.brain.lineup(&chosen);
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
-    let said = match &recorded {
-        Some(recorded) => vec![question::plain(&accepted.inbound, recorded.task.question.clone())],
-        None => question::in_words(inner, &accepted, &agent).await,
+    let Question { said, images } = match &recorded {
+        Some(recorded) => {
+            Question { said: vec![question::plain(&accepted.inbound, recorded.task.question.clone())], images: Vec::new() }
+        }
+        None => {
+            let someone_sees = lineup.iter().any(|model| inner.parts.models.sees(model));
+            question::in_words(inner, &accepted, &agent, someone_sees).await
+        }
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
     let asked = Asked { said: &said, is_asked, aside: &due.aside };
-    let (conversation, request) = request(inner, &accepted, &agent, asked).await?;
+    let Prepared { conversation, mut request, fill } = request(inner, &accepted, &agent, lineup, asked).await?;
+    show(&mut request.messages, images);
     let mut task = Task {
         accepted,
         said,
         agent,
         route,
+        chosen,
         used_once,
         started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
         conversation,
         run: Run::new(request),
+        fill,
         rounds: 0,
         counted: Usage::default(),
         is_asked,
@@ -215,7 +229,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Prepared, StoreError> 
     if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
         task.replay(recorded.rounds);
     }
-    Ok(Prepared::Ready { task: Box::new(task), progress, slot })
+    Ok(Begun::Ready { task: Box::new(task), progress, slot })
 }
 
 /// What an earlier process wrote down about this turn.
@@ -260,21 +274,54 @@ async fn request(
     inner: &Inner,
     accepted: &Accepted,
     agent: &Arc<Agent>,
+    models: Vec<ModelRef>,
     asked: Asked<'_>,
-) -> Result<(Conversation, TurnRequest), StoreError> {
+) -> Result<Prepared, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let (place, named) = (origin.key.clone(), origin.key.is_shared());
     let history = parts.db.read(move |connection| transcript::history(connection, &place));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let (history, system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
     let current: Vec<Said> = asked.said.iter().map(person_said).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
-    let messages = history::for_model(&history, &current, &agent.id, named);
+    let History { conversation, summary, messages: before } = history;
+    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
+    let room = history::room(smallest_window(&parts.models, &models), &system);
+    let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
+    let mut messages = history::for_model(&before, &current, &agent.id, named, room);
+    messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
+    let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    let (model, tools, limits) = (agent.model.clone(), parts.tools.clone(), TurnLimits::of(&agent.limits));
-    Ok((conversation, TurnRequest { model, system, messages, tools, scope, limits }))
+    let limits = TurnLimits::of(&agent.limits);
+    let request = TurnRequest { lineup, system, messages, tools: parts.tools.clone(), scope, limits };
+    Ok(Prepared { conversation, request, fill })
+}
+
+/// What the model is asked, and how much of the conversation that is.
+struct Prepared {
+    conversation: Conversation,
+    request: TurnRequest,
+    fill: Fill,
+}
+
+/// Whoever answers in the end must be able to read it all.
+fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
+    let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
+    usize::try_from(smallest).unwrap_or(usize::MAX)
+}
+
+/// Pictures belong to what is to be answered, which comes last.
+fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
+    if let Some(ModelMessage::User(content)) = messages.last_mut() {
+        content.images = images;
+    }
+}
+
+/// Tells a provider nothing about the place.
+fn cache_key(agent: &Agent, place: &SessionKey) -> String {
+    Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
 }
 
 fn person_said(inbound: &Inbound) -> Said {
@@ -317,7 +364,12 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     // Also after a panic: what is said about it must not be followed by a late preview.
     progress.end().await;
     match left {
-        Ok(Left::Answered) => ending::store(inner, task, Ok(())).await,
+        Ok(Left::Answered) => {
+            let finished = compaction::Finished::of(&task);
+            let ended = ending::store(inner, task, Ok(())).await;
+            compaction::consider(inner, &finished).await;
+            ended
+        }
         Ok(Left::Failed(error)) => ending::store(inner, task, Err(error)).await,
         Ok(Left::Halted) => ending::stopped(inner, task).await,
         Ok(Left::ForOthers) => park(inner, task).await,
@@ -456,8 +508,9 @@ impl Task {
         self.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n\n")
     }
 
+    /// The model that answers, or is to.
     pub(super) fn model(&self) -> &ModelRef {
-        &self.agent.model
+        self.run.model().unwrap_or(&self.chosen.model)
     }
 
     /// Everything it has cost, as far as anybody knows.

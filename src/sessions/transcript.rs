@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use super::compaction::{self, Summary};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
@@ -15,20 +16,73 @@ pub struct Conversation(i64);
 
 impl Conversation {
     const FIRST: Conversation = Conversation(1);
+
+    pub(super) fn number(self) -> i64 {
+        self.0
+    }
 }
 
-/// The running conversation, oldest first, as far back as a turn looks.
-pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<(Conversation, Vec<Said>)> {
+/// Something that was said, with its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub id: i64,
+    pub said: Said,
+}
+
+/// A conversation as a turn looks back on it.
+#[derive(Debug)]
+pub struct History {
+    pub conversation: Conversation,
+    /// Stands for what was said before.
+    pub summary: Option<Summary>,
+    /// Oldest first.
+    pub messages: Vec<Message>,
+}
+
+/// The running conversation, as far back as a turn looks.
+pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<History> {
     let conversation = conversation(connection, place)?;
+    let summary = compaction::of(connection, place, conversation)?;
+    let messages = after(connection, place, conversation, summary.as_ref().map_or(0, |summary| summary.upto))?;
+    Ok(History { conversation, summary, messages })
+}
+
+/// The newest messages of a conversation that came after row `after`, oldest first.
+pub(super) fn after(
+    connection: &Connection,
+    place: &SessionKey,
+    conversation: Conversation,
+    after: i64,
+) -> rusqlite::Result<Vec<Message>> {
     let mut statement = connection.prepare_cached(
-        "SELECT messages.kind, messages.person_name, agents.slug, messages.text
+        "SELECT messages.kind, messages.person_name, agents.slug, messages.text, messages.id
          FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
-         WHERE session_key = ?1 AND conversation = ?2 ORDER BY id DESC LIMIT ?3",
+         WHERE session_key = ?1 AND conversation = ?2 AND id > ?3 ORDER BY id DESC LIMIT ?4",
     )?;
-    let rows = statement.query_map(params![place.to_string(), conversation.0, i64::from(MAX_MESSAGES)], said)?;
-    let mut history = rows.collect::<rusqlite::Result<Vec<Said>>>()?;
-    history.reverse();
-    Ok((conversation, history))
+    let bound = params![place.to_string(), conversation.0, after, i64::from(MAX_MESSAGES)];
+    let rows = statement.query_map(bound, |row| Ok(Message { id: row.get(4)?, said: said(row)? }))?;
+    let mut messages = rows.collect::<rusqlite::Result<Vec<Message>>>()?;
+    messages.reverse();
+    Ok(messages)
+}
+
+/// What was said in a place with all of these words in it, the newest first, over all its conversations.
+pub fn search(connection: &Connection, place: &SessionKey, words: &[String], limit: u32) -> rusqlite::Result<Vec<(Said, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT messages.kind, messages.person_name, agents.slug, messages.text, messages.created_at
+         FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
+         WHERE session_key = ?1 ORDER BY id DESC",
+    )?;
+    let rows = statement.query_map([place.to_string()], |row| Ok((said(row)?, row.get(4)?)))?;
+    let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let found = rows.filter(|row| match row {
+        Ok((said, _)) => {
+            let text = said.text.to_lowercase();
+            words.iter().all(|word| text.contains(word.as_str()))
+        }
+        Err(_) => true,
+    });
+    found.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect()
 }
 
 fn said(row: &Row<'_>) -> rusqlite::Result<Said> {

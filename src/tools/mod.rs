@@ -69,6 +69,11 @@ impl ToolBox {
         ToolBox::of(vec![Arc::new(now::Now)])
     }
 
+    /// With one more, which stands where it knows what it needs.
+    pub fn and(self, tool: Arc<dyn Tool>) -> Self {
+        ToolBox::of(self.tools.iter().cloned().chain([tool]).collect())
+    }
+
     pub fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
         ToolBox { tools: tools.into() }
     }

@@ -173,6 +173,8 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     room         local:home          no binding
     platform     local               no binding
     default      default_agent       main: not needed
+
+    model: offline (default_model)
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(home.path(), &["route", "explain", "local:home:writing", "--json"]).await.stdout;
@@ -323,6 +325,7 @@ async fn help_lists_every_verb() {
       agent   Look at agents
       pair    Let in the person who was given this code
       failed  Look at what could not be delivered, or have it sent again
+      usage   Tell what was spent, by agent, place, person and model
 
     Options:
           --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]

@@ -5,7 +5,7 @@ use super::*;
 use crate::access::Standing;
 use crate::agents::tests::agent_of;
 use crate::config::{AgentLimits, ModelRef};
-use crate::models::{ModelMessage, Models};
+use crate::models::{Lineup, ModelMessage, Models};
 use crate::tools::{Scope, ToolBox};
 use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
 
@@ -81,9 +81,10 @@ fn run(limits: AgentLimits) -> Run {
         person: "telegram:1".parse().unwrap(),
         standing: Standing::Stranger,
     };
-    let messages = vec![ModelMessage::User("use now {}".into())];
-    let (model, tools, limits) = (ModelRef::Offline, ToolBox::standard(), TurnLimits::of(&limits));
-    Run::new(TurnRequest { model, system: String::new(), messages, tools, scope, limits })
+    let messages = vec![ModelMessage::user("use now {}")];
+    let lineup = Lineup { models: vec![ModelRef::Offline], settings: Default::default(), cache_key: String::new() };
+    let (tools, limits) = (ToolBox::standard(), TurnLimits::of(&limits));
+    Run::new(TurnRequest { lineup, system: String::new(), messages, tools, scope, limits })
 }
 
 /// S3.16: what another agent spends for a turn counts against it and stops it.
