@@ -58,7 +58,11 @@ pub enum FileOrigin {
 impl Identity {
     /// Reads the files; blocks on the disk. `bootstrap` is whether the agent has yet to finish its first turn.
     pub fn load(agent: &Agent, bootstrap: bool) -> Self {
-        let looked_for = IdentityFile::ALL.into_iter().filter(|file| bootstrap || *file != IdentityFile::Bootstrap);
+        let looked_for = IdentityFile::ALL.into_iter().filter(|file| match file {
+            IdentityFile::Bootstrap => bootstrap,
+            IdentityFile::Memory => agent.memory.is_on,
+            _ => true,
+        });
         Identity { files: looked_for.map(|file| LoadedFile::load(agent, file)).collect() }
     }
 
@@ -67,7 +71,7 @@ impl Identity {
         &self.files
     }
 
-    /// `None` only for the bootstrap file once it is over.
+    /// `None` only for the bootstrap file once it is over, and for the memory of an agent that has none.
     pub fn get(&self, file: IdentityFile) -> Option<&LoadedFile> {
         self.files.iter().find(|loaded| loaded.file == file)
     }

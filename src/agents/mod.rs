@@ -4,19 +4,27 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{AgentLimits, AgentSpec, Config};
+use crate::config::{AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
 use crate::domain::{AgentId, AgentUid, nearest};
 
 mod brain;
+mod files;
 mod identity;
+pub mod memory;
 pub mod roster;
 mod scaffold;
+mod workspace;
 
 pub use brain::{Brain, Chosen, Source};
+pub use files::{Files, Found, Opened, PathError, Want};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
+pub use memory::{Memories, Memory};
 pub use roster::Roster;
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
+pub use workspace::{Entry, EntryKind, FileError, Workspace};
+
+use files::Workspaces;
 
 /// All agents of one config. Never changes; a new config makes a new one.
 #[derive(Debug, Clone)]
@@ -39,15 +47,49 @@ pub struct Agent {
     pub folder: PathBuf,
     /// The home folder, whose identity files it inherits.
     pub home: PathBuf,
+    pub memory: MemoryRules,
     /// Answers where nothing else is said.
     pub is_default: bool,
+    /// Which tools it may be given.
+    pub tools: ToolPolicy,
+    /// What the file tools reach.
+    pub files: Files,
+}
+
+/// Everything in the config that limits an agent's tools. `tools::policy` decides by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolPolicy {
+    pub profile: Option<RiskProfile>,
+    pub own: ToolLimits,
+    pub ceilings: Ceilings,
+}
+
+/// What an agent may remember, and of whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryRules {
+    pub is_on: bool,
+    /// What is looked up before a turn takes at most this; 0: nothing is looked up.
+    pub recall_tokens: u32,
+    /// Who sees what is saved without saying so.
+    pub default_visibility: Visibility,
+    /// Agents whose private memories this one sees too.
+    pub read_from: Vec<Peer>,
+}
+
+/// An agent whose memory another one sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub uid: AgentUid,
+    pub folder: PathBuf,
 }
 
 impl Registry {
     /// `uids` holds one for every agent of the config: the roster hands them out before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
-        let uid = |id| *uids.get(id).expect("the roster knows every agent of the config");
-        Registry { agents: config.agents.iter().map(|spec| Arc::new(Agent::new(config, spec, home, uid(&spec.id)))).collect() }
+        let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
+        let workspaces = Workspaces::new(config, home);
+        let agent = |spec: &AgentSpec| Arc::new(Agent::new(config, spec, home, uid, &workspaces));
+        Registry { agents: config.agents.iter().map(agent).collect() }
     }
 
     pub fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
@@ -92,17 +134,20 @@ impl Registry {
 }
 
 impl Agent {
-    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: AgentUid) -> Self {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid, workspaces: &Workspaces) -> Self {
         Agent {
             id: spec.id.clone(),
-            uid,
+            uid: uid(&spec.id),
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
             brain: Brain::of(config, spec),
             limits: spec.limits,
-            folder: home.join("agents").join(spec.id.as_str()),
+            folder: folder_of(home, &spec.id),
             home: home.to_owned(),
+            memory: MemoryRules::new(config, spec, home, uid),
             is_default: spec.id == config.default_agent,
+            tools: ToolPolicy::new(config, spec),
+            files: workspaces.of(&spec.id, &spec.tools.access),
         }
     }
 
@@ -112,6 +157,30 @@ impl Agent {
             Some(emoji) => format!("{emoji} {}", self.name),
             None => self.name.clone(),
         }
+    }
+}
+
+impl MemoryRules {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid) -> Self {
+        let peer = |id: &AgentId| Peer { uid: uid(id), folder: folder_of(home, id) };
+        let is_on = spec.memory.switch == MemorySwitch::On;
+        MemoryRules {
+            is_on,
+            recall_tokens: if is_on && spec.memory.recall { spec.memory.recall_tokens } else { 0 },
+            default_visibility: config.memory.default_visibility,
+            read_from: spec.memory.read_from.iter().map(peer).collect(),
+        }
+    }
+}
+
+fn folder_of(home: &Path, id: &AgentId) -> PathBuf {
+    home.join("agents").join(id.as_str())
+}
+
+impl ToolPolicy {
+    fn new(config: &Config, spec: &AgentSpec) -> Self {
+        let profile = spec.tools.risk_profile.as_ref().and_then(|name| config.tools.profiles.get(name));
+        ToolPolicy { profile: profile.cloned(), own: spec.tools.limits.clone(), ceilings: config.tools.ceilings }
     }
 }
 
@@ -131,12 +200,12 @@ pub(crate) mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::config::{Access, GroupSessions, ModelRef};
+    use crate::config::{self, Access, GroupSessions, ModelRef};
 
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
         let config = config_with(vec![spec(id)]);
-        Agent::new(&config, &config.agents[0], home, AgentUid(Uuid::nil()))
+        Agent::new(&config, &config.agents[0], home, |_| AgentUid(Uuid::nil()), &Workspaces::new(&config, home))
     }
 
     fn spec(id: &str) -> AgentSpec {
@@ -156,6 +225,8 @@ pub(crate) mod tests {
             telegram: None,
             providers: Default::default(),
             access: Access::default(),
+            memory: config::Memory::default(),
+            tools: Default::default(),
             agents,
             bindings: Vec::new(),
         }

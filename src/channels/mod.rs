@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, Platform};
+use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform};
 
 pub mod local;
+pub mod outgoing;
 pub mod telegram;
 
 /// One platform's connection: takes messages in, brings answers out.
@@ -41,6 +42,15 @@ pub trait Channel: Send + Sync + 'static {
 
     /// Writes a file that came with a message to `to`, in one try.
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError>;
+
+    /// Sends a file, whose copy is at `path`, with exactly one call that a person can see. Where files cannot be sent, that is
+    /// what the person is told.
+    async fn send_file(&self, to: &Destination, file: &OutgoingFile, _path: &Path) -> Result<MessageId, SendError> {
+        let text = format!("There is a file for you, {}, but files cannot be sent here.", file.name);
+        let part = self.render(to, &Text::plain(&text)).into_iter().next();
+        let part = part.ok_or_else(|| SendError::Refused("files cannot be sent here".into()))?;
+        self.send(to, &part).await
+    }
 
     /// Whether [`Progress::Begun`] and [`Progress::Over`] can be seen.
     fn shows_marks(&self) -> bool {
@@ -206,6 +216,8 @@ pub enum TopicLoss {
 pub enum FetchError {
     #[error("larger than {max_mb} MB")]
     TooLarge { max_mb: u32 },
+    #[error("the workspace is full")]
+    NoRoom,
     /// With what the operator should know.
     #[error("it could not be fetched")]
     Failed(String),
@@ -215,7 +227,7 @@ impl FetchError {
     /// For the operator.
     pub fn cause(&self) -> String {
         match self {
-            FetchError::TooLarge { .. } => self.to_string(),
+            FetchError::TooLarge { .. } | FetchError::NoRoom => self.to_string(),
             FetchError::Failed(cause) => cause.clone(),
         }
     }

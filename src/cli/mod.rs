@@ -4,11 +4,15 @@
 #![expect(clippy::print_stderr, reason = "this is where the program talks to its terminal")]
 
 mod agent;
+mod agent_tools;
 mod chat;
 mod config_check;
 mod failed;
 mod init;
+mod memory;
 mod pair;
+mod recall;
+mod remember;
 mod route;
 mod run;
 mod screen;
@@ -53,6 +57,13 @@ enum Verb {
     /// Look at agents
     #[command(subcommand)]
     Agent(agent::Verb),
+    /// Have an agent remember something
+    Remember(remember::Arguments),
+    /// Find what an agent remembers, or without an agent what all may know
+    Recall(recall::Arguments),
+    /// List, export and import memories; earlier versions of MEMORY.md
+    #[command(subcommand)]
+    Memory(memory::Verb),
     /// Let in the person who was given this code
     Pair(pair::Arguments),
     /// Look at what could not be delivered, or have it sent again
@@ -128,6 +139,9 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Config(ConfigVerb::Check) => config_check::run(&home),
         Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
         Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
+        Verb::Remember(arguments) => on_runtime(LevelFilter::WARN, remember::run(home, arguments)),
+        Verb::Recall(arguments) => on_runtime(LevelFilter::WARN, recall::run(home, arguments)),
+        Verb::Memory(verb) => on_runtime(LevelFilter::WARN, memory::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(LevelFilter::WARN, usage::run(home, arguments)),

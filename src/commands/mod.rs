@@ -5,11 +5,14 @@
 
 mod agent;
 mod agents;
+mod forget;
 mod help;
+mod memory;
 mod model;
 mod pair;
 mod parse;
 mod queue;
+mod remember;
 mod retry;
 mod status;
 mod stop;
@@ -22,7 +25,8 @@ use std::sync::Arc;
 use rusqlite::Transaction;
 
 use crate::access::{Standing, people};
-use crate::agents::{Registry, Source};
+use crate::agents::memory::{Forgetting, Saving};
+use crate::agents::{Memories, Registry, Source};
 use crate::channels::Choice;
 use crate::config::{Config, ModelRef};
 use crate::delivery::undelivered::{self, Undelivered, When};
@@ -75,6 +79,19 @@ pub const SPECS: &[Spec] = &[
         summary: "what you have used; owners see it of everyone",
         owners_only: false,
     },
+    Spec { name: "memory", arguments: "", summary: "what the agent here remembers", owners_only: false },
+    Spec {
+        name: "remember",
+        arguments: "[--private | --global] text",
+        summary: "have the agent here remember something",
+        owners_only: false,
+    },
+    Spec {
+        name: "forget",
+        arguments: "words | id",
+        summary: "find something the agent here remembers, and take it away",
+        owners_only: false,
+    },
     Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
     Spec {
         name: "retry",
@@ -90,6 +107,7 @@ pub struct Desk {
     pub db: Db,
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
+    pub memories: Memories,
     pub table: Arc<Table>,
     pub sessions: Sessions,
     pub started_at: i64,
@@ -137,6 +155,8 @@ pub enum Effect {
     CallOff(Vec<i64>),
     /// Sends these again.
     Retry(Vec<Undelivered>),
+    Remember(Saving),
+    Forget(Forgetting),
 }
 
 impl Outcome {
@@ -178,6 +198,9 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
         Command::Retry => retry::run(context).await,
+        Command::Memory => memory::run(context).await,
+        Command::Remember { text, visibility } => remember::run(&text, visibility, context),
+        Command::Forget(wish) => forget::run(wish, context).await,
     }
 }
 
@@ -232,6 +255,8 @@ impl Effect {
                 ids.iter().try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
             }
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
+            Effect::Remember(saving) => saving.write(tx).map(drop),
+            Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
         }
     }
 }

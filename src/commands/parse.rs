@@ -1,6 +1,7 @@
 //! Reads a command line. Pure.
 
 use super::SPECS;
+use crate::config::Visibility;
 use crate::domain::{UserError, nearest};
 use crate::sessions::ledger::Period;
 
@@ -29,6 +30,22 @@ pub enum Command {
     Help,
     Pair(String),
     Retry,
+    Memory,
+    Remember {
+        text: String,
+        /// Absent: what the config says.
+        visibility: Option<Visibility>,
+    },
+    Forget(ForgetWish),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForgetWish {
+    /// Show what would go.
+    Find(String),
+    Show(i64),
+    /// It was shown before.
+    Confirmed(i64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +110,9 @@ pub fn parse(text: &str) -> Parsed {
         ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
         ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
         ("retry", _) => Parsed::Command(Command::Retry),
+        ("memory", _) => Parsed::Command(Command::Memory),
+        ("remember", rest) => remember(rest),
+        ("forget", rest) => forget(rest),
         (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
     }
 }
@@ -116,6 +136,36 @@ fn agent(rest: &str) -> Parsed {
         // A name may have several words, so everything but a last `once` is the name.
         [name @ .., "once"] if !name.is_empty() => AgentWish::Switch { to: name.join(" "), once: true },
         name => AgentWish::Switch { to: name.join(" "), once: false },
+    }))
+}
+
+/// Phones like to make one dash of two.
+fn remember(rest: &str) -> Parsed {
+    let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (visibility, text) = match first.trim_start_matches(['-', '–', '—']) {
+        word if word.len() == first.len() => (None, rest),
+        "global" => (Some(Visibility::Global), after.trim()),
+        "private" => (Some(Visibility::Private), after.trim()),
+        _ => (None, rest),
+    };
+    match text {
+        "" => Parsed::Mistaken(UserError::new("What should be remembered? Write it like this: `/remember Ann likes tea`.")),
+        text => Parsed::Command(Command::Remember { text: text.to_owned(), visibility }),
+    }
+}
+
+fn forget(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let number = |word: &str| word.parse::<i64>().ok();
+    Parsed::Command(Command::Forget(match words.as_slice() {
+        [] => {
+            return Parsed::Mistaken(UserError::new(
+                "What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.",
+            ));
+        }
+        [id] if let Some(id) = number(id) => ForgetWish::Show(id),
+        [id, "yes"] if let Some(id) = number(id) => ForgetWish::Confirmed(id),
+        _ => ForgetWish::Find(rest.to_owned()),
     }))
 }
 
@@ -161,6 +211,16 @@ mod tests {
         check("/start", Command::Help);
         check("/retry", Command::Retry);
         check("/pair ABCD2345", Command::Pair("ABCD2345".into()));
+        let remember = |text: &str, visibility| Command::Remember { text: text.into(), visibility };
+        check("/memory", Command::Memory);
+        check("/remember tea at four", remember("tea at four", None));
+        check("/remember --global  tea\nat four", remember("tea\nat four", Some(Visibility::Global)));
+        check("/remember —private tea", remember("tea", Some(Visibility::Private)));
+        check("/remember -5 degrees", remember("-5 degrees", None));
+        check("/remember global warming", remember("global warming", None));
+        check("/forget 12", Command::Forget(ForgetWish::Show(12)));
+        check("/forget 12 yes", Command::Forget(ForgetWish::Confirmed(12)));
+        check("/forget 12 angry men", Command::Forget(ForgetWish::Find("12 angry men".into())));
     }
 
     #[test]
@@ -179,6 +239,8 @@ mod tests {
         insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
         insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help lists all of them.");
         insta::assert_snapshot!(told("/usage year"), @"Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.");
+        insta::assert_snapshot!(told("/remember --global"), @"What should be remembered? Write it like this: `/remember Ann likes tea`.");
+        insta::assert_snapshot!(told("/forget"), @"What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.");
         insta::assert_snapshot!(told("/pair"), @"Which code? Write it like this: `/pair ABCD2345`.");
     }
 }

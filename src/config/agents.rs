@@ -1,7 +1,9 @@
 //! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
 
+use super::memory::{self, Reading};
 use super::reader::{Problems, Section};
-use super::{AgentLimits, AgentSpec, ModelRef, ModelSettings, Problem, Spanned};
+use super::tools::{self, Names};
+use super::{AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
 use super::{keys, limits, models, providers};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
@@ -13,7 +15,7 @@ const MAX_EMOJI_CHARS: usize = 16;
 pub(super) struct Roster {
     pub(super) agents: Vec<AgentSpec>,
     /// Ids that cannot be used; complained about at their table and not again wherever they are named.
-    refused: Vec<String>,
+    pub(super) refused: Vec<String>,
 }
 
 /// What a table says about its agent.
@@ -25,19 +27,28 @@ struct Fields {
     limits: AgentLimits,
     fallback: Vec<ModelRef>,
     settings: ModelSettings,
+    memory: AgentMemory,
+    reads: Vec<Spanned<String>>,
+    tools: AgentTools,
+    access: Names,
 }
 
 /// An id with the name the file gives it.
 type Naming = (AgentId, Spanned<String>);
 
-pub(super) fn read(top: &Section<'_>, provider_names: &[String]) -> Roster {
+pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Roster {
     let mut roster = Roster { agents: Vec::new(), refused: Vec::new() };
     let mut namings: Vec<Naming> = Vec::new();
+    let mut readings: Vec<Reading> = Vec::new();
+    let mut accesses: Vec<(AgentId, Names)> = Vec::new();
     for named in top.named("agents") {
-        let fields = named.section(&keys::AGENT).map(|section| fields(&section, provider_names)).unwrap_or_default();
+        let fields =
+            named.section(&keys::AGENT).map(|section| fields(&section, provider_names, profile_names)).unwrap_or_default();
         match AgentId::parse(&named.name.value) {
             Ok(id) => {
+                readings.push(Reading { by: id.clone(), of: fields.reads.clone() });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
+                accesses.push((id.clone(), fields.access.clone()));
                 roster.agents.push(spec(id, fields, named.name));
             }
             Err(error) => {
@@ -47,7 +58,9 @@ pub(super) fn read(top: &Section<'_>, provider_names: &[String]) -> Roster {
         }
     }
     roster.add_main();
+    roster.connect(&accesses, top);
     roster.note_shared_names(&namings, top.problems);
+    memory::join(&mut roster, &readings, top.problems);
     roster
 }
 
@@ -59,6 +72,16 @@ impl Roster {
             problems.note(self.unknown_agent(name));
         }
         found
+    }
+
+    /// Whose workspaces each may use.
+    fn connect(&mut self, accesses: &[(AgentId, Names)], top: &Section<'_>) {
+        for (id, names) in accesses {
+            let siblings = names.find(self, Some(id), top);
+            if let Some(agent) = self.agents.iter_mut().find(|agent| agent.id == *id) {
+                agent.tools.access = siblings;
+            }
+        }
     }
 
     fn add_main(&mut self) {
@@ -91,11 +114,13 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model, limits, fallback, settings } = fields;
-    AgentSpec { id, name: name.map(|name| name.value), emoji, model, limits, fallback, settings, span: Some(table.span) }
+    let Fields { name, emoji, model, limits, fallback, settings, memory, tools, .. } = fields;
+    let name = name.map(|name| name.value);
+    AgentSpec { id, name, emoji, model, limits, fallback, settings, memory, tools, span: Some(table.span) }
 }
 
-fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
+fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Fields {
+    let (tools, access) = tools::of_agent(section, profile_names);
     Fields {
         name: line(section, "name", MAX_NAME_CHARS),
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
@@ -103,6 +128,10 @@ fn fields(section: &Section<'_>, provider_names: &[String]) -> Fields {
         limits: limits::agent(section),
         fallback: models::fallback(section, provider_names),
         settings: models::settings(section),
+        memory: memory::of_agent(section),
+        reads: memory::reads(section),
+        tools,
+        access,
     }
 }
 

@@ -4,8 +4,8 @@ use toml::de::DeTable;
 
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
-use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramAnswers, TelegramLimits};
-use super::{agents, bindings, keys, limits, providers, transport};
+use super::{Access, AgentSpec, Config, Memory, Problem, Telegram, TelegramAnswers, TelegramLimits};
+use super::{agents, bindings, keys, limits, providers, tools, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -18,7 +18,8 @@ const MAX_FILE_MB: u32 = 20;
 pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
     let top = Section::open(&keys::TOP, tree, 0..0, problems);
     let provider_names = providers::names(&top);
-    let roster = agents::read(&top, &provider_names);
+    let access = top.section("access", &keys::ACCESS);
+    let roster = agents::read(&top, &provider_names, &tools::profile_names(&top));
     let config = Config {
         default_agent: default_agent(&top, &roster),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
@@ -26,7 +27,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         max_running: top.at_least_one("max_running").and_then(|most| most.try_into().ok()).unwrap_or(super::MAX_RUNNING),
         telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
         providers: providers::read(&top, vault),
-        access: top.section("access", &keys::ACCESS).map(|section| access(&section)).unwrap_or_default(),
+        memory: top.section("memory", &keys::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
+        access: access.as_ref().map(rights).unwrap_or_default(),
+        tools: tools::read(&top, access.as_ref(), &roster),
         bindings: bindings::read(&top, &roster),
         agents: roster.agents,
     };
@@ -77,7 +80,7 @@ fn sending_limits(section: &Section<'_>) -> TelegramLimits {
     }
 }
 
-fn access(section: &Section<'_>) -> Access {
+fn rights(section: &Section<'_>) -> Access {
     let default = Access::default();
     Access {
         owners: section.list("owners", person).map(|owners| owners.value).unwrap_or_default(),
@@ -87,6 +90,10 @@ fn access(section: &Section<'_>) -> Access {
         observe: section.boolean("observe").unwrap_or(default.observe),
         limits: limits::person(section),
     }
+}
+
+fn memory(section: &Section<'_>) -> Memory {
+    Memory { default_visibility: section.choice("default_visibility").unwrap_or_default() }
 }
 
 /// What people may call the bot. One without a letter would be found everywhere or nowhere.

@@ -66,8 +66,11 @@ pub(super) const TOP: Shape = Shape {
         nothing("telegram", "[telegram]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
+        nothing("memory", "[memory]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
+        nothing("risk_profiles", "[risk_profiles.careful]"),
+        nothing("shared_paths", "[shared_paths.handbook]"),
     ],
 };
 
@@ -131,11 +134,32 @@ pub(super) const ACCESS: Shape = Shape {
         default("require_mention", "true"),
         default("observe", "true"),
         nothing("limits", "{ tokens_per_day = 200_000, turns_per_minute = 10 }"),
+        nothing("tools", r#"{ guest = "look" }"#),
     ],
 };
 
 pub(super) const PERSON_LIMITS: Shape =
     Shape { name: "`limits`", keys: &[default("tokens_per_day", "200_000"), default("turns_per_minute", "10")] };
+
+pub(super) const MEMORY: Shape = Shape { name: "[memory]", keys: &[default("default_visibility", r#""private""#)] };
+pub(super) const CEILINGS: Shape = Shape {
+    name: "[access.tools]",
+    keys: &[default("guest", r#""look""#), default("member", r#""reach""#), default("owner", r#""reach""#)],
+};
+
+pub(super) const RISK_PROFILE: Shape = Shape {
+    name: "a risk profile",
+    keys: &[nothing("allow", r#"["now", "file_read"]"#), nothing("deny", r#"["web_fetch"]"#), nothing("max_risk", r#""change""#)],
+};
+
+pub(super) const TOOL_LIMITS: Shape =
+    Shape { name: "`tools`", keys: &[nothing("allow", r#"["now", "file_read"]"#), nothing("deny", r#"["web_fetch"]"#)] };
+
+pub(super) const SIBLINGS: Shape =
+    Shape { name: "`access`", keys: &[nothing("read", r#"["main"]"#), nothing("write", r#"["main"]"#)] };
+
+pub(super) const SHARED_PATH: Shape =
+    Shape { name: "a shared folder", keys: &[nothing("read", r#"["rose"]"#), nothing("write", r#"["main"]"#)] };
 
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
@@ -147,6 +171,14 @@ pub(super) const AGENT: Shape = Shape {
         nothing("temperature", "0.7"),
         nothing("max_tokens", "4096"),
         nothing("reasoning", r#""low""#),
+        default("memory", r#""off""#),
+        default("recall", "false"),
+        default("recall_tokens", "1000"),
+        nothing("read_memory_from", r#"["main"]"#),
+        nothing("tools", r#"{ deny = ["web_fetch"] }"#),
+        nothing("risk_profile", r#""careful""#),
+        nothing("access", r#"{ read = ["main"] }"#),
+        default("workspace_mb", "500"),
         nothing("limits", "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }"),
     ],
 };
@@ -190,6 +222,12 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("providers.*.prices.*", &PRICE),
     ("access", &ACCESS),
     ("access.limits", &PERSON_LIMITS),
+    ("memory", &MEMORY),
+    ("access.tools", &CEILINGS),
+    ("risk_profiles.*", &RISK_PROFILE),
+    ("agents.*.tools", &TOOL_LIMITS),
+    ("agents.*.access", &SIBLINGS),
+    ("shared_paths.*", &SHARED_PATH),
     ("agents.*", &AGENT),
     ("agents.*.limits", &AGENT_LIMITS),
     ("bindings", &BINDING),

@@ -16,12 +16,14 @@ mod check;
 mod file;
 mod keys;
 mod limits;
+mod memory;
 mod models;
 mod providers;
 mod reader;
 mod redact;
 mod report;
 mod secrets;
+mod tools;
 mod transport;
 mod words;
 
@@ -31,6 +33,7 @@ mod tests;
 pub use file::{LoadError, draft, load};
 pub use report::{Problem, Report, Source};
 pub use secrets::{Secret, Secrets};
+pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
 
 /// Everything the operator decided. A running gateway holds one of these and never changes it.
 #[derive(Debug, Clone)]
@@ -45,6 +48,8 @@ pub struct Config {
     pub telegram: Option<Telegram>,
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
+    pub memory: Memory,
+    pub tools: ToolRules,
     /// In file order; `main` is always among them.
     pub agents: Vec<AgentSpec>,
     /// In file order, as written; `routing` gives them their meaning.
@@ -288,8 +293,47 @@ pub struct AgentSpec {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
+    pub memory: AgentMemory,
+    pub tools: AgentTools,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
+}
+
+/// What holds for the memory of all agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// What becomes of a memory when nobody says who may see it.
+    pub default_visibility: Visibility,
+}
+
+/// Who sees a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Visibility {
+    /// Its agent, and agents that read this agent's memory.
+    #[default]
+    Private,
+    /// Every agent.
+    Global,
+}
+
+/// Whether an agent has a memory at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemorySwitch {
+    #[default]
+    On,
+    Off,
+}
+
+/// What one agent may remember, and of whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentMemory {
+    pub switch: MemorySwitch,
+    /// What fits a message is looked up before the agent answers it.
+    pub recall: bool,
+    /// As much of it as the agent is shown.
+    pub recall_tokens: u32,
+    /// Agents whose memories this one sees too.
+    pub read_from: Vec<AgentId>,
 }
 
 /// One `[[bindings]]` table. Its `match` text is read by `routing`, which knows what can be matched.
@@ -340,6 +384,8 @@ impl Config {
             telegram: None,
             providers: BTreeMap::new(),
             access: Access::default(),
+            memory: Memory::default(),
+            tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
         }
@@ -414,6 +460,12 @@ impl Default for Access {
     }
 }
 
+impl Default for AgentMemory {
+    fn default() -> Self {
+        AgentMemory { switch: MemorySwitch::On, recall: true, recall_tokens: 1000, read_from: Vec::new() }
+    }
+}
+
 impl AgentSpec {
     /// An agent the file says nothing about.
     pub(crate) fn unnamed(id: AgentId) -> Self {
@@ -425,6 +477,8 @@ impl AgentSpec {
             fallback: Vec::new(),
             settings: ModelSettings::default(),
             limits: AgentLimits::default(),
+            memory: AgentMemory::default(),
+            tools: AgentTools::default(),
             span: None,
         }
     }

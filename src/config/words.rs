@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind, Quote, Reasoning, TransportMode};
+use super::{
+    Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk, TransportMode, Visibility,
+};
 
 /// A value that is written as one of a few words.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -50,6 +52,9 @@ choices! {
     Dms { Pairing = "pairing", Open = "open", Closed = "closed" }
     TransportMode { Polling = "polling", Webhook = "webhook" }
     Groups { Bound = "bound", Open = "open" }
+    Visibility { Private = "private", Global = "global" }
+    MemorySwitch { On = "on", Off = "off" }
+    Risk { Look = "look", Change = "change", Reach = "reach" }
     Quote { Auto = "auto", Always = "always", Never = "never" }
     Reasoning { None = "none", Low = "low", Medium = "medium", High = "high" }
     ProviderKind {

@@ -12,6 +12,7 @@ pub mod undelivered;
 mod waits;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +21,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::channels::{Channel, Text};
+use crate::channels::{Channel, Part, Text};
 use crate::clock::now_ms;
-use crate::domain::{Destination, Inbound, Moved, Platform, SessionKey};
+use crate::domain::{Destination, Inbound, Moved, OutgoingFile, Platform, SessionKey};
 use crate::storage::{Db, Durability, StoreError};
 use crate::work::Work;
 
@@ -49,6 +50,8 @@ struct Inner {
     owners: Vec<Destination>,
     /// Told when a send learns that a group has moved.
     moves: mpsc::Sender<MovedAway>,
+    /// The folder with the copies of files that are to be sent.
+    outgoing: PathBuf,
     /// Places with a worker, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
     work: Work,
@@ -67,7 +70,13 @@ pub struct MovedAway {
 const MOVES: usize = 16;
 
 impl Delivery {
-    pub fn new(db: Db, channels: &[Arc<dyn Channel>], owners: Vec<Destination>, work: Work) -> (Self, mpsc::Receiver<MovedAway>) {
+    pub fn new(
+        db: Db,
+        channels: &[Arc<dyn Channel>],
+        owners: Vec<Destination>,
+        outgoing: PathBuf,
+        work: Work,
+    ) -> (Self, mpsc::Receiver<MovedAway>) {
         let (moves, told) = mpsc::channel(MOVES);
         let outlet = |channel: &Arc<dyn Channel>| Outlet { channel: channel.clone(), pacing: pacing::Pacing::default() };
         let delivery = Delivery {
@@ -76,6 +85,7 @@ impl Delivery {
                 channels: channels.iter().map(|channel| (channel.platform(), outlet(channel))).collect(),
                 owners,
                 moves,
+                outgoing,
                 places: DashMap::new(),
                 work,
                 tasks: TaskTracker::new(),
@@ -96,7 +106,17 @@ impl Delivery {
         if parts.is_empty() {
             parts = channel.render(to, &Text { markdown: NOTHING_TO_SHOW, ..*text });
         }
-        parts.into_iter().map(|part| outbox::Draft { to: to.clone(), kind, part }).collect()
+        parts.into_iter().map(|part| outbox::Draft { to: to.clone(), kind, part, file: None }).collect()
+    }
+
+    /// The row that sends a file. Written with [`outbox::insert`], like those of a text.
+    pub fn draft_file(&self, to: &Destination, file: &OutgoingFile) -> Vec<outbox::Draft> {
+        if !self.reaches(to.place()) {
+            tracing::warn!(session = %to.place(), "a file cannot be sent: the platform is not connected");
+            return Vec::new();
+        }
+        let part = Part(serde_json::to_string(file).expect("text and numbers are JSON"));
+        vec![outbox::Draft { to: to.clone(), kind: Kind::Final, part, file: Some(file.stored.clone()) }]
     }
 
     /// Sends what was committed for a place.

@@ -1,5 +1,7 @@
 //! Written but not yet delivered: the `outbox` table. One row is one call to the platform.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::sender::GIVE_UP_AFTER_MS;
@@ -39,6 +41,8 @@ pub struct Draft {
     pub(super) to: Destination,
     pub(super) kind: Kind,
     pub(super) part: Part,
+    /// The stored copy to be sent; the part tells about it.
+    pub(super) file: Option<String>,
 }
 
 /// A row that is marked as being sent. Only [`claim`] makes one.
@@ -47,6 +51,7 @@ pub(super) struct ClaimedRow {
     pub(super) id: i64,
     pub(super) to: Destination,
     pub(super) part: Part,
+    pub(super) file: Option<String>,
     /// The message that is changed instead of a new one sent; with an empty part it is taken away.
     pub(super) target: Option<MessageId>,
     pub(super) attempts: u32,
@@ -66,9 +71,9 @@ pub(super) enum Next {
 
 pub fn insert(tx: &Transaction<'_>, rows: &[Draft], inbox_id: Option<i64>, now: i64) -> rusqlite::Result<()> {
     let mut statement =
-        tx.prepare_cached("INSERT INTO outbox (place, kind, part, inbox_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        tx.prepare_cached("INSERT INTO outbox (place, kind, part, inbox_id, created_at, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for row in rows {
-        statement.execute(params![row.to.place().to_string(), row.kind.as_str(), row.part.0, inbox_id, now])?;
+        statement.execute(params![row.to.place().to_string(), row.kind.as_str(), row.part.0, inbox_id, now, row.file])?;
     }
     Ok(())
 }
@@ -103,7 +108,7 @@ pub(super) fn next_kind(connection: &Connection, place: &SessionKey) -> rusqlite
 
 /// Marks the place's oldest row as being sent: from here on a crash leaves it unknown whether it arrived.
 pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<Next> {
-    let oldest = "SELECT id, part, attempts, repeated, created_at, not_before, target FROM outbox
+    let oldest = "SELECT id, part, attempts, repeated, created_at, not_before, target, file FROM outbox
                   WHERE place = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
     let found = tx.prepare_cached(oldest)?.query_row([place.to_string()], |row| claimed(row, place)).optional()?;
     let Some((row, not_before)) = found else { return Ok(Next::Nothing) };
@@ -125,6 +130,7 @@ fn claimed(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<(ClaimedRow, i
         repeated: row.get(3)?,
         created_at: row.get(4)?,
         target: row.get::<_, Option<String>>(6)?.map(MessageId),
+        file: row.get(7)?,
     };
     Ok((claimed, row.get(5)?))
 }
@@ -132,7 +138,7 @@ fn claimed(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<(ClaimedRow, i
 /// The transcript has the text, so the row lets go of it.
 pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "UPDATE outbox SET state = 'sent', part = '', message_id = ?2, sent_at = ?3, error = NULL WHERE id = ?1",
+        "UPDATE outbox SET state = 'sent', part = '', file = NULL, message_id = ?2, sent_at = ?3, error = NULL WHERE id = ?1",
     )?;
     statement.execute(params![id, message.0, now]).map(drop)
 }
@@ -216,6 +222,12 @@ pub fn troubles(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
     let count = |sql| connection.query_row(sql, [], |row| row.get(0));
     let failed = count("SELECT count(*) FROM outbox WHERE state = 'failed'")?;
     Ok((failed, count("SELECT count(*) FROM outbox WHERE repeated = 1")?))
+}
+
+/// Copies of files that rows still have to send.
+pub fn files(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+    let mut statement = connection.prepare("SELECT file FROM outbox WHERE file IS NOT NULL")?;
+    statement.query_map([], |row| row.get(0))?.collect()
 }
 
 pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {

@@ -1,5 +1,6 @@
 //! Sends a place's rows one after the other; places do not wait for each other.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,7 +95,7 @@ async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: 
     match inner.db.write_as(OF_MARKS, move |tx| outbox::claim(tx, &key, now_ms())).await? {
         Next::Claimed(row) => {
             *allowed = Allowed::NotYet;
-            let outcome = call(outlet, &row).await;
+            let outcome = call(inner, outlet, &row).await;
             if let Err(SendError::RetryAfter(wait)) = &outcome {
                 inner.asked_to_wait(outlet, &row.to, *wait).await;
             }
@@ -145,7 +146,11 @@ async fn may_send(
     Ok(())
 }
 
-async fn call(outlet: &Outlet, row: &ClaimedRow) -> Result<MessageId, SendError> {
+async fn call(inner: &Inner, outlet: &Outlet, row: &ClaimedRow) -> Result<MessageId, SendError> {
+    if let Some(stored) = &row.file {
+        let file = serde_json::from_str(&row.part.0).map_err(|error| SendError::Refused(error.to_string()))?;
+        return outlet.channel.send_file(&row.to, &file, &inner.outgoing.join(stored)).await;
+    }
     let Some(message) = &row.target else { return outlet.channel.send(&row.to, &row.part).await };
     let is_removal = row.part.0.is_empty();
     let revision = if is_removal { Revision::Remove { message } } else { Revision::Edit { message, part: &row.part } };
@@ -179,7 +184,17 @@ async fn settle(inner: &Arc<Inner>, row: ClaimedRow, outcome: Result<MessageId, 
     };
     let told = inner.db.write_patiently(&inner.stop, OF_MARKS, write).await?;
     told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
+    if let (Verdict::Sent(_), Some(stored)) = (verdict.as_ref(), &row.file) {
+        remove_copy(&inner.outgoing.join(stored)).await;
+    }
     Ok(step)
+}
+
+/// A copy that stays behind is found by the next tidying.
+async fn remove_copy(path: &Path) {
+    if let Err(error) = tokio::fs::remove_file(path).await {
+        tracing::debug!("the copy of a file that was sent stays behind: {error}");
+    }
 }
 
 /// What a call came to.

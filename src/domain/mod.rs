@@ -4,6 +4,7 @@ mod besides;
 mod ids;
 mod message;
 mod origin;
+mod outgoing;
 mod session_key;
 mod user_error;
 
@@ -11,5 +12,6 @@ pub use besides::{Attachment, Besides, FileRef, Note, Together};
 pub use ids::{AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform, TelegramUserId, TopicId};
 pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, Moved, TurnEvent};
 pub use origin::Origin;
+pub use outgoing::OutgoingFile;
 pub use session_key::{InvalidSessionKey, SessionKey};
 pub use user_error::{UserError, nearest};

@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::people;
+use crate::agents::Memories;
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
-use crate::channels::{Channel, Intake};
+use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Secrets};
@@ -35,9 +36,9 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, TranscriptSearch, decisions, inbox, journal, ledger};
+use crate::sessions::{self, Sessions, TranscriptSearch, decisions, files, inbox, journal, ledger};
 use crate::storage::{Db, StoreError};
-use crate::tools::ToolBox;
+use crate::tools::{self, ToolBox};
 use crate::work::Work;
 
 pub use home::{Home, HomeLock, LockError};
@@ -128,14 +129,16 @@ impl Gateway {
         db: Db,
         channels: Vec<Arc<dyn Channel>>,
     ) -> Result<Self, StartError> {
+        files::clear_unfinished(home.path()).await;
         let (registry, roster) = plan.registry(home, &db).await?;
         let registry = Arc::new(registry);
         let work = Work::new();
         let owners = plan.config.access.owners.iter().filter_map(Destination::owner).collect();
-        let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, work.clone());
+        let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, outgoing::folder(home.path()), work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
+        let memories = Memories::new(db.clone());
         let sessions = Sessions::new(sessions::Parts {
             db: db.clone(),
             registry: registry.clone(),
@@ -144,14 +147,15 @@ impl Gateway {
             aliases: aliases.clone(),
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
-            tools: ToolBox::standard().and(Arc::new(TranscriptSearch { db: db.clone() })),
+            tools: toolbox(&memories, &db),
+            memories: memories.clone(),
             access: plan.config.access.clone(),
             max_running: plan.config.max_running,
             absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
-        let desk = Desk { db, config: plan.config, registry, table: plan.table, sessions, started_at: now_ms() };
+        let desk = Desk { db, config: plan.config, registry, memories, table: plan.table, sessions, started_at: now_ms() };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
         let house = Arc::new(House { desk, home, pins, names, aliases, delivery, work, stop });
         Ok(Self::run(house, channels, moves, lock))
@@ -205,6 +209,11 @@ impl Gateway {
     }
 }
 
+/// Every tool there is. Which of them an agent has, its policy says.
+fn toolbox(memories: &Memories, db: &Db) -> ToolBox {
+    ToolBox::standard().with(tools::memory_tools(memories)).with(vec![Box::new(TranscriptSearch { db: db.clone() })])
+}
+
 /// The command list, as Telegram's menu shows it.
 fn menu(config: &Config) -> Menu {
     let entries = |for_owners: bool| {
@@ -240,7 +249,18 @@ async fn keep_house(house: Arc<House>) {
             Ok(rows) => tracing::debug!("forgot {rows} old rows"),
             Err(error) => tracing::warn!("old rows could not be forgotten: {error}"),
         }
+        tidy_outgoing(&house).await;
     }
+}
+
+/// Copies of files that no row will send any more.
+async fn tidy_outgoing(house: &House) {
+    let folder = outgoing::folder(&house.home);
+    let removed = match house.desk.db.read(outbox::files).await {
+        Ok(referred) => tokio::task::spawn_blocking(move || outgoing::tidy(&folder, &referred)).await.unwrap_or(0),
+        Err(_) => 0,
+    };
+    tracing::debug!("removed {removed} files that nothing sends");
 }
 
 /// Keeps one channel listening. One that is refused for good ends alone; the others go on.
@@ -262,4 +282,18 @@ async fn supervise(channel: Arc<dyn Channel>, intake: Intake, stop: Cancellation
         }
     }
     reports.send_modify(|listening| listening.channels -= 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The config is checked against this list before there is a store that tools could be made with.
+    #[tokio::test]
+    async fn the_list_of_known_tools_is_the_list_of_tools() {
+        let home = tempfile::tempdir().expect("a folder");
+        let db = Db::open(&home.path().join("parlor.db")).await.expect("the store opens");
+        let tools = toolbox(&Memories::new(db.clone()), &db);
+        assert_eq!(tools.names().collect::<Vec<_>>(), tools::KNOWN);
+    }
 }

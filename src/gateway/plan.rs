@@ -11,6 +11,7 @@ use crate::config::{self, Config, LoadError, Report, Secrets};
 use crate::domain::AgentId;
 use crate::routing::Table;
 use crate::storage::{Db, StoreError};
+use crate::tools::{self, policy};
 
 /// A config without problems. The gateway, `config check` and `route explain` all make theirs here.
 #[derive(Debug, Clone)]
@@ -32,6 +33,7 @@ impl Plan {
         let mut draft = config::load(home.path(), secrets)?;
         let (table, problems) = Table::build(&draft.config);
         draft.problems.extend(problems);
+        draft.problems.extend(policy::check(&draft.config, tools::KNOWN.iter().copied()));
         Ok(Plan { config: Arc::new(draft.finish()?), table: Arc::new(table) })
     }
 

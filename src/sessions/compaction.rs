@@ -174,7 +174,8 @@ fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
 
 async fn ask(inner: &Inner, task: &Finished, asked: String) -> Result<(String, Usage, ModelRef), NoSummary> {
     let system = history::how_to_sum_up(&task.agent_name);
-    let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()));
+    let (messages, tools) =
+        (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&task.scope.agent, task.scope.standing));
     let (lineup, scope, limits) = (task.lineup.clone(), task.scope.clone(), TurnLimits::of(&task.scope.agent.limits));
     let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
     // Nobody watches it being written.
@@ -224,7 +225,7 @@ mod tests {
         let all = messages(40, 100);
         let room = all.iter().map(|message| estimate_tokens(&message.said.text)).sum::<usize>();
         let older = older_part(&all, room).expect("there is much to sum up");
-        assert_eq!((older.len(), older.last().unwrap().id), (31, 31));
+        assert_eq!((older.len(), older.last().unwrap().id), (30, 30));
         assert_eq!(older_part(&all[..8], room), None, "they all fit into the quarter");
     }
 

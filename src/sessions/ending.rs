@@ -20,6 +20,7 @@ use crate::domain::{Destination, Inbound};
 use crate::models::ModelError;
 use crate::routing::pins;
 use crate::storage::{Durability, StoreError};
+use crate::tools::Effect;
 use crate::turn::TurnError;
 
 /// How a turn came out.
@@ -41,7 +42,7 @@ pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), Turn
     let ending = Ending::of(&task, result);
     follow_moves(parts, &mut task);
     let others_wrote = others_wrote(inner, &task.accepted).await;
-    let rows = draft(parts, &task, &ending, others_wrote);
+    let rows = Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
     let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
     let exchange = Exchange { question: task.question(), answer: ending.reply.clone() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
@@ -62,7 +63,8 @@ pub(super) async fn stopped(inner: &Inner, mut task: Task) -> Ended {
     let said = Some(task.run.shown()).filter(|said| !said.is_empty());
     let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| format!("{said}\n\n{STOPPED}"));
     let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done };
-    let rows = if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let answer = if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let rows = Rows { answer, effects: Vec::new() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     task.end_mark(Outcome::Answered);
     Ended::Over(None)
@@ -75,7 +77,7 @@ fn follow_moves(parts: &Parts, task: &mut Task) {
 }
 
 /// None when the process stops before it is written.
-async fn close(inner: &Inner, task: Task, ending: Ending, rows: Vec<outbox::Draft>) -> Option<Task> {
+async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
     let place = Destination::of(&task.accepted.inbound).place().clone();
     let used_once = task.used_once;
     let all = Arc::new((Page::of(inner, &task), ending, rows));
@@ -109,6 +111,17 @@ fn draft(parts: &Parts, task: &Task, ending: &Ending, others_wrote: bool) -> Vec
         rows.extend(parts.delivery.draft(&to, Kind::Error, &Text::plain(&told)));
     }
     rows
+}
+
+/// What is sent: the answer, then what tools wanted sent.
+struct Rows {
+    answer: Vec<outbox::Draft>,
+    effects: Vec<outbox::Draft>,
+}
+
+fn draft_effects(parts: &Parts, task: &Task) -> Vec<outbox::Draft> {
+    let to = Destination::of(&task.accepted.inbound);
+    task.effects.iter().flat_map(|Effect::SendFile(file)| parts.delivery.draft_file(&to, file)).collect()
 }
 
 /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
@@ -164,14 +177,8 @@ impl Page {
     }
 }
 
-/// Returns the answer's rows, and what was spent today.
-fn write(
-    tx: &Transaction<'_>,
-    page: &Page,
-    ending: &Ending,
-    rows: &[outbox::Draft],
-    now: i64,
-) -> rusqlite::Result<(usize, Today)> {
+/// Returns how many rows are to be sent, and what was spent today.
+fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<(usize, Today)> {
     let Page { accepted, conversation, turn, .. } = page;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
@@ -194,7 +201,9 @@ fn write(
     note_decisions(tx, page, now)?;
     inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
     let today = page.record(tx, &ending.outcome, now)?;
-    Ok((outbox::insert_answer(tx, rows, accepted.id, now)?, today))
+    let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
+    outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
+    Ok((count + rows.effects.len(), today))
 }
 
 impl Page {
@@ -223,6 +232,11 @@ impl Ending {
         match result {
             Ok(()) if !said.trim().is_empty() => {
                 Ending { said: Some(said.to_owned()), reply: said.to_owned(), outcome: "answered".into(), closing: Closing::Done }
+            }
+            // The file is the answer.
+            Ok(()) if !task.effects.is_empty() => {
+                let said = sent(&task.effects);
+                Ending { said: Some(said.clone()), reply: said, outcome: "answered".into(), closing: Closing::Done }
             }
             Ok(()) => Ending { said: None, reply: SAID_NOTHING.into(), outcome: "said nothing".into(), closing: Closing::Failed },
             Err(error) => Ending { said: None, reply: apology(&error), outcome: error.to_string(), closing: Closing::Failed },
@@ -271,6 +285,12 @@ fn tools_broke(tools: &[String], reference: i64) -> String {
     format!(
         "While I worked on this, {names} broke inside (ref {reference}). I went on without it; the operator can see more in the log."
     )
+}
+
+/// Stands for an agent that sent files without a word.
+fn sent(effects: &[Effect]) -> String {
+    let names: Vec<&str> = effects.iter().map(|Effect::SendFile(file)| file.name.as_str()).collect();
+    format!("Here is {}.", names.join(", "))
 }
 
 fn panicked(reference: i64) -> String {

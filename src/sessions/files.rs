@@ -1,11 +1,13 @@
 //! Files that people sent, in the agent's own folder: `workspace/inbox/<date>-<message id>-<name>`.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use chrono::DateTime;
+use uuid::Uuid;
 
 use super::Inner;
-use crate::agents::Agent;
+use crate::agents::{Agent, FileError};
 use crate::channels::FetchError;
 use crate::domain::{FileRef, Inbound};
 
@@ -14,41 +16,53 @@ const MAX_NAME_CHARS: usize = 48;
 /// The longest ending that is kept when a name is too long.
 const MAX_ENDING_CHARS: usize = 12;
 const FOLDER: &str = "inbox";
+/// Where files are until they are whole, in the home folder.
+const UNFINISHED: &str = "incoming";
 
 /// Fetches the file and returns where it is, within the agent's workspace.
 pub(super) async fn store(inner: &Inner, inbound: &Inbound, file: &FileRef, agent: &Agent) -> Result<String, FetchError> {
     let channel = inner.parts.delivery.channel_of(&inbound.origin.key);
     let channel = channel.ok_or_else(|| FetchError::Failed("its platform is not connected".into()))?;
-    let folder = make_folder(&agent.folder).await.map_err(|error| FetchError::Failed(format!("no folder for it: {error}")))?;
-    let name = name(inbound, &file.name);
-    // Under another name until it is whole.
-    let (part, whole) = (folder.join(format!(".{name}.part")), folder.join(&name));
+    let workspace = agent.files.own().clone();
+    let expected = file.bytes.unwrap_or(0);
+    let part = blocking({
+        let (workspace, home) = (workspace.clone(), agent.home.clone());
+        move || workspace.has_room_for(expected).and_then(|()| unfinished(&home))
+    })
+    .await?;
+    let path = format!("{FOLDER}/{}", name(inbound, &file.name));
     let fetched = match channel.fetch(file, &part).await {
-        Ok(()) => tokio::fs::rename(&part, &whole).await.map_err(|error| FetchError::Failed(format!("storing it: {error}"))),
+        Ok(()) => {
+            let (part, to) = (part.clone(), PathBuf::from(&path));
+            blocking(move || workspace.take_in(&part, &to)).await
+        }
         Err(error) => Err(error),
     };
     if fetched.is_err() {
         // It may not even be there.
         drop(tokio::fs::remove_file(&part).await);
     }
-    fetched.map(|()| format!("{FOLDER}/{name}"))
+    fetched.map(|()| path)
 }
 
-async fn make_folder(agent: &Path) -> std::io::Result<PathBuf> {
-    let workspace = agent.join("workspace");
-    let folder = workspace.join(FOLDER);
-    let mut builder = tokio::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    builder.mode(0o700);
-    builder.create(&folder).await?;
-    // A link could lead out of the workspace.
-    for folder in [&workspace, &folder] {
-        if !tokio::fs::symlink_metadata(folder).await?.is_dir() {
-            return Err(std::io::ErrorKind::NotADirectory.into());
-        }
-    }
-    Ok(folder)
+/// What an earlier process was fetching when it ended.
+pub async fn clear_unfinished(home: &Path) {
+    // There is nothing to remove after an orderly end.
+    drop(tokio::fs::remove_dir_all(home.join(UNFINISHED)).await);
+}
+
+fn unfinished(home: &Path) -> Result<PathBuf, FileError> {
+    let folder = home.join(UNFINISHED);
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    Ok(folder.join(Uuid::new_v4().simple().to_string()))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, FileError> + Send + 'static) -> Result<T, FetchError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| FetchError::Failed(format!("storing it: {error}")))?;
+    done.map_err(|error| match error {
+        FileError::Full { .. } => FetchError::NoRoom,
+        error => FetchError::Failed(format!("the file {error}")),
+    })
 }
 
 fn name(inbound: &Inbound, sent_as: &str) -> String {

@@ -8,6 +8,7 @@ use super::inbox;
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::{ToolCall, Usage};
 use crate::routing::aliases::Renaming;
+use crate::tools::Effect;
 use crate::turn::Round;
 
 /// A turn that was begun and has asked for tools.
@@ -30,8 +31,17 @@ pub(super) struct Recorded {
     pub(super) task: Task,
     /// It was put aside, and the transcript has its question.
     pub(super) is_asked: bool,
-    /// With what the model is told about each call.
-    pub(super) rounds: Vec<(Round, Vec<String>)>,
+    /// With what is known about each call.
+    pub(super) rounds: Vec<(Round, Vec<Recall>)>,
+}
+
+/// What is known about a call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Recall {
+    /// What the model was told; none when nobody knows how far the call came.
+    pub(super) result: Option<String>,
+    /// What is to be done with the turn's end.
+    pub(super) effects: Vec<Effect>,
 }
 
 /// Writes down what the model wants, before any of it is done. `number` counts the task's rounds from 0.
@@ -69,11 +79,20 @@ pub(super) fn wanted(tx: &Transaction<'_>, task: &Task, number: u32, round: &Rou
     Ok(())
 }
 
+/// Names one call of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CallId {
+    pub(super) inbox_id: i64,
+    pub(super) round: u32,
+    pub(super) number: usize,
+}
+
 /// A call has ended with this.
-pub(super) fn ran(tx: &Transaction<'_>, inbox_id: i64, round: u32, number: usize, result: &str) -> rusqlite::Result<()> {
-    let number = i64::try_from(number).unwrap_or(i64::MAX);
-    tx.prepare_cached("UPDATE tool_calls SET result = ?4 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
-        .execute(params![inbox_id, round, number, result])
+pub(super) fn ran(tx: &Transaction<'_>, call: CallId, result: &str, effects: &[Effect]) -> rusqlite::Result<()> {
+    let number = i64::try_from(call.number).unwrap_or(i64::MAX);
+    let effects = serde_json::to_string(effects).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    tx.prepare_cached("UPDATE tool_calls SET result = ?4, effects = ?5 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
+        .execute(params![call.inbox_id, call.round, number, result, effects])
         .map(drop)
 }
 
@@ -114,7 +133,7 @@ fn task(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<Task>> {
     Ok(Some(Task { inbox_id, members, place, agent, question: row.get(2)?, started_at: row.get(3)? }))
 }
 
-fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round, Vec<String>)>> {
+fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round, Vec<Recall>)>> {
     let mut statement = connection.prepare_cached(
         "SELECT number, text, input_tokens, output_tokens, cached_tokens FROM rounds WHERE inbox_id = ?1 ORDER BY number",
     )?;
@@ -132,14 +151,15 @@ fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round
     Ok(rounds)
 }
 
-fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result<(Vec<ToolCall>, Vec<String>)> {
+fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result<(Vec<ToolCall>, Vec<Recall>)> {
     let mut statement = connection.prepare_cached(
-        "SELECT call_id, tool, arguments, result FROM tool_calls WHERE inbox_id = ?1 AND round = ?2 ORDER BY number",
+        "SELECT call_id, tool, arguments, result, effects FROM tool_calls WHERE inbox_id = ?1 AND round = ?2 ORDER BY number",
     )?;
     let rows = statement.query_map(params![inbox_id, round], |row| {
         let arguments = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
         let call = ToolCall { id: row.get(0)?, name: row.get(1)?, arguments };
-        Ok((call, row.get::<_, Option<String>>(3)?.unwrap_or_else(|| INTERRUPTED.to_owned())))
+        let effects = serde_json::from_str(&row.get::<_, String>(4)?).unwrap_or_default();
+        Ok((call, Recall { result: row.get(3)?, effects }))
     })?;
     rows.collect::<rusqlite::Result<Vec<_>>>().map(|calls| calls.into_iter().unzip())
 }
@@ -150,5 +170,5 @@ pub(super) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Res
 }
 
 /// What the model is told about a call that was running when the process ended.
-const INTERRUPTED: &str =
+pub(super) const INTERRUPTED: &str =
     "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";

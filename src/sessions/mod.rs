@@ -4,7 +4,7 @@ mod budgets;
 pub mod compaction;
 pub mod decisions;
 mod ending;
-mod files;
+pub mod files;
 pub mod inbox;
 pub mod journal;
 mod lane;
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::{Agent, Chosen, Registry};
+use crate::agents::{Agent, Chosen, Memories, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
@@ -59,6 +59,7 @@ pub struct Parts {
     pub models: Models,
     pub delivery: Delivery,
     pub tools: ToolBox,
+    pub memories: Memories,
     pub access: Access,
     /// Turns that run at once. More wait in their lanes.
     pub max_running: usize,

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
+use super::journal::{CallId, Recall};
 use super::ledger::Today;
 use super::question::Question;
 use super::slots::Slot;
@@ -28,7 +29,7 @@ use crate::models::{Image, Lineup, ModelMessage, Models, Usage};
 use crate::routing::Route;
 use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
-use crate::tools::Scope;
+use crate::tools::{Effect, Outcome as ToolOutcome, Scope};
 use crate::turn::history::{self, Said, Speaker};
 use crate::turn::{Round, Run, Step, TurnError, TurnLimits, TurnRequest, prompt};
 
@@ -69,6 +70,8 @@ pub(super) struct Task {
     pub(super) is_steering: bool,
     /// Tools that panicked.
     pub(super) broken_tools: Vec<String>,
+    /// What tools want done with the turn's end, in the order of their calls.
+    pub(super) effects: Vec<Effect>,
     mark: Option<Mark>,
     halt: CancellationToken,
 }
@@ -223,6 +226,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
         is_asked,
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),
+        effects: Vec::new(),
         mark: None,
         halt: due.halt.clone(),
     };
@@ -282,7 +286,9 @@ async fn request(
     let (place, named) = (origin.key.clone(), origin.key.is_shared());
     let history = parts.db.read(move |connection| transcript::history(connection, &place));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let (history, system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
+    let recalled = async { Ok(recall(inner, agent, &words).await) };
+    let (history, system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
     let current: Vec<Said> = asked.said.iter().map(person_said).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
     let History { conversation, summary, messages: before } = history;
@@ -290,12 +296,13 @@ async fn request(
     let room = history::room(smallest_window(&parts.models, &models), &system);
     let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
     let mut messages = history::for_model(&before, &current, &agent.id, named, room);
+    messages = history::reminded(messages, recalled);
     messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
     let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    let limits = TurnLimits::of(&agent.limits);
-    let request = TurnRequest { lineup, system, messages, tools: parts.tools.clone(), scope, limits };
+    let (tools, limits) = (parts.tools.view(agent, scope.standing), TurnLimits::of(&agent.limits));
+    let request = TurnRequest { lineup, system, messages, tools, scope, limits };
     Ok(Prepared { conversation, request, fill })
 }
 
@@ -326,6 +333,12 @@ fn cache_key(agent: &Agent, place: &SessionKey) -> String {
 
 fn person_said(inbound: &Inbound) -> Said {
     Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() }
+}
+
+/// An agent that cannot be reminded answers without.
+async fn recall(inner: &Inner, agent: &Arc<Agent>, text: &str) -> Option<String> {
+    let recalled = inner.parts.memories.of(agent)?.recall(text).await;
+    recalled.inspect_err(|error| tracing::warn!(agent.id = %agent.id, "nothing is recalled: {error}")).ok().flatten()
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.
@@ -430,31 +443,31 @@ async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<Today
     let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
     task.counted.add(shared.usage);
     task.rounds += 1;
-    let mut results = vec![String::new(); shared.calls.len()];
+    let mut results = vec![ToolOutcome::say(""); shared.calls.len()];
     let mut broken = Vec::new();
     let mut running = task.run.call(&shared);
     while let Some(ran) = running.next().await {
-        let result: Arc<str> = match ran.outcome {
-            Ok(outcome) => outcome.text.into(),
+        let outcome = match ran.outcome {
+            Ok(outcome) => outcome,
             Err(_) => {
                 let tool = &shared.calls[ran.number].name;
                 tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
                 broken.push(tool.clone());
-                TOOL_BROKE.into()
+                ToolOutcome::say(TOOL_BROKE)
             }
         };
-        let id = task.accepted.id;
+        let (call, outcome) = (CallId { inbox_id: task.accepted.id, round: number, number: ran.number }, Arc::new(outcome));
         let write = || {
-            let result = result.clone();
-            move |tx: &Transaction<'_>| journal::ran(tx, id, number, ran.number, &result)
+            let outcome = outcome.clone();
+            move |tx: &Transaction<'_>| journal::ran(tx, call, &outcome.text, &outcome.effects)
         };
         // A power cut that takes it back makes the model hear that the call was interrupted.
         inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await?;
-        results[ran.number] = result.as_ref().to_owned();
+        results[ran.number] = Arc::unwrap_or_clone(outcome);
     }
     drop(running);
     task.broken_tools.extend(broken);
-    task.run.take_in(Arc::unwrap_or_clone(shared), results);
+    task.take_in(Arc::unwrap_or_clone(shared), results);
     Ok(today)
 }
 
@@ -484,12 +497,23 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
 }
 
 impl Task {
-    fn replay(&mut self, rounds: Vec<(Round, Vec<String>)>) {
-        for (round, results) in rounds {
+    fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
+        for (round, calls) in rounds {
+            let known = |recall: Recall| {
+                let text = recall.result.unwrap_or_else(|| journal::INTERRUPTED.to_owned());
+                ToolOutcome { text, effects: recall.effects }
+            };
             self.rounds += 1;
             self.counted.add(round.usage);
-            self.run.replay(round, results);
+            self.run.count_step(round.usage);
+            self.take_in(round, calls.into_iter().map(known).collect());
         }
+    }
+
+    fn take_in(&mut self, round: Round, outcomes: Vec<ToolOutcome>) {
+        let (texts, effects): (Vec<_>, Vec<_>) = outcomes.into_iter().map(|outcome| (outcome.text, outcome.effects)).unzip();
+        self.effects.extend(effects.into_iter().flatten());
+        self.run.take_in(round, texts);
     }
 
     fn row(&self) -> journal::Task {

@@ -1,16 +1,23 @@
 //! What an agent can do besides talking.
 
+mod files;
+mod memory;
 mod now;
+pub mod policy;
+mod web;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Standing;
 use crate::agents::Agent;
-use crate::domain::{PersonId, SessionKey};
+use crate::domain::{OutgoingFile, PersonId, SessionKey};
 use crate::models::{ToolCall, ToolSpec};
+
+pub use crate::config::Risk;
 
 /// Something a model can ask for. One value serves all agents: whose files, memories or places it may touch, the scope says.
 #[async_trait]
@@ -19,6 +26,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What it can do to the world at most.
     fn risk(&self) -> Risk;
+
+    /// Whether the agent has use for it. One that does not fit is neither offered nor called.
+    fn fits(&self, _agent: &Agent) -> bool {
+        true
+    }
 
     /// A failure is told in the outcome's text, so that the model can act on it.
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome;
@@ -34,69 +46,129 @@ pub struct Scope {
     pub standing: Standing,
 }
 
-/// Kinds of tools, the harmless first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Risk {
-    /// Only looks at what is the agent's own.
-    Look,
-    /// Changes what is the agent's own.
-    Change,
-    /// Reaches other people, other agents or the network.
-    Reach,
-}
-
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// What the model gets to read.
     pub text: String,
+    /// What is to happen when the turn is written down.
+    pub effects: Vec<Effect>,
+}
+
+/// Something a tool wants done that belongs to the turn's own writing, so that it happens once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// To the place of the turn.
+    SendFile(OutgoingFile),
 }
 
 impl Outcome {
     pub fn say(text: impl Into<String>) -> Self {
-        Outcome { text: text.into() }
+        Outcome { text: text.into(), effects: Vec::new() }
     }
+}
+
+/// All tools there are, one of each for all agents.
+#[derive(Clone)]
+pub struct ToolBox {
+    tools: Arc<[Arc<Entry>]>,
+}
+
+/// A tool, with what it says about itself asked only once.
+struct Entry {
+    spec: ToolSpec,
+    risk: Risk,
+    tool: Box<dyn Tool>,
 }
 
 /// The tools of one turn. What is offered is exactly what can be called.
 #[derive(Clone)]
-pub struct ToolBox {
-    tools: Arc<[Arc<dyn Tool>]>,
+pub struct ToolView {
+    tools: Arc<[Arc<Entry>]>,
+    agent: Arc<Agent>,
+    standing: Standing,
 }
 
 impl ToolBox {
     pub fn standard() -> Self {
-        ToolBox::of(vec![Arc::new(now::Now)])
+        let mut tools: Vec<Box<dyn Tool>> = vec![Box::new(now::Now), Box::new(web::WebFetch::default())];
+        tools.extend(files::all());
+        Self::of(tools)
     }
 
-    /// With one more, which stands where it knows what it needs.
-    pub fn and(self, tool: Arc<dyn Tool>) -> Self {
-        ToolBox::of(self.tools.iter().cloned().chain([tool]).collect())
+    pub fn of(tools: Vec<Box<dyn Tool>>) -> Self {
+        let entry = |tool: Box<dyn Tool>| Arc::new(Entry { spec: tool.spec(), risk: tool.risk(), tool });
+        ToolBox { tools: tools.into_iter().map(entry).collect() }
     }
 
-    pub fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
-        ToolBox { tools: tools.into() }
+    /// And these, which need what not everybody has.
+    pub fn with(self, more: Vec<Box<dyn Tool>>) -> Self {
+        ToolBox { tools: self.tools.iter().chain(ToolBox::of(more).tools.iter()).cloned().collect() }
     }
 
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.iter().map(|tool| tool.spec()).collect()
+    /// What an agent has when somebody of this standing asks.
+    pub fn view(&self, agent: &Arc<Agent>, standing: Standing) -> ToolView {
+        ToolView { tools: self.tools.clone(), agent: agent.clone(), standing }
     }
 
-    /// Runs the tool, or tells the model which ones there are.
-    pub async fn call(&self, scope: &Scope, call: &ToolCall) -> Outcome {
-        match self.tools.iter().find(|tool| tool.spec().name == call.name) {
-            Some(tool) => {
-                let outcome = tool.call(scope, call.arguments.clone()).await;
-                Outcome { text: bounded(outcome.text) }
-            }
-            None => Outcome::say(format!("There is no tool `{}`. You have: {}.", call.name, self.names().join(", "))),
-        }
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.specs().into_iter().map(|spec| spec.name).collect()
+    /// Every tool's name and what it can do at most.
+    pub fn names(&self) -> impl Iterator<Item = (&str, Risk)> {
+        self.tools.iter().map(|entry| (entry.spec.name.as_str(), entry.risk))
     }
 }
+
+impl ToolView {
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.offered().map(|entry| entry.spec.clone()).collect()
+    }
+
+    /// Runs the tool, or tells the model why not.
+    pub async fn call(&self, scope: &Scope, call: &ToolCall) -> Outcome {
+        let Some(entry) = self.fitting().find(|entry| entry.spec.name == call.name) else {
+            let names: Vec<&str> = self.offered().map(|entry| entry.spec.name.as_str()).collect();
+            return Outcome::say(format!("There is no tool `{}`. You have: {}.", call.name, names.join(", ")));
+        };
+        if let Err(refusal) = self.decide(entry) {
+            tracing::info!(agent.id = %self.agent.id, tool = %call.name, "refused: {refusal}");
+            return Outcome::say(format!("The tool `{}` was not run: {refusal}. Go on without it.", call.name));
+        }
+        let outcome = entry.tool.call(scope, call.arguments.clone()).await;
+        Outcome { text: bounded(outcome.text), ..outcome }
+    }
+
+    fn offered(&self) -> impl Iterator<Item = &Entry> {
+        self.fitting().filter(|entry| self.decide(entry).is_ok())
+    }
+
+    fn fitting(&self) -> impl Iterator<Item = &Entry> {
+        self.tools.iter().map(AsRef::as_ref).filter(|entry| entry.tool.fits(&self.agent))
+    }
+
+    fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
+        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.standing)
+    }
+}
+
+pub use memory::tools as memory_tools;
+
+/// Every tool with what it can do at most, for those who have no [`ToolBox`] at hand.
+pub const KNOWN: &[(&str, Risk)] = &[
+    ("now", Risk::Look),
+    ("web_fetch", Risk::Reach),
+    ("file_read", Risk::Look),
+    ("file_write", Risk::Change),
+    ("file_edit", Risk::Change),
+    ("file_list", Risk::Look),
+    ("file_search", Risk::Look),
+    ("file_delete", Risk::Change),
+    ("file_send", Risk::Reach),
+    ("memory_search", Risk::Look),
+    ("memory_save", Risk::Change),
+    ("memory_note", Risk::Change),
+    ("memory_edit", Risk::Change),
+    ("transcript_search", Risk::Look),
+];
 
 /// The longest tool result a model gets, in bytes.
 const MAX_RESULT_BYTES: usize = 32 * 1024;
@@ -110,30 +182,4 @@ fn bounded(mut result: String) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::agents::tests::agent_of;
-
-    /// The terminal's turn with `main`.
-    fn scope() -> Scope {
-        let agent = Arc::new(agent_of(Path::new("home"), "main"));
-        let (place, person) = ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
-        Scope { agent, place, person, standing: Standing::Owner }
-    }
-
-    #[tokio::test]
-    async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
-        let call = ToolCall { id: "1".into(), name: "shell".into(), arguments: Value::Null };
-        let outcome = ToolBox::standard().call(&scope(), &call).await;
-        assert_eq!(outcome.text, "There is no tool `shell`. You have: now.");
-    }
-
-    #[test]
-    fn a_huge_result_is_cut_at_a_character() {
-        let cut = bounded("é".repeat(MAX_RESULT_BYTES));
-        assert!(cut.ends_with("é\n[cut: the result was longer]"));
-        assert!(cut.len() <= MAX_RESULT_BYTES + 40);
-    }
-}
+mod tests;

@@ -142,6 +142,15 @@ fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessa
     messages
 }
 
+/// Puts what the agent is reminded of before what it is to answer: after all that is the same from turn to turn, which a
+/// provider may have cached. It is for this turn only and never stored.
+pub fn reminded(mut messages: Vec<ModelMessage>, reminder: Option<String>) -> Vec<ModelMessage> {
+    if let Some(reminder) = reminder {
+        messages.insert(messages.len().saturating_sub(1), ModelMessage::user(reminder));
+    }
+    messages
+}
+
 /// Tokens that a message takes.
 pub fn cost(said: &Said) -> usize {
     estimate_tokens(&said.text) + TOKENS_AROUND
@@ -198,6 +207,16 @@ mod tests {
     fn a_handoff_of_an_empty_place_is_not_shown() {
         let handoff = Said { by: Speaker::Handoff, text: "Alice handed over from main to rose".into() };
         assert_eq!(for_model(&[handoff], &now(&[person("hi")]), &rose(), false, MAX_TOKENS), [ModelMessage::user("hi")]);
+    }
+
+    #[test]
+    fn a_reminder_stands_right_before_what_is_answered() {
+        let messages =
+            for_model(&[person("hi"), agent("rose", "hello")], &now(&[person("and now?")]), &rose(), false, MAX_TOKENS);
+        let with = reminded(messages.clone(), Some("[tea]".into()));
+        assert_eq!(with[..2], messages[..2]);
+        assert_eq!(with[2..], [ModelMessage::user("[tea]"), ModelMessage::user("and now?")]);
+        assert_eq!(reminded(messages.clone(), None), messages);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::domain::TurnEvent;
 use crate::models::{
     Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage, estimate_tokens,
 };
-use crate::tools::{Outcome, Scope, ToolBox};
+use crate::tools::{Outcome, Scope, ToolView};
 
 use budget::Over;
 
@@ -37,7 +37,7 @@ pub struct TurnRequest {
     pub system: String,
     /// Ends with what is to be answered.
     pub messages: Vec<ModelMessage>,
-    pub tools: ToolBox,
+    pub tools: ToolView,
     /// On whose behalf the tools run.
     pub scope: Scope,
     pub limits: TurnLimits,
@@ -237,11 +237,10 @@ impl Run {
         self.request.messages.extend(results);
     }
 
-    /// Takes in a round that an earlier process has recorded.
-    pub fn replay(&mut self, round: Round, results: Vec<String>) {
+    /// Counts a model call that an earlier process made.
+    pub fn count_step(&mut self, usage: Usage) {
         self.steps += 1;
-        self.usage.add(round.usage);
-        self.take_in(round, results);
+        self.usage.add(usage);
     }
 }
 

@@ -9,14 +9,14 @@ use tokio::io::AsyncWriteExt;
 
 use crate::support::house::parlor;
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs the binary; the home folder's path reads HOME in what it printed.
-async fn run(home: &Path, arguments: &[&str]) -> Ran {
+pub(crate) async fn run(home: &Path, arguments: &[&str]) -> Ran {
     run_with_input(home, arguments, "").await
 }
 
@@ -32,7 +32,7 @@ async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
     Ran { code: output.status.code().expect("by itself"), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-async fn fresh_home() -> TempDir {
+pub(crate) async fn fresh_home() -> TempDir {
     let home = tempfile::tempdir().expect("a folder");
     assert_eq!(run(home.path(), &["init"]).await.code, 0);
     home
@@ -105,10 +105,10 @@ async fn chat_as_an_agent_stays_with_that_agent() {
 async fn agent_list_shows_who_is_there() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["agent", "list"]).await.stdout, @"
-    ID    NAME     MODEL    BINDINGS
-    main  ☕ Main  offline  0         default
-    rose  🌹 Rose  offline  1
-    ada   🛠️ Ada   offline  1
+    ID    NAME     MODEL    BINDINGS  MEMORIES
+    main  ☕ Main  offline  0         0         default
+    rose  🌹 Rose  offline  1         0
+    ada   🛠️ Ada   offline  1         0
     ");
     let json = run(home.path(), &["agent", "list", "--json"]).await.stdout;
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -131,6 +131,10 @@ async fn agent_info_says_where_each_file_comes_from() {
     USER.md: inherited
     BOOTSTRAP.md: missing
     MEMORY.md: missing
+    memory: 0 private, 0 global, 0 pieces of files; no MEMORY.md; nothing saved yet
+    tools when an owner asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send
+    tools when a member asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send
+    tools when a guest asks: now, file_read, file_list, file_search
     bindings: local:home:writing
     ");
     let json: serde_json::Value =
@@ -317,15 +321,18 @@ async fn help_lists_every_verb() {
     Usage: parlor [OPTIONS] [COMMAND]
 
     Commands:
-      run     Run the gateway (also without any verb)
-      chat    Talk to the agents in this terminal
-      init    Write a home folder with the team that ships; keeps every file that is there
-      config  Look at the config
-      route   Look at routing
-      agent   Look at agents
-      pair    Let in the person who was given this code
-      failed  Look at what could not be delivered, or have it sent again
-      usage   Tell what was spent, by agent, place, person and model
+      run       Run the gateway (also without any verb)
+      chat      Talk to the agents in this terminal
+      init      Write a home folder with the team that ships; keeps every file that is there
+      config    Look at the config
+      route     Look at routing
+      agent     Look at agents
+      remember  Have an agent remember something
+      recall    Find what an agent remembers, or without an agent what all may know
+      memory    List, export and import memories; earlier versions of MEMORY.md
+      pair      Let in the person who was given this code
+      failed    Look at what could not be delivered, or have it sent again
+      usage     Tell what was spent, by agent, place, person and model
 
     Options:
           --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]

@@ -176,7 +176,7 @@ async fn a_tool_call_is_run_and_its_result_goes_back() {
     house.model.enqueue(Script::tool_call("shell", serde_json::json!({ "command": "ls" })));
     house.telegram.dm(ALICE).says("try something else").await;
     let answer = house.telegram.dm(ALICE).wait_for_sent(2).await.text;
-    assert_eq!(answer, "tool said: There is no tool shell. You have: now.");
+    assert!(answer.starts_with("tool said: There is no tool shell. You have: now, "), "{answer}");
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }

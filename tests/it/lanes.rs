@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 
+use parlor::agents::Memories;
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Besides, Inbound, MessageId, Origin};
@@ -71,7 +72,7 @@ impl Tool for Boom {
 async fn a_tool_that_panics_ends_no_turn() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
-    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Arc::new(Boom)])).await;
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Box::new(Boom)])).await;
     let asked = Accepted::new(1, Inbound { text: "use boom {}".into(), ..from_alice(1) });
     sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
     sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.begin()).expect("the lane has room");
@@ -109,7 +110,7 @@ async fn an_agent_with_much_to_do_leaves_room_for_another() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), TWO_AGENTS).expect("writes");
     let (tells, mut told) = tokio::sync::mpsc::unbounded_channel();
-    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Arc::new(Gate(tells))])).await;
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Box::new(Gate(tells))])).await;
     let ask = |id: i64| {
         let origin = Origin::new(format!("telegram:dm:{id}").parse().expect("a key"), "telegram:111".parse().expect("a person"));
         let asked = Accepted::new(id, Inbound { origin, text: "use gate {}".into(), ..from_alice(id) });
@@ -141,14 +142,16 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
     let db = Db::open(&home.database()).await.expect("the store opens");
     let (registry, _) = plan.registry(home, &db).await.expect("the store works");
     let work = Work::new();
+    let memories = Memories::new(db.clone());
     let sessions = Sessions::new(Parts {
         registry: Arc::new(registry),
         table: plan.table.clone(),
         pins: Arc::new(pins::remembered(db.clone())),
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
-        delivery: Delivery::new(db.clone(), &[], Vec::new(), work.clone()).0,
+        delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools,
+        memories,
         access: plan.config.access.clone(),
         max_running: plan.config.max_running,
         absorbed: dashmap::DashSet::new(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Client, Proxy, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,10 @@ use crate::config::Secret;
 
 /// A plain call that takes longer than this has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// A file may take longer.
+/// A file may take longer, the more so the larger it is.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
+/// A line that is slower than this is none.
+const UPLOAD_BYTES_PER_SECOND: u64 = 50_000;
 /// A file that takes longer than this to come has failed.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections kept open between calls; more are made when many places are answered at once.
@@ -89,14 +91,17 @@ impl Api {
         read(status, &body)
     }
 
-    pub(super) async fn upload<P>(&self, payload: &P, file: &File<'_>) -> Result<P::Output, ApiError>
+    pub(super) async fn upload<P>(&self, payload: &P, file: File<'_>) -> Result<P::Output, ApiError>
     where
         P: Payload + Serialize,
         P::Output: DeserializeOwned,
     {
         let form = Form::new(payload, file);
-        let fill = |request: RequestBuilder| request.header(CONTENT_TYPE, form.content_type).body(form.body);
-        let (status, body) = self.exchange(P::NAME, UPLOAD_TIMEOUT, fill).await.map_err(transport)?;
+        let timeout = UPLOAD_TIMEOUT + Duration::from_secs(form.bytes / UPLOAD_BYTES_PER_SECOND);
+        let fill = |request: RequestBuilder| {
+            request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
+        };
+        let (status, body) = self.exchange(P::NAME, timeout, fill).await.map_err(transport)?;
         read(status, &body)
     }
 

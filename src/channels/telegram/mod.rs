@@ -17,6 +17,7 @@ mod parse;
 mod reactions;
 mod render;
 mod send;
+mod sending_files;
 mod stream;
 mod upload;
 mod webhook;
@@ -35,7 +36,7 @@ use super::{
     Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text,
 };
 use crate::config::{GroupSessions, Secret, Telegram, TelegramAnswers, Transport};
-use crate::domain::{Destination, FileRef, MessageId, Platform};
+use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
@@ -44,6 +45,7 @@ use reactions::{FAILED, WORKING};
 
 pub use checks::{Expectations, ExpectedGroup};
 pub use menu::{Menu, MenuEntry};
+pub(super) use sending_files::MAX_UPLOAD_BYTES;
 
 /// Nobody waits longer than this for an answer to begin, whatever the config says.
 const LONGEST_GATHER: Duration = Duration::from_secs(60);
@@ -152,6 +154,10 @@ impl Channel for TelegramChannel {
 
     async fn revise(&self, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
         stream::revise(&self.api, self.style, to, revision).await
+    }
+
+    async fn send_file(&self, to: &Destination, file: &OutgoingFile, path: &Path) -> Result<MessageId, SendError> {
+        sending_files::send_file(&self.api, self.style, to, file, path).await
     }
 
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError> {

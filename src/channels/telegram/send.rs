@@ -7,7 +7,7 @@ use teloxide::types::True;
 use super::api::{Api, ApiError};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, Rendered};
-use super::upload::File;
+use super::upload::{Content, File};
 use crate::channels::{Part, SendError, Text, TopicLoss};
 use crate::config::{Quote, TelegramAnswers};
 use crate::domain::{ChatId, Destination, MessageId, SessionKey, TopicId};
@@ -57,6 +57,12 @@ pub(super) struct StoredMessage {
     pub(super) keyboard: Vec<Vec<Button>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quote: Option<Quoted>,
+}
+
+impl StoredMessage {
+    pub(super) fn plain(message: Rendered) -> Self {
+        StoredMessage { message, keyboard: Vec::new(), quote: None }
+    }
 }
 
 /// A message to quote. With its chat, because a group that becomes a supergroup numbers its messages anew.
@@ -148,8 +154,8 @@ pub(super) struct InlineKeyboard<'a> {
 
 /// The one thing we keep of what Telegram says it sent.
 #[derive(Deserialize)]
-struct Sent {
-    message_id: i64,
+pub(super) struct Sent {
+    pub(super) message_id: i64,
 }
 
 impl Payload for SendMessage<'_> {
@@ -191,7 +197,12 @@ pub(super) async fn send(api: &Api, style: TelegramAnswers, to: &Destination, pa
     sent.map(|sent| MessageId(sent.message_id.to_string())).map_err(send_error)
 }
 
-async fn send_message(api: &Api, style: TelegramAnswers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
+pub(super) async fn send_message(
+    api: &Api,
+    style: TelegramAnswers,
+    address: Address,
+    stored: &StoredMessage,
+) -> Result<Sent, ApiError> {
     let Rendered { text, entities } = &stored.message;
     let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
     let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
@@ -209,12 +220,12 @@ async fn send_message(api: &Api, style: TelegramAnswers, address: Address, store
 
 /// Private topics come and go with the person's settings, and the chat has nobody else in it. In a group, General would be
 /// somebody else's place.
-fn is_private_topic(address: Address) -> bool {
+pub(super) fn is_private_topic(address: Address) -> bool {
     address.chat_id > 0 && address.message_thread_id.is_some()
 }
 
 /// Telegram has no codes for these, only words.
-fn topic_loss(error: &ApiError) -> Option<TopicLoss> {
+pub(super) fn topic_loss(error: &ApiError) -> Option<TopicLoss> {
     match error {
         ApiError::Answered { code: 400, description, .. } if description.contains("TOPIC_CLOSED") => Some(TopicLoss::Closed),
         ApiError::Answered { code: 400, description, .. }
@@ -227,8 +238,9 @@ fn topic_loss(error: &ApiError) -> Option<TopicLoss> {
 }
 
 async fn send_file(api: &Api, address: Address, markdown: &str) -> Result<Sent, ApiError> {
-    let file = File { field: "document", name: "answer.md", content: markdown };
-    api.upload(&SendDocument { address, caption: WHOLE_ANSWER }, &file).await
+    let content = Content::Text(markdown.to_owned());
+    let file = File { field: "document", name: "answer.md", media_type: "text/markdown; charset=utf-8", content };
+    api.upload(&SendDocument { address, caption: WHOLE_ANSWER }, file).await
 }
 
 const WHOLE_ANSWER: &str = "This is long, so here is the whole answer as a file.";

@@ -363,6 +363,61 @@ fn a_fallback_that_leads_nowhere_is_a_problem() {
     "#);
 }
 
+/// S3.24
+#[test]
+fn reading_a_memory_that_is_not_there_names_both_agents() {
+    let text = "[agents.rose]\nread_memory_from = [\"mian\", \"rose\", \"ada\", 7]\n[agents.ada]\nmemory = \"off\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: `rose` cannot read the memory of `mian`
+     --> config.toml:2:21
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                     ^^^^^^ no agent has this id
+      |
+      = help: did you mean `main`?
+
+    error: `rose` cannot read the memory of `rose`
+     --> config.toml:2:29
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                             ^^^^^^ this is the agent itself
+      |
+      = help: an agent always sees its own; take it out
+
+    error: `rose` cannot read the memory of `ada`
+     --> config.toml:2:37
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                                     ^^^^^ it has memory = "off"
+      |
+      = help: take it out, or set memory = "on" under [agents.ada]
+
+    error: an agent's id: expected a string
+     --> config.toml:2:44
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                                            ^ this is an integer
+
+    4 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// S3.24
+#[test]
+fn an_agent_without_memory_reads_nobody_elses() {
+    assert_snapshot!(report("[agents.ada]\nmemory = \"off\"\nread_memory_from = [\"main\"]\n"), @r#"
+    error: `ada` cannot read the memory of `main`
+     --> config.toml:3:21
+      |
+    3 | read_memory_from = ["main"]
+      |                     ^^^^^^ the reader has memory = "off"
+      |
+      = help: take it out, or set memory = "on" under [agents.ada]
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
 #[test]
 fn settings_of_models_are_checked() {
     let text = "[agents.rose]\ntemperature = 2.5\nmax_tokens = 0\nreasoning = \"hard\"\n";
@@ -504,4 +559,14 @@ fn limits_that_cannot_be_meant_are_told() {
 
     5 problems in config.toml; nothing was started.
     "#);
+}
+
+#[test]
+fn agents_read_each_memory_once_and_know_their_budget() {
+    let config = config(
+        "[memory]\ndefault_visibility = \"global\"\n[agents.rose]\nrecall_tokens = 5\nread_memory_from = [\"main\", \"main\"]\n",
+    );
+    assert_eq!(config.memory.default_visibility, crate::config::Visibility::Global);
+    let rose = &config.agents[1].memory;
+    assert_eq!((rose.recall, rose.recall_tokens, rose.read_from.as_slice()), (true, 5, [AgentId::main()].as_slice()));
 }

@@ -83,7 +83,8 @@ fn run(limits: AgentLimits) -> Run {
     };
     let messages = vec![ModelMessage::user("use now {}")];
     let lineup = Lineup { models: vec![ModelRef::Offline], settings: Default::default(), cache_key: String::new() };
-    let (tools, limits) = (ToolBox::standard(), TurnLimits::of(&limits));
+    let tools = ToolBox::standard().view(&scope.agent, scope.standing);
+    let limits = TurnLimits::of(&limits);
     Run::new(TurnRequest { lineup, system: String::new(), messages, tools, scope, limits })
 }
 

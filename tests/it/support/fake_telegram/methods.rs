@@ -17,7 +17,7 @@ const MAX_SECRET_CHARS: usize = 256;
 const MAX_CAPTION_UTF16: usize = 1024;
 const MAX_FILE_BYTES: usize = 20 * 1024 * 1024;
 
-const METHODS: [&str; 19] = [
+const METHODS: [&str; 20] = [
     "getMe",
     "getChat",
     "getChatMember",
@@ -30,6 +30,7 @@ const METHODS: [&str; 19] = [
     "deleteMyCommands",
     "sendMessage",
     "sendDocument",
+    "sendPhoto",
     "sendMessageDraft",
     "editMessageText",
     "deleteMessage",
@@ -58,7 +59,8 @@ pub(super) fn perform(world: &mut World, method: &str, params: &Value) -> Answer
         "getMyCommands" => Ok(world.commands.get(&scope_of(params)).cloned().unwrap_or_else(|| json!([]))),
         "deleteMyCommands" => delete_commands(world, params),
         "sendMessage" => send_message(world, params),
-        "sendDocument" => send_document(world, params),
+        "sendDocument" => send_file(world, params, "document"),
+        "sendPhoto" => send_file(world, params, "photo"),
         "sendMessageDraft" => send_message_draft(world, params),
         "editMessageText" => edit_message_text(world, params),
         "deleteMessage" => delete_message(world, params),
@@ -201,13 +203,13 @@ fn send_message(world: &mut World, params: &Value) -> Answer {
     Ok(message)
 }
 
-fn send_document(world: &mut World, params: &Value) -> Answer {
+fn send_file(world: &mut World, params: &Value, field: &str) -> Answer {
     let chat = writable_chat(world, params)?;
     let topic = topic_to_write_in(chat, params)?;
     let reply_to = message_to_reply_to(chat, params)?;
-    let document = &params["document"];
+    let document = &params[field];
     let Some(size) = int(document, "size") else {
-        return bad_request("there is no document in the request");
+        return bad_request(format!("there is no {field} in the request"));
     };
     if size == 0 {
         return bad_request("file must be non-empty");
@@ -217,7 +219,13 @@ fn send_document(world: &mut World, params: &Value) -> Answer {
         return bad_request("message caption is too long");
     }
     let file = json!({ "file_id": "F1", "file_unique_id": "U1", "file_name": document["file_name"], "file_size": size });
-    let content = fields(json!({ "document": file, "caption": caption }));
+    let content = match field {
+        "photo" => {
+            let photo = json!({ "file_id": "F1", "file_unique_id": "U1", "width": 90, "height": 90, "file_size": size });
+            fields(json!({ "photo": [photo], "caption": caption }))
+        }
+        _ => fields(json!({ "document": file, "caption": caption })),
+    };
     let message = chat.post(Draft { sender: Sender::User(PARLOR_BOT), topic, reply_to, content });
     let message_id = int(&message, "message_id").expect("every message has an id");
     let (chat_id, thread, document) = (chat.id, chat.messages[&message_id].topic, document.clone());

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, Form, FromRequest, Multipart, Query, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, FromRequest, Multipart, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::serve::{IncomingStream, Listener};
@@ -27,8 +27,15 @@ use super::methods;
 use super::wire::ApiError;
 use super::{Shared, TOKEN, updates};
 
+/// What Telegram takes in one call.
+const MAX_BODY_BYTES: usize = 50 * 1024 * 1024;
+
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let app = Router::new().fallback(handle).with_state(shared).into_make_service_with_connect_info::<Connection>();
+    let app = Router::new()
+        .fallback(handle)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(shared)
+        .into_make_service_with_connect_info::<Connection>();
     axum::serve(CuttableListener(listener), app).await.expect("axum serves until aborted");
 }
 

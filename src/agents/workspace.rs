@@ -1,0 +1,306 @@
+//! A folder that nothing done through it can leave: an agent's workspace, or one that agents share.
+//!
+//! It is held as a directory capability, so that no path and no link leads out of it, also not one that is swapped in while
+//! a call is under way. Everything here blocks; call it from a thread that may.
+
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, File, FileTypeExt, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use uuid::Uuid;
+
+mod quota;
+mod walk;
+
+pub use walk::{Entry, EntryKind};
+
+use quota::{Counted, cost};
+
+/// Only the gateway's user looks into a workspace.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+const TEMPORARY_PREFIX: &str = ".parlor-";
+const TEMPORARY_SUFFIX: &str = ".tmp";
+const BYTES_PER_MB: u64 = 1_000_000;
+
+/// The folder and how much may be in it. Opened when it is first used.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    quota_bytes: u64,
+    dir: Mutex<Option<Arc<Dir>>>,
+    /// What is in it. Held by whoever changes something, so that changes come one after the other. Blocking threads only.
+    counted: Mutex<Option<Counted>>,
+}
+
+/// Why something cannot be done with a path. The text goes on after the path: "`notes.md` is not there".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    #[error("is not there")]
+    NotFound,
+    #[error("is a folder, not a file")]
+    IsFolder,
+    #[error("is not a folder, or goes through something that is none")]
+    NoFolder,
+    #[error("is {0}, not a file")]
+    NotAFile(&'static str),
+    #[error("has a second name elsewhere (a hard link), so it is left alone")]
+    HardLink,
+    #[error("is a link, so nothing is written there; write to another name")]
+    Link,
+    #[error("leads out of the workspace")]
+    Outside,
+    #[error("is too large: {bytes} bytes, and {max_bytes} are possible")]
+    TooLarge { bytes: u64, max_bytes: u64 },
+    #[error("does not fit: the workspace may hold {quota_mb} MB and has {used_mb} MB in it. Delete something first")]
+    Full { quota_mb: u64, used_mb: u64 },
+    #[error("cannot be used: {0}")]
+    Failed(String),
+}
+
+impl Workspace {
+    pub fn new(root: PathBuf, quota_mb: u32) -> Self {
+        let quota_bytes = u64::from(quota_mb) * BYTES_PER_MB;
+        Workspace { root, quota_bytes, dir: Mutex::default(), counted: Mutex::default() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A file opened for reading, with what is known about it. Never waits for whoever holds the other end.
+    pub fn open(&self, path: &Path) -> Result<(File, Metadata), FileError> {
+        let dir = self.dir()?;
+        // Looked at first, because opening a device may do something.
+        regular(&dir.metadata(path)?)?;
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(flags(OFlags::NONBLOCK | OFlags::NOCTTY));
+        let file = dir.open_with(path, &options)?;
+        let metadata = file.metadata()?;
+        // And looked at again, because it may have been swapped.
+        regular(&metadata)?;
+        Ok((file, metadata))
+    }
+
+    /// A whole file.
+    pub fn read(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        let (file, metadata) = self.open(path)?;
+        let mut content = Vec::new();
+        file.take(max_bytes + 1).read_to_end(&mut content)?;
+        let bytes = metadata.len().max(content.len() as u64);
+        if bytes > max_bytes { Err(FileError::TooLarge { bytes, max_bytes }) } else { Ok(content) }
+    }
+
+    /// What a path is, itself and not what it may link to.
+    pub fn look(&self, path: &Path) -> Result<EntryKind, FileError> {
+        Ok(EntryKind::of(&self.dir()?.symlink_metadata(path)?))
+    }
+
+    /// Writes a whole file, with the folders it needs. Whoever reads it meanwhile sees the old or the new, never a half.
+    pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
+        let counted = self.lock();
+        self.replace(counted, path, content)
+    }
+
+    /// Makes something else of a file's content. Nobody else changes it in between.
+    pub fn edit<T, E: From<FileError>>(
+        &self,
+        path: &Path,
+        max_bytes: u64,
+        change: impl FnOnce(Vec<u8>) -> Result<(Vec<u8>, T), E>,
+    ) -> Result<T, E> {
+        let counted = self.lock();
+        let (changed, told) = change(self.read(path, max_bytes)?)?;
+        self.replace(counted, path, &changed)?;
+        Ok(told)
+    }
+
+    /// Takes a file, a link or an empty folder away.
+    pub fn remove(&self, path: &Path) -> Result<(), FileError> {
+        let mut counted = self.lock();
+        let (folder, name) = self.parent(path)?;
+        let metadata = folder.symlink_metadata(name)?;
+        if metadata.is_dir() {
+            folder.remove_dir(name)?;
+        } else {
+            folder.remove_file(name)?;
+        }
+        if let Some(counted) = counted.as_mut() {
+            counted.bytes = counted.bytes.saturating_sub(cost(&metadata));
+        }
+        Ok(())
+    }
+
+    /// Moves a file of the gateway's into the workspace.
+    pub fn take_in(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        let mut counted = self.lock();
+        let metadata = std::fs::metadata(from)?;
+        let cost = quota::cost_of(metadata.len());
+        self.make_room(&mut counted, cost, 0)?;
+        self.make_folders(to)?;
+        let (folder, name) = self.parent(to)?;
+        let (source_folder, source_name) = split(from)?;
+        let source = Dir::open_ambient_dir(source_folder, cap_std::ambient_authority())?;
+        if let Err(error) = source.rename(source_name, &folder, name) {
+            if error.kind() != ErrorKind::CrossesDevices {
+                return Err(error.into());
+            }
+            source.copy(source_name, &folder, name)?;
+            source.remove_file(source_name)?;
+        }
+        self.note(&mut counted, cost, 0);
+        Ok(())
+    }
+
+    /// Whether this much more would fit.
+    pub fn has_room_for(&self, bytes: u64) -> Result<(), FileError> {
+        self.make_room(&mut self.lock(), quota::cost_of(bytes), 0)
+    }
+
+    fn replace(&self, mut counted: MutexGuard<'_, Option<Counted>>, path: &Path, content: &[u8]) -> Result<(), FileError> {
+        let before = match self.parent(path) {
+            Ok((folder, name)) => replaceable(&folder, name)?,
+            Err(FileError::NotFound) => 0,
+            Err(error) => return Err(error),
+        };
+        let cost = quota::cost_of(content.len() as u64);
+        self.make_room(&mut counted, cost, before)?;
+        self.make_folders(path)?;
+        let (folder, name) = self.parent(path)?;
+        // A name of our own beside the target: a rename replaces whatever is there by then and follows no link.
+        let temporary = format!("{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}", Uuid::new_v4().simple());
+        let written = fill(&folder, &temporary, content).and_then(|()| folder.rename(&temporary, &folder, name));
+        if let Err(error) = written {
+            // It may not even be there.
+            drop(folder.remove_file(&temporary));
+            return Err(error.into());
+        }
+        self.note(&mut counted, cost, before);
+        Ok(())
+    }
+
+    fn make_folders(&self, path: &Path) -> Result<(), FileError> {
+        let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+        let dir = self.dir()?;
+        let mut builder = DirBuilder::new();
+        builder.mode(FOLDER_MODE);
+        let mut made = PathBuf::new();
+        for step in folder {
+            made.push(step);
+            match dir.create_dir_with(&made, &builder) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder something is in, held open, so that both looking and changing happen in the same one.
+    fn parent<'a>(&self, path: &'a Path) -> Result<(Dir, &'a OsStr), FileError> {
+        let (folder, name) = split(path)?;
+        let dir = self.dir()?;
+        Ok((if folder.as_os_str().is_empty() { dir.try_clone()? } else { dir.open_dir(folder)? }, name))
+    }
+
+    fn dir(&self) -> Result<Arc<Dir>, FileError> {
+        let mut open = self.dir.lock().unwrap_or_else(PoisonError::into_inner);
+        // A folder that somebody deleted can still be held, but nothing can be put into it.
+        let is_there = |dir: &Arc<Dir>| dir.dir_metadata().is_ok_and(|metadata| metadata.nlink() > 0);
+        if let Some(dir) = open.as_ref().filter(|dir| is_there(dir)) {
+            return Ok(dir.clone());
+        }
+        std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&self.root)?;
+        // The workspace itself must not be a link: it could lead into another one.
+        let directory = flags(OFlags::DIRECTORY | OFlags::NOFOLLOW);
+        let folder = std::fs::OpenOptions::new().read(true).custom_flags(directory).open(&self.root)?;
+        let dir = Arc::new(Dir::from_std_file(folder));
+        *open = Some(dir.clone());
+        Ok(dir)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Counted>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Two that are the same folder are the same.
+impl PartialEq for Workspace {
+    fn eq(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+impl Eq for Workspace {}
+
+fn flags(flags: OFlags) -> i32 {
+    flags.bits().cast_signed()
+}
+
+fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok((folder, name)),
+        _ => Err(FileError::IsFolder),
+    }
+}
+
+fn fill(folder: &Dir, name: &str, content: &[u8]) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(FILE_MODE);
+    let mut file = folder.open_with(name, &options)?;
+    file.write_all(content)?;
+    // So that a power cut leaves the old or the new, too.
+    file.sync_data()
+}
+
+fn regular(metadata: &Metadata) -> Result<(), FileError> {
+    match EntryKind::of(metadata) {
+        EntryKind::File if metadata.nlink() > 1 => Err(FileError::HardLink),
+        EntryKind::File => Ok(()),
+        EntryKind::Folder => Err(FileError::IsFolder),
+        EntryKind::Link => Err(FileError::Link),
+        EntryKind::Other => Err(FileError::NotAFile(kind_of(metadata))),
+    }
+}
+
+fn kind_of(metadata: &Metadata) -> &'static str {
+    let file_type = metadata.file_type();
+    if file_type.is_fifo() {
+        "a pipe"
+    } else if file_type.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+/// What is replaced counted so far. An error, when something is there that must stay.
+fn replaceable(folder: &Dir, name: &OsStr) -> Result<u64, FileError> {
+    match folder.symlink_metadata(name) {
+        Ok(metadata) => regular(&metadata).map(|()| cost(&metadata)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl From<std::io::Error> for FileError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => FileError::NotFound,
+            ErrorKind::IsADirectory => FileError::IsFolder,
+            ErrorKind::NotADirectory => FileError::NoFolder,
+            // cap-std says this itself; the system's own refusals have a number.
+            ErrorKind::PermissionDenied if error.raw_os_error().is_none() => FileError::Outside,
+            ErrorKind::DirectoryNotEmpty => FileError::Failed("the folder is not empty".into()),
+            // Without the path in it, which is none that a model knows.
+            kind => FileError::Failed(kind.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What `parlor agent info` tells about an agent's tools: which it has, and what keeps the others from it.
+
+use serde::Serialize;
+
+use crate::access::Standing;
+use crate::agents::Agent;
+use crate::tools::{KNOWN, policy};
+
+#[derive(Serialize)]
+pub(super) struct ToolReport {
+    tools: Vec<ToolInfo>,
+    /// Folders besides its own workspace.
+    reaches: Vec<Reach>,
+}
+
+#[derive(Serialize)]
+struct ToolInfo {
+    tool: String,
+    risk: &'static str,
+    /// Who gets it when they ask; nobody when it is refused altogether.
+    asked_by: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Reach {
+    prefix: String,
+    may_write: bool,
+}
+
+const STANDINGS: [Standing; 3] = [Standing::Owner, Standing::Paired, Standing::Stranger];
+
+impl ToolReport {
+    pub(super) fn of(agent: &Agent) -> Self {
+        let info = |(name, risk): (&str, _)| ToolInfo {
+            tool: name.to_owned(),
+            risk: crate::tools::Risk::as_str(risk),
+            asked_by: STANDINGS
+                .into_iter()
+                .filter(|standing| policy::decide(&agent.tools, name, risk, *standing).is_ok())
+                .map(Standing::as_str)
+                .collect(),
+            refused: policy::for_agent(&agent.tools, name, risk).err().map(|refusal| refusal.to_string()),
+        };
+        let reach = |opened: &crate::agents::Opened| Reach { prefix: opened.prefix.clone(), may_write: opened.may_write };
+        ToolReport { tools: KNOWN.iter().copied().map(info).collect(), reaches: agent.files.others().iter().map(reach).collect() }
+    }
+
+    /// One line for each thing to know, each with its line break.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for standing in STANDINGS {
+            let names = self.tools.iter().filter(|tool| tool.asked_by.contains(&standing.as_str()));
+            let names: Vec<&str> = names.map(|tool| tool.tool.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            text.push_str(&format!("tools when a {} asks: {names}\n", standing.as_str()).replace("a owner", "an owner"));
+        }
+        for tool in &self.tools {
+            if let Some(reason) = &tool.refused {
+                text.push_str(&format!("refused: {}: {reason}\n", tool.tool));
+            }
+        }
+        for reach in &self.reaches {
+            let right = if reach.may_write { "read and write" } else { "read" };
+            text.push_str(&format!("also reaches: {}/ ({right})\n", reach.prefix));
+        }
+        text
+    }
+}

@@ -1,0 +1,230 @@
+//! Reads what limits tools and files: `[risk_profiles.<name>]`, `[shared_paths.<name>]`, `[access.tools]`, and what an agent's
+//! table says about its own. Names of tools are looked at later, by who knows them.
+
+use std::collections::BTreeMap;
+
+use super::agents::Roster;
+use super::reader::{Section, Value, suggest, wrong_type};
+use super::{Problem, Spanned, keys};
+use crate::domain::AgentId;
+
+/// Kinds of tools, the harmless first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Risk {
+    /// Only looks at what is the agent's own.
+    Look,
+    /// Changes what is the agent's own.
+    Change,
+    /// Reaches other people, other agents or the network.
+    Reach,
+}
+
+/// Everything in the file that limits what tools do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolRules {
+    pub profiles: BTreeMap<String, RiskProfile>,
+    /// In file order.
+    pub shared: Vec<SharedPath>,
+    pub ceilings: Ceilings,
+}
+
+/// Which tools: all of `allow`, or all there are, without those of `deny`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolLimits {
+    pub allow: Option<Vec<Spanned<String>>>,
+    pub deny: Vec<Spanned<String>>,
+}
+
+/// A named set of limits that agents can share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RiskProfile {
+    pub name: String,
+    pub limits: ToolLimits,
+    pub max_risk: Option<Risk>,
+}
+
+/// What tools may do at most, by who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ceilings {
+    pub guest: Risk,
+    pub member: Risk,
+    pub owner: Risk,
+}
+
+/// A folder of the house, `shared/<name>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedPath {
+    pub name: String,
+    pub agents: Siblings,
+}
+
+/// Agents by what is allowed: those under `write` may also read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Siblings {
+    pub read: Vec<AgentId>,
+    pub write: Vec<AgentId>,
+}
+
+/// What an agent's table says about tools and files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentTools {
+    pub limits: ToolLimits,
+    /// The name of one of [`ToolRules::profiles`].
+    pub risk_profile: Option<String>,
+    /// Whose workspaces it may use besides its own.
+    pub access: Siblings,
+    /// The most its workspace may hold.
+    pub workspace_mb: u32,
+}
+
+const WORKSPACE_MB: u32 = 500;
+
+impl Default for AgentTools {
+    fn default() -> Self {
+        AgentTools { limits: ToolLimits::default(), risk_profile: None, access: Siblings::default(), workspace_mb: WORKSPACE_MB }
+    }
+}
+
+impl Default for Ceilings {
+    /// Whoever nobody let in can ask, and make an agent look things up, but not make it change or send anything.
+    fn default() -> Self {
+        Ceilings { guest: Risk::Look, member: Risk::Reach, owner: Risk::Reach }
+    }
+}
+
+/// Agents as they are named in the file, before all are known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    read: Vec<Spanned<String>>,
+    write: Vec<Spanned<String>>,
+}
+
+pub(super) fn read(top: &Section<'_>, access: Option<&Section<'_>>, roster: &Roster) -> ToolRules {
+    let tools = access.and_then(|access| access.section("tools", &keys::CEILINGS));
+    ToolRules {
+        profiles: profiles(top),
+        shared: shared(top, roster),
+        ceilings: tools.map(|section| ceilings(&section)).unwrap_or_default(),
+    }
+}
+
+/// Every name under `[risk_profiles]`.
+pub(super) fn profile_names(top: &Section<'_>) -> Vec<String> {
+    let table = top.value("risk_profiles").and_then(|value| value.get_ref().as_table());
+    table.into_iter().flat_map(|table| table.keys()).map(|key| key.get_ref().to_string()).collect()
+}
+
+/// What an agent's table says. Whom it names under `access` is found once all agents are known.
+pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTools, Names) {
+    let limits = section.section("tools", &keys::TOOL_LIMITS).map(|section| limits(&section)).unwrap_or_default();
+    let access = section.section("access", &keys::SIBLINGS).map(|section| names(&section)).unwrap_or_default();
+    let tools = AgentTools {
+        limits,
+        risk_profile: risk_profile(section, profiles),
+        access: Siblings::default(),
+        workspace_mb: section.count("workspace_mb").unwrap_or(WORKSPACE_MB),
+    };
+    (tools, access)
+}
+
+impl Names {
+    /// Those that exist; the others are noted. `own` is the agent whose list this is.
+    pub(super) fn find(&self, roster: &Roster, own: Option<&AgentId>, top: &Section<'_>) -> Siblings {
+        let find = |names: &[Spanned<String>]| {
+            let found = names.iter().filter_map(|name| {
+                let agent = roster.find(name, top.problems)?;
+                if own == Some(&agent.id) {
+                    top.problems.note(itself(name));
+                    return None;
+                }
+                Some(agent.id.clone())
+            });
+            found.collect()
+        };
+        Siblings { read: find(&self.read), write: find(&self.write) }
+    }
+}
+
+fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
+    let mut profiles = BTreeMap::new();
+    for named in top.named("risk_profiles") {
+        let Some(section) = named.section(&keys::RISK_PROFILE) else { continue };
+        let name = named.name.value.clone();
+        let profile = RiskProfile { name: name.clone(), limits: limits(&section), max_risk: section.choice("max_risk") };
+        profiles.insert(name, profile);
+    }
+    profiles
+}
+
+fn shared(top: &Section<'_>, roster: &Roster) -> Vec<SharedPath> {
+    let mut shared = Vec::new();
+    for named in top.named("shared_paths") {
+        let agents = named.section(&keys::SHARED_PATH).map(|section| names(&section)).unwrap_or_default();
+        let agents = agents.find(roster, None, top);
+        // A folder's name has the form of an agent's id, so that a path is read in one way only.
+        if AgentId::parse(&named.name.value).is_ok() {
+            shared.push(SharedPath { name: named.name.value, agents });
+        } else {
+            top.problems.note(bad_name(&named.name));
+        }
+    }
+    shared
+}
+
+fn ceilings(section: &Section<'_>) -> Ceilings {
+    let default = Ceilings::default();
+    Ceilings {
+        guest: section.choice("guest").unwrap_or(default.guest),
+        member: section.choice("member").unwrap_or(default.member),
+        owner: section.choice("owner").unwrap_or(default.owner),
+    }
+}
+
+fn limits(section: &Section<'_>) -> ToolLimits {
+    ToolLimits {
+        allow: section.list("allow", |value| word(value, "a tool's name")).map(|list| list.value),
+        deny: section.list("deny", |value| word(value, "a tool's name")).map(|list| list.value).unwrap_or_default(),
+    }
+}
+
+fn names(section: &Section<'_>) -> Names {
+    let list = |key| section.list(key, |value| word(value, "an agent's id")).map(|list| list.value).unwrap_or_default();
+    Names { read: list("read"), write: list("write") }
+}
+
+fn risk_profile(section: &Section<'_>, profiles: &[String]) -> Option<String> {
+    let name = section.text("risk_profile")?;
+    if !profiles.contains(&name.value) {
+        section.problems.note(unknown_profile(&name, profiles));
+        return None;
+    }
+    Some(name.value)
+}
+
+fn word(value: &Value<'_>, what: &str) -> Result<Spanned<String>, Problem> {
+    match value.get_ref().as_str() {
+        Some(text) => Ok(Spanned { value: text.to_owned(), span: value.span() }),
+        None => Err(wrong_type(what, value, "a string")),
+    }
+}
+
+fn unknown_profile(name: &Spanned<String>, profiles: &[String]) -> Problem {
+    let known: Vec<&str> = profiles.iter().map(String::as_str).collect();
+    let advice =
+        if known.is_empty() { format!("declare it under [risk_profiles.{}]", name.value) } else { suggest(&name.value, &known) };
+    Problem::new(name.span.clone(), format!("unknown risk profile `{}`", name.value))
+        .label(format!("no [risk_profiles.{}] in this file", name.value))
+        .help(advice)
+}
+
+fn itself(name: &Spanned<String>) -> Problem {
+    Problem::new(name.span.clone(), format!("`{}` needs no access to itself", name.value))
+        .label("this is the agent's own id")
+        .help("leave it out; an agent always has its own workspace")
+}
+
+fn bad_name(name: &Spanned<String>) -> Problem {
+    Problem::new(name.span.clone(), format!("`{}` cannot be a shared folder's name", name.value))
+        .label("not such a name")
+        .help("use a-z, 0-9 and single hyphens inside, such as `handbook`")
+}

@@ -1,0 +1,47 @@
+//! `file_delete`: takes a file or an empty folder away, so that a full workspace can be tidied.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Failure, PATHS, failed, find, run};
+use crate::agents::{Files, Want};
+use crate::models::ToolSpec;
+use crate::tools::{Outcome, Risk, Scope, Tool};
+
+pub(super) struct FileDelete;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+}
+
+#[async_trait]
+impl Tool for FileDelete {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "file_delete".into(),
+            description: format!("Deletes a file or an empty folder, for good. {PATHS}"),
+            parameters: json!({
+                "type": "object",
+                "properties": { "path": { "type": "string" } },
+                "required": ["path"],
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    fn risk(&self) -> Risk {
+        Risk::Change
+    }
+
+    async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
+        run(scope, arguments, delete).await
+    }
+}
+
+fn delete(files: &Files, Arguments { path }: Arguments) -> Result<String, Failure> {
+    let found = find(files, &path, Want::Write)?;
+    found.workspace.remove(&found.path).map_err(|error| failed(&path, &error))?;
+    Ok(format!("Deleted `{path}`."))
+}

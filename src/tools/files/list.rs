@@ -1,0 +1,97 @@
+//! `file_list`: what is in a folder.
+
+use std::ops::ControlFlow;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Failure, PATHS, failed, find, run, shown};
+use crate::agents::{Entry, EntryKind, Files, Want};
+use crate::models::ToolSpec;
+use crate::tools::{Outcome, Risk, Scope, Tool};
+
+/// What one call shows at most.
+const MAX_ENTRIES: usize = 300;
+/// What one call looks at at most: of a larger folder, any so many are shown.
+const MAX_SEEN: usize = 20_000;
+
+pub(super) struct FileList;
+
+#[derive(Deserialize)]
+struct Arguments {
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[async_trait]
+impl Tool for FileList {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "file_list".into(),
+            description: format!("Lists a folder: names, and sizes in bytes. Without a path, your workspace. {PATHS}"),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string" },
+                    "recursive": { "type": "boolean", "description": "Also what is in its folders." },
+                },
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    fn risk(&self) -> Risk {
+        Risk::Look
+    }
+
+    async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
+        run(scope, arguments, list).await
+    }
+}
+
+fn list(files: &Files, Arguments { path, recursive }: Arguments) -> Result<String, Failure> {
+    let found = find(files, &path, Want::Read)?;
+    let mut entries: Vec<Entry> = Vec::new();
+    let depth = if recursive { usize::MAX } else { 1 };
+    let walked = found.workspace.walk(&found.path, depth, |entry| {
+        entries.push(entry);
+        if entries.len() < MAX_SEEN { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    walked.map_err(|error| failed(&path, &error))?;
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    let mut lines: Vec<String> = entries.iter().take(MAX_ENTRIES).map(|entry| line(&found.prefix, entry)).collect();
+    if entries.is_empty() {
+        lines.push("(nothing is in it)".into());
+    }
+    if entries.len() > MAX_ENTRIES {
+        let more = if entries.len() == MAX_SEEN { "more".to_owned() } else { format!("{} more", entries.len() - MAX_ENTRIES) };
+        lines.push(format!("[cut: {more} not shown; list one of the folders, or search]"));
+    }
+    let is_own_root = found.prefix.is_empty() && found.path == std::path::Path::new(".");
+    if is_own_root && !files.others().is_empty() {
+        lines.push(besides(files));
+    }
+    Ok(lines.join("\n"))
+}
+
+fn line(prefix: &str, entry: &Entry) -> String {
+    let path = shown(prefix, &entry.path);
+    let odd = if entry.path.to_str().is_none() { " (its name is no UTF-8, so it cannot be used)" } else { "" };
+    match entry.kind {
+        EntryKind::File => format!("{path}  {}{odd}", entry.bytes),
+        EntryKind::Folder => format!("{path}/{odd}"),
+        EntryKind::Link => format!("{path}  (a link){odd}"),
+        EntryKind::Other => format!("{path}  (no file){odd}"),
+    }
+}
+
+fn besides(files: &Files) -> String {
+    let open = files.others().iter().map(|opened| {
+        let right = if opened.may_write { "read and write" } else { "read" };
+        format!("{}/ ({right})", opened.prefix)
+    });
+    format!("[also open to you: {}]", open.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,79 @@
+//! `file_send`: a file of the workspace for the people of the place.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Failure, PATHS, failed, find, in_background, read_arguments};
+use crate::agents::{FileError, Want};
+use crate::channels::outgoing;
+use crate::models::ToolSpec;
+use crate::tools::{Effect, Outcome, Risk, Scope, Tool};
+
+/// The longest caption: what Telegram takes, which is the least of all platforms.
+const MAX_CAPTION_CHARS: usize = 1000;
+
+pub(super) struct FileSend;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    caption: Option<String>,
+}
+
+#[async_trait]
+impl Tool for FileSend {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "file_send".into(),
+            description: format!(
+                "Sends a file to the people in this chat, after your answer: pictures as pictures, everything else as a file. {PATHS}"
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string" },
+                    "caption": { "type": "string", "description": "A line to stand under it." },
+                },
+                "required": ["path"],
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    fn risk(&self) -> Risk {
+        Risk::Reach
+    }
+
+    async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
+        let Arguments { path, caption } = match read_arguments(arguments) {
+            Ok(arguments) => arguments,
+            Err(outcome) => return outcome,
+        };
+        let Some(max_bytes) = scope.place.platform().map(outgoing::max_bytes) else {
+            return Outcome::say("Nobody is in this place to send a file to.");
+        };
+        let (agent, told) = (scope.agent.clone(), path.clone());
+        let copied = in_background(move || {
+            let found = find(&agent.files, &path, Want::Read)?;
+            let (file, metadata) = found.workspace.open(&found.path).map_err(|error| failed(&path, &error))?;
+            let bytes = metadata.len();
+            if bytes > max_bytes {
+                return Err(failed(&path, &FileError::TooLarge { bytes, max_bytes }));
+            }
+            let original = found.workspace.root().join(&found.path);
+            let copied = outgoing::store(&agent.home, file, &original, max_bytes);
+            copied.map_err(|error| Failure::Said(format!("`{path}` was not sent: {error}.")))
+        });
+        match copied.await {
+            Ok(mut file) => {
+                file.caption = caption
+                    .map(|caption| caption.trim().chars().take(MAX_CAPTION_CHARS).collect())
+                    .filter(|caption: &String| !caption.is_empty());
+                let text = format!("`{told}` ({} bytes) will be sent after your answer.", file.bytes);
+                Outcome { text, effects: vec![Effect::SendFile(file)] }
+            }
+            Err(text) => Outcome::say(text),
+        }
+    }
+}

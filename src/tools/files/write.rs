@@ -1,0 +1,55 @@
+//! `file_write`: a whole file, new or in place of another.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
+use crate::agents::{FileError, Files, Want};
+use crate::models::ToolSpec;
+use crate::tools::{Outcome, Risk, Scope, Tool};
+
+pub(super) struct FileWrite;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+#[async_trait]
+impl Tool for FileWrite {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "file_write".into(),
+            description: format!("Writes a text file, in place of what was there. Folders are made as needed. {PATHS}"),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string" },
+                    "content": { "type": "string", "description": "The whole new content." },
+                },
+                "required": ["path", "content"],
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    fn risk(&self) -> Risk {
+        Risk::Change
+    }
+
+    async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
+        run(scope, arguments, write).await
+    }
+}
+
+fn write(files: &Files, Arguments { path, content }: Arguments) -> Result<String, Failure> {
+    let found = find(files, &path, Want::Write)?;
+    let bytes = content.len() as u64;
+    if bytes > MAX_FILE_BYTES {
+        return Err(failed(&path, &FileError::TooLarge { bytes, max_bytes: MAX_FILE_BYTES }));
+    }
+    found.workspace.write(&found.path, content.as_bytes()).map_err(|error| failed(&path, &error))?;
+    Ok(format!("Wrote {bytes} bytes to `{path}`."))
+}

@@ -1,0 +1,52 @@
+use super::*;
+use crate::config::{Ceilings, RiskProfile};
+
+fn names(list: &[&str]) -> Vec<Spanned<String>> {
+    list.iter().map(|name| Spanned { value: (*name).to_owned(), span: 0..0 }).collect()
+}
+
+fn limits(allow: Option<&[&str]>, deny: &[&str]) -> ToolLimits {
+    ToolLimits { allow: allow.map(names), deny: names(deny) }
+}
+
+/// Everything is refused by every rule; taking the first rule away shows the next.
+///
+/// S3.9: the order is risk profile, the agent's own list, ceiling. S2.13: deny after allow.
+#[test]
+fn rules_are_asked_in_a_fixed_order() {
+    let mut profile = RiskProfile { name: "careful".into(), limits: limits(Some(&[]), &["shell"]), max_risk: Some(Risk::Look) };
+    let mut policy =
+        ToolPolicy { profile: Some(profile.clone()), own: limits(Some(&[]), &["shell"]), ceilings: Ceilings::default() };
+    let ask =
+        |policy: &ToolPolicy| decide(policy, "shell", Risk::Reach, Standing::Stranger).map_err(|refusal| refusal.to_string());
+    let refused = |policy: &ToolPolicy, expected: &str| assert_eq!(ask(policy), Err(expected.to_owned()));
+
+    refused(&policy, "the risk profile `careful` does not allow it");
+    profile.limits = limits(Some(&["shell"]), &["shell"]);
+    policy.profile = Some(profile.clone());
+    refused(&policy, "the risk profile `careful` denies it");
+    profile.limits = limits(None, &[]);
+    policy.profile = Some(profile);
+    refused(&policy, "the risk profile `careful` stops at `look`, and this is a `reach` tool");
+    policy.profile = None;
+    refused(&policy, "the agent's `tools.allow` does not name it");
+    policy.own = limits(Some(&["shell"]), &["shell"]);
+    refused(&policy, "the agent's `tools.deny` names it");
+    policy.own = limits(None, &[]);
+    refused(&policy, "a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool");
+    policy.ceilings.guest = Risk::Reach;
+    assert_eq!(ask(&policy), Ok(()));
+}
+
+#[test]
+fn guests_only_look_unless_the_config_says_otherwise() {
+    let policy = ToolPolicy::default();
+    let check = |standing, risk, expected: bool| {
+        assert_eq!(decide(&policy, "any", risk, standing).is_ok(), expected, "{standing:?} {risk:?}");
+    };
+    check(Standing::Stranger, Risk::Look, true);
+    check(Standing::Stranger, Risk::Change, false);
+    check(Standing::Stranger, Risk::Reach, false);
+    check(Standing::Paired, Risk::Reach, true);
+    check(Standing::Owner, Risk::Reach, true);
+}

@@ -1,0 +1,156 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::agents::ToolPolicy;
+use crate::agents::tests::agent_of;
+use crate::config::{Ceilings, RiskProfile, Spanned, ToolLimits};
+
+/// The terminal's turn with `main`.
+pub(super) fn scope_in(home: &Path) -> Scope {
+    let agent = Arc::new(agent_of(home, "main"));
+    let (place, person) = ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
+    Scope { agent, place, person, standing: Standing::Owner }
+}
+
+fn scope_with(policy: ToolPolicy, standing: Standing) -> Scope {
+    let scope = scope_in(Path::new("home"));
+    Scope { agent: Arc::new(Agent { tools: policy, ..(*scope.agent).clone() }), standing, ..scope }
+}
+
+fn call(name: &str) -> ToolCall {
+    ToolCall { id: "1".into(), name: name.into(), arguments: json!({ "path": "../nowhere" }) }
+}
+
+async fn said(policy: ToolPolicy, standing: Standing, tool: &str) -> String {
+    let scope = scope_with(policy, standing);
+    ToolBox::standard().view(&scope.agent, standing).call(&scope, &call(tool)).await.text
+}
+
+fn names(list: &[&str]) -> Vec<Spanned<String>> {
+    list.iter().map(|name| Spanned { value: (*name).to_owned(), span: 0..0 }).collect()
+}
+
+#[tokio::test]
+async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
+    let own = ToolLimits { allow: Some(names(&["now", "file_read"])), deny: Vec::new() };
+    let text = said(ToolPolicy { own, ..Default::default() }, Standing::Owner, "shell").await;
+    assert_eq!(text, "There is no tool `shell`. You have: now, file_read.");
+}
+
+/// S2.11
+#[tokio::test]
+async fn a_refused_call_is_answered_with_the_rule_that_refused_it() {
+    let own = ToolLimits { allow: None, deny: names(&["file_write"]) };
+    let text = said(ToolPolicy { own, ..Default::default() }, Standing::Owner, "file_write").await;
+    assert_eq!(text, "The tool `file_write` was not run: the agent's `tools.deny` names it. Go on without it.");
+    let text = said(ToolPolicy::default(), Standing::Stranger, "file_write").await;
+    assert_eq!(
+        text,
+        "The tool `file_write` was not run: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool. \
+         Go on without it."
+    );
+}
+
+/// S2.10
+#[test]
+fn without_a_policy_nothing_is_filtered() {
+    let scope = scope_with(ToolPolicy::default(), Standing::Owner);
+    let tools = ToolBox::standard();
+    assert_eq!(tools.view(&scope.agent, Standing::Owner).specs().len(), tools.names().count());
+}
+
+#[test]
+fn every_tool_has_a_name_of_its_own() {
+    let tools = ToolBox::standard();
+    let mut names: Vec<&str> = tools.names().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn a_huge_result_is_cut_at_a_character() {
+    let cut = bounded("é".repeat(MAX_RESULT_BYTES));
+    assert!(cut.ends_with("é\n[cut: the result was longer]"));
+    assert!(cut.len() <= MAX_RESULT_BYTES + 40);
+}
+
+/// A tool of some name and risk that says when it ran.
+struct Stub(&'static str, Risk);
+
+#[async_trait]
+impl Tool for Stub {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { name: self.0.into(), description: String::new(), parameters: json!({}) }
+    }
+
+    fn risk(&self) -> Risk {
+        self.1
+    }
+
+    async fn call(&self, _scope: &Scope, _arguments: Value) -> Outcome {
+        Outcome::say("it ran")
+    }
+}
+
+const STUBS: [(&str, Risk); 6] = [
+    ("look_a", Risk::Look),
+    ("look_b", Risk::Look),
+    ("change_a", Risk::Change),
+    ("change_b", Risk::Change),
+    ("reach_a", Risk::Reach),
+    ("reach_b", Risk::Reach),
+];
+
+fn any_risk() -> impl Strategy<Value = Risk> {
+    prop_oneof![Just(Risk::Look), Just(Risk::Change), Just(Risk::Reach)]
+}
+
+fn any_limits() -> impl Strategy<Value = ToolLimits> {
+    let some = || proptest::sample::subsequence(STUBS.map(|(name, _)| name).to_vec(), 0..=6).prop_map(|list| names(&list));
+    (proptest::option::of(some()), some()).prop_map(|(allow, deny)| ToolLimits { allow, deny })
+}
+
+fn any_policy() -> impl Strategy<Value = ToolPolicy> {
+    let profile = (any_limits(), proptest::option::of(any_risk())).prop_map(|(limits, max_risk)| RiskProfile {
+        name: "some".into(),
+        limits,
+        max_risk,
+    });
+    let ceilings = (any_risk(), any_risk(), any_risk()).prop_map(|(guest, member, owner)| Ceilings { guest, member, owner });
+    (proptest::option::of(profile), any_limits(), ceilings).prop_map(|(profile, own, ceilings)| ToolPolicy {
+        profile,
+        own,
+        ceilings,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..Default::default() })]
+
+    /// S2.8, S2.12, S4.17: whatever the policy, what is offered is what can be called, and every refusal names a rule.
+    #[test]
+    fn what_is_offered_is_what_can_be_called(
+        policy in any_policy(),
+        standing in prop_oneof![Just(Standing::Stranger), Just(Standing::Paired), Just(Standing::Owner)],
+    ) {
+        let tools = ToolBox::of(STUBS.iter().map(|(name, risk)| Box::new(Stub(name, *risk)) as Box<dyn Tool>).collect());
+        let scope = scope_with(policy.clone(), standing);
+        let view = tools.view(&scope.agent, standing);
+        let offered: Vec<String> = view.specs().into_iter().map(|spec| spec.name).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (name, _) in STUBS {
+            let text = runtime.block_on(view.call(&scope, &call(name))).text;
+            prop_assert_eq!(offered.contains(&name.to_owned()), text == "it ran", "{} in {:?}", name, offered);
+            prop_assert!(text == "it ran" || text.contains(" was not run: "));
+            // S2.13: deny has the last word, whichever list it stands in.
+            let denied = policy.profile.iter().map(|profile| &profile.limits).chain([&policy.own])
+                .any(|limits| limits.deny.iter().any(|denied| denied.value == name));
+            prop_assert!(!(denied && text == "it ran"));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Gets one page, over redirects, without ever connecting to an address that is not public.
+
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, Url};
+
+use super::address::is_public;
+
+/// A page that takes longer in all is given up.
+const MAX_TIME: Duration = Duration::from_secs(20);
+const MAX_REDIRECTS: usize = 5;
+/// What is read of a page, after unpacking.
+pub(super) const MAX_BYTES: usize = 2 * 1024 * 1024;
+const MAX_URL_BYTES: usize = 4096;
+/// Where web servers are. Others speak something that a request could be mistaken for.
+const PORTS: [u16; 4] = [80, 443, 8080, 8443];
+
+/// Which addresses may be connected to, and how names become addresses. Tests have their own; the config has no say.
+#[derive(Clone)]
+pub(super) struct Rules {
+    pub(super) may_connect: fn(IpAddr) -> bool,
+    pub(super) may_use_port: fn(u16) -> bool,
+    /// None leaves it to the system.
+    pub(super) lookup: fn(&str) -> Option<Vec<IpAddr>>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { may_connect: is_public, may_use_port: |port| PORTS.contains(&port), lookup: |_| None }
+    }
+}
+
+/// A page as it came.
+pub(super) struct Page {
+    /// Where it was in the end.
+    pub(super) url: Url,
+    pub(super) content_type: String,
+    pub(super) body: Vec<u8>,
+    /// There was more.
+    pub(super) is_cut: bool,
+}
+
+/// Why there is no page. The text is for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FetchError {
+    #[error("this is no web address; it begins with http:// or https://")]
+    NoAddress,
+    #[error("addresses with a name or password in them are not fetched")]
+    HasLogin,
+    #[error("port {0} is not one that web pages are on")]
+    Port(u16),
+    #[error("`{0}` is not on the public internet, and nothing else is fetched")]
+    NotPublic(String),
+    #[error("it leads on to more than {MAX_REDIRECTS} other addresses")]
+    TooManyRedirects,
+    #[error("the server answered {0}")]
+    Status(u16),
+    #[error("it took longer than {} s", MAX_TIME.as_secs())]
+    TooSlow,
+    #[error("it cannot be reached: {0}")]
+    NotReached(String),
+}
+
+/// The one client of all fetches. It follows nothing by itself and knows no proxy.
+pub(super) fn client(rules: &Rules) -> Client {
+    let builder = crate::http::client_builder().redirect(Policy::none()).no_proxy().referer(false);
+    let builder = builder.dns_resolver(Arc::new(Guarded(rules.clone()))).pool_max_idle_per_host(1);
+    builder.build().expect("a client without special settings can be built")
+}
+
+pub(super) async fn fetch(client: &Client, rules: &Rules, address: &str) -> Result<Page, FetchError> {
+    let fetched = tokio::time::timeout(MAX_TIME, follow(client, rules, address)).await;
+    fetched.unwrap_or(Err(FetchError::TooSlow))
+}
+
+async fn follow(client: &Client, rules: &Rules, address: &str) -> Result<Page, FetchError> {
+    let mut url = Url::parse(address).map_err(|_| FetchError::NoAddress)?;
+    for _ in 0..=MAX_REDIRECTS {
+        check(rules, &url)?;
+        let request = client.get(url.clone()).header(ACCEPT, "text/html, text/plain;q=0.9, */*;q=0.5");
+        let response = request.send().await.map_err(not_reached)?;
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        match location.filter(|_| response.status().is_redirection()) {
+            Some(location) => url = url.join(location).map_err(|_| FetchError::NoAddress)?,
+            None => return page(url, response).await,
+        }
+    }
+    Err(FetchError::TooManyRedirects)
+}
+
+/// What can be told from the address alone. Names are looked at when they are resolved, for the connection that is made.
+fn check(rules: &Rules, url: &Url) -> Result<(), FetchError> {
+    if !["http", "https"].contains(&url.scheme()) || url.as_str().len() > MAX_URL_BYTES {
+        return Err(FetchError::NoAddress);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(FetchError::HasLogin);
+    }
+    let port = url.port_or_known_default().unwrap_or(0);
+    let host = url.host_str().ok_or(FetchError::NoAddress)?;
+    // An address needs no resolver, so nobody else looks at it.
+    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    if literal.is_ok_and(|ip| !(rules.may_connect)(ip)) {
+        return Err(FetchError::NotPublic(host.to_owned()));
+    }
+    if (rules.may_use_port)(port) { Ok(()) } else { Err(FetchError::Port(port)) }
+}
+
+async fn page(url: Url, mut response: Response) -> Result<Page, FetchError> {
+    if !response.status().is_success() {
+        return Err(FetchError::Status(response.status().as_u16()));
+    }
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(not_reached)? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_BYTES {
+            body.truncate(MAX_BYTES);
+            return Ok(Page { url, content_type, body, is_cut: true });
+        }
+    }
+    Ok(Page { url, content_type, body, is_cut: false })
+}
+
+/// Resolves names for connections, and gives back no address that may not be connected to. A name with one such address is
+/// refused altogether: it is an attack or a mistake.
+struct Guarded(Rules);
+
+/// A name that leads to an address of somebody's own.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is not public")]
+struct Forbidden(String);
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let rules = self.0.clone();
+        Box::pin(async move {
+            let addresses: Vec<SocketAddr> = match (rules.lookup)(name.as_str()) {
+                Some(known) => known.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
+                None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
+            };
+            if !addresses.iter().all(|address| (rules.may_connect)(address.ip())) {
+                return Err(Forbidden(name.as_str().to_owned()).into());
+            }
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn not_reached(error: reqwest::Error) -> FetchError {
+    let is_timeout = error.is_timeout();
+    let error = error.without_url();
+    let mut cause: &dyn Error = &error;
+    while let Some(next) = cause.source() {
+        if let Some(Forbidden(name)) = next.downcast_ref() {
+            return FetchError::NotPublic(name.clone());
+        }
+        cause = next;
+    }
+    if is_timeout { FetchError::TooSlow } else { FetchError::NotReached(cause.to_string()) }
+}
