@@ -73,13 +73,14 @@ fn describe(line: &Line) -> String {
 /// `1234567` as `1,234,567`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let starts = (0..digits.len()).filter(|index| (digits.len() - index) % 3 == 0 || *index == 0);
-    let mut groups: Vec<&str> = Vec::new();
-    let mut starts = starts.peekable();
-    while let Some(start) = starts.next() {
-        groups.push(&digits[start..starts.peek().copied().unwrap_or(digits.len())]);
+    let mut text = String::new();
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
     }
-    groups.join(",")
+    text
 }
 
 const MORE_IN_PRIVATE: &str = "\n\nIn private I also tell it by place and person.";

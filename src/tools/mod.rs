@@ -1,5 +1,6 @@
 //! What an agent can do besides talking.
 
+mod background;
 mod files;
 mod memory;
 mod now;
@@ -9,6 +10,7 @@ mod web;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -169,6 +171,11 @@ pub const KNOWN: &[(&str, Risk)] = &[
     ("memory_edit", Risk::Change),
     ("transcript_search", Risk::Look),
 ];
+/// What a model wrote for a tool; what does not fit is told to it.
+fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
+    let read = serde_json::from_value(arguments);
+    read.map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
+}
 
 /// The longest tool result a model gets, in bytes.
 const MAX_RESULT_BYTES: usize = 32 * 1024;
