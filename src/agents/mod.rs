@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::clock::now_ms;
 use crate::config::{AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
 use crate::domain::{AgentId, AgentUid, nearest};
 
@@ -13,6 +14,7 @@ mod identity;
 pub mod memory;
 pub mod roster;
 mod scaffold;
+pub mod skills;
 mod workspace;
 
 pub use brain::{Brain, Chosen, Source};
@@ -20,8 +22,9 @@ pub use files::{Files, Found, Opened, PathError, Want};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
 pub use memory::{Memories, Memory};
-pub use roster::Roster;
-pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
+pub use roster::{Former, Roster};
+pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
+pub use skills::Skills;
 pub use workspace::{Entry, EntryKind, FileError, Workspace};
 
 use files::Workspaces;
@@ -31,6 +34,8 @@ use files::Workspaces;
 pub struct Registry {
     /// In file order.
     agents: Vec<Arc<Agent>>,
+    /// What some of them were called until not long ago.
+    former: Vec<Former>,
 }
 
 /// A tenant of the process.
@@ -43,6 +48,8 @@ pub struct Agent {
     pub emoji: Option<String>,
     pub brain: Brain,
     pub limits: AgentLimits,
+    /// Names of the skills it may have; `None` is the whole pool.
+    pub skills: Option<Vec<String>>,
     /// `agents/<id>` in the home folder; it need not exist.
     pub folder: PathBuf,
     /// The home folder, whose identity files it inherits.
@@ -89,7 +96,12 @@ impl Registry {
         let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
         let workspaces = Workspaces::new(config, home);
         let agent = |spec: &AgentSpec| Arc::new(Agent::new(config, spec, home, uid, &workspaces));
-        Registry { agents: config.agents.iter().map(agent).collect() }
+        Registry { agents: config.agents.iter().map(agent).collect(), former: Vec::new() }
+    }
+
+    /// With the ids that agents were called by before.
+    pub fn knowing(self, former: Vec<Former>) -> Self {
+        Registry { former, ..self }
     }
 
     pub fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
@@ -100,10 +112,18 @@ impl Registry {
         self.agents.iter().find(|agent| agent.uid == uid)
     }
 
-    /// The agent a person means by this word: an id, or a display name that only one agent has. Case does not matter.
+    /// The agent a person means by this word: an id, a display name that only one agent has, or an id from before a renaming.
+    /// Case does not matter.
     pub fn find(&self, word: &str) -> Option<&Arc<Agent>> {
         let word = word.trim().to_lowercase();
-        self.agents.iter().find(|agent| agent.id.as_str() == word).or_else(|| self.only_one_named(&word))
+        let by_id = self.agents.iter().find(|agent| agent.id.as_str() == word);
+        by_id.or_else(|| self.only_one_named(&word)).or_else(|| self.formerly(&word))
+    }
+
+    fn formerly(&self, word: &str) -> Option<&Arc<Agent>> {
+        let now = now_ms();
+        let former = self.former.iter().find(|former| former.id.as_str() == word && former.until > now)?;
+        self.by_uid(former.uid)
     }
 
     /// Agents whose id or name is close to a word that `find` did not know, the closest first.
@@ -142,6 +162,7 @@ impl Agent {
             emoji: spec.emoji.clone(),
             brain: Brain::of(config, spec),
             limits: spec.limits,
+            skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
             folder: folder_of(home, &spec.id),
             home: home.to_owned(),
             memory: MemoryRules::new(config, spec, home, uid),

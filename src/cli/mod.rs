@@ -16,6 +16,7 @@ mod remember;
 mod route;
 mod run;
 mod screen;
+mod skill;
 mod usage;
 
 use std::future::Future;
@@ -54,9 +55,12 @@ enum Verb {
     /// Look at routing
     #[command(subcommand)]
     Route(route::Verb),
-    /// Look at agents
+    /// Look at agents, add, change and remove them
     #[command(subcommand)]
     Agent(agent::Verb),
+    /// Look at skills: who has which, and whether they are written well
+    #[command(subcommand)]
+    Skill(skill::Verb),
     /// Have an agent remember something
     Remember(remember::Arguments),
     /// Find what an agent remembers, or without an agent what all may know
@@ -139,6 +143,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Config(ConfigVerb::Check) => config_check::run(&home),
         Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
         Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
+        Verb::Skill(verb) => on_runtime(LevelFilter::ERROR, skill::run(home, verb)),
         Verb::Remember(arguments) => on_runtime(LevelFilter::WARN, remember::run(home, arguments)),
         Verb::Recall(arguments) => on_runtime(LevelFilter::WARN, recall::run(home, arguments)),
         Verb::Memory(verb) => on_runtime(LevelFilter::WARN, memory::run(home, verb)),

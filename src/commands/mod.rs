@@ -14,6 +14,7 @@ mod parse;
 mod queue;
 mod remember;
 mod retry;
+mod skills;
 mod status;
 mod stop;
 mod usage;
@@ -79,6 +80,7 @@ pub const SPECS: &[Spec] = &[
         summary: "what you have used; owners see it of everyone",
         owners_only: false,
     },
+    Spec { name: "skills", arguments: "", summary: "what the agent here has instructions for", owners_only: false },
     Spec { name: "memory", arguments: "", summary: "what the agent here remembers", owners_only: false },
     Spec {
         name: "remember",
@@ -197,6 +199,7 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
+        Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Retry => retry::run(context).await,
         Command::Memory => memory::run(context).await,
         Command::Remember { text, visibility } => remember::run(&text, visibility, context),

@@ -30,6 +30,7 @@ pub enum Command {
     Help,
     Pair(String),
     Retry,
+    Skills,
     Memory,
     Remember {
         text: String,
@@ -109,6 +110,7 @@ pub fn parse(text: &str) -> Parsed {
         ("help" | "start", _) => Parsed::Command(Command::Help),
         ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
         ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
+        ("skills", _) => Parsed::Command(Command::Skills),
         ("retry", _) => Parsed::Command(Command::Retry),
         ("memory", _) => Parsed::Command(Command::Memory),
         ("remember", rest) => remember(rest),

@@ -1,7 +1,7 @@
 //! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
 
 use super::memory::{self, Reading};
-use super::reader::{Problems, Section};
+use super::reader::{Problems, Section, wrong_type};
 use super::tools::{self, Names};
 use super::{AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
 use super::{keys, limits, models, providers};
@@ -27,6 +27,7 @@ struct Fields {
     limits: AgentLimits,
     fallback: Vec<ModelRef>,
     settings: ModelSettings,
+    skills: Option<Vec<Spanned<String>>>,
     memory: AgentMemory,
     reads: Vec<Spanned<String>>,
     tools: AgentTools,
@@ -114,9 +115,9 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model, limits, fallback, settings, memory, tools, .. } = fields;
+    let Fields { name, emoji, model, limits, fallback, settings, skills, memory, tools, .. } = fields;
     let name = name.map(|name| name.value);
-    AgentSpec { id, name, emoji, model, limits, fallback, settings, memory, tools, span: Some(table.span) }
+    AgentSpec { id, name, emoji, model, limits, fallback, settings, skills, memory, tools, span: Some(table.span) }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Fields {
@@ -128,11 +129,27 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         limits: limits::agent(section),
         fallback: models::fallback(section, provider_names),
         settings: models::settings(section),
+        skills: skills(section),
         memory: memory::of_agent(section),
         reads: memory::reads(section),
         tools,
         access,
     }
+}
+
+/// Each name once; a list that is broken is no list, which would be the whole pool, but then nothing starts anyway.
+fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
+    let list = section.list("skills", |value| match value.get_ref().as_str() {
+        Some(name) => Ok(Spanned { value: name.to_owned(), span: value.span() }),
+        None => Err(wrong_type("a skill's name", value, "a string").help("write it like `skills = [\"invoices\"]`")),
+    })?;
+    for (index, entry) in list.value.iter().enumerate() {
+        if list.value[..index].iter().any(|earlier| earlier.value == entry.value) {
+            let problem = Problem::new(entry.span.clone(), format!("`{}` is in the list twice", entry.value));
+            section.problems.note(problem.label("the second one").help("keep one of them"));
+        }
+    }
+    Some(list.value)
 }
 
 /// A short text that people see in one line.

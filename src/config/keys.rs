@@ -171,6 +171,7 @@ pub(super) const AGENT: Shape = Shape {
         nothing("temperature", "0.7"),
         nothing("max_tokens", "4096"),
         nothing("reasoning", r#""low""#),
+        nothing("skills", r#"["invoices"]"#),
         default("memory", r#""off""#),
         default("recall", "false"),
         default("recall_tokens", "1000"),

@@ -13,6 +13,7 @@ mod address;
 mod agents;
 mod bindings;
 mod check;
+pub mod edit;
 mod file;
 mod keys;
 mod limits;
@@ -23,6 +24,7 @@ mod reader;
 mod redact;
 mod report;
 mod secrets;
+pub mod store;
 mod tools;
 mod transport;
 mod words;
@@ -293,6 +295,8 @@ pub struct AgentSpec {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
+    /// Skills it may have; absent is the whole pool. Whether they are there, `agents` looks.
+    pub skills: Option<Vec<Spanned<String>>>,
     pub memory: AgentMemory,
     pub tools: AgentTools,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
@@ -477,6 +481,7 @@ impl AgentSpec {
             fallback: Vec::new(),
             settings: ModelSettings::default(),
             limits: AgentLimits::default(),
+            skills: None,
             memory: AgentMemory::default(),
             tools: AgentTools::default(),
             span: None,

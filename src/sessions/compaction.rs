@@ -205,6 +205,11 @@ fn keep(tx: &Transaction<'_>, turn: &TurnRow, conversation: Conversation, summar
     tx.execute(sql, params![place, conversation.number(), upto, messages, agent, text, now]).map(drop)
 }
 
+/// Destroys what an agent has summed up.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])
+}
+
 /// The group has another id now. Where both ids have a summary, the newer place's own stays.
 pub(super) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
     renaming.rename(tx, "summaries", "session_key", "true")

@@ -242,6 +242,14 @@ pub fn total(lines: &[Line]) -> Line {
     })
 }
 
+/// Lets go of everything an agent has spent. The sums of the people who asked it stay.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    let spender = Spender::Agent(uid).text();
+    Ok(tx.execute("DELETE FROM spending WHERE agent_uid = ?1", [uid.to_string()])?
+        + tx.execute("DELETE FROM budgets WHERE spender = ?1", [&spender])?
+        + tx.execute("DELETE FROM budget_notices WHERE spender = ?1", [&spender])?)
+}
+
 pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
     let today = budget::day(&Local, now);
     let (oldest, yesterday) = (today - chrono::Days::new(KEPT_DAYS), today - chrono::Days::new(1));
@@ -326,6 +334,9 @@ mod tests {
             assert!(news("telegram:dm:2", person(), 59)?);
             assert!(news("telegram:dm:1", person(), 60)?);
             assert_eq!(forget_old(tx, NOON)?, 3);
+            spend(tx, &spending(agent, 100, None), NOON)?;
+            assert_eq!(purge(tx, agent)?, 2, "the person's own sum stays");
+            assert_eq!(today(tx, &person(), NOON)?.tokens, 100);
             Ok(())
         };
         db.write(check).await.unwrap();

@@ -76,3 +76,19 @@ pub fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64
                WHERE ended_at >= ?1 AND outcome <> 'summed up'";
     connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
 }
+
+/// When and how an agent's last turn without an answer ended.
+pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
+    let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' ORDER BY ended_at DESC LIMIT 1";
+    connection.query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
+    let sql = "SELECT count(*) FROM turns WHERE agent_uid = ?1";
+    connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+}
+
+/// An agent is destroyed.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM turns WHERE agent_uid = ?1", [uid.to_string()])
+}

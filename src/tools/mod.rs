@@ -5,6 +5,7 @@ mod files;
 mod memory;
 mod now;
 pub mod policy;
+mod skill;
 mod web;
 
 use std::sync::Arc;
@@ -94,7 +95,8 @@ pub struct ToolView {
 
 impl ToolBox {
     pub fn standard() -> Self {
-        let mut tools: Vec<Box<dyn Tool>> = vec![Box::new(now::Now), Box::new(web::WebFetch::default())];
+        let mut tools: Vec<Box<dyn Tool>> =
+            vec![Box::new(now::Now), Box::new(skill::ReadSkill), Box::new(web::WebFetch::default())];
         tools.extend(files::all());
         Self::of(tools)
     }
@@ -157,6 +159,7 @@ pub use memory::tools as memory_tools;
 /// Every tool with what it can do at most, for those who have no [`ToolBox`] at hand.
 pub const KNOWN: &[(&str, Risk)] = &[
     ("now", Risk::Look),
+    ("skill", Risk::Look),
     ("web_fetch", Risk::Reach),
     ("file_read", Risk::Look),
     ("file_write", Risk::Change),

@@ -20,7 +20,7 @@ pub(crate) async fn run(home: &Path, arguments: &[&str]) -> Ran {
     run_with_input(home, arguments, "").await
 }
 
-async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
+pub(crate) async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
     let mut command = parlor(home);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -53,10 +53,14 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     created USER.md
     created agents/ada/IDENTITY.md
     created agents/ada/SOUL.md
+    created agents/ada/skills/bug-report/SKILL.md
+    created agents/ada/skills/bug-report/template.md
     created agents/main/BOOTSTRAP.md
     created agents/main/IDENTITY.md
     created agents/main/SOUL.md
     created agents/rose/IDENTITY.md
+    created agents/rose/skills/tighten/SKILL.md
+    created skills/thread-summary/SKILL.md
     created config.toml
     kept    agents/rose/SOUL.md
     ");
@@ -105,10 +109,10 @@ async fn chat_as_an_agent_stays_with_that_agent() {
 async fn agent_list_shows_who_is_there() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["agent", "list"]).await.stdout, @"
-    ID    NAME     MODEL    BINDINGS  MEMORIES
-    main  ☕ Main  offline  0         0         default
-    rose  🌹 Rose  offline  1         0
-    ada   🛠️ Ada   offline  1         0
+    ID    NAME     MODEL    SKILLS  BINDINGS  MEMORIES  STATE
+    main  ☕ Main  offline  1       0         0         default
+    rose  🌹 Rose  offline  2       1         0
+    ada   🛠️ Ada   offline  2       1         0
     ");
     let json = run(home.path(), &["agent", "list", "--json"]).await.stdout;
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -131,11 +135,14 @@ async fn agent_info_says_where_each_file_comes_from() {
     USER.md: inherited
     BOOTSTRAP.md: missing
     MEMORY.md: missing
+    skill thread-summary: pool, it has the whole pool
+    skill tighten: local, it is its own
     memory: 0 private, 0 global, 0 pieces of files; no MEMORY.md; nothing saved yet
-    tools when an owner asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when a member asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when a guest asks: now, file_read, file_list, file_search, memory_search, transcript_search
+    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
     bindings: local:home:writing
+    last error: none
     ");
     let json: serde_json::Value =
         serde_json::from_str(&run(home.path(), &["agent", "info", "rose", "--json"]).await.stdout).expect("JSON");
@@ -326,7 +333,8 @@ async fn help_lists_every_verb() {
       init      Write a home folder with the team that ships; keeps every file that is there
       config    Look at the config
       route     Look at routing
-      agent     Look at agents
+      agent     Look at agents, add, change and remove them
+      skill     Look at skills: who has which, and whether they are written well
       remember  Have an agent remember something
       recall    Find what an agent remembers, or without an agent what all may know
       memory    List, export and import memories; earlier versions of MEMORY.md

@@ -311,6 +311,11 @@ pub fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     rows::purge(tx, owner)
 }
 
+/// How many memories an agent has, hidden ones too.
+pub fn count_of(connection: &rusqlite::Connection, owner: AgentUid) -> rusqlite::Result<u32> {
+    rows::counts(connection, owner).map(|counts| counts.private + counts.global + counts.archived + counts.pieces)
+}
+
 /// Agents that memories name, in the order of their first memory.
 pub fn agents_of(carried: &[Carried]) -> Vec<AgentId> {
     let mut agents: Vec<AgentId> = Vec::new();
