@@ -7,7 +7,7 @@
 //! - [`config`]: `config.toml`, as written and as checked.
 //! - [`access`]: who may speak to the bot, and where.
 //! - [`routing`]: which agent answers in a place, and why.
-//! - [`channels`]: the platforms: Telegram and the terminal.
+//! - [`channels`]: the platforms: Telegram, Discord and the terminal.
 //! - [`agents`]: the tenants: registry, identity files, the team that ships.
 //! - [`models`]: model providers, and the built-in stand-in.
 //! - [`tools`]: what an agent can do besides talking.

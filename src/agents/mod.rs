@@ -244,6 +244,7 @@ pub(crate) mod tests {
             group_sessions: GroupSessions::PerUser,
             max_running: 8,
             telegram: None,
+            discord: None,
             providers: Default::default(),
             access: Access::default(),
             memory: config::Memory::default(),

@@ -64,6 +64,7 @@ pub(super) const TOP: Shape = Shape {
         default("group_sessions", r#""per-user""#),
         default("max_running", "1024"),
         nothing("telegram", "[telegram]"),
+        nothing("discord", "[discord]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
         nothing("memory", "[memory]"),
@@ -105,6 +106,28 @@ pub(super) const LIMITS: Shape = Shape {
     name: "`limits`",
     keys: &[default("per_second", "30"), default("chat_per_second", "1"), default("group_per_minute", "20")],
 };
+
+pub(super) const DISCORD: Shape = Shape {
+    name: "[discord]",
+    keys: &[
+        refused("token", r#"{ env = "DISCORD_BOT_TOKEN" }"#),
+        default("api_url", r#""https://discord.com""#),
+        default("auto_bind", "true"),
+        default("gather_ms", "2000"),
+        default("max_file_mb", "10"),
+        default("streaming", "true"),
+        nothing("limits", "{ per_second = 50, channel_per_second = 1 }"),
+        nothing("nicknames", r#"["parlor", "hey rose"]"#),
+        default("quote", r#""auto""#),
+        default("show_agent", "false"),
+        default("link_previews", "false"),
+        default("max_parts", "5"),
+        default("reactions", "false"),
+    ],
+};
+
+pub(super) const DISCORD_LIMITS: Shape =
+    Shape { name: "`limits`", keys: &[default("per_second", "50"), default("channel_per_second", "1")] };
 
 pub(super) const PROVIDER: Shape = Shape {
     name: "a provider",
@@ -218,8 +241,10 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("telegram", &TELEGRAM),
     ("telegram.webhook", &WEBHOOK),
     ("telegram.limits", &LIMITS),
+    ("discord", &DISCORD),
+    ("discord.limits", &DISCORD_LIMITS),
     ("providers.*", &PROVIDER),
-    ("telegram.token|providers.*.api_key", &SECRET),
+    ("telegram.token|discord.token|providers.*.api_key", &SECRET),
     ("providers.*.prices.*", &PRICE),
     ("access", &ACCESS),
     ("access.limits", &PERSON_LIMITS),

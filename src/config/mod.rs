@@ -13,6 +13,7 @@ mod address;
 mod agents;
 mod bindings;
 mod check;
+mod discord;
 pub mod edit;
 mod file;
 mod keys;
@@ -48,6 +49,8 @@ pub struct Config {
     pub max_running: usize,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
+    /// Absent section: Discord is off.
+    pub discord: Option<Discord>,
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
     pub memory: Memory,
@@ -81,16 +84,42 @@ pub struct Telegram {
     pub limits: TelegramLimits,
     /// What people call the bot besides its @name.
     pub nicknames: Vec<String>,
-    pub answers: TelegramAnswers,
+    pub answers: Answers,
     /// Messages of one person that follow each other within this time are one. 0: each is its own.
     pub gather_ms: u32,
     /// Larger files that people send are not fetched.
     pub max_file_mb: u32,
 }
 
+#[derive(Debug, Clone)]
+pub struct Discord {
+    pub token: Secret,
+    /// Without a slash at the end.
+    pub api_url: String,
+    /// A new thread that is called like an agent is given to it.
+    pub auto_bind: bool,
+    /// Answers are shown while they are written.
+    pub streaming: bool,
+    pub limits: DiscordLimits,
+    /// What people call the bot besides its @name.
+    pub nicknames: Vec<String>,
+    pub answers: Answers,
+    /// Messages of one person that follow each other within this time are one. 0: each is its own.
+    pub gather_ms: u32,
+    /// Larger files that people send are not fetched.
+    pub max_file_mb: u32,
+}
+
+/// What Discord allows one bot; 0 means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiscordLimits {
+    pub per_second: u32,
+    pub channel_per_second: u32,
+}
+
 /// How answers look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TelegramAnswers {
+pub struct Answers {
     pub quote: Quote,
     /// An answer begins with the agent's emoji and name.
     pub show_agent: bool,
@@ -386,6 +415,7 @@ impl Config {
             group_sessions: GroupSessions::default(),
             max_running: MAX_RUNNING,
             telegram: None,
+            discord: None,
             providers: BTreeMap::new(),
             access: Access::default(),
             memory: Memory::default(),
@@ -445,9 +475,16 @@ impl Default for TelegramLimits {
     }
 }
 
-impl Default for TelegramAnswers {
+impl Default for DiscordLimits {
+    /// <https://discord.com/developers/docs/topics/rate-limits#global-rate-limit>, and what one channel was seen to take.
     fn default() -> Self {
-        TelegramAnswers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5, reactions: false }
+        DiscordLimits { per_second: 50, channel_per_second: 1 }
+    }
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Answers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5, reactions: false }
     }
 }
 

@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::people;
 use crate::agents::Memories;
+use crate::channels::discord::DiscordChannel;
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
@@ -91,7 +92,7 @@ pub enum StartError {
     Plan(#[from] PlanError),
     #[error("{0}")]
     Store(#[from] StoreError),
-    #[error("there is nothing to connect to. Add a [telegram] section to config.toml, or try `parlor chat`")]
+    #[error("there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`")]
     NoChannel,
 }
 
@@ -100,17 +101,12 @@ impl Gateway {
     pub async fn start(home: Home) -> Result<Self, StartError> {
         let lock = home.lock()?;
         let plan = Plan::load(&home, Secrets::Required)?;
-        let Some(telegram) = &plan.config.telegram else { return Err(StartError::NoChannel) };
+        if plan.config.telegram.is_none() && plan.config.discord.is_none() {
+            return Err(StartError::NoChannel);
+        }
         let db = Db::open(&home.database()).await?;
-        let outfit = Outfit {
-            signer: keys::buttons(&db).await?,
-            webhook_secret: keys::webhook(&db).await?,
-            menu: menu(&plan.config),
-            expectations: expectations::expectations(&plan.config.access, &plan.table),
-            db: db.clone(),
-        };
-        let telegram = TelegramChannel::new(telegram, plan.config.group_sessions, outfit);
-        Self::start_with(&home, lock, plan, db, vec![Arc::new(telegram)]).await
+        let channels = channels(&plan, &db).await?;
+        Self::start_with(&home, lock, plan, db, channels).await
     }
 
     /// Starts with one channel only, such as the terminal; the platforms in the config stay off.
@@ -212,6 +208,26 @@ impl Gateway {
 /// Every tool there is. Which of them an agent has, its policy says.
 fn toolbox(memories: &Memories, db: &Db) -> ToolBox {
     ToolBox::standard().with(tools::memory_tools(memories)).with(vec![Box::new(TranscriptSearch { db: db.clone() })])
+}
+
+/// The platforms that the config names.
+async fn channels(plan: &Plan, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
+    let (config, mut channels) = (&plan.config, Vec::<Arc<dyn Channel>>::new());
+    if let Some(telegram) = &config.telegram {
+        let outfit = Outfit {
+            signer: keys::buttons(db).await?,
+            webhook_secret: keys::webhook(db).await?,
+            menu: menu(config),
+            expectations: expectations::expectations(&config.access, &plan.table),
+            db: db.clone(),
+        };
+        channels.push(Arc::new(TelegramChannel::new(telegram, config.group_sessions, outfit)));
+    }
+    if let Some(discord) = &config.discord {
+        let expected = expectations::on_discord(&plan.table);
+        channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, expected, db.clone())));
+    }
+    Ok(channels)
 }
 
 /// The command list, as Telegram's menu shows it.
