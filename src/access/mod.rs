@@ -121,8 +121,7 @@ mod tests {
     };
 
     fn check(key: &str, case: Case, expected: Verdict) {
-        let access =
-            Access { owners: Vec::new(), dms: case.dms, groups: case.groups, require_mention: true, observe: case.observe };
+        let access = Access { dms: case.dms, groups: case.groups, observe: case.observe, ..Access::default() };
         let asking = Asking {
             key: &key.parse().unwrap(),
             standing: case.standing,

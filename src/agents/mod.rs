@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::clock::now_ms;
-use crate::config::{AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
+use crate::config::{AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
 use crate::domain::{AgentId, AgentUid, nearest};
 
 mod brain;
@@ -47,6 +47,7 @@ pub struct Agent {
     pub name: String,
     pub emoji: Option<String>,
     pub brain: Brain,
+    pub limits: AgentLimits,
     /// Names of the skills it may have; `None` is the whole pool.
     pub skills: Option<Vec<String>>,
     /// `agents/<id>` in the home folder; it need not exist.
@@ -160,6 +161,7 @@ impl Agent {
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
             brain: Brain::of(config, spec),
+            limits: spec.limits,
             skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
             folder: folder_of(home, &spec.id),
             home: home.to_owned(),
@@ -219,7 +221,7 @@ pub(crate) mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::config::{self, Access, Dms, GroupSessions, Groups, ModelRef};
+    use crate::config::{self, Access, GroupSessions, ModelRef};
 
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
@@ -240,10 +242,11 @@ pub(crate) mod tests {
             default_agent: AgentId::main(),
             default_model: ModelRef::Offline,
             group_sessions: GroupSessions::PerUser,
+            max_running: 8,
             telegram: None,
             discord: None,
             providers: Default::default(),
-            access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
+            access: Access::default(),
             memory: config::Memory::default(),
             tools: Default::default(),
             agents,

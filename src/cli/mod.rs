@@ -17,6 +17,7 @@ mod route;
 mod run;
 mod screen;
 mod skill;
+mod usage;
 
 use std::future::Future;
 use std::io::Write;
@@ -71,6 +72,8 @@ enum Verb {
     Pair(pair::Arguments),
     /// Look at what could not be delivered, or have it sent again
     Failed(failed::Arguments),
+    /// Tell what was spent, by agent, place, person and model
+    Usage(usage::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -146,6 +149,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Memory(verb) => on_runtime(LevelFilter::WARN, memory::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
+        Verb::Usage(arguments) => on_runtime(LevelFilter::WARN, usage::run(home, arguments)),
     }
 }
 

@@ -18,6 +18,7 @@ mod skills;
 mod specs;
 mod status;
 mod stop;
+mod usage;
 mod whoami;
 
 use std::collections::BTreeMap;
@@ -132,6 +133,7 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
         Command::Whoami => Ok(Outcome::say(whoami::run(context).await?)),
         Command::New => start_anew(context).await,
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
+        Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),

@@ -3,6 +3,7 @@
 use super::SPECS;
 use crate::config::Visibility;
 use crate::domain::{UserError, nearest};
+use crate::sessions::ledger::Period;
 
 /// What a message is, seen as a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub enum Command {
     Stop(Which),
     Queue(QueueWish),
     Status,
+    Usage(Period),
     Help,
     Pair(String),
     Retry,
@@ -103,6 +105,7 @@ pub fn parse(text: &str) -> Parsed {
         ("queue", "clear") => Parsed::Command(Command::Queue(QueueWish::Clear)),
         ("queue", _) => Parsed::Mistaken(UserError::new("Write `/queue` to see what waits, or `/queue clear` to let go of it.")),
         ("status", _) => Parsed::Command(Command::Status),
+        ("usage", rest) => usage(rest),
         // Telegram sends /start when somebody opens the bot for the first time.
         ("help" | "start", _) => Parsed::Command(Command::Help),
         ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
@@ -114,6 +117,17 @@ pub fn parse(text: &str) -> Parsed {
         ("forget", rest) => forget(rest),
         (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
     }
+}
+
+fn usage(rest: &str) -> Parsed {
+    let period = match rest.to_lowercase().as_str() {
+        "" => Some(Period::Today),
+        word => Period::ALL.into_iter().find(|period| period.as_str() == word),
+    };
+    period.map_or_else(
+        || Parsed::Mistaken(UserError::new("Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.")),
+        |period| Parsed::Command(Command::Usage(period)),
+    )
 }
 
 fn agent(rest: &str) -> Parsed {
@@ -204,6 +218,9 @@ mod tests {
         check("/queue", Command::Queue(QueueWish::Show));
         check("/queue clear", Command::Queue(QueueWish::Clear));
         check("/status", Command::Status);
+        check("/usage", Command::Usage(Period::Today));
+        check("/usage today", Command::Usage(Period::Today));
+        check("/usage 30D", Command::Usage(Period::Month));
         check("/start", Command::Help);
         check("/retry", Command::Retry);
         check("/pair ABCD2345", Command::Pair("ABCD2345".into()));
@@ -235,6 +252,7 @@ mod tests {
         };
         insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
         insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help lists all of them.");
+        insta::assert_snapshot!(told("/usage year"), @"Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.");
         insta::assert_snapshot!(told("/remember --global"), @"What should be remembered? Write it like this: `/remember Ann likes tea`.");
         insta::assert_snapshot!(told("/forget"), @"What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.");
         insta::assert_snapshot!(told("/pair"), @"Which code? Write it like this: `/pair ABCD2345`.");

@@ -98,6 +98,13 @@ pub const SPECS: &[Spec] = &[
         ..Spec::ASKS
     },
     Spec { name: "status", summary: "what is going on here", ..Spec::ASKS },
+    Spec {
+        name: "usage",
+        arguments: "[today | 7d | 30d]",
+        options: &[Argument::optional("period", "how far back", Offers::Words(&["today", "7d", "30d"]))],
+        summary: "what you have used; owners see it of everyone",
+        ..Spec::ASKS
+    },
     Spec { name: "skills", summary: "what the agent here has instructions for", ..Spec::ASKS },
     Spec { name: "memory", summary: "what the agent here remembers", ..Spec::ASKS },
     Spec {

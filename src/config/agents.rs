@@ -1,11 +1,10 @@
 //! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
 
-use super::keys;
 use super::memory::{self, Reading};
 use super::reader::{Problems, Section, wrong_type};
 use super::tools::{self, Names};
-use super::{AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
-use super::{models, providers};
+use super::{AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
+use super::{keys, limits, models, providers};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -25,6 +24,7 @@ struct Fields {
     name: Option<Spanned<String>>,
     emoji: Option<String>,
     model: Option<ModelRef>,
+    limits: AgentLimits,
     fallback: Vec<ModelRef>,
     settings: ModelSettings,
     skills: Option<Vec<Spanned<String>>>,
@@ -115,9 +115,9 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model, fallback, settings, skills, memory, tools, .. } = fields;
+    let Fields { name, emoji, model, limits, fallback, settings, skills, memory, tools, .. } = fields;
     let name = name.map(|name| name.value);
-    AgentSpec { id, name, emoji, model, fallback, settings, skills, memory, tools, span: Some(table.span) }
+    AgentSpec { id, name, emoji, model, limits, fallback, settings, skills, memory, tools, span: Some(table.span) }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Fields {
@@ -126,6 +126,7 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         name: line(section, "name", MAX_NAME_CHARS),
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
         model: providers::model(section, "model", provider_names),
+        limits: limits::agent(section),
         fallback: models::fallback(section, provider_names),
         settings: models::settings(section),
         skills: skills(section),

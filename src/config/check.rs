@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Answers, Config, Memory, Problem, Telegram, TelegramLimits};
-use super::{agents, bindings, discord, keys, providers, tools, transport};
+use super::{agents, bindings, discord, keys, limits, providers, tools, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -20,10 +20,11 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
     let provider_names = providers::names(&top);
     let access = top.section("access", &keys::ACCESS);
     let roster = agents::read(&top, &provider_names, &tools::profile_names(&top));
-    Config {
+    let config = Config {
         default_agent: default_agent(&top, &roster),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
+        max_running: top.at_least_one("max_running").and_then(|most| most.try_into().ok()).unwrap_or(super::MAX_RUNNING),
         telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
         discord: top.section("discord", &keys::DISCORD).map(|section| discord::read(&section, vault)),
         providers: providers::read(&top, vault),
@@ -32,7 +33,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         tools: tools::read(&top, access.as_ref(), &roster),
         bindings: bindings::read(&top, &roster),
         agents: roster.agents,
-    }
+    };
+    limits::check_prices(&config, problems);
+    config
 }
 
 fn default_agent(top: &Section<'_>, roster: &agents::Roster) -> AgentId {
@@ -50,7 +53,7 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         api_url,
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         streaming: section.boolean("streaming").unwrap_or(true),
-        limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
+        limits: section.section("limits", &keys::LIMITS).map(|section| sending_limits(&section)).unwrap_or_default(),
         nicknames: nicknames(section),
         max_file_mb: section.count("max_file_mb").unwrap_or(MAX_FILE_MB),
         gather_ms: section.count("gather_ms").unwrap_or(0),
@@ -73,7 +76,7 @@ pub(super) fn answers(section: &Section<'_>) -> Answers {
     }
 }
 
-fn limits(section: &Section<'_>) -> TelegramLimits {
+fn sending_limits(section: &Section<'_>) -> TelegramLimits {
     let default = TelegramLimits::default();
     TelegramLimits {
         per_second: section.count("per_second").unwrap_or(default.per_second),
@@ -90,6 +93,7 @@ fn rights(section: &Section<'_>) -> Access {
         groups: section.choice("groups").unwrap_or(default.groups),
         require_mention: section.boolean("require_mention").unwrap_or(default.require_mention),
         observe: section.boolean("observe").unwrap_or(default.observe),
+        limits: limits::person(section),
     }
 }
 

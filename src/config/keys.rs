@@ -62,6 +62,7 @@ pub(super) const TOP: Shape = Shape {
         default("default_agent", r#""main""#),
         default("default_model", r#""openai/gpt-5.4""#),
         default("group_sessions", r#""per-user""#),
+        default("max_running", "1024"),
         nothing("telegram", "[telegram]"),
         nothing("discord", "[discord]"),
         nothing("providers", "[providers.openai]"),
@@ -134,11 +135,15 @@ pub(super) const PROVIDER: Shape = Shape {
         refused("kind", r#""openai""#),
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
+        nothing("prices", r#"{ "gpt-5.4" = { input = 2.5, output = 10, cached = 0.25 } }"#),
         nothing("models", r#"["gpt-5.4", "gpt-5.4-mini"]"#),
         nothing("vision", r#"["gpt-5.4"]"#),
         nothing("context_tokens", "200_000"),
     ],
 };
+
+pub(super) const PRICE: Shape =
+    Shape { name: "a price", keys: &[refused("input", "2.5"), refused("output", "10"), nothing("cached", "0.25")] };
 
 pub(super) const SECRET: Shape =
     Shape { name: "a secret", keys: &[nothing("env", r#""TELEGRAM_BOT_TOKEN""#), nothing("file", r#""secrets/telegram""#)] };
@@ -151,9 +156,13 @@ pub(super) const ACCESS: Shape = Shape {
         default("groups", r#""bound""#),
         default("require_mention", "true"),
         default("observe", "true"),
+        nothing("limits", "{ tokens_per_day = 200_000, turns_per_minute = 10 }"),
         nothing("tools", r#"{ guest = "look" }"#),
     ],
 };
+
+pub(super) const PERSON_LIMITS: Shape =
+    Shape { name: "`limits`", keys: &[default("tokens_per_day", "200_000"), default("turns_per_minute", "10")] };
 
 pub(super) const MEMORY: Shape = Shape { name: "[memory]", keys: &[default("default_visibility", r#""private""#)] };
 pub(super) const CEILINGS: Shape = Shape {
@@ -194,6 +203,19 @@ pub(super) const AGENT: Shape = Shape {
         nothing("risk_profile", r#""careful""#),
         nothing("access", r#"{ read = ["main"] }"#),
         default("workspace_mb", "500"),
+        nothing("limits", "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }"),
+    ],
+};
+
+pub(super) const AGENT_LIMITS: Shape = Shape {
+    name: "`limits`",
+    keys: &[
+        default("max_steps", "40"),
+        default("max_minutes", "30"),
+        default("tokens_per_turn", "500_000"),
+        default("tokens_per_day", "1_000_000"),
+        default("cost_per_day", "5.0"),
+        default("turns_per_minute", "20"),
     ],
 };
 
@@ -223,7 +245,9 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("discord.limits", &DISCORD_LIMITS),
     ("providers.*", &PROVIDER),
     ("telegram.token|discord.token|providers.*.api_key", &SECRET),
+    ("providers.*.prices.*", &PRICE),
     ("access", &ACCESS),
+    ("access.limits", &PERSON_LIMITS),
     ("memory", &MEMORY),
     ("access.tools", &CEILINGS),
     ("risk_profiles.*", &RISK_PROFILE),
@@ -231,5 +255,6 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("agents.*.access", &SIBLINGS),
     ("shared_paths.*", &SHARED_PATH),
     ("agents.*", &AGENT),
+    ("agents.*.limits", &AGENT_LIMITS),
     ("bindings", &BINDING),
 ];

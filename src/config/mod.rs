@@ -17,6 +17,7 @@ mod discord;
 pub mod edit;
 mod file;
 mod keys;
+mod limits;
 mod memory;
 mod models;
 mod providers;
@@ -44,6 +45,8 @@ pub struct Config {
     /// Used by agents that name no model.
     pub default_model: ModelRef,
     pub group_sessions: GroupSessions,
+    /// Turns that run at once, of all agents together.
+    pub max_running: usize,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
     /// Absent section: Discord is off.
@@ -178,6 +181,8 @@ pub struct Provider {
     pub base_url: String,
     /// A local server may need none.
     pub api_key: Option<Secret>,
+    /// What its models cost, by their names there.
+    pub prices: BTreeMap<String, Price>,
     /// Names of models that people may choose with `/model`, besides those that agents have.
     pub models: Vec<String>,
     pub vision: Vision,
@@ -194,6 +199,48 @@ pub enum Vision {
     All,
     None,
     These(Vec<String>),
+}
+
+/// Millionths of whatever money the prices are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Money(pub u64);
+
+/// What a million tokens cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Price {
+    pub input: Money,
+    pub output: Money,
+    /// Input that the provider had in its cache.
+    pub cached: Money,
+}
+
+/// How much an agent may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// Model calls in one turn.
+    pub max_steps: u32,
+    /// The longest a turn may take.
+    pub max_minutes: u32,
+    /// Input and output. A turn that has used more is stopped before its next model call.
+    pub tokens_per_turn: Option<u64>,
+    pub day: DayLimits,
+    /// 0 means no limit.
+    pub turns_per_minute: u32,
+}
+
+/// What may be spent from midnight to midnight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DayLimits {
+    pub tokens: Option<u64>,
+    pub cost: Option<Money>,
+}
+
+/// How much one person may ask, of all agents together. Owners may ask as much as they like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PersonLimits {
+    pub tokens_per_day: Option<u64>,
+    /// 0 means no limit.
+    pub turns_per_minute: u32,
 }
 
 /// The dialect a model server speaks.
@@ -244,6 +291,7 @@ pub struct Access {
     pub require_mention: bool,
     /// Talk among people in open places is kept for a while, as context.
     pub observe: bool,
+    pub limits: PersonLimits,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -272,6 +320,7 @@ pub struct AgentSpec {
     pub name: Option<String>,
     pub emoji: Option<String>,
     pub model: Option<ModelRef>,
+    pub limits: AgentLimits,
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
@@ -354,6 +403,9 @@ pub struct Draft {
     pub source: Source,
 }
 
+/// A turn mostly waits for its model, so this is generous.
+const MAX_RUNNING: usize = 1024;
+
 impl Config {
     /// What an empty file means: one agent, the stand-in model, nobody let in without asking.
     pub fn embedded() -> Self {
@@ -361,6 +413,7 @@ impl Config {
             default_agent: AgentId::main(),
             default_model: ModelRef::default(),
             group_sessions: GroupSessions::default(),
+            max_running: MAX_RUNNING,
             telegram: None,
             discord: None,
             providers: BTreeMap::new(),
@@ -369,6 +422,48 @@ impl Config {
             tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
+        }
+    }
+
+    /// What a model costs, as far as the file says. The stand-in costs nothing.
+    pub fn price(&self, model: &ModelRef) -> Option<Price> {
+        price(&self.providers, model)
+    }
+}
+
+/// What a model costs, as far as its provider's table says.
+pub fn price(providers: &BTreeMap<String, Provider>, model: &ModelRef) -> Option<Price> {
+    match model {
+        ModelRef::Offline => Some(Price::default()),
+        ModelRef::Of { provider, model } => providers.get(provider)?.prices.get(model).copied(),
+    }
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        AgentLimits { max_steps: 40, max_minutes: 30, tokens_per_turn: None, day: DayLimits::default(), turns_per_minute: 0 }
+    }
+}
+
+impl DayLimits {
+    pub fn is_any(&self) -> bool {
+        self.tokens.is_some() || self.cost.is_some()
+    }
+}
+
+impl PersonLimits {
+    pub fn is_any(&self) -> bool {
+        self.tokens_per_day.is_some() || self.turns_per_minute > 0
+    }
+}
+
+impl std::fmt::Display for Money {
+    /// With two decimals, or as many as it takes to see that it is not nothing.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        match (whole, micros) {
+            (0, 1..10_000) => write!(f, "0.{}", format!("{micros:06}").trim_end_matches('0')),
+            _ => write!(f, "{whole}.{:02}", micros / 10_000),
         }
     }
 }
@@ -395,7 +490,14 @@ impl Default for Answers {
 
 impl Default for Access {
     fn default() -> Self {
-        Access { owners: Vec::new(), dms: Dms::default(), groups: Groups::default(), require_mention: true, observe: true }
+        Access {
+            owners: Vec::new(),
+            dms: Dms::default(),
+            groups: Groups::default(),
+            require_mention: true,
+            observe: true,
+            limits: PersonLimits::default(),
+        }
     }
 }
 
@@ -415,6 +517,7 @@ impl AgentSpec {
             model: None,
             fallback: Vec::new(),
             settings: ModelSettings::default(),
+            limits: AgentLimits::default(),
             skills: None,
             memory: AgentMemory::default(),
             tools: AgentTools::default(),

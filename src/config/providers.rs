@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::keys;
-use super::models;
 use super::reader::{Named, Section, suggest};
 use super::secrets::Vault;
 use super::{ModelRef, Problem, Provider, ProviderKind, Spanned};
+use super::{keys, limits, models};
 use crate::domain::{AgentId, nearest};
 
 /// Every name under `[providers]`, also of providers that turn out broken: they are complained about once, not at each model.
@@ -63,6 +62,7 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     let default_url = kind.unwrap_or(ProviderKind::OpenAi).default_base_url();
     let address = section.address("base_url", default_url);
     let api_key = vault.secret(section, "api_key");
+    let prices = limits::prices(section).into_iter().collect();
     let (kind, address) = (kind?, address?);
     let needs_key = kind != ProviderKind::Ollama && !address.is_loopback;
     if needs_key && api_key.is_none() {
@@ -72,6 +72,7 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
         kind,
         base_url: address.url,
         api_key,
+        prices,
         models: models::offered(section),
         vision: models::vision(section),
         context_tokens: models::context_tokens(section),

@@ -82,6 +82,17 @@ impl<'a> Section<'a> {
         count
     }
 
+    /// A count of which nothing would be left with 0.
+    pub(super) fn at_least_one(&self, name: &str) -> Option<u32> {
+        let count = self.count(name)?;
+        if count == 0 {
+            let span = self.value(name).map(toml::Spanned::span).unwrap_or_default();
+            let problem = Problem::new(span, format!("`{name}` cannot be 0")).label("nothing could ever be done");
+            self.problems.note(problem.help(format!("write 1 or more, such as `{}`, or leave it out", self.usage(name))));
+        }
+        Some(count).filter(|count| *count > 0)
+    }
+
     pub(super) fn choice<T: Choice>(&self, name: &str) -> Option<T> {
         let text = self.text(name)?;
         let choice = text.value.parse().ok();

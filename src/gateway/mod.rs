@@ -38,7 +38,7 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, TranscriptSearch, decisions, files, inbox, journal};
+use crate::sessions::{self, Sessions, TranscriptSearch, decisions, files, inbox, journal, ledger};
 use crate::storage::{Db, StoreError};
 use crate::tools::{self, ToolBox};
 use crate::work::Work;
@@ -147,6 +147,7 @@ impl Gateway {
             tools: toolbox(&memories, &db),
             memories: memories.clone(),
             access: plan.config.access.clone(),
+            max_running: plan.config.max_running,
             absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
             bootstrapped,
         });
@@ -264,6 +265,7 @@ async fn keep_house(house: Arc<House>) {
                 + streams::forget_old(tx, now)?
                 + people::forget_old(tx, now)?
                 + decisions::forget_old(tx, now)?
+                + ledger::forget_old(tx, now)?
                 + journal::forget_orphans(tx)?)
         };
         match house.desk.db.write(forget).await {

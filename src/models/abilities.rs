@@ -119,6 +119,7 @@ mod tests {
             kind,
             base_url: String::new(),
             api_key: None,
+            prices: Default::default(),
             models: Vec::new(),
             vision: Vision::ByName,
             context_tokens: None,

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 
-use crate::config::{ModelRef, ModelSettings, Provider};
+use crate::config::{self, ModelRef, ModelSettings, Price, Provider};
 
 mod abilities;
 mod classify;
@@ -42,6 +42,11 @@ impl Models {
         let known = Arc::new(providers.clone());
         let providers = providers.iter().map(|(name, provider)| (name.clone(), remote(provider))).collect();
         Self { providers: Arc::new(providers), offline: Arc::new(Offline), known, resting: Resting::default() }
+    }
+
+    /// What a model costs, as far as the config says.
+    pub fn price(&self, model: &ModelRef) -> Option<Price> {
+        config::price(&self.known, model)
     }
 
     /// A model that does not see gets the words alone: they say what was sent.
@@ -159,6 +164,23 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Part of the input that the provider had in its cache.
     pub cached_tokens: u64,
+}
+
+impl Usage {
+    pub fn add(&mut self, more: Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
+    }
+
+    /// What is left when a part is taken away.
+    pub fn without(self, part: Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_sub(part.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(part.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(part.cached_tokens),
+        }
+    }
 }
 
 /// Why a call failed, as far as the caller acts on it. Texts are safe to log: no body, no key.

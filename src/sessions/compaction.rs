@@ -7,17 +7,19 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
+use super::ledger::{self, Spending};
 use super::transcript::{self, Conversation, Message};
 use super::usage::{self, TurnRow};
-use super::{Inner, running::Task};
+use super::{Inner, budgets, running::Task};
 use crate::clock::now_ms;
+use crate::config::ModelRef;
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::{Lineup, ModelMessage, Usage, estimate_tokens};
 use crate::routing::aliases::Renaming;
 use crate::storage::StoreError;
 use crate::tools::ToolBox;
 use crate::turn::history::{self, MAX_MESSAGES};
-use crate::turn::{Run, Step, TurnError, TurnRequest};
+use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
 
 /// The longest summary that is kept, in bytes.
 const MAX_SUMMARY_BYTES: usize = 12 * 1024;
@@ -134,14 +136,27 @@ async fn sum_up(inner: &Inner, task: &Finished) -> Result<(), NoSummary> {
         inbox_id: task.inbox_id,
         place: task.place.clone(),
         agent: task.agent,
-        model,
+        model: model.to_string(),
         route: "a summary".into(),
         started_at,
         outcome: usage::SUMMED_UP.into(),
         steps: 1,
         usage,
     };
-    db.write(move |tx| keep(tx, &turn, conversation, &summary, now_ms())).await?;
+    let spending = Spending {
+        place: task.place.clone(),
+        agent: task.agent,
+        person: task.scope.person.clone(),
+        model: model.to_string(),
+        usage,
+        cost: budgets::cost(inner, &model, usage),
+        turns: 0,
+    };
+    let write = move |tx: &Transaction<'_>| {
+        ledger::spend(tx, &spending, now_ms())?;
+        keep(tx, &turn, conversation, &summary, now_ms())
+    };
+    db.write(write).await?;
     Ok(())
 }
 
@@ -157,11 +172,12 @@ fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
     (older.len() > 2).then_some(older)
 }
 
-async fn ask(inner: &Inner, task: &Finished, asked: String) -> Result<(String, Usage, String), NoSummary> {
+async fn ask(inner: &Inner, task: &Finished, asked: String) -> Result<(String, Usage, ModelRef), NoSummary> {
     let system = history::how_to_sum_up(&task.agent_name);
     let (messages, tools) =
         (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&task.scope.agent, task.scope.standing));
-    let mut run = Run::new(TurnRequest { lineup: task.lineup.clone(), system, messages, tools, scope: task.scope.clone() });
+    let (lineup, scope, limits) = (task.lineup.clone(), task.scope.clone(), TurnLimits::of(&task.scope.agent.limits));
+    let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
     // Nobody watches it being written.
     let (events, unheard) = mpsc::channel(1);
     drop(unheard);
@@ -173,7 +189,7 @@ async fn ask(inner: &Inner, task: &Finished, asked: String) -> Result<(String, U
     if text.is_empty() {
         return Err(NoSummary::Empty);
     }
-    let model = run.model().map(ToString::to_string).unwrap_or_default();
+    let model = run.model().cloned().unwrap_or_default();
     Ok((text[..text.floor_char_boundary(MAX_SUMMARY_BYTES)].to_owned(), run.usage(), model))
 }
 

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use chrono::Local;
 use rusqlite::Transaction;
 
 use super::decisions::{self, Decision};
 use super::inbox::{self, Accepted, Closing};
+use super::ledger::{Spending, Today};
 use super::running::{Ended, Exchange, Task};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
-use super::{Inner, Parts, journal, lane};
+use super::{Inner, Parts, budgets, journal, lane, ledger};
 use crate::agents::roster;
 use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
@@ -78,17 +80,18 @@ fn follow_moves(parts: &Parts, task: &mut Task) {
 async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
     let place = Destination::of(&task.accepted.inbound).place().clone();
     let used_once = task.used_once;
-    let all = Arc::new((Page::of(&task), ending, rows));
+    let all = Arc::new((Page::of(inner, &task), ending, rows));
     let write = || {
         let all = all.clone();
         move |tx: &Transaction<'_>| write(tx, &all.0, &all.1, &all.2, now_ms())
     };
     let written = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await;
-    let count = written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
+    let (count, today) = written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
     if used_once {
         inner.parts.pins.changed(&place);
     }
     inner.parts.delivery.submit(&place, count);
+    budgets::warn_owners(inner, &task.agent, today).await;
     Some(task)
 }
 
@@ -143,20 +146,22 @@ struct Page {
     used_once: bool,
     has_rounds: bool,
     turn: TurnRow,
+    /// What the ledger does not have yet.
+    spending: Spending,
 }
 
 impl Page {
-    fn of(task: &Task) -> Self {
+    fn of(inner: &Inner, task: &Task) -> Self {
         let turn = TurnRow {
             inbox_id: task.accepted.id,
             place: task.accepted.inbound.origin.key.clone(),
             agent: task.agent.uid,
-            model: task.run.model().unwrap_or(&task.chosen.model).to_string(),
+            model: task.model().to_string(),
             route: task.route.rule.to_string(),
             started_at: task.started_at,
             outcome: String::new(),
             steps: task.run.steps(),
-            usage: task.run.usage(),
+            usage: task.usage(),
         };
         Page {
             accepted: task.accepted.clone(),
@@ -167,11 +172,13 @@ impl Page {
             used_once: task.used_once,
             has_rounds: task.rounds > 0,
             turn,
+            spending: Spending { turns: 1, ..budgets::spending(inner, task, task.usage().without(task.counted)) },
         }
     }
 }
 
-fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<usize> {
+/// Returns how many rows are to be sent, and what was spent today.
+fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<(usize, Today)> {
     let Page { accepted, conversation, turn, .. } = page;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
@@ -193,10 +200,18 @@ fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i
     }
     note_decisions(tx, page, now)?;
     inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
-    usage::record(tx, &TurnRow { outcome: ending.outcome.clone(), ..turn.clone() }, now)?;
+    let today = page.record(tx, &ending.outcome, now)?;
     let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
     outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
-    Ok(count + rows.effects.len())
+    Ok((count + rows.effects.len(), today))
+}
+
+impl Page {
+    /// The turn is over, and this is what it came to.
+    fn record(&self, tx: &Transaction<'_>, outcome: &str, now: i64) -> rusqlite::Result<Today> {
+        usage::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.turn.clone() }, now)?;
+        ledger::spend(tx, &self.spending, now)
+    }
 }
 
 fn note_decisions(tx: &Transaction<'_>, page: &Page, now: i64) -> rusqlite::Result<()> {
@@ -229,9 +244,10 @@ impl Ending {
     }
 }
 
-/// Nothing of a turn that panicked is kept but the question and the fact.
+/// Nothing of a turn that panicked is kept but the question, the fact, and what it has cost.
 pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
     let is_asked = task.is_some_and(|task| task.is_asked);
+    let page = task.map(|task| Page::of(inner, task));
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
     let destination = Destination::of(&accepted.inbound);
@@ -248,6 +264,7 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option
         }
         journal::forget(tx, accepted.id)?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
+        page.map(|page| page.record(tx, "panicked", now)).transpose()?;
         outbox::insert_answer(tx, &rows, accepted.id, now)
     };
     let count = parts.db.write(close).await?;
@@ -298,9 +315,13 @@ fn apology(error: &TurnError) -> String {
         TurnError::Model(ModelError::Broken(_) | ModelError::Stalled) => {
             "I cannot reach my model right now. Please ask again later; the operator can see more in the log.".into()
         }
-        TurnError::TooSlow => "This took me too long, so I stopped. A smaller question may help.".into(),
-        TurnError::TooManySteps => {
+        TurnError::TooSlow(_) => "This took me too long, so I stopped. A smaller question may help.".into(),
+        TurnError::TooManySteps(_) => {
             "I took too many steps without coming to an answer, so I stopped. A smaller question may help.".into()
         }
+        TurnError::TooManyTokens(_) => {
+            "This took more tokens than I may use for one answer, so I stopped. A smaller question may help.".into()
+        }
+        TurnError::OverBudget(over) => format!("I stopped in the middle. {}", over.told(&Local)),
     }
 }

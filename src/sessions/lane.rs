@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +27,14 @@ const MOST_JOINED: usize = 20;
 const MOST_DRAINED: usize = 50;
 /// Tasks of one place that are put aside at a time. With this many, messages wait for the end of the turn.
 const MOST_PARKED: usize = 3;
+
+/// Whether messages of several people may be answered as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum People {
+    Together,
+    /// Each has a budget of their own.
+    Apart,
+}
 
 /// A message in its lane.
 pub(super) struct Waiting {
@@ -112,7 +119,7 @@ impl Lane {
 
     /// The sizes of the messages that are answered at once: the oldest, and if they came while the place was busy, all that
     /// wait behind it and may do the same.
-    fn oldest_batch(&self, now: Instant) -> Result<Vec<usize>, NotBefore> {
+    fn oldest_batch(&self, now: Instant, people: People) -> Result<Vec<usize>, NotBefore> {
         let mut sizes: Vec<usize> = Vec::new();
         let mut taken = 0;
         while let Some(front) = self.waiting.get(taken) {
@@ -123,7 +130,7 @@ impl Lane {
                 Some(_) => break,
                 None => {}
             }
-            let follows = sizes.is_empty() || (front.is_question() && front.is_alike(&self.waiting[0]));
+            let follows = sizes.is_empty() || (front.is_question() && front.is_alike(&self.waiting[0], people));
             if !follows || taken + count > MOST_DRAINED.max(count) {
                 break;
             }
@@ -138,9 +145,13 @@ impl Lane {
 }
 
 impl Waiting {
-    /// Tools may do the same for both, and neither was begun before.
-    fn is_alike(&self, other: &Waiting) -> bool {
-        self.accepted.standing == other.accepted.standing && self.arrived == Arrived::Now && other.arrived == Arrived::Now
+    /// Tools may do the same for both, the same person pays where that matters, and neither was begun before.
+    fn is_alike(&self, other: &Waiting, people: People) -> bool {
+        let person = |waiting: &Waiting| waiting.accepted.inbound.origin.person.clone();
+        (people == People::Together || person(self) == person(other))
+            && self.accepted.standing == other.accepted.standing
+            && self.arrived == Arrived::Now
+            && other.arrived == Arrived::Now
     }
 }
 
@@ -230,7 +241,6 @@ struct Parked {
 async fn work_through(inner: Arc<Inner>, place: SessionKey) {
     let mut parked: Vec<Parked> = Vec::new();
     while let Some(job) = next(&inner, &place, &parked).await {
-        let Ok(_slot) = free_slot(&inner).await else { return leave(&inner, &place) };
         let working = do_one(&inner, job, &mut parked);
         let guards = tokio::select! {
             guards = working => guards,
@@ -297,17 +307,6 @@ fn leave(inner: &Inner, place: &SessionKey) {
     inner.lanes.remove(place);
 }
 
-/// The process is stopping.
-struct Stopping;
-
-async fn free_slot(inner: &Inner) -> Result<SemaphorePermit<'_>, Stopping> {
-    tokio::select! {
-        biased;
-        () = inner.stop.cancelled() => Err(Stopping),
-        slot = inner.slots.acquire() => slot.map_err(|_| Stopping),
-    }
-}
-
 /// A message with all that is answered with it, out of its lane.
 struct Taken {
     accepted: Accepted,
@@ -347,7 +346,8 @@ fn take(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Result<J
         lane.current = lane.parked.pop();
         return Some(Ok(Job::Resume));
     }
-    let sizes = match lane.oldest_batch(Instant::now()) {
+    let people = if inner.parts.access.limits.is_any() { People::Apart } else { People::Together };
+    let sizes = match lane.oldest_batch(Instant::now(), people) {
         Ok(sizes) => sizes,
         Err(not_before) => return Some(Err(not_before)),
     };

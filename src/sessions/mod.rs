@@ -1,5 +1,6 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
+mod budgets;
 pub mod compaction;
 pub mod decisions;
 mod ending;
@@ -7,6 +8,7 @@ pub mod files;
 pub mod inbox;
 pub mod journal;
 mod lane;
+pub mod ledger;
 pub mod moving;
 mod notes;
 mod observing;
@@ -15,13 +17,14 @@ mod pictures;
 mod question;
 mod running;
 mod search;
+mod slots;
+mod starting;
 pub mod transcript;
 pub mod usage;
 
 use std::sync::Arc;
 
 use dashmap::{DashMap, DashSet};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -40,12 +43,11 @@ use crate::work::WorkGuard;
 
 pub use search::TranscriptSearch;
 
+use budgets::Paces;
 use inbox::Accepted;
 use lane::{Lane, Waiting};
 use overrides::Overrides;
-
-/// Turns that run at once. More wait in their lanes; a turn mostly waits for its model, so this is generous.
-const MOST_RUNNING: usize = 4096;
+use slots::Slots;
 
 /// What turns are made with.
 pub struct Parts {
@@ -59,6 +61,8 @@ pub struct Parts {
     pub tools: ToolBox,
     pub memories: Memories,
     pub access: Access,
+    /// Turns that run at once. More wait in their lanes.
+    pub max_running: usize,
     /// Inbox rows that a task which goes on answers along with its own.
     pub absorbed: DashSet<i64>,
     /// Agents that have finished a turn before.
@@ -75,7 +79,8 @@ struct Inner {
     parts: Parts,
     overrides: Overrides,
     lanes: DashMap<SessionKey, Lane>,
-    slots: Semaphore,
+    slots: Arc<Slots>,
+    paces: Paces,
     tasks: TaskTracker,
     stop: CancellationToken,
     abandon: CancellationToken,
@@ -128,12 +133,14 @@ pub struct LaneFull {
 
 impl Sessions {
     pub fn new(parts: Parts) -> Self {
+        let (slots, paces) = (Slots::new(parts.max_running, parts.registry.all().len()), Paces::new(&parts));
         Sessions {
             inner: Arc::new(Inner {
                 overrides: overrides::remembered(parts.db.clone()),
                 parts,
                 lanes: DashMap::new(),
-                slots: Semaphore::new(MOST_RUNNING),
+                slots,
+                paces,
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
                 abandon: CancellationToken::new(),

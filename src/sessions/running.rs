@@ -13,22 +13,25 @@ use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
 use super::inbox::Accepted;
 use super::journal::{CallId, Recall};
+use super::ledger::Today;
 use super::question::Question;
+use super::slots::Slot;
+use super::starting::{self, Choice, InLine};
 use super::transcript::{self, Conversation, History};
-use super::{Arrived, Inner, ending, journal, lane, notes, question};
+use super::{Arrived, Inner, budgets, ending, journal, lane, ledger, notes, question};
 use crate::agents::{Agent, Chosen, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination, Inbound, SessionKey, TurnEvent};
-use crate::models::{Image, Lineup, ModelMessage, Models};
-use crate::routing::{self, Route};
+use crate::domain::{Destination, Inbound, SessionKey, TurnEvent};
+use crate::models::{Image, Lineup, ModelMessage, Models, Usage};
+use crate::routing::Route;
 use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Effect, Outcome as ToolOutcome, Scope};
 use crate::turn::history::{self, Said, Speaker};
-use crate::turn::{Round, Run, Step, TurnError, TurnRequest, prompt};
+use crate::turn::{Round, Run, Step, TurnError, TurnLimits, TurnRequest, prompt};
 
 /// The pause before a turn is begun again when the store could not be read.
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
@@ -59,6 +62,8 @@ pub(super) struct Task {
     pub(super) fill: Fill,
     /// Rounds of tools so far.
     pub(super) rounds: u32,
+    /// What the ledger has of it already.
+    pub(super) counted: Usage,
     /// The transcript has the question already.
     pub(super) is_asked: bool,
     /// Answered while another task was put aside.
@@ -98,10 +103,15 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
         // The group may have become another one while the message waited.
         inner.parts.aliases.follow(&mut due.accepted.inbound.origin);
         let error = match AssertUnwindSafe(prepare(inner, &due)).catch_unwind().await {
-            Ok(Ok((mut task, progress))) => {
+            Ok(Ok(Begun::Ready { mut task, progress, slot: _slot })) => {
                 task.mark = Some(mark);
-                return proceed(inner, task, progress).await;
+                return proceed(inner, *task, progress).await;
             }
+            Ok(Ok(Begun::Refused)) => {
+                mark.end(Outcome::Failed);
+                return Ended::Over(None);
+            }
+            Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
             Ok(Err(error)) => error,
             Err(_) => match ending::after_panic(inner, &due.accepted, None).await {
                 Ok(()) => {
@@ -119,9 +129,11 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
 
 /// Goes on with a task that was put aside, after these exchanges.
 pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exchange]) -> Ended {
-    if task.is_halted() {
-        return ending::stopped(inner, task).await;
-    }
+    let _slot = match starting::wait(inner, task.agent.uid, &task.halt).await {
+        InLine::Next(slot) => slot,
+        InLine::Halted => return ending::stopped(inner, task).await,
+        InLine::Stopping => return Ended::LeftBehind,
+    };
     let (place, id) = (task.accepted.inbound.origin.key.clone(), task.accepted.id);
     let noted = inner.parts.db.write_as(Durability::Kill, move |tx| decisions::note(tx, &place, id, Decision::Resumed, now_ms()));
     if let Err(error) = noted.await {
@@ -150,12 +162,38 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
     }
 }
 
+/// What came of preparing a turn.
+enum Begun {
+    /// Nobody may answer it now, and the place knows.
+    Refused,
+    Ready {
+        task: Box<Task>,
+        progress: ProgressHandle,
+        /// Held while it runs. One that was stopped while it waited has none.
+        slot: Option<Slot>,
+    },
+    /// The process stops.
+    Stopping,
+}
+
 /// Everything up to the first question to the model.
-async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle), StoreError> {
+async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
     let recorded = recorded(inner, due).await?;
     let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
-    let Choice { agent, route, chosen, used_once } =
-        choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?;
+    let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
+    let (choice, in_line) = starting::choose(inner, &accepted, began_with, &due.halt).await?;
+    let Choice { agent, route, chosen, used_once } = choice;
+    let slot = match in_line {
+        InLine::Next(slot) => Some(slot),
+        InLine::Halted => None,
+        InLine::Stopping => return Ok(Begun::Stopping),
+    };
+    // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
+    let is_new = recorded.is_none() && slot.is_some();
+    if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
+        budgets::refuse(inner, &accepted, &agent, over).await?;
+        return Ok(Begun::Refused);
+    }
     let lineup = agent.brain.lineup(&chosen);
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
@@ -184,6 +222,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
         run: Run::new(request),
         fill,
         rounds: 0,
+        counted: Usage::default(),
         is_asked,
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),
@@ -194,7 +233,7 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
     if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
         task.replay(recorded.rounds);
     }
-    Ok((task, progress))
+    Ok(Begun::Ready { task: Box::new(task), progress, slot })
 }
 
 /// What an earlier process wrote down about this turn.
@@ -215,37 +254,6 @@ fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
     let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
     let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
     Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
-}
-
-/// Routed when the turn begins, not when the message came: a switch counts for what still waits. A turn that an earlier
-/// process began stays with its agent.
-async fn choose(inner: &Inner, accepted: &Accepted, began_with: Option<AgentUid>) -> Result<Choice, StoreError> {
-    let parts = &inner.parts;
-    let origin = &accepted.inbound.origin;
-    let pin = parts.pins.get(&origin.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
-    let route = routing::route(&parts.table, pin.as_ref(), origin);
-    let began_with = began_with.and_then(|uid| parts.registry.by_uid(uid));
-    let agent = began_with.or_else(|| parts.registry.get(&route.agent)).unwrap_or_else(|| parts.registry.default_agent()).clone();
-    tracing::info!(
-        agent.id = %agent.id,
-        session = %origin.key,
-        place.name = origin.name.as_deref(),
-        route.rule = %route.rule,
-        inbox.id = accepted.id,
-        "{} answers",
-        agent.id
-    );
-    let used_once = pin.is_some_and(|pin| pin.once);
-    let chosen = agent.brain.choose(inner.overrides.get(&origin.key).await?.as_ref());
-    Ok(Choice { agent, route, chosen, used_once })
-}
-
-/// Who answers, and with which model.
-struct Choice {
-    agent: Arc<Agent>,
-    route: Route,
-    chosen: Chosen,
-    used_once: bool,
 }
 
 fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
@@ -293,8 +301,8 @@ async fn request(
     let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let scope =
         Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    let tools = parts.tools.view(agent, scope.standing);
-    let request = TurnRequest { lineup, system, messages, tools, scope };
+    let (tools, limits) = (parts.tools.view(agent, scope.standing), TurnLimits::of(&agent.limits));
+    let request = TurnRequest { lineup, system, messages, tools, scope, limits };
     Ok(Prepared { conversation, request, fill })
 }
 
@@ -360,8 +368,10 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     let events = progress.events();
     let halt = task.halt.clone();
     let left = tokio::select! {
-        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind() => left,
+        // First, so that a turn that was stopped before it began asks no model.
+        biased;
         () = halt.cancelled() => Ok(Left::Halted),
+        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind() => left,
     };
     drop(events);
     // Also after a panic: what is said about it must not be followed by a late preview.
@@ -387,7 +397,7 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
 
 async fn drive(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
     let in_time = tokio::time::timeout(task.run.time_left(), steps(inner, task, events)).await;
-    in_time.unwrap_or(Left::Failed(TurnError::TooSlow))
+    in_time.unwrap_or_else(|_| Left::Failed(TurnError::TooSlow(TurnLimits::of(&task.agent.limits).time)))
 }
 
 async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
@@ -401,9 +411,16 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
             Ok(Step::Wants(round)) => round,
             Err(error) => return Left::Failed(error),
         };
-        if let Err(error) = run_tools(inner, task, round).await {
-            tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
-            return Left::Stopping;
+        let today = match run_tools(inner, task, round).await {
+            Ok(today) => today,
+            Err(error) => {
+                tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+                return Left::Stopping;
+            }
+        };
+        budgets::warn_owners(inner, &task.agent, today).await;
+        if let Some(over) = budgets::check_running(inner, task, &today) {
+            return Left::Failed(TurnError::OverBudget(over));
         }
         if lane::may_steer(inner, &task.accepted.inbound.origin.key) {
             return Left::ForOthers;
@@ -413,14 +430,18 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
 
 /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
 /// stops.
-async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), StoreError> {
-    let (row, number) = (Arc::new(task.row()), task.rounds);
+async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<Today, StoreError> {
+    let (row, number) = (Arc::new((task.row(), budgets::spending(inner, task, round.usage))), task.rounds);
     let shared = Arc::new(round);
     let wanted = || {
         let (row, round) = (row.clone(), shared.clone());
-        move |tx: &Transaction<'_>| journal::wanted(tx, &row, number, &round)
+        move |tx: &Transaction<'_>| {
+            journal::wanted(tx, &row.0, number, &round)?;
+            ledger::spend(tx, &row.1, now_ms())
+        }
     };
-    inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
+    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
+    task.counted.add(shared.usage);
     task.rounds += 1;
     let mut results = vec![ToolOutcome::say(""); shared.calls.len()];
     let mut broken = Vec::new();
@@ -447,7 +468,7 @@ async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), S
     drop(running);
     task.broken_tools.extend(broken);
     task.take_in(Arc::unwrap_or_clone(shared), results);
-    Ok(())
+    Ok(today)
 }
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
@@ -483,7 +504,8 @@ impl Task {
                 ToolOutcome { text, effects: recall.effects }
             };
             self.rounds += 1;
-            self.run.count_step();
+            self.counted.add(round.usage);
+            self.run.count_step(round.usage);
             self.take_in(round, calls.into_iter().map(known).collect());
         }
     }
@@ -508,6 +530,18 @@ impl Task {
     /// What it is about, in the words of those who asked.
     pub(super) fn question(&self) -> String {
         self.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The model that answers, or is to.
+    pub(super) fn model(&self) -> &ModelRef {
+        self.run.model().unwrap_or(&self.chosen.model)
+    }
+
+    /// Everything it has cost, as far as anybody knows.
+    pub(super) fn usage(&self) -> Usage {
+        let mut usage = self.run.usage();
+        usage.add(self.run.guess_of_cut_call());
+        usage
     }
 
     /// What an agent that is interrupted is reminded of.

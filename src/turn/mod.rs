@@ -3,6 +3,7 @@
 //! A [`Run`] does one step at a time, so that whoever drives it can write down what was done, look around between two steps,
 //! put it aside, and take it up again later, also in another process.
 
+pub mod budget;
 pub mod history;
 pub mod prompt;
 
@@ -14,17 +15,17 @@ use futures_util::{FutureExt, Stream, StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::config::ModelRef;
+use crate::config::{AgentLimits, ModelRef};
 use crate::domain::TurnEvent;
-use crate::models::{Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
+use crate::models::{
+    Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage, estimate_tokens,
+};
 use crate::tools::{Outcome, Scope, ToolView};
 
-/// Model calls in one turn. An agent that still wants tools after this many is stopped.
-const MAX_STEPS: u32 = 40;
+use budget::Over;
+
 /// The longest text of one turn, in bytes. A model that does not stop is stopped.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
-/// The longest a turn may take, without the time in which it was put aside.
-const MAX_TIME: Duration = Duration::from_secs(30 * 60);
 /// Tools of one round that run at once.
 const MOST_PARALLEL: usize = 8;
 /// Tools a model may want at once. A longer list is a model gone wrong.
@@ -39,6 +40,18 @@ pub struct TurnRequest {
     pub tools: ToolView,
     /// On whose behalf the tools run.
     pub scope: Scope,
+    pub limits: TurnLimits,
+}
+
+/// How far one turn may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnLimits {
+    /// Model calls. An agent that still wants tools after this many is stopped.
+    pub steps: u32,
+    /// Without the time in which it was put aside.
+    pub time: Duration,
+    /// Input and output.
+    pub tokens: Option<u64>,
 }
 
 /// A turn as far as it has come.
@@ -49,6 +62,8 @@ pub struct Run {
     saying: Mutex<String>,
     steps: u32,
     usage: Usage,
+    /// Spent by others for this turn. It counts against the turn's limit and is written down by them.
+    charged: Usage,
     /// The one that had the last word.
     model: Option<ModelRef>,
     /// Time used before it was last taken up.
@@ -90,16 +105,21 @@ pub struct ToolPanicked;
 pub enum TurnError {
     #[error("{0}")]
     Model(#[from] ModelError),
-    #[error("stopped after {MAX_STEPS} steps without an answer")]
-    TooManySteps,
-    #[error("stopped after {} minutes", MAX_TIME.as_secs() / 60)]
-    TooSlow,
+    #[error("stopped after {0} steps without an answer")]
+    TooManySteps(u32),
+    #[error("stopped after {} minutes", .0.as_secs() / 60)]
+    TooSlow(Duration),
+    #[error("stopped after {0} tokens without an answer")]
+    TooManyTokens(u64),
+    #[error("over budget")]
+    OverBudget(Over),
 }
 
 impl Run {
     pub fn new(request: TurnRequest) -> Self {
         let (usage, spent, since) = (Usage::default(), Duration::ZERO, Instant::now());
-        Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, model: None, spent, since }
+        let charged = usage;
+        Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, charged, model: None, spent, since }
     }
 
     pub fn lineup(&self) -> &Lineup {
@@ -138,7 +158,7 @@ impl Run {
 
     /// How much longer it may take.
     pub fn time_left(&self) -> Duration {
-        MAX_TIME.saturating_sub(self.spent + self.since.elapsed())
+        self.request.limits.time.saturating_sub(self.spent + self.since.elapsed())
     }
 
     /// Lets no time count until [`Run::take_up`].
@@ -154,21 +174,47 @@ impl Run {
 
     /// Asks the model once. Dropping the future cancels the call.
     pub async fn ask(&mut self, models: &Models, events: &mpsc::Sender<TurnEvent>) -> Result<Step, TurnError> {
-        if self.steps == MAX_STEPS {
-            return Err(TurnError::TooManySteps);
-        }
+        self.may_ask()?;
         self.steps += 1;
         let stage = Stage { events, lead: if self.said.is_empty() { "" } else { PARAGRAPH }, shown: &self.saying };
         let Answer { text, mut tool_calls, usage, model } = ask_until_answered(models, &self.request, &stage).await?;
         self.model = Some(model);
         self.saying.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.usage.add(usage);
         if tool_calls.is_empty() {
-            add(&mut self.usage, usage);
             append_paragraph(&mut self.said, &text);
             return Ok(Step::Answered);
         }
         tool_calls.truncate(MOST_CALLS);
         Ok(Step::Wants(Round { text, calls: tool_calls, usage }))
+    }
+
+    fn may_ask(&self) -> Result<(), TurnError> {
+        let TurnLimits { steps, tokens, .. } = self.request.limits;
+        if self.steps >= steps {
+            return Err(TurnError::TooManySteps(steps));
+        }
+        match tokens.filter(|most| budget::tokens(self.usage) + budget::tokens(self.charged) >= *most) {
+            Some(most) => Err(TurnError::TooManyTokens(most)),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts what was spent elsewhere for this turn, such as by an agent it has called.
+    pub fn charge(&mut self, usage: Usage) {
+        self.charged.add(usage);
+    }
+
+    /// What a call has cost that was cut short, so that no provider will ever tell. Only of one that had begun to answer.
+    pub fn guess_of_cut_call(&self) -> Usage {
+        let count = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+        let said = self.saying.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_empty() {
+            return Usage::default();
+        }
+        let read: usize = self.request.messages.iter().map(|message| estimate_tokens(words(message))).sum();
+        let input_tokens = count(estimate_tokens(&self.request.system) + read);
+        Usage { input_tokens, output_tokens: count(estimate_tokens(&said)), cached_tokens: 0 }
     }
 
     /// Runs the tools of a round side by side and yields each as it ends.
@@ -183,7 +229,6 @@ impl Run {
 
     /// Takes in a round with what came of each of its calls, in their order.
     pub fn take_in(&mut self, round: Round, results: Vec<String>) {
-        add(&mut self.usage, round.usage);
         append_paragraph(&mut self.said, &round.text);
         let results = round.calls.iter().zip(results);
         let results =
@@ -193,8 +238,9 @@ impl Run {
     }
 
     /// Counts a model call that an earlier process made.
-    pub fn count_step(&mut self) {
+    pub fn count_step(&mut self, usage: Usage) {
         self.steps += 1;
+        self.usage.add(usage);
     }
 }
 
@@ -278,8 +324,20 @@ fn append_paragraph(text: &mut String, next: &str) {
     text.push_str(next);
 }
 
-fn add(total: &mut Usage, usage: Usage) {
-    total.input_tokens += usage.input_tokens;
-    total.output_tokens += usage.output_tokens;
-    total.cached_tokens += usage.cached_tokens;
+fn words(message: &ModelMessage) -> &str {
+    match message {
+        ModelMessage::User(content) => &content.text,
+        ModelMessage::Assistant { text, .. } => text,
+        ModelMessage::ToolResult { content, .. } => content,
+    }
+}
+
+impl TurnLimits {
+    pub fn of(limits: &AgentLimits) -> Self {
+        TurnLimits {
+            steps: limits.max_steps,
+            time: Duration::from_secs(u64::from(limits.max_minutes) * 60),
+            tokens: limits.tokens_per_turn,
+        }
+    }
 }

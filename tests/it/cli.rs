@@ -340,6 +340,7 @@ async fn help_lists_every_verb() {
       memory    List, export and import memories; earlier versions of MEMORY.md
       pair      Let in the person who was given this code
       failed    Look at what could not be delivered, or have it sent again
+      usage     Tell what was spent, by agent, place, person and model
 
     Options:
           --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]

@@ -212,6 +212,7 @@ async fn status_and_help_say_more_to_owners() {
     • /stop [all]: stop what is being done here, or everything that waits too
     • /queue [clear]: what is being done here and what waits
     • /status: what is going on here
+    • /usage [today | 7d | 30d]: what you have used; owners see it of everyone
     • /skills: what the agent here has instructions for
     • /memory: what the agent here remembers
     • /remember [--private | --global] text: have the agent here remember something

@@ -83,6 +83,59 @@ async fn a_tool_that_panics_ends_no_turn() {
     assert!(answer.contains("`boom` says: “The tool broke inside and did not finish."), "{answer}");
 }
 
+/// Tells whose turn has come to it, and keeps everybody.
+struct Gate(tokio::sync::mpsc::UnboundedSender<String>);
+
+#[async_trait::async_trait]
+impl Tool for Gate {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { name: "gate".into(), description: "Waits.".into(), parameters: serde_json::json!({ "type": "object" }) }
+    }
+
+    fn risk(&self) -> Risk {
+        Risk::Look
+    }
+
+    async fn call(&self, scope: &Scope, _arguments: serde_json::Value) -> Outcome {
+        self.0.send(scope.agent.id.to_string()).expect("the test listens");
+        std::future::pending().await
+    }
+}
+
+const TWO_AGENTS: &str = "max_running = 2\n[agents.quick]\n[[bindings]]\nmatch = \"telegram:dm:5000\"\nagent = \"quick\"\n";
+
+/// S4.42: an agent with a thousand turns to do keeps no other waiting.
+#[tokio::test]
+async fn an_agent_with_much_to_do_leaves_room_for_another() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join("config.toml"), TWO_AGENTS).expect("writes");
+    let (tells, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Box::new(Gate(tells))])).await;
+    let ask = |id: i64| {
+        let origin = Origin::new(format!("telegram:dm:{id}").parse().expect("a key"), "telegram:111".parse().expect("a person"));
+        let asked = Accepted::new(id, Inbound { origin, text: "use gate {}".into(), ..from_alice(id) });
+        sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
+    };
+    (1..=1000).for_each(ask);
+    assert_eq!(told.recv().await.as_deref(), Some("main"));
+    ask(5000);
+    assert_eq!(told.recv().await.as_deref(), Some("quick"));
+    assert_eq!(sessions.busy(), 1001);
+
+    // One that waits for its turn can be stopped without having had it.
+    let waiting = "telegram:dm:700".parse().expect("a key");
+    sessions.halt(&waiting, &[700]);
+    while sessions.depth(&waiting) > 0 {
+        tokio::task::yield_now().await;
+    }
+    let ask_store = |sql| crate::support::house::ask(home.path(), sql);
+    assert_eq!(ask_store("SELECT outcome || steps FROM turns WHERE inbox_id = 700"), "stopped0");
+    sessions.stop();
+    sessions.abandon().await;
+    assert_eq!(sessions.busy(), 0);
+    assert!(told.try_recv().is_err(), "nobody else has had a turn");
+}
+
 /// Lanes with the built-in model and nowhere to send to.
 async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
     let plan = Plan::load(home, Secrets::Required).expect("the config is fine");
@@ -100,6 +153,7 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
         tools,
         memories,
         access: plan.config.access.clone(),
+        max_running: plan.config.max_running,
         absorbed: dashmap::DashSet::new(),
         bootstrapped: dashmap::DashSet::new(),
         db,

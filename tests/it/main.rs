@@ -2,6 +2,7 @@
 
 mod access;
 mod aimock;
+mod budgets;
 mod channels;
 mod checks;
 mod choosing;

@@ -118,8 +118,8 @@ async fn the_menu_is_told_once_and_again_only_when_it_changed() {
     assert_eq!(
         names(0),
         [
-            "agent", "agents", "model", "models", "whoami", "new", "stop", "queue", "status", "skills", "memory", "remember",
-            "forget", "help"
+            "agent", "agents", "model", "models", "whoami", "new", "stop", "queue", "status", "usage", "skills", "memory",
+            "remember", "forget", "help"
         ]
     );
     assert_eq!(names(2).last().map(String::as_str), Some("pair"), "owners see more");

@@ -56,8 +56,8 @@ fn name(dialect: Dialect) -> String {
 }
 
 fn provider(kind: ProviderKind, base_url: String, key: Option<&str>) -> Provider {
-    let api_key = key.map(Secret::new);
-    Provider { kind, base_url, api_key, models: Vec::new(), vision: Vision::ByName, context_tokens: None }
+    let (api_key, prices) = (key.map(Secret::new), Default::default());
+    Provider { kind, base_url, api_key, prices, models: Vec::new(), vision: Vision::ByName, context_tokens: None }
 }
 
 fn model(provider: &str, model: &str) -> ModelRef {

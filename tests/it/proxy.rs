@@ -44,7 +44,8 @@ async fn every_call_takes_the_proxy_and_its_password_stays_out_of_the_log() {
     assert_eq!(process.stop().await, 0);
     let seen = seen.lock().expect("nobody panics here");
     assert!(!seen.is_empty());
-    for start in seen.iter() {
+    // A connection that was made and never used has nothing to say.
+    for start in seen.iter().filter(|start| !start.is_empty()) {
         assert!(start.starts_with(&format!("POST {}/bot", house.telegram.api_url())), "{start}");
         assert!(start.contains("proxy-authorization: Basic YW5uOmh1bnRlcjI="), "{start}");
     }

@@ -30,7 +30,7 @@ fn an_unknown_key_like_no_other_lists_the_known_ones() {
     2 | zzz = 1
       | ^^^ not a key of [access]
       |
-      = help: known here: `owners`, `dms`, `groups`, `require_mention`, `observe`, `tools`
+      = help: known here: `owners`, `dms`, `groups`, `require_mention`, `observe`, `limits`, `tools`
 
     1 problem in config.toml; nothing was started.
     ");

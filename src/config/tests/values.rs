@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{config, drafted, report};
-use crate::config::{ModelSettings, Reasoning, Transport, Vision};
+use crate::config::{ModelSettings, Money, Reasoning, Transport, Vision};
 use crate::domain::AgentId;
 
 /// S0.7
@@ -494,6 +494,71 @@ fn models_and_their_settings_are_read() {
     assert_eq!(rose.fallback.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ollama/llava", "offline"]);
     let settings = ModelSettings { temperature: Some(1.0), max_tokens: Some(500), reasoning: Some(Reasoning::None) };
     assert_eq!(rose.settings, settings);
+}
+/// S4.38
+#[test]
+fn limits_are_read_and_0_means_none() {
+    let config = config(
+        "max_running = 7\n[providers.local]\nkind = \"ollama\"\nprices.llama = { input = 0.1, output = 2 }\n\
+         [access.limits]\ntokens_per_day = 5\n\
+         [agents.rose]\nmodel = \"local/llama\"\n\
+         limits = { max_minutes = 2, tokens_per_turn = 0, tokens_per_day = 1_000, cost_per_day = 1.5, turns_per_minute = 3 }\n",
+    );
+    let limits = config.agents[1].limits;
+    assert_eq!((config.max_running, limits.max_steps, limits.max_minutes, limits.turns_per_minute), (7, 40, 2, 3));
+    assert_eq!((limits.tokens_per_turn, limits.day.tokens, limits.day.cost), (None, Some(1_000), Some(Money(1_500_000))));
+    assert_eq!((config.access.limits.tokens_per_day, config.access.limits.turns_per_minute), (Some(5), 0));
+    let price = config.price(config.agents[1].model.as_ref().unwrap()).unwrap();
+    assert_eq!((price.input, price.output, price.cached), (Money(100_000), Money(2_000_000), Money(100_000)));
+}
+
+#[test]
+fn limits_that_cannot_be_meant_are_told() {
+    let text = "[agents.rose]\nlimits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = 5 }\nmodel = \"local/llama\"\n\
+                [providers.local]\nkind = \"ollama\"\nprices = { mistral = { input = -1, output = 1e3 } }\n";
+    assert_snapshot!(report(text), @r#"
+    error: `cost_per_day` needs to know what local/llama costs
+     --> config.toml:1:9
+      |
+    1 | [agents.rose]
+      |         ^^^^ this agent may use it, and it has no price
+      |
+      = help: add `"llama" = { input = 2.5, output = 10 }` under [providers.local.prices], in money for a million tokens
+
+    error: `max_steps` cannot be 0
+     --> config.toml:2:24
+      |
+    2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = * }
+      |                        ^ nothing could ever be done
+      |
+      = help: write 1 or more, such as `max_steps = 40`, or leave it out
+
+    error: unknown key `tokens_per_hour`
+     --> config.toml:2:45
+      |
+    2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = * }
+      |                                             ^^^^^^^^^^^^^^^ not a key of `limits`
+      |
+      = help: did you mean `tokens_per_turn`?
+
+    error: `input`: expected an amount of money, 0 or more, with at most six decimals
+     --> config.toml:6:32
+      |
+    6 | prices = { mistral = { input = -1, output = 1e3 } }
+      |                                ^^ this is an integer
+      |
+      = help: write it like `input = 2.5`
+
+    error: `output`: expected an amount of money, 0 or more, with at most six decimals
+     --> config.toml:6:45
+      |
+    6 | prices = { mistral = { input = -1, output = 1e3 } }
+      |                                             ^^^ this is a number with a fraction
+      |
+      = help: write it like `output = 10`
+
+    5 problems in config.toml; nothing was started.
+    "#);
 }
 
 #[test]

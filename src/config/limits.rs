@@ -1,0 +1,127 @@
+//! Reads how much agents and people may spend, and what models cost.
+
+use std::ops::Range;
+
+use toml::de::DeValue;
+
+use super::reader::{Problems, Section, Value, wrong_type};
+use super::{AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, keys};
+
+pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
+    let Some(limits) = section.section("limits", &keys::AGENT_LIMITS) else { return AgentLimits::default() };
+    let default = AgentLimits::default();
+    AgentLimits {
+        max_steps: limits.at_least_one("max_steps").unwrap_or(default.max_steps),
+        max_minutes: limits.at_least_one("max_minutes").unwrap_or(default.max_minutes),
+        tokens_per_turn: tokens(&limits, "tokens_per_turn"),
+        day: DayLimits {
+            tokens: tokens(&limits, "tokens_per_day"),
+            cost: money(&limits, "cost_per_day").filter(|cost| cost.0 > 0),
+        },
+        turns_per_minute: limits.count("turns_per_minute").unwrap_or(0),
+    }
+}
+
+pub(super) fn person(section: &Section<'_>) -> PersonLimits {
+    let Some(limits) = section.section("limits", &keys::PERSON_LIMITS) else { return PersonLimits::default() };
+    PersonLimits {
+        tokens_per_day: tokens(&limits, "tokens_per_day"),
+        turns_per_minute: limits.count("turns_per_minute").unwrap_or(0),
+    }
+}
+
+/// What a provider's models cost, by their names there.
+pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
+    let priced = section.named("prices").into_iter().filter_map(|named| {
+        let price = named.section(&keys::PRICE)?;
+        let (input, output) = (money(&price, "input"), money(&price, "output"));
+        let cached = if price.value("cached").is_some() { money(&price, "cached") } else { input };
+        Some((named.name.value, Price { input: input?, output: output?, cached: cached? }))
+    });
+    priced.collect()
+}
+
+/// A limit on money counts nothing when nobody knows what the model costs.
+pub(super) fn check_prices(config: &Config, problems: &Problems) {
+    let offered = config.providers.iter().flat_map(|(provider, known)| {
+        known.models.iter().map(|model| ModelRef::Of { provider: provider.clone(), model: model.clone() })
+    });
+    let offered: Vec<ModelRef> = offered.collect();
+    for agent in config.agents.iter().filter(|agent| agent.limits.day.cost.is_some()) {
+        let own = agent.model.as_ref().unwrap_or(&config.default_model);
+        let mut usable = std::iter::once(own).chain(&agent.fallback).chain(&offered);
+        if let Some(model) = usable.find(|model| config.price(model).is_none()) {
+            problems.note(no_price(agent.span.clone().unwrap_or_default(), model));
+        }
+    }
+}
+
+fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
+    let problem = Problem::new(span, format!("`cost_per_day` needs to know what {model} costs"))
+        .label("this agent may use it, and it has no price");
+    match model {
+        ModelRef::Of { provider, model } => problem.help(format!(
+            "add `\"{model}\" = {{ input = 2.5, output = 10 }}` under [providers.{provider}.prices], in money for a million tokens"
+        )),
+        ModelRef::Offline => problem,
+    }
+}
+
+/// 0 means no limit, like a key that is not there.
+fn tokens(section: &Section<'_>, name: &str) -> Option<u64> {
+    section.count(name).filter(|tokens| *tokens > 0).map(u64::from)
+}
+
+fn money(section: &Section<'_>, name: &str) -> Option<Money> {
+    let value = section.value(name)?;
+    let money = amount(value).and_then(micros).map(Money);
+    if money.is_none() {
+        let problem = wrong_type(&format!("`{name}`"), value, "an amount of money, 0 or more, with at most six decimals");
+        section.problems.note(problem.help(format!("write it like `{}`", section.usage(name))));
+    }
+    money
+}
+
+/// The number as it is written. Read as text, so that 0.1 is a tenth and nothing else.
+fn amount<'a>(value: &'a Value<'_>) -> Option<&'a str> {
+    match value.get_ref() {
+        DeValue::Integer(integer) if integer.radix() == 10 => Some(integer.as_str()),
+        DeValue::Float(float) => Some(float.as_str()),
+        _ => None,
+    }
+}
+
+/// Millionths of a decimal number.
+fn micros(text: &str) -> Option<u64> {
+    const DECIMALS: usize = 6;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    let fraction = fraction.trim_end_matches('0');
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || fraction.len() > DECIMALS {
+        return None;
+    }
+    let fraction: u64 = format!("{fraction:0<DECIMALS$}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(fraction).filter(|micros| *micros <= MOST_MICROS)
+}
+
+/// So that adding up a day never comes near the end of what the store can count.
+const MOST_MICROS: u64 = 1_000_000_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_read_to_the_millionth() {
+        let check = |text, expected| assert_eq!(micros(text), expected, "{text}");
+        check("2.5", Some(2_500_000));
+        check("10", Some(10_000_000));
+        check("0.000001", Some(1));
+        check("0.1", Some(100_000));
+        check("1.5000000", Some(1_500_000));
+        check("0", Some(0));
+        for wrong in ["-1", "+1", "1e3", "inf", "nan", "0.0000001", "", ".5", "99999999999999999999", "10000000000"] {
+            check(wrong, None);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+
+type Waiting = Pin<Box<dyn Future<Output = Slot>>>;
+
+fn agent(number: u128) -> AgentUid {
+    AgentUid(Uuid::from_u128(number))
+}
+
+fn wait(slots: &Arc<Slots>, number: u128) -> Waiting {
+    let slots = slots.clone();
+    Box::pin(async move { slots.acquire(agent(number)).await })
+}
+
+/// Its slot, if it has got one.
+fn look(waiting: &mut Waiting) -> Option<Slot> {
+    match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(slot) => Some(slot),
+        Poll::Pending => None,
+    }
+}
+
+/// S4.42
+#[test]
+fn an_agent_is_served_next_however_many_another_has_waiting() {
+    let slots = Slots::new(1, 2);
+    let held = look(&mut wait(&slots, 1)).expect("nobody else is there");
+    let mut slow: Vec<Waiting> = (0..1_000).map(|_| wait(&slots, 1)).collect();
+    assert!(slow.iter_mut().all(|waiting| look(waiting).is_none()));
+    let mut other = wait(&slots, 2);
+    assert!(look(&mut other).is_none());
+    drop(held);
+    assert!(slow.iter_mut().all(|waiting| look(waiting).is_none()));
+    let served = look(&mut other).expect("the first slot that is free is the other's");
+    drop(served);
+    assert!(look(&mut slow[0]).is_some(), "turns of one agent keep their order");
+}
+
+#[test]
+fn an_agent_alone_may_have_all_slots_and_one_among_others_may_not() {
+    let count = |agents| {
+        let slots = Slots::new(8, agents);
+        let mut waiting: Vec<Waiting> = (0..20).map(|_| wait(&slots, 1)).collect();
+        let held: Vec<Slot> = waiting.iter_mut().filter_map(look).collect();
+        assert!(agents == 1 || look(&mut wait(&slots, 2)).is_some(), "what is kept is there at once");
+        held.len()
+    };
+    assert_eq!((count(1), count(2)), (8, 6));
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Join(u128),
+    /// Looks at one of those who wait.
+    Look(usize),
+    /// One that waits goes away, whether it was granted something or not.
+    Leave(usize),
+    Finish(usize),
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        3 => (0..4_u128).prop_map(Act::Join),
+        2 => any::<usize>().prop_map(Act::Look),
+        1 => any::<usize>().prop_map(Act::Leave),
+        2 => any::<usize>().prop_map(Act::Finish),
+    ];
+    proptest::collection::vec(act, 0..120)
+}
+
+/// What must hold after every step: the books are right and nothing lies idle that somebody could have.
+fn check(slots: &Slots, most: usize) {
+    let state = slots.state();
+    let running: usize = state.running.values().sum();
+    assert_eq!(running + state.free, most, "no slot is lost, none is made up");
+    assert!(state.running.values().all(|running| (1..=slots.most_of_one).contains(running)));
+    assert!(state.waiting.values().all(|line| !line.is_empty()));
+    let could_run = |agent: &AgentUid| state.running.get(agent).is_none_or(|running| *running < slots.most_of_one);
+    assert!(state.free == 0 || !state.waiting.keys().any(could_run), "nobody waits for a slot that is free");
+}
+
+proptest! {
+    #[test]
+    fn no_slot_is_lost_and_none_is_given_twice(most in 1..6_usize, acts in acts()) {
+        let slots = Slots::new(most, 4);
+        let (mut waiting, mut held): (Vec<Waiting>, Vec<Slot>) = (Vec::new(), Vec::new());
+        for act in acts {
+            match act {
+                Act::Join(number) => {
+                    let mut joined = wait(&slots, number);
+                    match look(&mut joined) {
+                        Some(slot) => held.push(slot),
+                        None => waiting.push(joined),
+                    }
+                }
+                Act::Look(which) if !waiting.is_empty() => {
+                    let index = which % waiting.len();
+                    if let Some(slot) = look(&mut waiting[index]) {
+                        held.push(slot);
+                        drop(waiting.swap_remove(index));
+                    }
+                }
+                Act::Leave(which) if !waiting.is_empty() => drop(waiting.swap_remove(which % waiting.len())),
+                Act::Finish(which) if !held.is_empty() => drop(held.swap_remove(which % held.len())),
+                Act::Look(_) | Act::Leave(_) | Act::Finish(_) => {}
+            }
+            check(&slots, most);
+            prop_assert!(held.len() <= most);
+        }
+        drop((waiting, held));
+        check(&slots, most);
+        prop_assert_eq!(slots.state().free, most);
+    }
+
+    /// While everybody has something to do, nobody is served twice before all others were served once.
+    #[test]
+    fn slots_go_round(agents in 2..6_u128, turns in 1..8_usize) {
+        let slots = Slots::new(1, 1);
+        let mut held = look(&mut wait(&slots, 99));
+        let mut lines: Vec<Vec<Waiting>> = (0..agents).map(|number| (0..turns).map(|_| wait(&slots, number)).collect()).collect();
+        lines.iter_mut().flatten().for_each(|waiting| assert!(look(waiting).is_none()));
+        let mut served = Vec::new();
+        for _ in 0..turns * lines.len() {
+            drop(held.take());
+            let found = lines.iter_mut().enumerate().find_map(|(line, waiting)| Some((line, look(waiting.first_mut()?)?)));
+            let (line, slot) = found.expect("somebody is served");
+            drop(lines[line].remove(0));
+            held = Some(slot);
+            served.push(line);
+        }
+        for round in served.chunks(lines.len()) {
+            prop_assert_eq!(round, (0..lines.len()).collect::<Vec<_>>());
+        }
+    }
+}

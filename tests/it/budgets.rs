@@ -1,0 +1,329 @@
+//! What agents and people may spend, what is counted of it, and what is told about it.
+
+use serde_json::json;
+
+use crate::support::House;
+use crate::support::fake_model::{Script, Tokens};
+use crate::support::fake_telegram::{ALICE, BOB};
+
+const OPEN: &str = "[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
+/// What every answer of the fake model costs.
+const A_CALL: u64 = 105 + 7;
+
+/// `limits` of main, after `[access]` and its keys.
+fn limited(limits: &str) -> String {
+    format!("{OPEN}[agents.main.limits]\n{limits}\n")
+}
+
+fn look_at_the_clock() -> Script {
+    Script::tool_call("now", json!({}))
+}
+
+/// S4.38: one clear message at the cap, in each place, and the row says it each time.
+#[tokio::test]
+async fn at_the_daily_cap_a_place_is_told_once_and_the_owners_were_warned_before() {
+    let house = House::new(&limited("tokens_per_day = 250")).await;
+    let gateway = house.open().await;
+    let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
+    for text in ["one", "two", "three", "four", "five"] {
+        bob.says(text).await;
+        house.settled(&gateway).await;
+    }
+    let told = "I have used up my tokens for today. Please ask again tomorrow; I am free at 00:00.";
+    assert_eq!(bob.texts(), ["re: one", "re: two", "re: three", told]);
+    alice.says("and me").await;
+    alice.says("and me").await;
+    house.settled(&gateway).await;
+    let texts = alice.texts();
+    assert_eq!(texts[1..], [told], "an agent's limit is for owners too");
+    insta::assert_snapshot!(texts[0], @"Main has used 89 % of today's tokens: 224 of 250. At the limit I answer nobody for it until tomorrow. /usage tells who asked; the limit is in config.toml under [agents.main.limits].");
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget' AND state = 'refused'"), "4");
+    assert_eq!(house.ask("SELECT count(*) FROM turns"), "3");
+    assert_eq!(house.model.journal().len(), 3);
+
+    // Tomorrow it goes on, and whoever was told today may be told again.
+    house.tell("UPDATE budgets SET day = '2020-01-01'");
+    house.tell("UPDATE budget_notices SET until = 1");
+    bob.says("six").await;
+    house.settled(&gateway).await;
+    assert_eq!(bob.texts().last().map(String::as_str), Some("re: six"));
+    gateway.shutdown().await;
+}
+
+/// A restart neither forgets what was spent nor what was told.
+#[tokio::test]
+async fn what_was_spent_counts_after_a_restart() {
+    let house = House::new(&limited("tokens_per_day = 100")).await;
+    let (bob, _owner) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
+    for text in ["one", "two", "three"] {
+        let gateway = house.open().await;
+        bob.says(text).await;
+        house.settled(&gateway).await;
+        gateway.shutdown().await;
+    }
+    assert_eq!(bob.texts().len(), 2);
+    assert_eq!(house.model.journal().len(), 1);
+}
+
+#[tokio::test]
+async fn money_is_counted_with_the_prices_of_the_model() {
+    let prices = "prices = { any = { input = 2.5, output = 10, cached = 0.25 } }\n";
+    let house = House::new(&format!("{prices}{}", limited("cost_per_day = 2"))).await;
+    house.model.report_tokens(Tokens { input: 1_000_000, cached: 800_000, output: 50_000 });
+    let gateway = house.open().await;
+    let (bob, _owner) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
+    for text in ["one", "two", "three", "four"] {
+        bob.says(text).await;
+        house.settled(&gateway).await;
+    }
+    assert_eq!(house.ask("SELECT tokens || ' ' || cost_micros FROM budgets WHERE spender LIKE 'agent:%'"), "2100000 2400000");
+    assert_eq!(
+        bob.texts(),
+        ["re: one", "re: two", "I have used up my money for today. Please ask again tomorrow; I am free at 00:00."]
+    );
+    gateway.shutdown().await;
+}
+
+/// A turn that has gone over its agent's day is stopped between two rounds.
+#[tokio::test]
+async fn a_long_turn_counts_while_it_runs_and_is_stopped_at_the_cap() {
+    let house = House::new(&limited("tokens_per_day = 200")).await;
+    house.model.answer_with(|_| look_at_the_clock());
+    let gateway = house.open().await;
+    let (bob, _owner) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
+    bob.says("go on for ever").await;
+    house.settled(&gateway).await;
+    insta::assert_snapshot!(bob.texts().join("\n"), @"I stopped in the middle. I have used up my tokens for today. Please ask again tomorrow; I am free at 00:00.");
+    assert_eq!(house.ask("SELECT outcome || ' ' || steps FROM turns"), "over budget 2");
+    assert_eq!(house.ask("SELECT tokens FROM budgets WHERE spender LIKE 'agent:%'"), (2 * A_CALL).to_string());
+    gateway.shutdown().await;
+}
+
+/// S2.15: every turn has one row with start, end and outcome, and the ledger has exactly what the rows have.
+#[tokio::test]
+async fn every_turn_has_one_row_however_it_ends() {
+    let house = House::new(&limited("max_steps = 2\ntokens_per_turn = 10_000")).await;
+    let gateway = house.open().await;
+    let (alice, group) = (house.telegram.dm(ALICE), house.telegram.supergroup(-1001));
+    house.model.enqueue_when("refuse", Script::status(400, "{}"));
+    for text in ["plain", "refuse"] {
+        alice.says(text).await;
+        house.settled(&gateway).await;
+    }
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(look_at_the_clock());
+    alice.says("two rounds").await;
+    house.settled(&gateway).await;
+    let text = "This answer takes its time, so that one can see it being written, piece by piece, and never ends";
+    house.model.enqueue(Script::Pause { text: text.into(), after: 12 });
+    group.says(ALICE, "tell me").await;
+    group.wait_for_sent(1).await;
+    group.says(ALICE, "/stop").await;
+    house.settled(&gateway).await;
+    let outcomes = house.ask("SELECT group_concat(outcome, '; ') FROM (SELECT outcome FROM turns ORDER BY id)");
+    insta::assert_snapshot!(outcomes, @"answered; the model provider refused: the request was not accepted (400); stopped after 2 steps without an answer; stopped");
+    assert_eq!(house.ask("SELECT count(DISTINCT inbox_id) FROM turns WHERE started_at <= ended_at"), "4");
+    let same =
+        "SELECT (SELECT sum(input_tokens + output_tokens) FROM turns) = (SELECT sum(input_tokens + output_tokens) FROM spending)
+                   AND (SELECT count(*) FROM turns) = (SELECT sum(turns) FROM spending)";
+    assert_eq!(house.ask(same), "1");
+    assert_ne!(house.ask("SELECT output_tokens FROM turns ORDER BY id DESC LIMIT 1"), "0", "what was stopped has cost something");
+    gateway.shutdown().await;
+}
+
+/// A turn that is killed has spent what its rounds have spent, once.
+#[tokio::test]
+async fn a_kill_neither_loses_nor_doubles_what_was_spent() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(Script::Held(Box::new(Script::text("never seen"))));
+    alice.says("the time").await;
+    house.model.wait_for_requests(2).await;
+    process.kill().await;
+    let spent = "SELECT tokens FROM budgets WHERE spender = 'person:telegram:111'";
+    assert_eq!(house.ask(spent), A_CALL.to_string());
+    let process = house.spawn().await;
+    alice.wait_for_sent(1).await;
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    assert_eq!(house.ask(spent), (2 * A_CALL).to_string());
+    assert_eq!(house.ask("SELECT input_tokens + output_tokens FROM turns"), (2 * A_CALL).to_string());
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_uses_too_many_tokens_is_stopped() {
+    let house = House::new(&limited("tokens_per_turn = 300")).await;
+    house.model.answer_with(|_| look_at_the_clock());
+    let gateway = house.open().await;
+    let bob = house.telegram.dm(BOB);
+    bob.says("go on for ever").await;
+    house.settled(&gateway).await;
+    insta::assert_snapshot!(bob.texts().join("\n"), @"This took more tokens than I may use for one answer, so I stopped. A smaller question may help.");
+    assert_eq!(house.model.journal().len(), 3);
+    gateway.shutdown().await;
+}
+
+/// S4.38: per person, and owners are not kept by it.
+#[tokio::test]
+async fn people_have_limits_of_their_own_and_owners_have_none() {
+    let house = House::new(&format!("{OPEN}[access.limits]\nturns_per_minute = 2\ntokens_per_day = 100_000\n")).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    for number in 1..=4 {
+        topic.says(BOB, &format!("bob {number}")).await;
+        house.settled(&gateway).await;
+        topic.says(ALICE, &format!("alice {number}")).await;
+        house.settled(&gateway).await;
+    }
+    let texts = topic.texts();
+    let answered = |who: &str| texts.iter().filter(|text| text.contains(&format!("] {who} "))).count();
+    assert_eq!((answered("bob"), answered("alice")), (2, 4), "{texts:?}");
+    let told: Vec<_> = texts.iter().filter(|text| text.starts_with("You ask more than I may answer in a minute.")).collect();
+    assert_eq!(told.len(), 1, "{texts:?}");
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget'"), "2");
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_agent_may_answer_so_many_in_a_minute() {
+    let house = House::new(&limited("turns_per_minute = 1")).await;
+    let gateway = house.open().await;
+    let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
+    for person in [&alice, &bob, &alice] {
+        person.says("hello").await;
+        house.settled(&gateway).await;
+    }
+    assert_eq!(house.model.journal().len(), 1);
+    assert!(bob.texts()[0].starts_with("I am asked more than I may answer in a minute. Please ask again after "));
+    assert_eq!(alice.texts().len(), 2);
+    gateway.shutdown().await;
+}
+
+/// Where people have budgets, what one of them asks is not answered at the cost of another.
+#[tokio::test]
+async fn people_with_budgets_are_not_answered_as_one() {
+    let house = House::new(&format!("{OPEN}[access.limits]\ntokens_per_day = 100_000\n")).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    let carol = crate::support::fake_telegram::CAROL;
+    house.model.hold();
+    topic.says(BOB, "begin").await;
+    house.model.wait_for_open(1).await;
+    topic.says(BOB, "one").await;
+    topic.says(carol, "two").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts().len(), 3);
+    assert_eq!(house.ask("SELECT tokens FROM budgets WHERE spender = 'person:telegram:222'"), (2 * A_CALL).to_string());
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn usage_tells_owners_everything_and_others_their_own() {
+    let prices = "prices = { any = { input = 2.5, output = 10, cached = 0.25 } }\n";
+    let house = House::new(&format!("{prices}{OPEN}[access.limits]\ntokens_per_day = 1000\n[agents.rose]\n")).await;
+    let gateway = house.open().await;
+    let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    bob.says("/agent rose").await;
+    for place in [&alice, &bob] {
+        place.says("hello").await;
+        house.settled(&gateway).await;
+    }
+    bob.says("again").await;
+    house.settled(&gateway).await;
+    for place in [&alice, &bob] {
+        place.says("/usage").await;
+    }
+    bob.says("/usage 30d").await;
+    topic.says(ALICE, "/usage 7d").await;
+    house.settled(&gateway).await;
+    insta::assert_snapshot!(alice.texts().pop().unwrap_or_default(), @"
+    Today: 3 turns, 336 tokens, 270 of them cached, cost 0.00039.
+
+    By agent:
+    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    • main: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+
+    By place:
+    • telegram:dm:222: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    • telegram:dm:111: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+
+    By person:
+    • telegram:222: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    • telegram:111: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+
+    By model:
+    • fake/any: 3 turns, 336 tokens, 270 of them cached, cost 0.00039
+    ");
+    insta::assert_snapshot!(bob.texts()[3..].join("\n---\n"), @"
+    Today: 2 turns, 224 tokens, 180 of them cached, cost 0.00026. You may use 1,000 tokens a day; 776 are left.
+
+    By agent:
+    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    ---
+    The last 30 days: 2 turns, 224 tokens, 180 of them cached, cost 0.00026.
+
+    By agent:
+    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    ");
+    insta::assert_snapshot!(topic.texts().pop().unwrap_or_default(), @"
+    The last 7 days: 3 turns, 336 tokens, 270 of them cached, cost 0.00039.
+
+    By agent:
+    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    • main: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+
+    By model:
+    • fake/any: 3 turns, 336 tokens, 270 of them cached, cost 0.00039
+
+    In private I also tell it by place and person.
+    ");
+    gateway.shutdown().await;
+
+    let usage = async |arguments: &[&str]| {
+        let output = crate::support::house::parlor(house.home.path()).args(arguments).output().await.expect("it runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    insta::assert_snapshot!(usage(&["usage"]).await, @"
+    BY      NAME             TURNS  INPUT  CACHED  OUTPUT     COST
+    all                          3    315     270      21  0.00039
+    agent   rose                 2    210     180      14  0.00026
+    agent   main                 1    105      90       7  0.00013
+    place   telegram:dm:222      2    210     180      14  0.00026
+    place   telegram:dm:111      1    105      90       7  0.00013
+    person  telegram:222         2    210     180      14  0.00026
+    person  telegram:111         1    105      90       7  0.00013
+    model   fake/any             3    315     270      21  0.00039
+    ");
+    insta::assert_snapshot!(usage(&["usage", "7d", "--by", "agent", "--json"]).await, @r#"
+    {
+      "period": "7d",
+      "by": {
+        "agent": [
+          {
+            "name": "rose",
+            "turns": 2,
+            "input_tokens": 210,
+            "cached_tokens": 180,
+            "output_tokens": 14,
+            "cost_micros": 260
+          },
+          {
+            "name": "main",
+            "turns": 1,
+            "input_tokens": 105,
+            "cached_tokens": 90,
+            "output_tokens": 7,
+            "cost_micros": 130
+          }
+        ]
+      }
+    }
+    "#);
+    house.tell("DELETE FROM spending");
+    assert_eq!(usage(&["usage", "30d"]).await, "Nothing was spent.\n");
+}
