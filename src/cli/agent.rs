@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::agent_tools::ToolReport;
 use super::{Failure, Outcome, data};
-use crate::agents::{Agent, Identity, Registry, Roster};
+use crate::agents::{Agent, Identity, Peer, Registry, Roster};
 use crate::config::Secrets;
 use crate::domain::nearest;
 use crate::gateway::{Home, Plan};
@@ -124,6 +124,8 @@ struct Info<'a> {
     uid: String,
     bootstrapped: bool,
     matches: Vec<&'a str>,
+    /// Agents it may write to and give work.
+    peers: Vec<String>,
     files: Vec<FileInfo>,
     #[serde(flatten)]
     tools: ToolReport,
@@ -146,6 +148,7 @@ fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         uid: agent.uid.to_string(),
         bootstrapped: house.is_bootstrapped(agent),
         matches: house.bindings_of(agent),
+        peers: agent.peers.iter().map(peer).collect(),
         files: file_infos(&identity),
         tools: ToolReport::of(agent),
     };
@@ -155,6 +158,10 @@ fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         data(format_args!("{}", info_text(agent, &info)));
     }
     Ok(())
+}
+
+fn peer(peer: &Peer) -> String {
+    peer.platform.map_or_else(|| peer.id.to_string(), |platform| format!("{} (on {platform})", peer.id))
 }
 
 fn file_infos(identity: &Identity) -> Vec<FileInfo> {
@@ -177,6 +184,9 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
         text.push_str(&format!("{}: {}{problem}\n", file.file, file.origin));
     }
     text.push_str(&info.tools.text());
+    if !info.peers.is_empty() {
+        text.push_str(&format!("peers: {}\n", info.peers.join(", ")));
+    }
     match info.matches.as_slice() {
         [] => text.push_str("bindings: none"),
         matches => text.push_str(&format!("bindings: {}", matches.join(", "))),

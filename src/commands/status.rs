@@ -35,7 +35,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, StoreError> {
         count(messages, "message"),
         count(i64::try_from(waiting).unwrap_or(i64::MAX), "answer"),
     );
-    if queue.current.is_some() {
+    if queue.current.is_some() || !queue.runs.is_empty() {
         text.push_str(&format!("\n\n{}", queue::show(&queue, now_ms())));
     }
     if !decided.is_empty() {

@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramAnswers, TelegramLimits};
-use super::{agents, bindings, keys, providers, tools, transport};
+use super::{agents, bindings, keys, peers, providers, tools, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -28,6 +28,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         providers: providers::read(&top, vault),
         access: access.as_ref().map(rights).unwrap_or_default(),
         tools: tools::read(&top, access.as_ref(), &roster),
+        peer_groups: peers::read(&top, &roster),
         bindings: bindings::read(&top, &roster),
         agents: roster.agents,
     }

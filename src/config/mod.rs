@@ -15,6 +15,7 @@ mod bindings;
 mod check;
 mod file;
 mod keys;
+mod peers;
 mod providers;
 mod reader;
 mod redact;
@@ -28,6 +29,7 @@ mod words;
 mod tests;
 
 pub use file::{LoadError, draft, load};
+pub use peers::PeerGroup;
 pub use report::{Problem, Report, Source};
 pub use secrets::{Secret, Secrets};
 pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
@@ -44,6 +46,8 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
     pub tools: ToolRules,
+    /// In file order.
+    pub peer_groups: Vec<PeerGroup>,
     /// In file order; `main` is always among them.
     pub agents: Vec<AgentSpec>,
     /// In file order, as written; `routing` gives them their meaning.
@@ -253,6 +257,7 @@ impl Config {
             telegram: None,
             providers: BTreeMap::new(),
             access: Access::default(),
+            peer_groups: Vec::new(),
             tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),

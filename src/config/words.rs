@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::domain::Platform;
+
 use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind, Quote, Risk, TransportMode};
 
 /// A value that is written as one of a few words.
@@ -43,6 +45,12 @@ macro_rules! choices {
             }
         }
     )+};
+}
+
+impl Choice for Platform {
+    fn words() -> Vec<&'static str> {
+        Platform::ALL.into_iter().map(Platform::as_str).collect()
+    }
 }
 
 choices! {

@@ -78,8 +78,8 @@ pub enum TurnEvent {
     Text(String),
 }
 
-/// Where something is sent. Made only from a message that came in or an owner in the config, or read back from the outbox
-/// row that one led to.
+/// Where something is sent. Made only from a message that came in, an owner in the config or a place that an agent has, or read
+/// back from the outbox row that one led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -99,6 +99,11 @@ impl Destination {
             PersonId::Local(_) => return None,
         };
         Some(Destination { place })
+    }
+
+    /// A place that belongs to an agent now, by a binding, a pin or what was said there. Made only by who looked that up.
+    pub(crate) fn of_agent(place: SessionKey) -> Self {
+        Destination { place }
     }
 
     /// The place an outbox row was written for.

@@ -107,6 +107,7 @@ async fn take_up(house: &House) {
 
 async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
     match inbound {
+        Ok(inbound) if inbound.besides.internal.is_some() => take_up_internal(house, Accepted::new(id, inbound)).await,
         Ok(inbound) if house.delivery.reaches(&inbound.origin.key) => {
             let (accepted, guard) = (Accepted::new(id, inbound), Some(house.work.begin()));
             look_at(house, InHand { accepted, arrived: Arrived::Before, guard }).await;
@@ -120,6 +121,25 @@ async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Goes on with what no person wrote. What is to be told on a platform that is off waits until it is on again.
+async fn take_up_internal(house: &House, accepted: Accepted) {
+    let place = &accepted.inbound.origin.key;
+    if !place.is_internal() && !house.delivery.reaches(place) {
+        return;
+    }
+    loop {
+        let taken = match house.desk.sessions.take_up(accepted.clone()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(_)) => replies::close(house, accepted.id, Closing::Failed, "nobody knows what it is about").await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = taken else { return };
+        if pause(house, &error).await.is_break() {
+            return;
         }
     }
 }

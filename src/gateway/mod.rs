@@ -35,7 +35,7 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, decisions, files, inbox, journal};
+use crate::sessions::{self, Sessions, children, decisions, files, inbox, journal};
 use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::Work;
@@ -137,6 +137,7 @@ impl Gateway {
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
+        db.write(|tx| children::close_orphans(tx, now_ms())).await?;
         let sessions = Sessions::new(sessions::Parts {
             db: db.clone(),
             registry: registry.clone(),
@@ -146,6 +147,7 @@ impl Gateway {
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
             tools: ToolBox::standard(),
+            work: work.clone(),
             access: plan.config.access.clone(),
             absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
             bootstrapped,
@@ -233,6 +235,7 @@ async fn keep_house(house: Arc<House>) {
                 + streams::forget_old(tx, now)?
                 + people::forget_old(tx, now)?
                 + decisions::forget_old(tx, now)?
+                + children::forget_old(tx, now)?
                 + journal::forget_orphans(tx)?)
         };
         match house.desk.db.write(forget).await {

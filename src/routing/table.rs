@@ -9,7 +9,7 @@ use super::filter::Filters;
 use super::pattern::{self, Target};
 use super::trial::{Slot, ranks};
 use crate::config::{Binding, Config, Problem};
-use crate::domain::{AgentId, ChatId};
+use crate::domain::{AgentId, ChatId, SessionKey};
 
 /// Everything routing knows. Built once from a config and never changed.
 #[derive(Debug, Clone)]
@@ -87,6 +87,12 @@ impl Table {
             let chat = bound.target.telegram_group()?;
             Some(BoundGroup { chat, text: &bound.text, require_mention: bound.require_mention })
         })
+    }
+
+    /// The places that bindings give to an agent by name, in file order. Others may have been given them since, or be stronger.
+    pub fn places_of(&self, agent: &AgentId) -> impl Iterator<Item = &SessionKey> {
+        let own = self.bindings.iter().filter(move |bound| bound.agent == *agent);
+        own.filter_map(|bound| if let Target::Place(key) = &bound.target { Some(key) } else { None })
     }
 
     /// The bindings in a slot, strongest first.

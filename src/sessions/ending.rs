@@ -4,22 +4,23 @@ use std::sync::Arc;
 
 use rusqlite::Transaction;
 
+use super::children::{self, End, State};
 use super::decisions::{self, Decision};
 use super::inbox::{self, Accepted, Closing};
-use super::running::{Ended, Exchange, Task};
+use super::running::{Ended, Errand, Exchange, Task};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
-use super::{Inner, Parts, journal, lane};
+use super::{Inner, Parts, journal, lane, runs};
 use crate::agents::roster;
 use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
 use crate::delivery::{Kind, outbox, streams};
-use crate::domain::{Destination, Inbound};
+use crate::domain::{Destination, Inbound, Internal, OutgoingFile};
 use crate::models::ModelError;
 use crate::routing::pins;
 use crate::storage::{Durability, StoreError};
 use crate::tools::Effect;
-use crate::turn::TurnError;
+use crate::turn::{Charge, TurnError};
 
 /// How a turn came out.
 struct Ending {
@@ -32,7 +33,7 @@ struct Ending {
 }
 
 /// Writes the end of the turn and sends what there is to send.
-pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), TurnError>) -> Ended {
+pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(), TurnError>) -> Ended {
     if let Err(error) = &result {
         tracing::warn!(agent.id = %task.agent.id, session = %task.accepted.inbound.origin.key, "the turn failed: {error}");
     }
@@ -52,7 +53,7 @@ pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), Turn
 }
 
 /// Ends a task because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
-pub(super) async fn stopped(inner: &Inner, mut task: Task) -> Ended {
+pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let parts = &inner.parts;
     follow_moves(parts, &mut task);
     let id = task.accepted.id;
@@ -75,7 +76,7 @@ fn follow_moves(parts: &Parts, task: &mut Task) {
 }
 
 /// None when the process stops before it is written.
-async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
+async fn close(inner: &Arc<Inner>, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
     let place = Destination::of(&task.accepted.inbound).place().clone();
     let used_once = task.used_once;
     let all = Arc::new((Page::of(&task), ending, rows));
@@ -84,7 +85,10 @@ async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<
         move |tx: &Transaction<'_>| write(tx, &all.0, &all.1, &all.2, now_ms())
     };
     let written = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await;
-    let count = written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
+    let (count, report) = written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
+    if let Some(Errand::Run(known)) = &task.errand {
+        runs::over(inner, task.accepted.id, &known.child.run, report);
+    }
     if used_once {
         inner.parts.pins.changed(&place);
     }
@@ -94,11 +98,15 @@ async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<
 
 fn draft(parts: &Parts, task: &Task, ending: &Ending, others_wrote: bool) -> Vec<outbox::Draft> {
     let to = Destination::of(&task.accepted.inbound);
+    if !runs::is_delivered(true, to.place()) {
+        return Vec::new();
+    }
     let label = task.agent.label();
     // Of several messages the last is the one people still have before them.
     let asked = task.accepted.messages().last().unwrap_or(&task.accepted);
     let question = Question { message: &asked.inbound.message, others_wrote };
-    let text = Text { answers: Some(question), ..Text::plain(&ending.reply) };
+    let is_written = asked.inbound.besides.internal.is_none();
+    let text = Text { answers: is_written.then_some(question), ..Text::plain(&ending.reply) };
     let mut rows = match ending.said {
         Some(_) => parts.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..text }),
         None => parts.delivery.draft(&to, Kind::Error, &text),
@@ -118,7 +126,11 @@ struct Rows {
 
 fn draft_effects(parts: &Parts, task: &Task) -> Vec<outbox::Draft> {
     let to = Destination::of(&task.accepted.inbound);
-    task.effects.iter().flat_map(|Effect::SendFile(file)| parts.delivery.draft_file(&to, file)).collect()
+    files(&task.effects).flat_map(|file| parts.delivery.draft_file(&to, file)).collect()
+}
+
+fn files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFile> {
+    effects.iter().filter_map(|effect| if let Effect::SendFile(file) = effect { Some(file) } else { None })
 }
 
 /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
@@ -143,6 +155,10 @@ struct Page {
     used_once: bool,
     has_rounds: bool,
     turn: TurnRow,
+    /// The run that this was.
+    run: Option<String>,
+    /// Runs that the agent was told about.
+    told: Vec<String>,
 }
 
 impl Page {
@@ -167,11 +183,13 @@ impl Page {
             used_once: task.used_once,
             has_rounds: task.rounds > 0,
             turn,
+            run: run_of(task),
+            told: task.told.clone(),
         }
     }
 }
 
-fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<usize> {
+fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<Written> {
     let Page { accepted, conversation, turn, .. } = page;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
@@ -194,9 +212,33 @@ fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i
     note_decisions(tx, page, now)?;
     inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
     usage::record(tx, &TurnRow { outcome: ending.outcome.clone(), ..turn.clone() }, now)?;
+    children::seen(tx, &page.told)?;
+    let report = match &page.run {
+        Some(run) => runs::write_end(tx, run, &end_of_run(page, ending), now)?,
+        None => None,
+    };
     let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
     outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
-    Ok(count + rows.effects.len())
+    Ok((count + rows.effects.len(), report))
+}
+
+/// How many rows are to be sent, and what wakes a parent.
+type Written = (usize, Option<Accepted>);
+
+fn run_of(task: &Task) -> Option<String> {
+    match &task.errand {
+        Some(Errand::Run(known)) => Some(known.child.run.clone()),
+        _ => None,
+    }
+}
+
+fn end_of_run(page: &Page, ending: &Ending) -> End {
+    let state = match (&ending.said, ending.outcome.as_str()) {
+        (_, STOPPED_ON_REQUEST) => State::Stopped,
+        (Some(_), _) => State::Finished,
+        (None, _) => State::Failed,
+    };
+    End { state, result: ending.reply.clone(), used: Charge { steps: page.turn.steps, usage: page.turn.usage } }
 }
 
 fn note_decisions(tx: &Transaction<'_>, page: &Page, now: i64) -> rusqlite::Result<()> {
@@ -230,15 +272,21 @@ impl Ending {
 }
 
 /// Nothing of a turn that panicked is kept but the question and the fact.
-pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
+pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
     let is_asked = task.is_some_and(|task| task.is_asked);
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
     let destination = Destination::of(&accepted.inbound);
     let question = Question { message: &accepted.inbound.message, others_wrote: others_wrote(inner, accepted).await };
     let text = panicked(accepted.id);
-    let rows = parts.delivery.draft(&destination, Kind::Error, &Text { answers: Some(question), ..Text::plain(&text) });
-    let accepted = accepted.clone();
+    let is_delivered = runs::is_delivered(true, destination.place());
+    let text_for_people = Text { answers: Some(question), ..Text::plain(&text) };
+    let rows = is_delivered.then(|| parts.delivery.draft(&destination, Kind::Error, &text_for_people)).unwrap_or_default();
+    let run = match &accepted.inbound.besides.internal {
+        Some(Internal::Child { run }) => Some(run.clone()),
+        _ => None,
+    };
+    let (id, ended, accepted) = (accepted.id, run.clone(), accepted.clone());
     let close = move |tx: &Transaction<'_>| {
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);
         transcript::touch(tx, place, now)?;
@@ -248,9 +296,14 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option
         }
         journal::forget(tx, accepted.id)?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
-        outbox::insert_answer(tx, &rows, accepted.id, now)
+        let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
+        let report = run.map_or(Ok(None), |run| runs::write_end(tx, &run, &end, now))?;
+        Ok((outbox::insert_answer(tx, &rows, accepted.id, now)?, report))
     };
-    let count = parts.db.write(close).await?;
+    let (count, report) = parts.db.write(close).await?;
+    if let Some(run) = ended {
+        runs::over(inner, id, &run, report);
+    }
     parts.delivery.submit(destination.place(), count);
     Ok(())
 }
@@ -272,7 +325,7 @@ fn tools_broke(tools: &[String], reference: i64) -> String {
 
 /// Stands for an agent that sent files without a word.
 fn sent(effects: &[Effect]) -> String {
-    let names: Vec<&str> = effects.iter().map(|Effect::SendFile(file)| file.name.as_str()).collect();
+    let names: Vec<&str> = files(effects).map(|file| file.name.as_str()).collect();
     format!("Here is {}.", names.join(", "))
 }
 

@@ -102,14 +102,26 @@ fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &s
 }
 
 fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
+    insert_from(tx, platform.as_str(), inbound, now)
+}
+
+fn insert_from(tx: &Transaction<'_>, source: &str, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
     let payload = payload(inbound)?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
          VALUES (?1, ?2, ?3, 'waiting', ?4, ?5) ON CONFLICT DO NOTHING",
     )?;
     let key = inbound.origin.key.to_string();
-    Ok(statement.execute(params![platform.as_str(), inbound.update_id, key, payload, now])? == 1)
+    Ok(statement.execute(params![source, inbound.update_id, key, payload, now])? == 1)
 }
+
+/// Stores what the gateway itself puts into a lane, and returns its row; none when it is known already.
+pub(super) fn insert_internal(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<Option<i64>> {
+    Ok(insert_from(tx, INTERNAL, inbound, now)?.then(|| tx.last_insert_rowid()))
+}
+
+/// Stands where other rows have their platform.
+const INTERNAL: &str = "internal";
 
 /// Puts a new form of a message into its row, if that still waits.
 pub fn replace(tx: &Transaction<'_>, id: i64, inbound: &Inbound) -> rusqlite::Result<()> {

@@ -1,6 +1,8 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
+pub mod children;
 pub mod decisions;
+mod effects;
 mod ending;
 pub mod files;
 pub mod inbox;
@@ -9,15 +11,17 @@ mod lane;
 pub mod moving;
 mod notes;
 mod observing;
+mod places;
 mod question;
 mod running;
+mod runs;
 pub mod transcript;
 pub mod usage;
 
 use std::sync::Arc;
 
 use dashmap::{DashMap, DashSet};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,12 +34,13 @@ use crate::models::Models;
 use crate::routing::Table;
 use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
-use crate::storage::Db;
+use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
-use crate::work::WorkGuard;
+use crate::work::{Work, WorkGuard};
 
 use inbox::Accepted;
 use lane::{Lane, Waiting};
+pub use runs::Unknown;
 
 /// Turns that run at once. More wait in their lanes; a turn mostly waits for its model, so this is generous.
 const MOST_RUNNING: usize = 4096;
@@ -50,6 +55,7 @@ pub struct Parts {
     pub models: Models,
     pub delivery: Delivery,
     pub tools: ToolBox,
+    pub work: Work,
     pub access: Access,
     /// Inbox rows that a task which goes on answers along with its own.
     pub absorbed: DashSet<i64>,
@@ -66,6 +72,10 @@ pub struct Sessions {
 struct Inner {
     parts: Parts,
     lanes: DashMap<SessionKey, Lane>,
+    /// Runs that belong to a turn and are under way, by their inbox row.
+    runs: DashMap<i64, runs::UnderWay>,
+    /// Wakes those who wait for the end of a run.
+    endings: DashMap<String, Arc<Notify>>,
     slots: Semaphore,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -106,6 +116,8 @@ pub struct Queue {
     /// Put aside for what came meanwhile.
     pub parked: Vec<Item>,
     pub waiting: Vec<Item>,
+    /// Subagents, and other agents that were asked.
+    pub runs: Vec<Item>,
 }
 
 /// The lane has as much waiting as it takes.
@@ -123,6 +135,8 @@ impl Sessions {
             inner: Arc::new(Inner {
                 parts,
                 lanes: DashMap::new(),
+                runs: DashMap::new(),
+                endings: DashMap::new(),
                 slots: Semaphore::new(MOST_RUNNING),
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
@@ -158,12 +172,19 @@ impl Sessions {
 
     /// What waits and what is being done in a place.
     pub fn queue(&self, place: &SessionKey) -> Queue {
-        self.inner.lanes.get(place).map(|lane| lane.queue()).unwrap_or_default()
+        let queue = self.inner.lanes.get(place).map(|lane| lane.queue()).unwrap_or_default();
+        Queue { runs: runs::of_place(&self.inner, place), ..queue }
     }
 
-    /// Ends what these inbox rows are about. Their rows are closed already.
+    /// Ends what these inbox rows are about, and the runs they asked for. Their rows are closed already.
     pub fn halt(&self, place: &SessionKey, ids: &[i64]) {
         lane::halt(&self.inner, place, ids);
+        runs::stop(&self.inner, |id, run| ids.contains(&id) || ids.contains(&run.parent_inbox_id));
+    }
+
+    /// Queues what an earlier process put into a lane by itself.
+    pub async fn take_up(&self, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
+        runs::take_up(&self.inner, accepted).await
     }
 
     /// Places with something under way.

@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::{decisions, inbox, journal, transcript};
+use super::{children, decisions, inbox, journal, transcript};
 use crate::delivery::outbox;
 use crate::domain::{Moved, SessionKey};
 use crate::routing::aliases::{self, Renaming};
@@ -26,6 +26,7 @@ pub fn follow(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Followed> 
     inbox::follow(tx, &renaming)?;
     journal::follow(tx, &renaming)?;
     decisions::follow(tx, &renaming)?;
+    children::follow(tx, &renaming)?;
     let open = outbox::follow(tx, moved, &renaming)?;
     Ok(Followed { is_news, open })
 }

@@ -4,26 +4,30 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{FutureExt, StreamExt};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use rusqlite::Transaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
+use super::children::{self, Child, Known};
 use super::decisions::{self, Decision};
+use super::effects::{self, Asker, Carried};
 use super::inbox::Accepted;
 use super::journal::{CallId, Recall};
 use super::transcript::{self, Conversation};
-use super::{Arrived, Inner, ending, journal, lane, notes, question};
+use super::{Arrived, Inner, ending, journal, lane, notes, question, runs};
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination, Inbound, TurnEvent};
+use crate::domain::{AgentUid, Destination, Inbound, Internal, TurnEvent};
 use crate::routing::{self, Route};
 use crate::storage::{Durability, StoreError};
-use crate::tools::{Effect, Outcome as ToolOutcome, Scope};
+use crate::tools::{self, Effect, Kin, Outcome as ToolOutcome, Parent, Scope, Then};
 use crate::turn::history::{self, Said, Speaker};
-use crate::turn::{Round, Run, Step, TurnError, TurnRequest, prompt};
+use crate::turn::{Charge, Round, Run, Step, TurnError, TurnRequest, prompt};
 
 /// The pause before a turn is begun again when the store could not be read.
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
@@ -60,8 +64,39 @@ pub(super) struct Task {
     pub(super) broken_tools: Vec<String>,
     /// What tools want done with the turn's end, in the order of their calls.
     pub(super) effects: Vec<Effect>,
+    /// Set when it is not a person who asks.
+    pub(super) errand: Option<Errand>,
+    /// Runs whose end the agent is told about in this turn.
+    pub(super) told: Vec<String>,
+    /// A round of which an earlier process did not see the end.
+    unfinished: Option<(Round, Vec<Recall>)>,
     mark: Option<Mark>,
     halt: CancellationToken,
+}
+
+/// Why a turn is run that no person asked for.
+#[derive(Debug, Clone)]
+pub(super) enum Errand {
+    /// Another turn asked for it.
+    Run(Box<Known>),
+    /// A run has ended that people here are to hear about.
+    Report(Box<Known>),
+}
+
+impl Errand {
+    fn known(&self) -> &Known {
+        match self {
+            Errand::Run(known) | Errand::Report(known) => known,
+        }
+    }
+
+    /// Who does it.
+    fn agent(&self) -> AgentUid {
+        match self {
+            Errand::Run(known) => known.child.agent,
+            Errand::Report(known) => known.child.parent_agent,
+        }
+    }
 }
 
 /// How a turn left its lane.
@@ -86,7 +121,8 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
     if due.accepted.inbound.besides.note.is_some() {
         return keep_note(inner, &due.accepted).await;
     }
-    let mark = inner.parts.delivery.mark(due.accepted.messages().map(|message| &message.inbound));
+    let written = due.accepted.messages().filter(|message| message.inbound.besides.internal.is_none());
+    let mark = inner.parts.delivery.mark(written.map(|message| &message.inbound));
     loop {
         // The group may have become another one while the message waited.
         inner.parts.aliases.follow(&mut due.accepted.inbound.origin);
@@ -147,16 +183,23 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
 async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle), StoreError> {
     let recorded = recorded(inner, due).await?;
     let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
-    let (agent, route, used_once) = choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?;
+    let errand = errand(inner, &accepted.inbound).await?;
+    let (agent, route, used_once) = match &errand {
+        Some(errand) => send_on(inner, &accepted, errand),
+        None => choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?,
+    };
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
-    let said = match &recorded {
-        Some(recorded) => vec![question::plain(&accepted.inbound, recorded.task.question.clone())],
-        None => question::in_words(inner, &accepted, &agent).await,
+    let said = match (&recorded, &errand) {
+        (Some(recorded), _) => vec![question::plain(&accepted.inbound, recorded.task.question.clone())],
+        (None, Some(Errand::Report(known))) => vec![question::plain(&accepted.inbound, runs::to_report(known))],
+        (None, _) => question::in_words(inner, &accepted, &agent).await,
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
-    let asked = Asked { said: &said, is_asked, aside: &due.aside };
-    let (conversation, request) = request(inner, &accepted, &agent, asked).await?;
+    let asked = Asked { said: &said, is_asked, aside: &due.aside, errand: errand.as_ref() };
+    let (conversation, request, told) = request(inner, &accepted, &agent, asked).await?;
+    // What wakes an agent is nobody's words.
+    let is_asked = is_asked || matches!(errand, Some(Errand::Report(_)));
     let mut task = Task {
         accepted,
         said,
@@ -171,13 +214,40 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),
         effects: Vec::new(),
+        errand,
+        told,
+        unfinished: None,
         mark: None,
         halt: due.halt.clone(),
     };
+    if let Some(Errand::Run(known)) = &task.errand {
+        task.run.limit_steps(known.child.max_steps);
+    }
     if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
         task.replay(recorded.rounds);
+        task.charge_runs(inner).await?;
     }
     Ok((task, progress))
+}
+
+/// What a message of the gateway's own is about. One that nobody knows any more is answered like a person's.
+async fn errand(inner: &Inner, inbound: &Inbound) -> Result<Option<Errand>, StoreError> {
+    let Some(internal) = inbound.besides.internal.clone() else { return Ok(None) };
+    let (Internal::Child { run } | Internal::Report { run }) = internal.clone();
+    let known = inner.parts.db.read(move |connection| children::get(connection, &run)).await?;
+    Ok(known.map(Box::new).map(|known| match internal {
+        Internal::Child { .. } => Errand::Run(known),
+        Internal::Report { .. } => Errand::Report(known),
+    }))
+}
+
+/// An errand has its agent, wherever its place belongs by now.
+fn send_on(inner: &Inner, accepted: &Accepted, errand: &Errand) -> (Arc<Agent>, Route, bool) {
+    let parts = &inner.parts;
+    let agent = parts.registry.by_uid(errand.agent()).unwrap_or_else(|| parts.registry.default_agent()).clone();
+    let route = routing::route(&parts.table, None, &accepted.inbound.origin);
+    tracing::info!(agent.id = %agent.id, run = %errand.known().child.run, inbox.id = accepted.id, "{} works", agent.id);
+    (agent, route, false)
 }
 
 /// What an earlier process wrote down about this turn.
@@ -242,31 +312,67 @@ struct Asked<'a> {
     said: &'a [Inbound],
     is_asked: bool,
     aside: &'a [String],
+    errand: Option<&'a Errand>,
 }
 
+/// With the runs that the agent is told about.
 async fn request(
     inner: &Inner,
     accepted: &Accepted,
     agent: &Arc<Agent>,
     asked: Asked<'_>,
-) -> Result<(Conversation, TurnRequest), StoreError> {
+) -> Result<(Conversation, TurnRequest, Vec<String>), StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
-    let (place, named) = (origin.key.clone(), origin.key.is_shared());
-    let history = parts.db.read(move |connection| transcript::history(connection, &place));
+    let (place, uid) = (origin.key.clone(), agent.uid);
+    let history = parts.db.read(move |connection| {
+        let (conversation, history) = transcript::history(connection, &place)?;
+        Ok((conversation, history, children::unseen(connection, &place, uid)?))
+    });
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let ((conversation, history), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
-    let current: Vec<Said> = asked.said.iter().map(person_said).collect();
-    let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
+    let ((conversation, history, unseen), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(inner));
+    let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
+    let named = origin.key.is_shared() || is_by_peer;
+    let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
+    let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
     let messages = history::for_model(&history, &current, &agent.id, named);
-    let scope =
-        Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    let tools = parts.tools.view(agent, scope.standing);
-    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }))
+    let tools = parts.tools.view(agent, accepted.standing).within(parent.clone());
+    let (place, person, standing) = (origin.key.clone(), origin.person.clone(), accepted.standing);
+    let scope = Scope { agent: agent.clone(), place, person, standing, parent };
+    let told = unseen.into_iter().map(|known| known.child.run).collect();
+    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }, told))
 }
 
-fn person_said(inbound: &Inbound) -> Said {
-    Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() }
+impl Asked<'_> {
+    /// What the agent is told before the question and nobody remembers.
+    fn ephemeral(&self, unseen: &[Known]) -> Vec<String> {
+        let reported = match self.errand {
+            Some(Errand::Report(known)) => Some(&known.child.run),
+            _ => None,
+        };
+        let introduced = match self.errand {
+            Some(Errand::Run(known)) => Some(runs::introduction(known)),
+            _ => None,
+        };
+        let news = unseen.iter().filter(|known| Some(&known.child.run) != reported).map(runs::summary);
+        introduced.into_iter().chain(news).chain(self.aside.iter().cloned()).collect()
+    }
+
+    fn parent(&self, inner: &Inner) -> Option<Arc<Parent>> {
+        match self.errand {
+            Some(Errand::Run(known)) => Some(runs::parent(inner, known)),
+            _ => None,
+        }
+    }
+
+    fn speaker_of(&self, inbound: &Inbound) -> Said {
+        let by = match self.errand {
+            Some(Errand::Report(_)) => Speaker::Handoff,
+            _ => Speaker::Person(inbound.person_name.clone()),
+        };
+        Said { by, text: inbound.readable() }
+    }
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.
@@ -294,11 +400,15 @@ enum Left {
 /// Runs until there is a reason to leave off, and writes down what that means.
 async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -> Ended {
     let events = progress.events();
-    let halt = task.halt.clone();
+    let (halt, span) = (task.halt.clone(), task.span());
     let left = tokio::select! {
-        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind() => left,
+        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind().instrument(span) => left,
         () = halt.cancelled() => Ok(Left::Halted),
     };
+    if matches!(left, Ok(Left::Failed(_) | Left::Halted) | Err(_)) {
+        let id = task.accepted.id;
+        runs::stop(inner, |_, run| run.parent_inbox_id == id && run.then == Then::Wait);
+    }
     drop(events);
     // Also after a panic: what is said about it must not be followed by a late preview.
     progress.end().await;
@@ -316,12 +426,16 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     }
 }
 
-async fn drive(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+async fn drive(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
     let in_time = tokio::time::timeout(task.run.time_left(), steps(inner, task, events)).await;
     in_time.unwrap_or(Left::Failed(TurnError::TooSlow))
 }
 
-async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+    if let Err(error) = finish_round(inner, task).await {
+        tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+        return Left::Stopping;
+    }
     if !task.run.said().is_empty() {
         // What was shown before adds up to the answer.
         drop(events.send(TurnEvent::Text(task.run.said().to_owned())).await);
@@ -344,7 +458,7 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
 
 /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
 /// stops.
-async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), StoreError> {
+async fn run_tools(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Result<(), StoreError> {
     let (row, number) = (Arc::new(task.row()), task.rounds);
     let shared = Arc::new(round);
     let wanted = || {
@@ -355,30 +469,75 @@ async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<(), S
     task.rounds += 1;
     let mut results = vec![ToolOutcome::say(""); shared.calls.len()];
     let mut broken = Vec::new();
+    let asker = Asker { accepted: &task.accepted, agent: &task.agent, steps_left: task.run.steps_left() };
     let mut running = task.run.call(&shared);
-    while let Some(ran) = running.next().await {
-        let outcome = match ran.outcome {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let tool = &shared.calls[ran.number].name;
-                tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
-                broken.push(tool.clone());
-                ToolOutcome::say(TOOL_BROKE)
+    let mut waits = FuturesUnordered::new();
+    let mut charges = Vec::new();
+    loop {
+        tokio::select! {
+            Some(ran) = running.next() => {
+                let call = CallId { inbox_id: task.accepted.id, round: number, number: ran.number };
+                let outcome = ran.outcome.unwrap_or_else(|_| {
+                    let tool = &shared.calls[ran.number].name;
+                    tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
+                    broken.push(tool.clone());
+                    ToolOutcome::say(TOOL_BROKE)
+                });
+                match effects::carry_out(inner, &asker, call, outcome).await? {
+                    Carried::Done(outcome) => results[ran.number] = outcome,
+                    Carried::Waits { run } => waits.push(wait_for(inner, call, run)),
+                }
             }
-        };
-        let (call, outcome) = (CallId { inbox_id: task.accepted.id, round: number, number: ran.number }, Arc::new(outcome));
-        let write = || {
-            let outcome = outcome.clone();
-            move |tx: &Transaction<'_>| journal::ran(tx, call, &outcome.text, &outcome.effects)
-        };
-        // A power cut that takes it back makes the model hear that the call was interrupted.
-        inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await?;
-        results[ran.number] = Arc::unwrap_or_clone(outcome);
+            Some(waited) = waits.next() => {
+                let (call, outcome, charge) = waited?;
+                results[call.number] = outcome;
+                charges.push(charge);
+            }
+            else => break,
+        }
     }
-    drop(running);
+    drop((running, waits));
+    charges.into_iter().for_each(|charge| task.run.charge(charge));
     task.broken_tools.extend(broken);
     task.take_in(Arc::unwrap_or_clone(shared), results);
     Ok(())
+}
+
+/// The end of a run is the result of the call that asked for it.
+async fn wait_for(inner: &Inner, call: CallId, run: String) -> Result<(CallId, ToolOutcome, Charge), StoreError> {
+    let known = runs::ended(inner, &run).await?;
+    let charge = known.as_ref().map(|known| known.end.used).unwrap_or_default();
+    let outcome = ToolOutcome::say(tools::bounded(runs::result(known.as_ref())));
+    effects::done(inner, call, outcome.clone()).await?;
+    Ok((call, outcome, charge))
+}
+
+/// Waits for what an earlier process was waiting for. Of a call that was no run, nobody knows how far it came.
+async fn finish_round(inner: &Arc<Inner>, task: &mut Task) -> Result<(), StoreError> {
+    let Some((round, calls)) = task.unfinished.take() else { return Ok(()) };
+    let (inbox_id, number) = (task.accepted.id, task.rounds - 1);
+    let known = inner.parts.db.read(move |connection| children::of_turn(connection, inbox_id)).await?;
+    let waits = FuturesUnordered::new();
+    for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
+        let call = CallId { inbox_id, round: number, number: index };
+        let run = Child::name_of(call);
+        if known.iter().any(|known| known.child.run == run) {
+            waits.push(wait_for(inner, call, run));
+        }
+    }
+    let mut results: Vec<ToolOutcome> = calls.into_iter().map(ToolOutcome::from).collect();
+    for (call, outcome, charge) in waits.try_collect::<Vec<_>>().await? {
+        results[call.number] = outcome;
+        task.run.charge(charge);
+    }
+    task.take_in(round, results);
+    Ok(())
+}
+
+impl From<Recall> for ToolOutcome {
+    fn from(Recall { result, effects }: Recall) -> Self {
+        ToolOutcome { text: result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()), effects }
+    }
 }
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
@@ -409,14 +568,45 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
 impl Task {
     fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
         for (round, calls) in rounds {
-            let known = |recall: Recall| {
-                let text = recall.result.unwrap_or_else(|| journal::INTERRUPTED.to_owned());
-                ToolOutcome { text, effects: recall.effects }
-            };
             self.rounds += 1;
             self.run.count_step();
-            self.take_in(round, calls.into_iter().map(known).collect());
+            if calls.iter().all(|recall| recall.result.is_some()) {
+                self.take_in(round, calls.into_iter().map(ToolOutcome::from).collect());
+            } else {
+                // Only the last round can be one.
+                self.unfinished = Some((round, calls));
+            }
         }
+    }
+
+    /// Counts what runs have used whose end an earlier process has seen.
+    async fn charge_runs(&mut self, inner: &Inner) -> Result<(), StoreError> {
+        let id = self.accepted.id;
+        let known = inner.parts.db.read(move |connection| children::of_turn(connection, id)).await?;
+        let open = self.unfinished.as_ref().map_or(0..0, |(_, calls)| 0..calls.len());
+        let open: Vec<String> =
+            open.map(|number| Child::name_of(CallId { inbox_id: id, round: self.rounds - 1, number })).collect();
+        let over = known.iter().filter(|known| known.child.then == Then::Wait && !open.contains(&known.child.run));
+        over.for_each(|known| self.run.charge(known.end.used));
+        Ok(())
+    }
+
+    /// Everything that is logged on the way says for whom.
+    fn span(&self) -> tracing::Span {
+        let span = tracing::info_span!(
+            "turn",
+            agent.id = %self.agent.id,
+            inbox.id = self.accepted.id,
+            parent.agent = tracing::field::Empty,
+            parent.session = tracing::field::Empty,
+            run = tracing::field::Empty
+        );
+        if let Some(Errand::Run(known)) = &self.errand {
+            span.record("parent.agent", known.parent_id.as_str());
+            span.record("parent.session", known.child.parent.to_string());
+            span.record("run", &known.child.run);
+        }
+        span
     }
 
     fn take_in(&mut self, round: Round, outcomes: Vec<ToolOutcome>) {

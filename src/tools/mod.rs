@@ -1,8 +1,11 @@
 //! What an agent can do besides talking.
 
+mod agent_send;
 mod files;
+mod message_send;
 mod now;
 pub mod policy;
+mod spawn;
 mod web;
 
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use serde_json::Value;
 
 use crate::access::Standing;
 use crate::agents::Agent;
-use crate::domain::{OutgoingFile, PersonId, SessionKey};
+use crate::domain::{AgentId, OutgoingFile, PersonId, SessionKey};
 use crate::models::{ToolCall, ToolSpec};
 
 pub use crate::config::Risk;
@@ -38,6 +41,30 @@ pub struct Scope {
     pub place: SessionKey,
     pub person: PersonId,
     pub standing: Standing,
+    /// Set when another agent's turn asked for this one.
+    pub parent: Option<Arc<Parent>>,
+}
+
+/// The turn that a run belongs to. What the run may do is never more than what its parent may.
+#[derive(Debug, Clone)]
+pub struct Parent {
+    pub agent: Arc<Agent>,
+    /// Where the parent was asked.
+    pub place: SessionKey,
+    /// The run's own name.
+    pub run: String,
+    pub kin: Kin,
+    /// The only tools of the run, if the parent said so.
+    pub tools: Option<Vec<String>>,
+}
+
+/// What a run is to its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kin {
+    /// Does a part of its parent's work, with no more rights than it.
+    Child,
+    /// Another agent that was asked, with its own tools.
+    Peer,
 }
 
 /// What came of a call.
@@ -45,21 +72,67 @@ pub struct Scope {
 pub struct Outcome {
     /// What the model gets to read.
     pub text: String,
-    /// What is to happen when the turn is written down.
+    /// What sessions are to do about it.
     pub effects: Vec<Effect>,
 }
 
-/// Something a tool wants done that belongs to the turn's own writing, so that it happens once.
+/// Something a tool wants done that belongs to the turn's own writing, so that it happens once: files with the turn's end, all
+/// else with the call's result, which is then what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// To the place of the turn.
     SendFile(OutgoingFile),
+    Spawn(Spawn),
+    AskPeer(AskPeer),
+    SendMessage(SendMessage),
+}
+
+/// Runs a subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    pub agent: AgentId,
+    pub task: String,
+    /// The only tools it gets, as far as it may have them at all.
+    pub tools: Option<Vec<String>>,
+    pub then: Then,
+}
+
+/// What a parent does about a run's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// Waits for it: the result is the call's result.
+    Wait,
+    /// Goes on, and knows of it in its next turn.
+    Announce,
+    /// Goes on, and is woken to tell about it where it was asked.
+    Report,
+}
+
+/// Asks another agent and waits for what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskPeer {
+    pub agent: AgentId,
+    pub text: String,
+}
+
+/// Says something in another place of the same agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendMessage {
+    /// A session key or a topic's name; whoever carries it out knows the places.
+    pub place: Option<String>,
+    pub text: String,
 }
 
 impl Outcome {
     pub fn say(text: impl Into<String>) -> Self {
         Outcome { text: text.into(), effects: Vec::new() }
+    }
+
+    /// Whoever carries it out says what came of it.
+    fn wish(effect: Effect) -> Self {
+        Outcome { text: String::new(), effects: vec![effect] }
     }
 }
 
@@ -82,12 +155,16 @@ pub struct ToolView {
     tools: Arc<[Entry]>,
     agent: Arc<Agent>,
     standing: Standing,
+    parent: Option<Arc<Parent>>,
 }
 
 impl ToolBox {
     pub fn standard() -> Self {
         let mut tools: Vec<Box<dyn Tool>> = vec![Box::new(now::Now), Box::new(web::WebFetch::default())];
         tools.extend(files::all());
+        tools.push(Box::new(spawn::SpawnTool));
+        tools.push(Box::new(agent_send::AgentSend));
+        tools.push(Box::new(message_send::MessageSend));
         Self::of(tools)
     }
 
@@ -98,7 +175,7 @@ impl ToolBox {
 
     /// What an agent has when somebody of this standing asks.
     pub fn view(&self, agent: &Arc<Agent>, standing: Standing) -> ToolView {
-        ToolView { tools: self.tools.clone(), agent: agent.clone(), standing }
+        ToolView { tools: self.tools.clone(), agent: agent.clone(), standing, parent: None }
     }
 
     /// Every tool's name and what it can do at most.
@@ -108,6 +185,11 @@ impl ToolBox {
 }
 
 impl ToolView {
+    /// The same for a run that belongs to another turn.
+    pub fn within(self, parent: Option<Arc<Parent>>) -> Self {
+        ToolView { parent, ..self }
+    }
+
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.offered().map(|entry| entry.spec.clone()).collect()
     }
@@ -131,14 +213,16 @@ impl ToolView {
     }
 
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
-        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.standing)
+        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.standing)?;
+        let Some(parent) = &self.parent else { return Ok(()) };
+        policy::for_run(parent, &entry.spec.name, entry.risk, self.standing)
     }
 }
 
 /// The longest tool result a model gets, in bytes.
 const MAX_RESULT_BYTES: usize = 32 * 1024;
 
-fn bounded(mut result: String) -> String {
+pub(crate) fn bounded(mut result: String) -> String {
     if result.len() > MAX_RESULT_BYTES {
         result.truncate(result.floor_char_boundary(MAX_RESULT_BYTES));
         result.push_str("\n[cut: the result was longer]");

@@ -55,9 +55,20 @@ pub struct Run {
     saying: Mutex<String>,
     steps: u32,
     usage: Usage,
+    /// The most model calls, its own and those of the runs it waited for.
+    max_steps: u32,
+    /// What runs that it waited for have used.
+    charged: Charge,
     /// Time used before it was last taken up.
     spent: Duration,
     since: Instant,
+}
+
+/// What another run used that counts against this one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Charge {
+    pub steps: u32,
+    pub usage: Usage,
 }
 
 /// A model call that ended in a wish for tools.
@@ -103,7 +114,29 @@ pub enum TurnError {
 impl Run {
     pub fn new(request: TurnRequest) -> Self {
         let (usage, spent, since) = (Usage::default(), Duration::ZERO, Instant::now());
-        Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, spent, since }
+        let (max_steps, charged) = (MAX_STEPS, Charge::default());
+        Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, max_steps, charged, spent, since }
+    }
+
+    /// Lets it make fewer model calls than a turn usually may.
+    pub fn limit_steps(&mut self, max_steps: u32) {
+        self.max_steps = self.max_steps.min(max_steps);
+    }
+
+    /// Model calls that are left, for itself and for runs that it starts.
+    pub fn steps_left(&self) -> u32 {
+        self.max_steps.saturating_sub(self.steps + self.charged.steps)
+    }
+
+    /// Counts what another run used as its own. The row of that run has the tokens already, so [`Run::usage`] leaves them out.
+    pub fn charge(&mut self, charge: Charge) {
+        self.charged.steps += charge.steps;
+        add(&mut self.charged.usage, charge.usage);
+    }
+
+    /// What runs that it waited for have used.
+    pub fn charged(&self) -> Charge {
+        self.charged
     }
 
     /// Everything the agent has said so far.
@@ -145,7 +178,7 @@ impl Run {
 
     /// Asks the model once. Dropping the future cancels the call.
     pub async fn ask(&mut self, models: &Models, events: &mpsc::Sender<TurnEvent>) -> Result<Step, TurnError> {
-        if self.steps == MAX_STEPS {
+        if self.steps_left() == 0 {
             return Err(TurnError::TooManySteps);
         }
         self.steps += 1;

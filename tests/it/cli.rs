@@ -131,8 +131,8 @@ async fn agent_info_says_where_each_file_comes_from() {
     USER.md: inherited
     BOOTSTRAP.md: missing
     MEMORY.md: missing
-    tools when an owner asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send
-    tools when a member asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send
+    tools when an owner asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send
+    tools when a member asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send
     tools when a guest asks: now, file_read, file_list, file_search
     bindings: local:home:writing
     ");
@@ -140,6 +140,11 @@ async fn agent_info_says_where_each_file_comes_from() {
         serde_json::from_str(&run(home.path(), &["agent", "info", "rose", "--json"]).await.stdout).expect("JSON");
     assert_eq!(json["files"][1]["file"], "SOUL.md");
     assert_eq!(json["files"][1]["origin"], "own");
+    let config = std::fs::read_to_string(home.path().join("config.toml")).expect("a config");
+    let groups = "\n[peer_groups.desk]\nmembers = [\"rose\", \"ada\"]\n[peer_groups.chat]\nmembers = [\"rose\", \"main\"]\nplatform = \"telegram\"\n";
+    std::fs::write(home.path().join("config.toml"), config + groups).expect("it can be written");
+    let told = run(home.path(), &["agent", "info", "rose"]).await.stdout;
+    assert!(told.contains("\npeers: ada, main (on telegram)\n"), "{told}");
     let missing = run(home.path(), &["agent", "info", "ros"]).await;
     assert_eq!(missing.code, 2);
     assert_snapshot!(missing.stderr, @"error: no agent is called ros. Did you mean rose?");

@@ -96,6 +96,7 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
         models: Models::new(&plan.config.providers),
         delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools,
+        work: work.clone(),
         access: plan.config.access.clone(),
         absorbed: dashmap::DashSet::new(),
         bootstrapped: dashmap::DashSet::new(),

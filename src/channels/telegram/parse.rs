@@ -176,7 +176,12 @@ impl Reader<'_> {
             addressed: call.addressed,
             message: MessageId(message.id.0.to_string()),
             sent_at: message.date.timestamp_millis(),
-            besides: Besides { marks: content::marks(raw, self.bot_id), attachment, together: self.together(raw), note: None },
+            besides: Besides {
+                marks: content::marks(raw, self.bot_id),
+                attachment,
+                together: self.together(raw),
+                ..Besides::default()
+            },
         })
     }
 
