@@ -85,9 +85,20 @@ async fn take_up(house: &House) {
             return;
         }
     }
+    // What the turns that go on put into lanes by themselves meanwhile is not from before.
+    let until = loop {
+        match house.desk.db.read(inbox::newest).await {
+            Ok(newest) => break newest,
+            Err(error) => {
+                if pause(house, &error).await.is_break() {
+                    return;
+                }
+            }
+        }
+    };
     let mut after = 0;
     loop {
-        match house.desk.db.read(move |connection| inbox::waiting(connection, after, REPLAY_PORTION)).await {
+        match house.desk.db.read(move |connection| inbox::waiting(connection, after, until, REPLAY_PORTION)).await {
             Ok(waiting) => {
                 let Some(last) = waiting.last() else { return };
                 after = last.id;

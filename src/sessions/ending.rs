@@ -6,8 +6,9 @@ use rusqlite::Transaction;
 
 use super::children::{self, End, State};
 use super::decisions::{self, Decision};
+use super::errands::Errand;
 use super::inbox::{self, Accepted, Closing};
-use super::running::{Ended, Errand, Exchange, Task};
+use super::running::{Ended, Exchange, Task};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
 use super::{Inner, Parts, journal, lane, runs};
@@ -281,7 +282,7 @@ pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: O
     let text = panicked(accepted.id);
     let is_delivered = runs::is_delivered(true, destination.place());
     let text_for_people = Text { answers: Some(question), ..Text::plain(&text) };
-    let rows = is_delivered.then(|| parts.delivery.draft(&destination, Kind::Error, &text_for_people)).unwrap_or_default();
+    let rows = if is_delivered { parts.delivery.draft(&destination, Kind::Error, &text_for_people) } else { Vec::new() };
     let run = match &accepted.inbound.besides.internal {
         Some(Internal::Child { run }) => Some(run.clone()),
         _ => None,

@@ -178,11 +178,16 @@ pub struct Waiting {
     pub inbound: Result<Inbound, String>,
 }
 
-/// What still waits, oldest first, after row `after`.
-pub fn waiting(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 ORDER BY id LIMIT ?2")?;
-    let rows = statement.query_map(params![after, limit], |row| {
+/// The newest row there is; 0 when there is none.
+pub fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT coalesce(max(id), 0) FROM inbox", [], |row| row.get(0))
+}
+
+/// What still waits, oldest first, after row `after` and up to row `until`.
+pub fn waiting(connection: &Connection, after: i64, until: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
+    let mut statement = connection
+        .prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
+    let rows = statement.query_map(params![after, until, limit], |row| {
         // One row that cannot be read must not hide all the others.
         let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
         Ok(Waiting { id: row.get(0)?, inbound: serde_json::from_str(&payload).map_err(|error| error.to_string()) })

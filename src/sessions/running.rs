@@ -4,30 +4,29 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt, TryStreamExt};
+use futures_util::FutureExt;
 use rusqlite::Transaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::children::{self, Child, Known};
 use super::decisions::{self, Decision};
-use super::effects::{self, Asker, Carried};
+use super::errands::{self, Errand};
 use super::inbox::Accepted;
-use super::journal::{CallId, Recall};
+use super::journal::Recall;
 use super::transcript::{self, Conversation};
-use super::{Arrived, Inner, ending, journal, lane, notes, question, runs};
+use super::{Arrived, Inner, children, ending, journal, lane, notes, question, rounds, runs};
+use crate::access::Standing;
 use crate::agents::{Agent, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination, Inbound, Internal, TurnEvent};
+use crate::domain::{AgentUid, Destination, Inbound, TurnEvent};
 use crate::routing::{self, Route};
 use crate::storage::{Durability, StoreError};
-use crate::tools::{self, Effect, Kin, Outcome as ToolOutcome, Parent, Scope, Then};
-use crate::turn::history::{self, Said, Speaker};
-use crate::turn::{Charge, Round, Run, Step, TurnError, TurnRequest, prompt};
+use crate::tools::{Effect, Kin, Scope, Then};
+use crate::turn::history::{self, Said};
+use crate::turn::{Round, Run, Step, TurnError, TurnRequest, prompt};
 
 /// The pause before a turn is begun again when the store could not be read.
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
@@ -69,34 +68,9 @@ pub(super) struct Task {
     /// Runs whose end the agent is told about in this turn.
     pub(super) told: Vec<String>,
     /// A round of which an earlier process did not see the end.
-    unfinished: Option<(Round, Vec<Recall>)>,
+    pub(super) unfinished: Option<(Round, Vec<Recall>)>,
     mark: Option<Mark>,
     halt: CancellationToken,
-}
-
-/// Why a turn is run that no person asked for.
-#[derive(Debug, Clone)]
-pub(super) enum Errand {
-    /// Another turn asked for it.
-    Run(Box<Known>),
-    /// A run has ended that people here are to hear about.
-    Report(Box<Known>),
-}
-
-impl Errand {
-    fn known(&self) -> &Known {
-        match self {
-            Errand::Run(known) | Errand::Report(known) => known,
-        }
-    }
-
-    /// Who does it.
-    fn agent(&self) -> AgentUid {
-        match self {
-            Errand::Run(known) => known.child.agent,
-            Errand::Report(known) => known.child.parent_agent,
-        }
-    }
 }
 
 /// How a turn left its lane.
@@ -182,10 +156,14 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
 /// Everything up to the first question to the model.
 async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle), StoreError> {
     let recorded = recorded(inner, due).await?;
-    let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
-    let errand = errand(inner, &accepted.inbound).await?;
+    let mut accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
+    let errand = errands::errand(inner, &accepted.inbound).await?;
+    if errand.is_none() && accepted.inbound.besides.internal.is_some() {
+        // Nobody knows any more on whose behalf.
+        accepted.standing = Standing::Stranger;
+    }
     let (agent, route, used_once) = match &errand {
-        Some(errand) => send_on(inner, &accepted, errand),
+        Some(errand) => errands::send_on(inner, &accepted, errand),
         None => choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?,
     };
     // Begun before the files are fetched, which may take a while.
@@ -228,26 +206,6 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
         task.charge_runs(inner).await?;
     }
     Ok((task, progress))
-}
-
-/// What a message of the gateway's own is about. One that nobody knows any more is answered like a person's.
-async fn errand(inner: &Inner, inbound: &Inbound) -> Result<Option<Errand>, StoreError> {
-    let Some(internal) = inbound.besides.internal.clone() else { return Ok(None) };
-    let (Internal::Child { run } | Internal::Report { run }) = internal.clone();
-    let known = inner.parts.db.read(move |connection| children::get(connection, &run)).await?;
-    Ok(known.map(Box::new).map(|known| match internal {
-        Internal::Child { .. } => Errand::Run(known),
-        Internal::Report { .. } => Errand::Report(known),
-    }))
-}
-
-/// An errand has its agent, wherever its place belongs by now.
-fn send_on(inner: &Inner, accepted: &Accepted, errand: &Errand) -> (Arc<Agent>, Route, bool) {
-    let parts = &inner.parts;
-    let agent = parts.registry.by_uid(errand.agent()).unwrap_or_else(|| parts.registry.default_agent()).clone();
-    let route = routing::route(&parts.table, None, &accepted.inbound.origin);
-    tracing::info!(agent.id = %agent.id, run = %errand.known().child.run, inbox.id = accepted.id, "{} works", agent.id);
-    (agent, route, false)
 }
 
 /// What an earlier process wrote down about this turn.
@@ -308,11 +266,11 @@ fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressH
 }
 
 /// What a turn is asked, and how that stands to what was said before.
-struct Asked<'a> {
-    said: &'a [Inbound],
+pub(super) struct Asked<'a> {
+    pub(super) said: &'a [Inbound],
     is_asked: bool,
-    aside: &'a [String],
-    errand: Option<&'a Errand>,
+    pub(super) aside: &'a [String],
+    pub(super) errand: Option<&'a Errand>,
 }
 
 /// With the runs that the agent is told about.
@@ -342,37 +300,6 @@ async fn request(
     let scope = Scope { agent: agent.clone(), place, person, standing, parent };
     let told = unseen.into_iter().map(|known| known.child.run).collect();
     Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }, told))
-}
-
-impl Asked<'_> {
-    /// What the agent is told before the question and nobody remembers.
-    fn ephemeral(&self, unseen: &[Known]) -> Vec<String> {
-        let reported = match self.errand {
-            Some(Errand::Report(known)) => Some(&known.child.run),
-            _ => None,
-        };
-        let introduced = match self.errand {
-            Some(Errand::Run(known)) => Some(runs::introduction(known)),
-            _ => None,
-        };
-        let news = unseen.iter().filter(|known| Some(&known.child.run) != reported).map(runs::summary);
-        introduced.into_iter().chain(news).chain(self.aside.iter().cloned()).collect()
-    }
-
-    fn parent(&self, inner: &Inner) -> Option<Arc<Parent>> {
-        match self.errand {
-            Some(Errand::Run(known)) => Some(runs::parent(inner, known)),
-            _ => None,
-        }
-    }
-
-    fn speaker_of(&self, inbound: &Inbound) -> Said {
-        let by = match self.errand {
-            Some(Errand::Report(_)) => Speaker::Handoff,
-            _ => Speaker::Person(inbound.person_name.clone()),
-        };
-        Said { by, text: inbound.readable() }
-    }
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.
@@ -432,7 +359,7 @@ async fn drive(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
 }
 
 async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
-    if let Err(error) = finish_round(inner, task).await {
+    if let Err(error) = rounds::finish(inner, task).await {
         tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
         return Left::Stopping;
     }
@@ -446,97 +373,13 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
             Ok(Step::Wants(round)) => round,
             Err(error) => return Left::Failed(error),
         };
-        if let Err(error) = run_tools(inner, task, round).await {
+        if let Err(error) = rounds::run(inner, task, round).await {
             tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
             return Left::Stopping;
         }
         if lane::may_steer(inner, &task.accepted.inbound.origin.key) {
             return Left::ForOthers;
         }
-    }
-}
-
-/// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
-/// stops.
-async fn run_tools(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Result<(), StoreError> {
-    let (row, number) = (Arc::new(task.row()), task.rounds);
-    let shared = Arc::new(round);
-    let wanted = || {
-        let (row, round) = (row.clone(), shared.clone());
-        move |tx: &Transaction<'_>| journal::wanted(tx, &row, number, &round)
-    };
-    inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
-    task.rounds += 1;
-    let mut results = vec![ToolOutcome::say(""); shared.calls.len()];
-    let mut broken = Vec::new();
-    let asker = Asker { accepted: &task.accepted, agent: &task.agent, steps_left: task.run.steps_left() };
-    let mut running = task.run.call(&shared);
-    let mut waits = FuturesUnordered::new();
-    let mut charges = Vec::new();
-    loop {
-        tokio::select! {
-            Some(ran) = running.next() => {
-                let call = CallId { inbox_id: task.accepted.id, round: number, number: ran.number };
-                let outcome = ran.outcome.unwrap_or_else(|_| {
-                    let tool = &shared.calls[ran.number].name;
-                    tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
-                    broken.push(tool.clone());
-                    ToolOutcome::say(TOOL_BROKE)
-                });
-                match effects::carry_out(inner, &asker, call, outcome).await? {
-                    Carried::Done(outcome) => results[ran.number] = outcome,
-                    Carried::Waits { run } => waits.push(wait_for(inner, call, run)),
-                }
-            }
-            Some(waited) = waits.next() => {
-                let (call, outcome, charge) = waited?;
-                results[call.number] = outcome;
-                charges.push(charge);
-            }
-            else => break,
-        }
-    }
-    drop((running, waits));
-    charges.into_iter().for_each(|charge| task.run.charge(charge));
-    task.broken_tools.extend(broken);
-    task.take_in(Arc::unwrap_or_clone(shared), results);
-    Ok(())
-}
-
-/// The end of a run is the result of the call that asked for it.
-async fn wait_for(inner: &Inner, call: CallId, run: String) -> Result<(CallId, ToolOutcome, Charge), StoreError> {
-    let known = runs::ended(inner, &run).await?;
-    let charge = known.as_ref().map(|known| known.end.used).unwrap_or_default();
-    let outcome = ToolOutcome::say(tools::bounded(runs::result(known.as_ref())));
-    effects::done(inner, call, outcome.clone()).await?;
-    Ok((call, outcome, charge))
-}
-
-/// Waits for what an earlier process was waiting for. Of a call that was no run, nobody knows how far it came.
-async fn finish_round(inner: &Arc<Inner>, task: &mut Task) -> Result<(), StoreError> {
-    let Some((round, calls)) = task.unfinished.take() else { return Ok(()) };
-    let (inbox_id, number) = (task.accepted.id, task.rounds - 1);
-    let known = inner.parts.db.read(move |connection| children::of_turn(connection, inbox_id)).await?;
-    let waits = FuturesUnordered::new();
-    for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
-        let call = CallId { inbox_id, round: number, number: index };
-        let run = Child::name_of(call);
-        if known.iter().any(|known| known.child.run == run) {
-            waits.push(wait_for(inner, call, run));
-        }
-    }
-    let mut results: Vec<ToolOutcome> = calls.into_iter().map(ToolOutcome::from).collect();
-    for (call, outcome, charge) in waits.try_collect::<Vec<_>>().await? {
-        results[call.number] = outcome;
-        task.run.charge(charge);
-    }
-    task.take_in(round, results);
-    Ok(())
-}
-
-impl From<Recall> for ToolOutcome {
-    fn from(Recall { result, effects }: Recall) -> Self {
-        ToolOutcome { text: result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()), effects }
     }
 }
 
@@ -566,31 +409,6 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
 }
 
 impl Task {
-    fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
-        for (round, calls) in rounds {
-            self.rounds += 1;
-            self.run.count_step();
-            if calls.iter().all(|recall| recall.result.is_some()) {
-                self.take_in(round, calls.into_iter().map(ToolOutcome::from).collect());
-            } else {
-                // Only the last round can be one.
-                self.unfinished = Some((round, calls));
-            }
-        }
-    }
-
-    /// Counts what runs have used whose end an earlier process has seen.
-    async fn charge_runs(&mut self, inner: &Inner) -> Result<(), StoreError> {
-        let id = self.accepted.id;
-        let known = inner.parts.db.read(move |connection| children::of_turn(connection, id)).await?;
-        let open = self.unfinished.as_ref().map_or(0..0, |(_, calls)| 0..calls.len());
-        let open: Vec<String> =
-            open.map(|number| Child::name_of(CallId { inbox_id: id, round: self.rounds - 1, number })).collect();
-        let over = known.iter().filter(|known| known.child.then == Then::Wait && !open.contains(&known.child.run));
-        over.for_each(|known| self.run.charge(known.end.used));
-        Ok(())
-    }
-
     /// Everything that is logged on the way says for whom.
     fn span(&self) -> tracing::Span {
         let span = tracing::info_span!(
@@ -609,13 +427,7 @@ impl Task {
         span
     }
 
-    fn take_in(&mut self, round: Round, outcomes: Vec<ToolOutcome>) {
-        let (texts, effects): (Vec<_>, Vec<_>) = outcomes.into_iter().map(|outcome| (outcome.text, outcome.effects)).unzip();
-        self.effects.extend(effects.into_iter().flatten());
-        self.run.take_in(round, texts);
-    }
-
-    fn row(&self) -> journal::Task {
+    pub(super) fn row(&self) -> journal::Task {
         journal::Task {
             inbox_id: self.accepted.id,
             members: self.accepted.all().map(|accepted| accepted.id).collect(),
@@ -647,7 +459,3 @@ impl Task {
         }
     }
 }
-
-/// What the model hears about a tool that panicked.
-const TOOL_BROKE: &str =
-    "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";

@@ -13,10 +13,11 @@ use super::lane::{self, Waiting};
 use super::{Arrived, Inner, Item, Purpose, transcript};
 use crate::agents::Agent;
 use crate::clock::now_ms;
-use crate::domain::{Addressed, Besides, Inbound, Internal, MessageId, Origin, SessionKey};
+use crate::domain::{Addressed, AgentUid, Besides, Inbound, Internal, MessageId, Origin, SessionKey};
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Kin, Parent, Then};
 use crate::turn::Charge;
+use crate::work::WorkGuard;
 
 /// The pause before the store is asked again when it could not be read.
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ pub(super) struct UnderWay {
     pub(super) parent: SessionKey,
     pub(super) parent_inbox_id: i64,
     /// The agent that asked for it.
-    pub(super) parent_agent: crate::domain::AgentUid,
+    pub(super) parent_agent: AgentUid,
     /// Whether the parent waits for it.
     pub(super) then: Then,
     pub(super) session: SessionKey,
@@ -168,11 +169,12 @@ pub(super) fn stop(inner: &Arc<Inner>, which: impl Fn(i64, &UnderWay) -> bool) {
     let found: Vec<(i64, UnderWay)> = found.map(|entry| (*entry.key(), entry.value().clone())).collect();
     for (id, under_way) in found {
         lane::halt(inner, &under_way.session, &[id]);
-        inner.tasks.spawn(write_stop(inner.clone(), id, under_way.run));
+        let guard = inner.parts.work.begin();
+        inner.tasks.spawn(write_stop(inner.clone(), id, under_way.run, guard));
     }
 }
 
-async fn write_stop(inner: Arc<Inner>, id: i64, run: String) {
+async fn write_stop(inner: Arc<Inner>, id: i64, run: String, _guard: WorkGuard) {
     let name = Arc::new(run);
     let write = || {
         let run = name.clone();
