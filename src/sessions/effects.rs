@@ -99,7 +99,8 @@ async fn write<T: Send + 'static>(
 }
 
 async fn begin(inner: &Arc<Inner>, asker: &Asker<'_>, call: CallId, wish: Wish) -> Result<Carried, StoreError> {
-    let child = match prepare(inner, asker, call, wish).await? {
+    let prepared = prepare(inner, asker, call, wish).await.unwrap_or_else(|error| Err(not_read(&error)));
+    let child = match prepared {
         Ok(child) => child,
         Err(refusal) => {
             tracing::info!(agent.id = %asker.agent.id, "no run was begun: {refusal}");
@@ -177,6 +178,12 @@ async fn prepare(inner: &Inner, asker: &Asker<'_>, call: CallId, wish: Wish) -> 
     }))
 }
 
+/// A store that fails for a while ends no turn.
+fn not_read(error: &StoreError) -> String {
+    tracing::error!("what a tool wants done was not done: {error}");
+    "the gateway cannot look it up right now. Try again later.".into()
+}
+
 fn begun(then: Then) -> &'static str {
     match then {
         Then::Report => "It has begun. You will be woken when it is done, to tell the people here; go on or end your turn now.",
@@ -185,7 +192,8 @@ fn begun(then: Then) -> &'static str {
 }
 
 async fn send(inner: &Arc<Inner>, asker: &Asker<'_>, call: CallId, message: SendMessage) -> Result<Carried, StoreError> {
-    let letter = match places::letter(inner, asker, &message).await? {
+    let letter = places::letter(inner, asker, &message).await;
+    let letter = match letter.unwrap_or_else(|error| Err(format!("Nothing was sent: {}", not_read(&error)))) {
         Ok(letter) => Arc::new(letter),
         Err(told) => return done(inner, call, Outcome::say(told)).await,
     };

@@ -75,7 +75,7 @@ async fn wait_for(inner: &Inner, call: CallId, run: String) -> Result<(CallId, O
 pub(super) async fn finish(inner: &Arc<Inner>, task: &mut Task) -> Result<(), StoreError> {
     let Some((round, calls)) = task.unfinished.take() else { return Ok(()) };
     let (inbox_id, number) = (task.accepted.id, task.rounds - 1);
-    let known = inner.parts.db.read(move |connection| children::of_turn(connection, inbox_id)).await?;
+    let known = runs::of_turn(inner, inbox_id).await?;
     let waits = FuturesUnordered::new();
     for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
         let call = CallId { inbox_id, round: number, number: index };

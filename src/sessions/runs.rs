@@ -126,6 +126,19 @@ pub(super) async fn ended(inner: &Inner, run: &str) -> Result<Option<Known>, Sto
     }
 }
 
+/// All runs that a turn asked for. Fails only when the process stops.
+pub(super) async fn of_turn(inner: &Inner, inbox_id: i64) -> Result<Vec<Known>, StoreError> {
+    loop {
+        match inner.parts.db.read(move |connection| children::of_turn(connection, inbox_id)).await {
+            Err(error) if !inner.stop.is_cancelled() => {
+                tracing::error!("a turn waits for the store: {error}");
+                tokio::time::sleep(STORE_BACKOFF).await;
+            }
+            read => return read,
+        }
+    }
+}
+
 /// What is written with the end of a run's turn.
 pub(super) fn write_end(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> rusqlite::Result<Option<Accepted>> {
     if !children::finish(tx, run, end, now)? || end.state == State::Stopped {
