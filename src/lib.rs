@@ -7,13 +7,14 @@
 //! - [`config`]: `config.toml`, as written and as checked.
 //! - [`access`]: who may speak to the bot, and where.
 //! - [`routing`]: which agent answers in a place, and why.
-//! - [`channels`]: the platforms: Telegram and the terminal.
+//! - [`channels`]: the platforms: Telegram, Discord and the terminal.
 //! - [`agents`]: the tenants: registry, identity files, the team that ships.
 //! - [`models`]: model providers, and the built-in stand-in.
 //! - [`tools`]: what an agent can do besides talking.
 //! - [`turn`]: one run of one agent: prompt → model ⇄ tools.
 //! - [`delivery`]: the outbox and its senders.
 //! - [`sessions`]: places, their lanes, inbox and transcript.
+//! - [`tenants`]: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - [`commands`]: what people tell the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
@@ -37,6 +38,7 @@ pub mod sessions;
 mod signing;
 pub mod storage;
 pub mod telemetry;
+pub mod tenants;
 pub mod tools;
 pub mod turn;
 pub mod work;

@@ -8,15 +8,16 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::Agent;
+use super::{Agent, Skills};
 
 /// As much of one file as a model is shown.
 pub const MAX_FILE_BYTES: usize = 16 * 1024;
 
-/// An agent's files, in the order of the prompt.
+/// An agent's files, in the order of the prompt, and the skills it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     files: Vec<LoadedFile>,
+    skills: Skills,
 }
 
 /// One file, found or not.
@@ -58,8 +59,12 @@ pub enum FileOrigin {
 impl Identity {
     /// Reads the files; blocks on the disk. `bootstrap` is whether the agent has yet to finish its first turn.
     pub fn load(agent: &Agent, bootstrap: bool) -> Self {
-        let looked_for = IdentityFile::ALL.into_iter().filter(|file| bootstrap || *file != IdentityFile::Bootstrap);
-        Identity { files: looked_for.map(|file| LoadedFile::load(agent, file)).collect() }
+        let looked_for = IdentityFile::ALL.into_iter().filter(|file| match file {
+            IdentityFile::Bootstrap => bootstrap,
+            IdentityFile::Memory => agent.memory.is_on,
+            _ => true,
+        });
+        Identity { files: looked_for.map(|file| LoadedFile::load(agent, file)).collect(), skills: Skills::load(agent) }
     }
 
     /// Every file that was looked for, in the order of the prompt.
@@ -67,7 +72,11 @@ impl Identity {
         &self.files
     }
 
-    /// `None` only for the bootstrap file once it is over.
+    pub fn skills(&self) -> &Skills {
+        &self.skills
+    }
+
+    /// `None` only for the bootstrap file once it is over, and for the memory of an agent that has none.
     pub fn get(&self, file: IdentityFile) -> Option<&LoadedFile> {
         self.files.iter().find(|loaded| loaded.file == file)
     }

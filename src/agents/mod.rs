@@ -4,20 +4,27 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{AgentSpec, Ceilings, Config, ModelRef, RiskProfile, ToolLimits};
+use crate::clock::now_ms;
+use crate::config::{AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
 use crate::domain::{AgentId, AgentUid, Platform, nearest};
 
+mod brain;
 mod files;
 mod identity;
+pub mod memory;
 pub mod roster;
 mod scaffold;
+pub mod skills;
 mod workspace;
 
+pub use brain::{Brain, Chosen, Source};
 pub use files::{Files, Found, Opened, PathError, Want};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
-pub use roster::Roster;
-pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_home};
+pub use memory::{Memories, Memory};
+pub use roster::{Former, Roster};
+pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
+pub use skills::Skills;
 pub use workspace::{Entry, EntryKind, FileError, Workspace};
 
 use files::Workspaces;
@@ -27,22 +34,26 @@ use files::Workspaces;
 pub struct Registry {
     /// In file order.
     agents: Vec<Arc<Agent>>,
+    /// What some of them were called until not long ago.
+    former: Vec<Former>,
 }
 
 /// A tenant of the process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     pub id: AgentId,
     pub uid: AgentUid,
     /// The name people see.
     pub name: String,
     pub emoji: Option<String>,
-    /// Its own, else the config's default.
-    pub model: ModelRef,
+    pub brain: Brain,
+    /// Names of the skills it may have; `None` is the whole pool.
+    pub skills: Option<Vec<String>>,
     /// `agents/<id>` in the home folder; it need not exist.
     pub folder: PathBuf,
     /// The home folder, whose identity files it inherits.
     pub home: PathBuf,
+    pub memory: MemoryRules,
     /// Answers where nothing else is said.
     pub is_default: bool,
     /// Which tools it may be given.
@@ -50,18 +61,18 @@ pub struct Agent {
     /// What the file tools reach.
     pub files: Files,
     /// Whom it may write to and give work.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<Colleague>,
 }
 
 /// Another agent of a peer group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
+pub struct Colleague {
     pub id: AgentId,
     /// The group counts only in places of this platform.
     pub platform: Option<Platform>,
 }
 
-impl Peer {
+impl Colleague {
     /// Whether it may be reached from a place of this platform.
     pub fn counts_on(&self, platform: Option<Platform>) -> bool {
         self.platform.is_none() || self.platform == platform
@@ -76,13 +87,37 @@ pub struct ToolPolicy {
     pub ceilings: Ceilings,
 }
 
+/// What an agent may remember, and of whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryRules {
+    pub is_on: bool,
+    /// What is looked up before a turn takes at most this; 0: nothing is looked up.
+    pub recall_tokens: u32,
+    /// Who sees what is saved without saying so.
+    pub default_visibility: Visibility,
+    /// Agents whose private memories this one sees too.
+    pub read_from: Vec<Peer>,
+}
+
+/// An agent whose memory another one sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub uid: AgentUid,
+    pub folder: PathBuf,
+}
+
 impl Registry {
     /// `uids` holds one for every agent of the config: the roster hands them out before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
         let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
         let workspaces = Workspaces::new(config, home);
-        let agent = |spec: &AgentSpec| Arc::new(Agent::new(config, spec, home, uid(&spec.id), &workspaces));
-        Registry { agents: config.agents.iter().map(agent).collect() }
+        let agent = |spec: &AgentSpec| Arc::new(Agent::new(config, spec, home, uid, &workspaces));
+        Registry { agents: config.agents.iter().map(agent).collect(), former: Vec::new() }
+    }
+
+    /// With the ids that agents were called by before.
+    pub fn knowing(self, former: Vec<Former>) -> Self {
+        Registry { former, ..self }
     }
 
     pub fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
@@ -93,10 +128,18 @@ impl Registry {
         self.agents.iter().find(|agent| agent.uid == uid)
     }
 
-    /// The agent a person means by this word: an id, or a display name that only one agent has. Case does not matter.
+    /// The agent a person means by this word: an id, a display name that only one agent has, or an id from before a renaming.
+    /// Case does not matter.
     pub fn find(&self, word: &str) -> Option<&Arc<Agent>> {
         let word = word.trim().to_lowercase();
-        self.agents.iter().find(|agent| agent.id.as_str() == word).or_else(|| self.only_one_named(&word))
+        let by_id = self.agents.iter().find(|agent| agent.id.as_str() == word);
+        by_id.or_else(|| self.only_one_named(&word)).or_else(|| self.formerly(&word))
+    }
+
+    fn formerly(&self, word: &str) -> Option<&Arc<Agent>> {
+        let now = now_ms();
+        let former = self.former.iter().find(|former| former.id.as_str() == word && former.until > now)?;
+        self.by_uid(former.uid)
     }
 
     /// Agents whose id or name is close to a word that `find` did not know, the closest first.
@@ -127,15 +170,17 @@ impl Registry {
 }
 
 impl Agent {
-    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: AgentUid, workspaces: &Workspaces) -> Self {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid, workspaces: &Workspaces) -> Self {
         Agent {
             id: spec.id.clone(),
-            uid,
+            uid: uid(&spec.id),
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
-            model: spec.model.clone().unwrap_or_else(|| config.default_model.clone()),
-            folder: home.join("agents").join(spec.id.as_str()),
+            brain: Brain::of(config, spec),
+            skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
+            folder: folder_of(home, &spec.id),
             home: home.to_owned(),
+            memory: MemoryRules::new(config, spec, home, uid),
             is_default: spec.id == config.default_agent,
             tools: ToolPolicy::new(config, spec),
             files: workspaces.of(&spec.id, &spec.tools.access),
@@ -152,6 +197,23 @@ impl Agent {
     }
 }
 
+impl MemoryRules {
+    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid) -> Self {
+        let peer = |id: &AgentId| Peer { uid: uid(id), folder: folder_of(home, id) };
+        let is_on = spec.memory.switch == MemorySwitch::On;
+        MemoryRules {
+            is_on,
+            recall_tokens: if is_on && spec.memory.recall { spec.memory.recall_tokens } else { 0 },
+            default_visibility: config.memory.default_visibility,
+            read_from: spec.memory.read_from.iter().map(peer).collect(),
+        }
+    }
+}
+
+fn folder_of(home: &Path, id: &AgentId) -> PathBuf {
+    home.join("agents").join(id.as_str())
+}
+
 impl ToolPolicy {
     fn new(config: &Config, spec: &AgentSpec) -> Self {
         let profile = spec.tools.risk_profile.as_ref().and_then(|name| config.tools.profiles.get(name));
@@ -160,11 +222,11 @@ impl ToolPolicy {
 }
 
 /// Everybody who is in a peer group with this agent, each once for a platform.
-fn peers(config: &Config, id: &AgentId) -> Vec<Peer> {
-    let mut peers: Vec<Peer> = Vec::new();
+fn peers(config: &Config, id: &AgentId) -> Vec<Colleague> {
+    let mut peers: Vec<Colleague> = Vec::new();
     for group in config.peer_groups.iter().filter(|group| group.members.contains(id)) {
         let others = group.members.iter().filter(|member| *member != id);
-        for peer in others.map(|member| Peer { id: member.clone(), platform: group.platform }) {
+        for peer in others.map(|member| Colleague { id: member.clone(), platform: group.platform }) {
             if !peers.contains(&peer) {
                 peers.push(peer);
             }
@@ -189,16 +251,16 @@ pub(crate) mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::config::{Access, Dms, GroupSessions, Groups};
+    use crate::config::{self, Access, Dms, GroupSessions, Groups, ModelRef};
 
     /// An agent of a home folder, as a registry would make it.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
         let config = config_with(vec![spec(id)]);
-        Agent::new(&config, &config.agents[0], home, AgentUid(Uuid::nil()), &Workspaces::new(&config, home))
+        Agent::new(&config, &config.agents[0], home, |_| AgentUid(Uuid::nil()), &Workspaces::new(&config, home))
     }
 
     fn spec(id: &str) -> AgentSpec {
-        AgentSpec { id: AgentId::parse(id).unwrap(), name: None, emoji: None, model: None, tools: Default::default(), span: None }
+        AgentSpec::unnamed(AgentId::parse(id).unwrap())
     }
 
     fn named(id: &str, name: &str) -> AgentSpec {
@@ -211,8 +273,10 @@ pub(crate) mod tests {
             default_model: ModelRef::Offline,
             group_sessions: GroupSessions::PerUser,
             telegram: None,
+            discord: None,
             providers: Default::default(),
             access: Access { owners: Vec::new(), dms: Dms::Pairing, groups: Groups::Bound, require_mention: true, observe: true },
+            memory: config::Memory::default(),
             tools: Default::default(),
             peer_groups: Vec::new(),
             agents,
@@ -239,8 +303,8 @@ pub(crate) mod tests {
 
         assert_eq!(ids(registry.all()), ["rose", "main"]);
         let [rose, main] = registry.all() else { panic!("two agents") };
-        assert_eq!((rose.label().as_str(), &rose.model, rose.is_default), ("🌹 Rose", &own_model, false));
-        assert_eq!((main.label().as_str(), &main.model, main.is_default), ("Main", &ModelRef::Offline, true));
+        assert_eq!((rose.label().as_str(), &rose.brain.model, rose.is_default), ("🌹 Rose", &own_model, false));
+        assert_eq!((main.label().as_str(), &main.brain.model, main.is_default), ("Main", &ModelRef::Offline, true));
         assert_eq!(rose.folder, Path::new("home").join("agents").join("rose"));
         assert_eq!(registry.by_uid(rose.uid), Some(rose));
         assert_eq!(registry.get(&main.id), Some(main));

@@ -1,8 +1,10 @@
-//! Agents the store knows: the `agents` table. Gives each slug its uid, once and for good.
+//! Agents the store knows: the tables `agents` and `agent_former_ids`. Gives each slug its uid, once and for good.
+//!
+//! A removed agent keeps its row. Its slug is then `archive/…`, which is no agent id, so that no lookup by id finds it.
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use uuid::Uuid;
 
 use crate::domain::{AgentId, AgentUid};
@@ -43,4 +45,80 @@ pub fn add(tx: &Transaction<'_>, ids: &[AgentId], now: i64) -> rusqlite::Result<
 pub fn mark_bootstrapped(tx: &Transaction<'_>, uid: AgentUid, now: i64) -> rusqlite::Result<()> {
     let mut update = tx.prepare_cached("UPDATE agents SET bootstrapped_at = ?2 WHERE uid = ?1 AND bootstrapped_at IS NULL")?;
     update.execute(params![uid.to_string(), now]).map(drop)
+}
+
+/// What an agent was called before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Former {
+    pub id: AgentId,
+    pub uid: AgentUid,
+    /// Until then it is found by that id.
+    pub until: i64,
+}
+
+pub fn former(connection: &Connection, now: i64) -> rusqlite::Result<Vec<Former>> {
+    let mut statement = connection.prepare("SELECT id, agent_uid, until FROM agent_former_ids WHERE until > ?1")?;
+    let rows = statement.query_map([now], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?)))?;
+    let mut all = Vec::new();
+    for row in rows {
+        let (id, uid, until) = row?;
+        if let (Ok(id), Ok(uid)) = (AgentId::parse(&id), Uuid::parse_str(&uid)) {
+            all.push(Former { id, uid: AgentUid(uid), until });
+        }
+    }
+    Ok(all)
+}
+
+/// The living agent of this id, if the store has one.
+pub fn uid_of(connection: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentUid>> {
+    let found = connection.query_row("SELECT uid FROM agents WHERE slug = ?1", [id.as_str()], |row| row.get::<_, String>(0));
+    Ok(found.optional()?.and_then(|uid| Uuid::parse_str(&uid).ok()).map(AgentUid))
+}
+
+/// A new agent, even if the store knows an older one of this id that the config no longer has.
+pub fn add_new(tx: &Transaction<'_>, id: &AgentId, now: i64) -> rusqlite::Result<AgentUid> {
+    retire(tx, id, now)?;
+    let uid = AgentUid(Uuid::now_v7());
+    tx.execute("INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3)", params![uid.to_string(), id.as_str(), now])?;
+    Ok(uid)
+}
+
+/// Takes the agent out of everyone's sight. `archive` is the name of the folder its files went to.
+pub fn archive(tx: &Transaction<'_>, uid: AgentUid, archive: &str, now: i64) -> rusqlite::Result<()> {
+    let sql =
+        "UPDATE agents SET archived_id = slug, slug = 'archive/' || ?2, archived_at = ?3 WHERE uid = ?1 AND archived_at IS NULL";
+    tx.execute(sql, params![uid.to_string(), archive, now]).map(drop)
+}
+
+/// Undoes [`archive`], under this id.
+pub fn restore(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId, now: i64) -> rusqlite::Result<()> {
+    if uid_of(tx, id)? != Some(uid) {
+        retire(tx, id, now)?;
+    }
+    let sql = "UPDATE agents SET slug = ?2, archived_id = NULL, archived_at = NULL WHERE uid = ?1";
+    tx.execute(sql, params![uid.to_string(), id.as_str()]).map(drop)
+}
+
+/// Gives an agent another id; the old one finds it until `until`.
+pub fn rename(tx: &Transaction<'_>, from: &AgentId, to: &AgentId, until: i64, now: i64) -> rusqlite::Result<()> {
+    let Some(uid) = uid_of(tx, from)? else { return Ok(()) };
+    retire(tx, to, now)?;
+    tx.execute("UPDATE agents SET slug = ?2 WHERE uid = ?1", params![uid.to_string(), to.as_str()])?;
+    tx.execute("DELETE FROM agent_former_ids WHERE id = ?1 OR until <= ?2", params![to.as_str(), now])?;
+    let sql = "INSERT OR REPLACE INTO agent_former_ids (id, agent_uid, until) VALUES (?1, ?2, ?3)";
+    tx.execute(sql, params![from.as_str(), uid.to_string(), until]).map(drop)
+}
+
+/// Forgets an agent. Its other rows must be gone.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<()> {
+    tx.execute("DELETE FROM agent_former_ids WHERE agent_uid = ?1", [uid.to_string()])?;
+    tx.execute("DELETE FROM agents WHERE uid = ?1", [uid.to_string()]).map(drop)
+}
+
+/// Frees an id that only the store still knows, because its table was taken out of the config by hand.
+fn retire(tx: &Transaction<'_>, id: &AgentId, now: i64) -> rusqlite::Result<()> {
+    match uid_of(tx, id)? {
+        Some(uid) => archive(tx, uid, &uid.to_string(), now),
+        None => Ok(()),
+    }
 }

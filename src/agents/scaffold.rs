@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, File, include_dir};
 
-/// Files on top go into the home folder itself, folders into its `agents/`.
+use crate::domain::AgentId;
+
+/// Files on top and the pool of skills go into the home folder itself, the other folders into its `agents/`.
 static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/agents");
 
 const CONFIG: &str = "config.toml";
+const POOL: &str = "skills";
 
 /// What was written and what was already there, as paths within the home folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +53,30 @@ pub fn ensure_home(home: &Path) -> Result<Option<Scaffolded>, ScaffoldError> {
     if begun { Ok(None) } else { write_home(home).map(Some) }
 }
 
+/// The files of an agent that has none yet. What is there stays; `personality` is its soul.
+pub fn write_agent(home: &Path, id: &AgentId, personality: Option<&str>) -> Result<Scaffolded, ScaffoldError> {
+    let soul = personality.map_or_else(|| NEW_SOUL.to_owned(), |text| format!("{}\n", text.trim()));
+    let mut scaffolded = Scaffolded::default();
+    for (file, content) in [("IDENTITY.md", NEW_IDENTITY), ("SOUL.md", &soul)] {
+        let name = Path::new("agents").join(id.as_str()).join(file);
+        match write_new(&home.join(&name), content.as_bytes())? {
+            Written::Created => scaffolded.created.push(name),
+            Written::AlreadyThere => scaffolded.kept.push(name),
+        }
+    }
+    Ok(scaffolded)
+}
+
+const NEW_IDENTITY: &str = "\
+An agent of this house that was added by its operator. Go by your name, and by what people come to you for.
+";
+const NEW_SOUL: &str = "\
+Useful first, pleasant second, brief throughout.
+
+- Say what you know, and say so when you do not.
+- Ask one question when the answer would change what you do; otherwise get on with it.
+";
+
 enum Written {
     Created,
     AlreadyThere,
@@ -58,10 +85,16 @@ enum Written {
 /// The config comes last: a first start that was interrupted has none, and the next one completes it.
 fn shipped() -> Vec<(PathBuf, &'static [u8])> {
     let home = TEAM.files().map(|file| (file.path().to_owned(), file.contents()));
-    let agents = TEAM.dirs().flat_map(Dir::files).map(|file: &File| (Path::new("agents").join(file.path()), file.contents()));
-    let (config, mut files): (Vec<_>, Vec<_>) = home.chain(agents).partition(|(name, _)| name == Path::new(CONFIG));
+    let place = |folder: &Dir<'_>| if folder.path() == Path::new(POOL) { "" } else { "agents" };
+    let below = TEAM.dirs().flat_map(|folder| files_below(folder).into_iter().map(move |file| (place(folder), file)));
+    let below = below.map(|(place, file)| (Path::new(place).join(file.path()), file.contents()));
+    let (config, mut files): (Vec<_>, Vec<_>) = home.chain(below).partition(|(name, _)| name == Path::new(CONFIG));
     files.extend(config);
     files
+}
+
+fn files_below<'a>(folder: &'a Dir<'static>) -> Vec<&'a File<'static>> {
+    folder.files().chain(folder.dirs().flat_map(files_below)).collect()
 }
 
 fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
@@ -105,7 +138,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::domain::{AgentId, SessionKey};
+    use crate::domain::SessionKey;
 
     /// Every file below a folder with its text and the time it was written.
     fn contents(folder: &Path) -> BTreeMap<PathBuf, (String, SystemTime)> {
@@ -139,11 +172,15 @@ mod tests {
         USER.md
         agents/ada/IDENTITY.md
         agents/ada/SOUL.md
+        agents/ada/skills/bug-report/SKILL.md
+        agents/ada/skills/bug-report/template.md
         agents/main/BOOTSTRAP.md
         agents/main/IDENTITY.md
         agents/main/SOUL.md
         agents/rose/IDENTITY.md
         agents/rose/SOUL.md
+        agents/rose/skills/tighten/SKILL.md
+        skills/thread-summary/SKILL.md
         config.toml
         ");
         assert_eq!(scaffolded.kept, [] as [PathBuf; 0]);
@@ -208,7 +245,8 @@ mod tests {
         let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();
         let config: toml::Table = text.parse().unwrap();
         let agents: Vec<&String> = config["agents"].as_table().unwrap().keys().collect();
-        let folders: Vec<String> = TEAM.dirs().map(|folder| folder.path().display().to_string()).collect();
+        let folders = TEAM.dirs().map(|folder| folder.path().display().to_string());
+        let folders: Vec<String> = folders.filter(|folder| folder != POOL).collect();
         assert!(agents.iter().all(|id| AgentId::parse(id).is_ok() && folders.contains(id)));
         assert_eq!(agents.len(), folders.len());
         assert!(config["bindings"].as_array().unwrap().iter().all(|binding| {

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Batch, Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Text};
+use super::{Batch, Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::{
     Addressed, Arrival, Besides, Destination, FileRef, Inbound, LocalName, MessageId, Origin, OutgoingFile, PersonId, Platform,
@@ -103,7 +103,7 @@ impl Channel for LocalChannel {
         vec![Part(serde_json::to_string(&message).expect("two strings are JSON"))]
     }
 
-    async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+    async fn send(&self, to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
         let message: LocalPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
         let streamed = self.streamed.lock().unwrap_or_else(PoisonError::into_inner).remove(to.place());
         let rest = streamed.as_deref().map(|streamed| message.text.strip_prefix(streamed));
@@ -128,7 +128,13 @@ impl Channel for LocalChannel {
     }
 
     /// Whoever sits here has the original at hand; the copy goes away.
-    async fn send_file(&self, _to: &Destination, file: &OutgoingFile, _path: &Path) -> Result<MessageId, SendError> {
+    async fn send_file(
+        &self,
+        _to: &Destination,
+        file: &OutgoingFile,
+        _path: &Path,
+        _ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
         let caption = file.caption.as_deref().map(|caption| format!(" ({caption})")).unwrap_or_default();
         self.show(None, format!("A file for you{caption}: {}", file.original.display())).await;
         self.end().await;

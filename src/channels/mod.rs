@@ -9,9 +9,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform};
 
+mod answers;
+mod connections;
+pub mod discord;
 pub mod local;
+mod markdown;
+mod nicknames;
 pub mod outgoing;
 pub mod telegram;
+mod upload;
+mod words;
 
 /// One platform's connection: takes messages in, brings answers out.
 #[async_trait]
@@ -25,7 +32,12 @@ pub trait Channel: Send + Sync + 'static {
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part>;
 
     /// Makes exactly one call that a person can see.
-    async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError>;
+    async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError>;
+
+    /// For how long a second send with the same ticket makes no second message.
+    fn tells_repeats_for(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Shows that an answer is under way. Never repeated when it fails.
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError>;
@@ -45,11 +57,17 @@ pub trait Channel: Send + Sync + 'static {
 
     /// Sends a file, whose copy is at `path`, with exactly one call that a person can see. Where files cannot be sent, that is
     /// what the person is told.
-    async fn send_file(&self, to: &Destination, file: &OutgoingFile, _path: &Path) -> Result<MessageId, SendError> {
+    async fn send_file(
+        &self,
+        to: &Destination,
+        file: &OutgoingFile,
+        _path: &Path,
+        ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
         let text = format!("There is a file for you, {}, but files cannot be sent here.", file.name);
         let part = self.render(to, &Text::plain(&text)).into_iter().next();
         let part = part.ok_or_else(|| SendError::Refused("files cannot be sent here".into()))?;
-        self.send(to, &part).await
+        self.send(to, &part, ticket).await
     }
 
     /// Whether [`Progress::Begun`] and [`Progress::Over`] can be seen.
@@ -100,6 +118,10 @@ pub struct Choice {
 /// A rendered piece of an answer, as the channel wants it back in `send`. Opaque to everyone else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part(pub String);
+
+/// Tells a send from every other, also after a restart: the same ticket is the same message. At most 25 characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket(pub String);
 
 /// What a person may see before the answer is there.
 #[derive(Debug, Clone, Copy)]
@@ -185,9 +207,9 @@ pub enum SendError {
     /// The place is closed to us; sending again would not help.
     #[error("{0}")]
     Refused(String),
-    /// The topic takes nothing from us, and nothing may go elsewhere instead.
+    /// The place takes nothing from us, and nothing may go elsewhere instead.
     #[error("{0}")]
-    TopicLost(TopicLoss),
+    PlaceLost(PlaceLoss),
     /// The group became a supergroup with this id.
     #[error("the group has moved to {0}")]
     Moved(ChatId),
@@ -202,13 +224,23 @@ pub enum SendError {
     Unknown(String),
 }
 
-/// What became of a topic.
+/// What became of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TopicLoss {
+pub enum PlaceLoss {
     #[error("the topic is closed")]
     Closed,
     #[error("the topic is gone")]
     Deleted,
+    #[error("the thread is locked")]
+    ThreadLocked,
+    #[error("the channel is gone")]
+    ChannelGone,
+    #[error("I may not see the channel. Give my role View Channel there")]
+    NotSeen,
+    #[error("I may not write there. Give my role Send Messages, and Send Messages in Threads")]
+    MayNotWrite,
+    #[error("this person takes no private messages from me")]
+    DmsClosed,
 }
 
 /// Why a file is not there. The text is for the agent.

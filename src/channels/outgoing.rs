@@ -9,14 +9,12 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
-use super::telegram;
+use super::{discord, telegram};
 use crate::domain::{OutgoingFile, Platform};
 
 const FOLDER: &str = "outgoing";
 /// What may wait in all. More is refused until something was sent.
 const MAX_WAITING_BYTES: u64 = 1_000_000_000;
-/// What Discord takes from a bot without a boosted server.
-const MAX_DISCORD_BYTES: u64 = 10 * 1024 * 1024;
 /// A terminal is told where the file is, so this is only about the copy.
 const MAX_LOCAL_BYTES: u64 = 100_000_000;
 /// A copy that nothing refers to for so long belongs to a turn that was never finished.
@@ -39,7 +37,7 @@ pub enum StoreError {
 pub fn max_bytes(platform: Platform) -> u64 {
     match platform {
         Platform::Telegram => telegram::MAX_UPLOAD_BYTES,
-        Platform::Discord => MAX_DISCORD_BYTES,
+        Platform::Discord => discord::MAX_UPLOAD_BYTES,
         Platform::Local => MAX_LOCAL_BYTES,
     }
 }

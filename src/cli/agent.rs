@@ -1,31 +1,62 @@
-//! `parlor agent …`: who the agents are, what they are made of, and what their model is told.
+//! `parlor agent …`: who the agents are, what they are made of, what their model is told, and everything that changes them.
 
+mod changing;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::agent_tools::ToolReport;
 use super::{Failure, Outcome, data};
-use crate::agents::{Agent, Identity, Peer, Registry, Roster};
+use crate::agents::memory::{self, Stats};
+use crate::agents::skills::Skill;
+use crate::agents::{Agent, Colleague, Identity, Memories, Registry, Roster, Skills};
 use crate::config::Secrets;
-use crate::domain::nearest;
+use crate::domain::{AgentId, AgentUid, nearest};
 use crate::gateway::{Home, Plan};
 use crate::storage::Db;
+use crate::tenants::{self, Archive, Origin};
 use crate::turn::prompt;
 
 #[derive(Subcommand)]
 pub(super) enum Verb {
-    /// List all agents
+    /// List all agents, also folders that no config names and removed ones
     List {
         #[arg(long)]
         json: bool,
     },
-    /// Tell where one agent's files come from, its model and its bindings
+    /// Tell where one agent's files come from, its model, skills, bindings and last error
     Info(One),
     /// Print the exact system prompt of one agent
     Prompt(One),
+    /// Add a new agent to config.toml, with files to begin with
+    Add(changing::Add),
+    /// Take a folder of agents/ that was made by hand into config.toml
+    Adopt { id: String },
+    /// Make an agent like another: settings, identity files and skills, no memory
+    Clone { agent: String, id: String },
+    /// Give an agent another id; history, memory and bindings stay
+    Rename { agent: String, id: String },
+    /// Say who answers where no binding decides
+    Default { agent: String },
+    /// Put an agent aside: files and memories are archived, and can be restored
+    Remove { agent: String },
+    /// Bring a removed agent back
+    Restore(changing::Restore),
+    /// Destroy an agent for good
+    Purge(changing::Purge),
+    /// Look at removed agents
+    #[command(subcommand)]
+    Archive(changing::ArchiveVerb),
+    /// Write an agent with files, memories and conversations into one file
+    Export(changing::Export),
+    /// Take in an agent that was exported
+    Import(changing::Import),
 }
 
 #[derive(Args)]
@@ -37,32 +68,55 @@ pub(super) struct One {
 }
 
 pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
-    let plan = Plan::load(&home, Secrets::WherePresent)?;
-    let db = Db::open(&home.database()).await?;
-    let (registry, roster) = plan.registry(&home, &db).await?;
-    let house = House { plan, registry, roster };
     match verb {
-        Verb::List { json } => list(&house, json),
-        Verb::Info(one) => info(&house, house.find(&one.agent)?, one.json),
-        Verb::Prompt(one) => print_prompt(&house, house.find(&one.agent)?, one.json),
+        Verb::List { json } => list(&House::open(&home).await?, json).await,
+        Verb::Info(one) => {
+            let house = House::open(&home).await?;
+            info(&house, house.find(&one.agent)?, one.json).await
+        }
+        Verb::Prompt(one) => {
+            let house = House::open(&home).await?;
+            print_prompt(&house, house.find(&one.agent)?, one.json)
+        }
+        Verb::Add(arguments) => changing::add(&home, arguments).await,
+        Verb::Adopt { id } => changing::adopt(&home, &id).await,
+        Verb::Clone { agent, id } => changing::clone(&home, &agent, &id).await,
+        Verb::Rename { agent, id } => changing::rename(&home, &agent, &id).await,
+        Verb::Default { agent } => changing::default(&home, &agent).await,
+        Verb::Remove { agent } => changing::remove(&home, &agent).await,
+        Verb::Restore(arguments) => changing::restore(&home, arguments).await,
+        Verb::Purge(arguments) => changing::purge(&home, arguments).await,
+        Verb::Archive(verb) => changing::archives(&home, verb).await,
+        Verb::Export(arguments) => changing::export(&home, arguments).await,
+        Verb::Import(arguments) => changing::import(&home, arguments).await,
     }
 }
 
 struct House {
+    home: PathBuf,
+    db: Db,
     plan: Plan,
     registry: Registry,
     roster: Roster,
+    /// By agent; none for one whose memory is off.
+    stats: HashMap<AgentUid, Stats>,
 }
 
 impl House {
+    async fn open(home: &Home) -> Result<Self, Failure> {
+        let plan = Plan::load(home, Secrets::WherePresent)?;
+        let db = Db::open(&home.database()).await?;
+        let (registry, roster) = plan.registry(home, &db).await?;
+        let stats = stats(&registry, &Memories::new(db.clone())).await?;
+        Ok(House { home: home.path().to_owned(), db, plan, registry, roster, stats })
+    }
+
     fn find(&self, word: &str) -> Result<&Agent, Failure> {
-        self.registry.find(word).map(Arc::as_ref).ok_or_else(|| {
-            let ids = self.registry.all().iter().map(|agent| agent.id.as_str());
-            Failure::WrongUse(match nearest(word, ids.clone()) {
-                Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
-                None => format!("no agent is called {word}. There are: {}", ids.collect::<Vec<_>>().join(", ")),
-            })
-        })
+        find(&self.registry, word).map(Arc::as_ref)
+    }
+
+    fn memories_of(&self, agent: &Agent) -> Option<u32> {
+        self.stats.get(&agent.uid).map(|stats| stats.counts.private + stats.counts.global)
     }
 
     fn bindings_of(&self, agent: &Agent) -> Vec<&str> {
@@ -79,56 +133,146 @@ impl House {
     }
 }
 
-#[derive(Serialize)]
-struct Row<'a> {
-    id: &'a str,
-    name: &'a str,
-    emoji: Option<&'a str>,
-    model: String,
-    bindings: usize,
-    default: bool,
+/// The agent a word means, or which ones there are.
+pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Agent>, Failure> {
+    registry.find(word).ok_or_else(|| {
+        let ids = registry.all().iter().map(|agent| agent.id.as_str());
+        Failure::WrongUse(match nearest(word, ids.clone()) {
+            Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
+            None => format!("no agent is called {word}. There are: {}", ids.collect::<Vec<_>>().join(", ")),
+        })
+    })
 }
 
-fn list(house: &House, json: bool) -> Outcome {
-    let rows: Vec<Row<'_>> = house.registry.all().iter().map(|agent| row(house, agent)).collect();
+async fn stats(registry: &Registry, memories: &Memories) -> Result<HashMap<AgentUid, Stats>, Failure> {
+    let mut stats = HashMap::new();
+    for memory in registry.all().iter().filter_map(|agent| memories.of(agent)) {
+        stats.insert(memory.agent().uid, memory.stats().await?);
+    }
+    Ok(stats)
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    name: String,
+    emoji: Option<String>,
+    model: Option<String>,
+    effective_skills: Vec<String>,
+    bindings: usize,
+    /// What it saved; none if its memory is off.
+    memories: Option<u32>,
+    origin: Origin,
+    default: bool,
+    state: String,
+}
+
+async fn list(house: &House, json: bool) -> Outcome {
+    let rows = rows(house).await?;
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
         return Ok(());
     }
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["ID", "NAME", "MODEL", "BINDINGS", ""]);
+    table.load_style(presets::NOTHING).set_header(["ID", "NAME", "MODEL", "SKILLS", "BINDINGS", "MEMORIES", "STATE"]);
     for row in rows {
-        let name = [row.emoji.unwrap_or(""), row.name].join(" ");
-        let mark = if row.default { "default" } else { "" };
-        table.add_row([row.id, name.trim(), &row.model, &row.bindings.to_string(), mark]);
+        let name = [row.emoji.as_deref().unwrap_or(""), &row.name].join(" ");
+        let [skills, bindings] = [row.effective_skills.len(), row.bindings].map(|count| count.to_string());
+        let memories = row.memories.map_or_else(|| "off".to_owned(), |count| count.to_string());
+        table.add_row([row.id, name.trim().to_owned(), row.model.unwrap_or_default(), skills, bindings, memories, row.state]);
     }
     data(format_args!("{}", table.trim_fmt()));
     Ok(())
 }
 
-fn row<'a>(house: &House, agent: &'a Agent) -> Row<'a> {
-    Row {
-        id: agent.id.as_str(),
-        name: &agent.name,
-        emoji: agent.emoji.as_deref(),
-        model: agent.model.to_string(),
-        bindings: house.bindings_of(agent).len(),
-        default: agent.is_default,
+/// Everyone in the config, then folders nobody named, then those who were removed.
+async fn rows(house: &House) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for agent in house.registry.all() {
+        rows.push(row(house, agent));
     }
+    rows.extend(tenants::discovered(&house.plan.config, &house.home).iter().map(discovered));
+    for archive in tenants::archives(&house.home) {
+        let uid = archive.uid;
+        let memories = house.db.read(move |connection| memory::count_of(connection, uid)).await?;
+        rows.push(Row { memories: Some(memories), ..removed(&archive) });
+    }
+    Ok(rows)
+}
+
+fn row(house: &House, agent: &Agent) -> Row {
+    Row {
+        id: agent.id.to_string(),
+        name: agent.name.clone(),
+        emoji: agent.emoji.clone(),
+        model: Some(agent.brain.model.to_string()),
+        effective_skills: Skills::load(agent).names().into_iter().map(str::to_owned).collect(),
+        bindings: house.bindings_of(agent).len(),
+        memories: house.memories_of(agent),
+        origin: Origin::Configured,
+        default: agent.is_default,
+        state: if agent.is_default { "default".into() } else { String::new() },
+    }
+}
+
+fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
+    let (name, emoji, model, effective_skills) = (String::new(), None, None, Vec::new());
+    Row {
+        id: id.to_string(),
+        name,
+        emoji,
+        model,
+        effective_skills,
+        bindings: 0,
+        memories: Some(0),
+        origin,
+        default: false,
+        state,
+    }
+}
+
+fn discovered(id: &AgentId) -> Row {
+    without_config(id, Origin::Discovered, format!("discovered; `parlor agent adopt {id}` takes it in"))
+}
+
+fn removed(archive: &Archive) -> Row {
+    without_config(&archive.id, Origin::Archived, format!("archived as {}", archive.name))
 }
 
 #[derive(Serialize)]
 struct Info<'a> {
     #[serde(flatten)]
-    row: Row<'a>,
+    row: Row,
     uid: String,
     bootstrapped: bool,
     matches: Vec<&'a str>,
     /// Agents it may write to and give work.
     peers: Vec<String>,
     files: Vec<FileInfo>,
+    skills: Vec<Skill>,
+    memory: Option<MemoryInfo>,
     #[serde(flatten)]
     tools: ToolReport,
+    /// When its last turn without an answer ended, and why.
+    last_error: Option<LastError>,
+}
+
+#[derive(Serialize)]
+struct LastError {
+    at: i64,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct MemoryInfo {
+    private: u32,
+    global: u32,
+    archived: u32,
+    /// Of MEMORY.md and daily notes.
+    pieces: u32,
+    memory_file_bytes: Option<u64>,
+    /// Unix milliseconds.
+    last_saved_at: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -141,8 +285,9 @@ struct FileInfo {
     problem: Option<String>,
 }
 
-fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
-    let identity = house.identity(agent);
+async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
+    let (identity, uid) = (house.identity(agent), agent.uid);
+    let last_error = house.db.read(move |connection| tenants::last_error(connection, uid)).await?;
     let info = Info {
         row: row(house, agent),
         uid: agent.uid.to_string(),
@@ -150,6 +295,9 @@ fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         matches: house.bindings_of(agent),
         peers: agent.peers.iter().map(peer).collect(),
         files: file_infos(&identity),
+        skills: identity.skills().readable.clone(),
+        last_error: last_error.map(|(at, reason)| LastError { at, reason }),
+        memory: house.stats.get(&agent.uid).map(memory_info),
         tools: ToolReport::of(agent),
     };
     if json {
@@ -160,8 +308,33 @@ fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
     Ok(())
 }
 
-fn peer(peer: &Peer) -> String {
+fn peer(peer: &Colleague) -> String {
     peer.platform.map_or_else(|| peer.id.to_string(), |platform| format!("{} (on {platform})", peer.id))
+}
+
+fn memory_info(stats: &Stats) -> MemoryInfo {
+    let counts = &stats.counts;
+    MemoryInfo {
+        private: counts.private,
+        global: counts.global,
+        archived: counts.archived,
+        pieces: counts.pieces,
+        memory_file_bytes: stats.memory_file_bytes,
+        last_saved_at: counts.last_saved_at,
+    }
+}
+
+fn memory_line(memory: Option<&MemoryInfo>) -> String {
+    let Some(memory) = memory else { return "memory: off".into() };
+    let file = memory.memory_file_bytes.map_or_else(|| "no MEMORY.md".to_owned(), |bytes| format!("MEMORY.md has {bytes} bytes"));
+    let last = memory.last_saved_at.map_or_else(|| "nothing saved yet".to_owned(), |time| format!("last saved {}", moment(time)));
+    format!("memory: {} private, {} global, {} pieces of files; {file}; {last}", memory.private, memory.global, memory.pieces)
+}
+
+/// A time as people here read it.
+pub(super) fn moment(millis: i64) -> String {
+    let moment = DateTime::from_timestamp_millis(millis).unwrap_or_default();
+    moment.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
 }
 
 fn file_infos(identity: &Identity) -> Vec<FileInfo> {
@@ -176,22 +349,38 @@ fn file_infos(identity: &Identity) -> Vec<FileInfo> {
 }
 
 fn info_text(agent: &Agent, info: &Info<'_>) -> String {
-    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.model);
+    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.brain.model);
     let first = if info.bootstrapped { "done" } else { "not yet" };
     text.push_str(&format!("first turn: {first}\n"));
     for file in &info.files {
         let problem = file.problem.as_ref().map_or_else(String::new, |problem| format!(" ({problem})"));
         text.push_str(&format!("{}: {}{problem}\n", file.file, file.origin));
     }
+    for skill in &info.skills {
+        text.push_str(&format!("skill {}: {}, {}\n", skill.name, skill.origin, skill.because));
+    }
+    if info.skills.is_empty() {
+        text.push_str("skills: none\n");
+    }
+    text.push_str(&memory_line(info.memory.as_ref()));
+    text.push('\n');
     text.push_str(&info.tools.text());
     if !info.peers.is_empty() {
         text.push_str(&format!("peers: {}\n", info.peers.join(", ")));
     }
     match info.matches.as_slice() {
-        [] => text.push_str("bindings: none"),
-        matches => text.push_str(&format!("bindings: {}", matches.join(", "))),
+        [] => text.push_str("bindings: none\n"),
+        matches => text.push_str(&format!("bindings: {}\n", matches.join(", "))),
+    }
+    match &info.last_error {
+        None => text.push_str("last error: none"),
+        Some(error) => text.push_str(&format!("last error: {}, {}", time(error.at), error.reason)),
     }
     text
+}
+
+fn time(at: i64) -> String {
+    DateTime::from_timestamp_millis(at).unwrap_or_default().with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
 }
 
 fn print_prompt(house: &House, agent: &Agent, json: bool) -> Outcome {

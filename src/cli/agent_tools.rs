@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::access::Standing;
 use crate::agents::Agent;
-use crate::tools::{ToolBox, policy};
+use crate::tools::{KNOWN, policy};
 
 #[derive(Serialize)]
 pub(super) struct ToolReport {
@@ -33,7 +33,6 @@ const STANDINGS: [Standing; 3] = [Standing::Owner, Standing::Paired, Standing::S
 
 impl ToolReport {
     pub(super) fn of(agent: &Agent) -> Self {
-        let tools = ToolBox::standard();
         let info = |(name, risk): (&str, _)| ToolInfo {
             tool: name.to_owned(),
             risk: crate::tools::Risk::as_str(risk),
@@ -45,7 +44,7 @@ impl ToolReport {
             refused: policy::for_agent(&agent.tools, name, risk).err().map(|refusal| refusal.to_string()),
         };
         let reach = |opened: &crate::agents::Opened| Reach { prefix: opened.prefix.clone(), may_write: opened.may_write };
-        ToolReport { tools: tools.names().map(info).collect(), reaches: agent.files.others().iter().map(reach).collect() }
+        ToolReport { tools: KNOWN.iter().copied().map(info).collect(), reaches: agent.files.others().iter().map(reach).collect() }
     }
 
     /// One line for each thing to know, each with its line break.

@@ -9,10 +9,14 @@ mod chat;
 mod config_check;
 mod failed;
 mod init;
+mod memory;
 mod pair;
+mod recall;
+mod remember;
 mod route;
 mod run;
 mod screen;
+mod skill;
 
 use std::future::Future;
 use std::io::Write;
@@ -50,9 +54,19 @@ enum Verb {
     /// Look at routing
     #[command(subcommand)]
     Route(route::Verb),
-    /// Look at agents
+    /// Look at agents, add, change and remove them
     #[command(subcommand)]
     Agent(agent::Verb),
+    /// Look at skills: who has which, and whether they are written well
+    #[command(subcommand)]
+    Skill(skill::Verb),
+    /// Have an agent remember something
+    Remember(remember::Arguments),
+    /// Find what an agent remembers, or without an agent what all may know
+    Recall(recall::Arguments),
+    /// List, export and import memories; earlier versions of MEMORY.md
+    #[command(subcommand)]
+    Memory(memory::Verb),
     /// Let in the person who was given this code
     Pair(pair::Arguments),
     /// Look at what could not be delivered, or have it sent again
@@ -126,6 +140,10 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Config(ConfigVerb::Check) => config_check::run(&home),
         Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
         Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
+        Verb::Skill(verb) => on_runtime(LevelFilter::ERROR, skill::run(home, verb)),
+        Verb::Remember(arguments) => on_runtime(LevelFilter::WARN, remember::run(home, arguments)),
+        Verb::Recall(arguments) => on_runtime(LevelFilter::WARN, recall::run(home, arguments)),
+        Verb::Memory(verb) => on_runtime(LevelFilter::WARN, memory::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
     }

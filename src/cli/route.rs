@@ -1,13 +1,18 @@
 //! `parlor route explain`: every rule tried for a place, the winner, and why. Asks the function the gateway asks.
 
+use std::fmt;
+
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::{Failure, Outcome, data};
-use crate::config::Secrets;
-use crate::domain::{DiscordId, Origin, PersonId, SessionKey};
+use crate::agents::{Brain, Source};
+use crate::config::{Config, ModelRef, Reasoning, Secrets};
+use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
 use crate::gateway::{Home, Plan};
 use crate::routing::aliases::{self, Aliases};
-use crate::routing::{self, Pin, names, pins};
+use crate::routing::{self, Explanation, Pin, names, pins};
+use crate::sessions::overrides;
 use crate::storage::Db;
 
 #[derive(Subcommand)]
@@ -50,12 +55,68 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     origin.name = origin.name.or(stored.name);
     let pin = stored.pin.filter(|pin| plan.table.knows(&pin.agent));
     let explanation = routing::explain(&plan.table, pin.as_ref(), &origin);
+    let model = thinking(&plan.config, &explanation.route.agent, stored.model.as_ref());
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&explanation)?));
+        data(format_args!("{}", serde_json::to_string_pretty(&Explained { explanation, model })?));
     } else {
         data(format_args!("{explanation}"));
+        data(format_args!("{}", model.iter().map(Thinking::to_string).collect::<String>()));
     }
     Ok(())
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    explanation: Explanation,
+    model: Option<Thinking>,
+}
+
+/// What the agent thinks with there.
+#[derive(Serialize)]
+struct Thinking {
+    model: String,
+    source: Source,
+    /// Chosen with /model, but not usable any more.
+    ignored: Option<String>,
+    fallback: Vec<String>,
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    reasoning: Option<&'static str>,
+}
+
+fn thinking(config: &Config, agent: &AgentId, wanted: Option<&ModelRef>) -> Option<Thinking> {
+    let spec = config.agents.iter().find(|spec| spec.id == *agent)?;
+    let brain = Brain::of(config, spec);
+    let chosen = brain.choose(wanted);
+    let behind = brain.lineup(&chosen).split_off(1);
+    Some(Thinking {
+        model: chosen.model.to_string(),
+        source: chosen.source,
+        ignored: chosen.ignored.map(|model| model.to_string()),
+        fallback: behind.iter().map(ModelRef::to_string).collect(),
+        temperature: brain.settings.temperature,
+        max_tokens: brain.settings.max_tokens,
+        reasoning: brain.settings.reasoning.map(Reasoning::as_str),
+    })
+}
+
+impl fmt::Display for Thinking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "model: {} ({})", self.model, self.source)?;
+        let settings = [
+            ("not used", self.ignored.as_ref().map(|model| format!("{model}, chosen with /model but not there any more"))),
+            ("fallback", (!self.fallback.is_empty()).then(|| self.fallback.join(", "))),
+            ("temperature", self.temperature.map(|temperature| temperature.to_string())),
+            ("max_tokens", self.max_tokens.map(|tokens| tokens.to_string())),
+            ("reasoning", self.reasoning.map(str::to_owned)),
+        ];
+        settings
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .try_for_each(|(name, value)| write!(f, "\n{name}: {value}"))
+    }
 }
 
 fn origin(arguments: Explain) -> Result<Origin, Failure> {
@@ -92,6 +153,7 @@ fn person_of(key: &SessionKey) -> PersonId {
 struct Stored {
     pin: Option<Pin>,
     name: Option<String>,
+    model: Option<ModelRef>,
 }
 
 /// A home without a database knows nothing.
@@ -102,6 +164,9 @@ async fn stored(home: &Home, origin: &mut Origin) -> Result<Stored, Failure> {
     let db = Db::open(&home.database()).await?;
     Aliases::new(db.read(aliases::load).await?).follow(origin);
     let key = origin.key.clone();
-    let read = db.read(move |connection| Ok(Stored { pin: pins::load(connection, &key)?, name: names::load(connection, &key)? }));
+    let read = db.read(move |connection| {
+        let (pin, name) = (pins::load(connection, &key)?, names::load(connection, &key)?);
+        Ok(Stored { pin, name, model: overrides::load(connection, &key)? })
+    });
     Ok(read.await?)
 }

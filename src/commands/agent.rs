@@ -65,8 +65,13 @@ fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
     Ok(Outcome::of(reply, Effect::Unpin { handoff }))
 }
 
+/// Locked places are changed by owners only.
+pub(super) fn is_locked(context: &Context<'_>) -> bool {
+    context.route.locked && context.standing != Standing::Owner
+}
+
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
-    if context.route.locked && context.standing != Standing::Owner {
+    if is_locked(context) {
         return Err(UserError::new("This place is locked to its agent; only an owner can switch it."));
     }
     Ok(())
@@ -85,7 +90,7 @@ fn unknown(context: &Context<'_>, word: &str) -> UserError {
     })
 }
 
-fn current<'a>(context: &'a Context<'_>) -> &'a Agent {
+pub(super) fn current<'a>(context: &'a Context<'_>) -> &'a Agent {
     let registry = &context.desk.registry;
     registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent())
 }

@@ -5,11 +5,16 @@
 
 mod agent;
 mod agents;
+mod forget;
 mod help;
+mod memory;
+mod model;
 mod pair;
 mod parse;
 mod queue;
+mod remember;
 mod retry;
+mod skills;
 mod status;
 mod stop;
 mod whoami;
@@ -20,14 +25,15 @@ use std::sync::Arc;
 use rusqlite::Transaction;
 
 use crate::access::{Standing, people};
-use crate::agents::Registry;
+use crate::agents::memory::{Forgetting, Saving};
+use crate::agents::{Memories, Registry, Source};
 use crate::channels::Choice;
-use crate::config::Config;
+use crate::config::{Config, ModelRef};
 use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
 use crate::routing::{Pin, Route, Table, pins};
 use crate::sessions::decisions::{self, Decision};
-use crate::sessions::{Sessions, inbox, transcript};
+use crate::sessions::{Sessions, inbox, overrides, transcript};
 use crate::storage::{Db, StoreError};
 
 pub use parse::{Command, Parsed, parse};
@@ -50,6 +56,13 @@ pub const SPECS: &[Spec] = &[
         owners_only: false,
     },
     Spec { name: "agents", arguments: "", summary: "everyone who can answer", owners_only: false },
+    Spec {
+        name: "model",
+        arguments: "[provider/model] | reset",
+        summary: "the model used here, or choose another",
+        owners_only: false,
+    },
+    Spec { name: "models", arguments: "", summary: "every model that can be chosen here", owners_only: false },
     Spec { name: "whoami", arguments: "", summary: "who you are, where this is, and why this agent answers", owners_only: false },
     Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
     Spec {
@@ -60,6 +73,20 @@ pub const SPECS: &[Spec] = &[
     },
     Spec { name: "queue", arguments: "[clear]", summary: "what is being done here and what waits", owners_only: false },
     Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
+    Spec { name: "skills", arguments: "", summary: "what the agent here has instructions for", owners_only: false },
+    Spec { name: "memory", arguments: "", summary: "what the agent here remembers", owners_only: false },
+    Spec {
+        name: "remember",
+        arguments: "[--private | --global] text",
+        summary: "have the agent here remember something",
+        owners_only: false,
+    },
+    Spec {
+        name: "forget",
+        arguments: "words | id",
+        summary: "find something the agent here remembers, and take it away",
+        owners_only: false,
+    },
     Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
     Spec {
         name: "retry",
@@ -75,6 +102,7 @@ pub struct Desk {
     pub db: Db,
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
+    pub memories: Memories,
     pub table: Arc<Table>,
     pub sessions: Sessions,
     pub started_at: i64,
@@ -113,6 +141,8 @@ pub enum Effect {
         handoff: Option<String>,
     },
     StartAnew,
+    ChooseModel(ModelRef),
+    ResetModel,
     Approve {
         code: String,
     },
@@ -120,6 +150,8 @@ pub enum Effect {
     CallOff(Vec<i64>),
     /// Sends these again.
     Retry(Vec<Undelivered>),
+    Remember(Saving),
+    Forget(Forgetting),
 }
 
 impl Outcome {
@@ -150,14 +182,20 @@ pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, Com
     match command {
         Command::Agent(wish) => agent::run(wish, context).map_err(CommandError::from),
         Command::Agents => Ok(agents::run(context)),
-        Command::Whoami => Ok(Outcome::say(whoami::run(context))),
-        Command::New => Ok(Outcome::of(NEW, Effect::StartAnew)),
         Command::Stop(which) => Ok(stop::run(which, context)),
         Command::Queue(wish) => Ok(queue::run(wish, context)),
+        Command::Model(wish) => model::run(wish, context).await,
+        Command::Models => model::list(context).await,
+        Command::Whoami => Ok(Outcome::say(whoami::run(context).await?)),
+        Command::New => start_anew(context).await,
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Help => Ok(Outcome::say(help::run(context.standing))),
         Command::Pair(code) => pair::run(code, context).await,
+        Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Retry => retry::run(context).await,
+        Command::Memory => memory::run(context).await,
+        Command::Remember { text, visibility } => remember::run(&text, visibility, context),
+        Command::Forget(wish) => forget::run(wish, context).await,
     }
 }
 
@@ -173,6 +211,11 @@ impl Effect {
             Effect::CallOff(ids) => ids.clone(),
             _ => Vec::new(),
         }
+    }
+
+    /// Whether the place's model is another one afterwards.
+    pub fn changes_model(&self) -> bool {
+        matches!(self, Effect::ChooseModel(_) | Effect::ResetModel | Effect::StartAnew)
     }
 
     /// Rows that are in the outbox again afterwards, by place.
@@ -195,15 +238,32 @@ impl Effect {
                 pins::clear(tx, place)?;
                 mark(tx, place, handoff.as_deref(), now)
             }
-            Effect::StartAnew => transcript::start_anew(tx, place, now),
+            Effect::StartAnew => {
+                overrides::clear(tx, place)?;
+                transcript::start_anew(tx, place, now)
+            }
+            Effect::ChooseModel(model) => overrides::set(tx, place, model, &inbound.origin.person, now),
+            Effect::ResetModel => overrides::clear(tx, place),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
             Effect::CallOff(ids) => {
                 inbox::call_off(tx, ids, now)?;
                 ids.iter().try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
             }
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
+            Effect::Remember(saving) => saving.write(tx).map(drop),
+            Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
         }
     }
+}
+
+/// A model that was chosen for the conversation goes with it.
+async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
+    let (agent, chosen) = model::here(context).await?;
+    let reply = match chosen.source {
+        Source::Override => format!("{NEW}\n{} uses `{}` again.", agent.label(), agent.brain.model),
+        Source::Agent | Source::Default => NEW.to_owned(),
+    };
+    Ok(Outcome::of(reply, Effect::StartAnew))
 }
 
 fn mark(tx: &Transaction<'_>, place: &SessionKey, handoff: Option<&str>, now: i64) -> rusqlite::Result<()> {

@@ -1,6 +1,7 @@
 //! Reads a command line. Pure.
 
 use super::SPECS;
+use crate::config::Visibility;
 use crate::domain::{UserError, nearest};
 
 /// What a message is, seen as a command.
@@ -17,6 +18,8 @@ pub enum Parsed {
 pub enum Command {
     Agent(AgentWish),
     Agents,
+    Model(ModelWish),
+    Models,
     Whoami,
     New,
     Stop(Which),
@@ -25,6 +28,23 @@ pub enum Command {
     Help,
     Pair(String),
     Retry,
+    Skills,
+    Memory,
+    Remember {
+        text: String,
+        /// Absent: what the config says.
+        visibility: Option<Visibility>,
+    },
+    Forget(ForgetWish),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForgetWish {
+    /// Show what would go.
+    Find(String),
+    Show(i64),
+    /// It was shown before.
+    Confirmed(i64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +69,13 @@ pub enum QueueWish {
     Clear,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelWish {
+    Show,
+    Choose(String),
+    Reset,
+}
+
 pub fn parse(text: &str) -> Parsed {
     let text = text.trim();
     let Some(line) = text.strip_prefix('/') else { return Parsed::Talk };
@@ -61,6 +88,10 @@ pub fn parse(text: &str) -> Parsed {
     match (name.as_str(), rest.trim()) {
         ("agent", rest) => agent(rest),
         ("agents", _) => Parsed::Command(Command::Agents),
+        ("model", "") => Parsed::Command(Command::Model(ModelWish::Show)),
+        ("model", "reset") => Parsed::Command(Command::Model(ModelWish::Reset)),
+        ("model", model) => Parsed::Command(Command::Model(ModelWish::Choose(model.to_owned()))),
+        ("models", _) => Parsed::Command(Command::Models),
         ("whoami", _) => Parsed::Command(Command::Whoami),
         ("new", _) => Parsed::Command(Command::New),
         ("stop", "") => Parsed::Command(Command::Stop(Which::Current)),
@@ -76,7 +107,11 @@ pub fn parse(text: &str) -> Parsed {
         ("help" | "start", _) => Parsed::Command(Command::Help),
         ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
         ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
+        ("skills", _) => Parsed::Command(Command::Skills),
         ("retry", _) => Parsed::Command(Command::Retry),
+        ("memory", _) => Parsed::Command(Command::Memory),
+        ("remember", rest) => remember(rest),
+        ("forget", rest) => forget(rest),
         (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
     }
 }
@@ -89,6 +124,36 @@ fn agent(rest: &str) -> Parsed {
         // A name may have several words, so everything but a last `once` is the name.
         [name @ .., "once"] if !name.is_empty() => AgentWish::Switch { to: name.join(" "), once: true },
         name => AgentWish::Switch { to: name.join(" "), once: false },
+    }))
+}
+
+/// Phones like to make one dash of two.
+fn remember(rest: &str) -> Parsed {
+    let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (visibility, text) = match first.trim_start_matches(['-', '–', '—']) {
+        word if word.len() == first.len() => (None, rest),
+        "global" => (Some(Visibility::Global), after.trim()),
+        "private" => (Some(Visibility::Private), after.trim()),
+        _ => (None, rest),
+    };
+    match text {
+        "" => Parsed::Mistaken(UserError::new("What should be remembered? Write it like this: `/remember Ann likes tea`.")),
+        text => Parsed::Command(Command::Remember { text: text.to_owned(), visibility }),
+    }
+}
+
+fn forget(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let number = |word: &str| word.parse::<i64>().ok();
+    Parsed::Command(Command::Forget(match words.as_slice() {
+        [] => {
+            return Parsed::Mistaken(UserError::new(
+                "What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.",
+            ));
+        }
+        [id] if let Some(id) = number(id) => ForgetWish::Show(id),
+        [id, "yes"] if let Some(id) = number(id) => ForgetWish::Confirmed(id),
+        _ => ForgetWish::Find(rest.to_owned()),
     }))
 }
 
@@ -117,6 +182,10 @@ mod tests {
         check("/agent night desk once", switch("night desk", true));
         check("/agent reset", Command::Agent(AgentWish::Reset));
         check("/agents", Command::Agents);
+        check("/models", Command::Models);
+        check("/model", Command::Model(ModelWish::Show));
+        check("/model reset", Command::Model(ModelWish::Reset));
+        check("/model  openai/gpt-5.4 ", Command::Model(ModelWish::Choose("openai/gpt-5.4".into())));
         check("/whoami", Command::Whoami);
         check("/new please", Command::New);
         check("/stop", Command::Stop(Which::Current));
@@ -127,6 +196,16 @@ mod tests {
         check("/start", Command::Help);
         check("/retry", Command::Retry);
         check("/pair ABCD2345", Command::Pair("ABCD2345".into()));
+        let remember = |text: &str, visibility| Command::Remember { text: text.into(), visibility };
+        check("/memory", Command::Memory);
+        check("/remember tea at four", remember("tea at four", None));
+        check("/remember --global  tea\nat four", remember("tea\nat four", Some(Visibility::Global)));
+        check("/remember —private tea", remember("tea", Some(Visibility::Private)));
+        check("/remember -5 degrees", remember("-5 degrees", None));
+        check("/remember global warming", remember("global warming", None));
+        check("/forget 12", Command::Forget(ForgetWish::Show(12)));
+        check("/forget 12 yes", Command::Forget(ForgetWish::Confirmed(12)));
+        check("/forget 12 angry men", Command::Forget(ForgetWish::Find("12 angry men".into())));
     }
 
     #[test]
@@ -144,6 +223,8 @@ mod tests {
         };
         insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
         insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help lists all of them.");
+        insta::assert_snapshot!(told("/remember --global"), @"What should be remembered? Write it like this: `/remember Ann likes tea`.");
+        insta::assert_snapshot!(told("/forget"), @"What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.");
         insta::assert_snapshot!(told("/pair"), @"Which code? Write it like this: `/pair ABCD2345`.");
     }
 }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{Context, queue};
+use super::{CommandError, Context, model, queue};
 use crate::access::Standing;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
-use crate::sessions::{decisions, inbox, transcript, usage};
+use crate::models::Usage;
+use crate::sessions::usage::LastTurn;
+use crate::sessions::{compaction, decisions, inbox, transcript, usage};
 use crate::storage::StoreError;
 
 /// How many decisions about waiting messages are told.
@@ -16,25 +18,38 @@ const DECISIONS_SHOWN: u32 = 3;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-pub(super) async fn run(context: &Context<'_>) -> Result<String, StoreError> {
+pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let desk = context.desk;
     let place = context.inbound.origin.key.clone();
     let waiting = desk.sessions.depth(&place);
     let queue = desk.sessions.queue(&place);
     let looked_up = move |connection: &Connection| {
-        Ok((transcript::length(connection, &place)?, decisions::latest(connection, &place, DECISIONS_SHOWN)?))
+        let conversation = transcript::conversation(connection, &place)?;
+        let summary = compaction::of(connection, &place, conversation)?;
+        let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
+        Ok((transcript::length(connection, &place)?, usage::last_of(connection, &place)?, decided, summary))
     };
-    let (messages, decided) = desk.db.read(looked_up).await?;
-    let agent = desk.registry.get(&context.route.agent).unwrap_or_else(|| desk.registry.default_agent());
+    let (messages, last, decided, summary) = desk.db.read(looked_up).await?;
+    let (agent, chosen) = model::here(context).await?;
     let mut text = format!(
-        "{} (`{}`) answers {} with {}.\nThe conversation has {}; {} under way.",
+        "{} (`{}`) answers {} with {} ({}).\nThe conversation has {}; {} under way.",
         agent.label(),
         agent.id,
         context.inbound.origin.name.as_ref().map_or_else(|| "here".to_owned(), |name| format!("here in “{name}”")),
-        agent.model,
+        chosen.model,
+        chosen.source,
         count(messages, "message"),
         count(i64::try_from(waiting).unwrap_or(i64::MAX), "answer"),
     );
+    if let Some(summary) = summary {
+        text.push_str(&format!(
+            "\nThe first {} are summed up; the agent can still look them up.",
+            count(summary.messages, "message")
+        ));
+    }
+    if let Some(last) = last {
+        text.push_str(&format!("\n{}", last_turn(&last)));
+    }
     if queue.current.is_some() || !queue.runs.is_empty() {
         text.push_str(&format!("\n\n{}", queue::show(&queue, now_ms())));
     }
@@ -45,6 +60,17 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, StoreError> {
         text.push_str(&house(context).await?);
     }
     Ok(text)
+}
+
+fn last_turn(last: &LastTurn) -> String {
+    let Usage { input_tokens, output_tokens, cached_tokens } = last.usage;
+    match last.answered {
+        true => format!(
+            "The last answer came from {}: {input_tokens} tokens read, {cached_tokens} of them from the provider's cache, {output_tokens} written.",
+            last.model
+        ),
+        false => format!("The last turn, with {}, had no answer.", last.model),
+    }
 }
 
 async fn house(context: &Context<'_>) -> Result<String, StoreError> {

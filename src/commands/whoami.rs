@@ -1,14 +1,15 @@
 //! `/whoami`: the person, the place ready to paste into config.toml, the agent, and the rule that chose it.
 
-use super::Context;
+use super::{CommandError, Context, model};
 use crate::domain::SessionKey;
 
-pub(super) fn run(context: &Context<'_>) -> String {
+pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let origin = &context.inbound.origin;
-    let agent = context.desk.registry.get(&context.route.agent).map_or_else(String::new, |agent| agent.label());
+    let (agent, chosen) = model::here(context).await?;
+    let agent = agent.label();
     let (paste, remark) = to_paste(&origin.key);
-    format!(
-        "You are {}, `{}` ({}).\nThis place is `{}`{}.\n{agent} (`{}`) answers here: {}.\n\n\
+    Ok(format!(
+        "You are {}, `{}` ({}).\nThis place is `{}`{}.\n{agent} (`{}`) answers here: {}.\nIts model is `{}` ({}).\n\n\
          To give it to somebody for good, put this into config.toml:\n```toml\n[[bindings]]\nmatch = \"{paste}\"\nagent = \"{}\"\n```{remark}",
         context.inbound.person_name,
         origin.person,
@@ -17,8 +18,10 @@ pub(super) fn run(context: &Context<'_>) -> String {
         origin.name.as_ref().map_or_else(String::new, |name| format!(", called “{name}”")),
         context.route.agent,
         context.route.rule,
+        chosen.model,
+        chosen.source,
         context.route.agent,
-    )
+    ))
 }
 
 /// The key people mean when they want to bind this place, and what else they may mean.

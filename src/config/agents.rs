@@ -1,10 +1,11 @@
 //! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
 
 use super::keys;
-use super::providers;
-use super::reader::{Problems, Section};
+use super::memory::{self, Reading};
+use super::reader::{Problems, Section, wrong_type};
 use super::tools::{self, Names};
-use super::{AgentSpec, AgentTools, ModelRef, Problem, Spanned};
+use super::{AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
+use super::{models, providers};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -15,7 +16,7 @@ const MAX_EMOJI_CHARS: usize = 16;
 pub(super) struct Roster {
     pub(super) agents: Vec<AgentSpec>,
     /// Ids that cannot be used; complained about at their table and not again wherever they are named.
-    refused: Vec<String>,
+    pub(super) refused: Vec<String>,
 }
 
 /// What a table says about its agent.
@@ -24,6 +25,11 @@ struct Fields {
     name: Option<Spanned<String>>,
     emoji: Option<String>,
     model: Option<ModelRef>,
+    fallback: Vec<ModelRef>,
+    settings: ModelSettings,
+    skills: Option<Vec<Spanned<String>>>,
+    memory: AgentMemory,
+    reads: Vec<Spanned<String>>,
     tools: AgentTools,
     access: Names,
 }
@@ -34,12 +40,14 @@ type Naming = (AgentId, Spanned<String>);
 pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Roster {
     let mut roster = Roster { agents: Vec::new(), refused: Vec::new() };
     let mut namings: Vec<Naming> = Vec::new();
+    let mut readings: Vec<Reading> = Vec::new();
     let mut accesses: Vec<(AgentId, Names)> = Vec::new();
     for named in top.named("agents") {
         let fields =
             named.section(&keys::AGENT).map(|section| fields(&section, provider_names, profile_names)).unwrap_or_default();
         match AgentId::parse(&named.name.value) {
             Ok(id) => {
+                readings.push(Reading { by: id.clone(), of: fields.reads.clone() });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
                 accesses.push((id.clone(), fields.access.clone()));
                 roster.agents.push(spec(id, fields, named.name));
@@ -53,6 +61,7 @@ pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: 
     roster.add_main();
     roster.connect(&accesses, top);
     roster.note_shared_names(&namings, top.problems);
+    memory::join(&mut roster, &readings, top.problems);
     roster
 }
 
@@ -106,8 +115,9 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model, tools, .. } = fields;
-    AgentSpec { id, name: name.map(|name| name.value), emoji, model, tools, span: Some(table.span) }
+    let Fields { name, emoji, model, fallback, settings, skills, memory, tools, .. } = fields;
+    let name = name.map(|name| name.value);
+    AgentSpec { id, name, emoji, model, fallback, settings, skills, memory, tools, span: Some(table.span) }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Fields {
@@ -116,9 +126,29 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         name: line(section, "name", MAX_NAME_CHARS),
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
         model: providers::model(section, "model", provider_names),
+        fallback: models::fallback(section, provider_names),
+        settings: models::settings(section),
+        skills: skills(section),
+        memory: memory::of_agent(section),
+        reads: memory::reads(section),
         tools,
         access,
     }
+}
+
+/// Each name once; a list that is broken is no list, which would be the whole pool, but then nothing starts anyway.
+fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
+    let list = section.list("skills", |value| match value.get_ref().as_str() {
+        Some(name) => Ok(Spanned { value: name.to_owned(), span: value.span() }),
+        None => Err(wrong_type("a skill's name", value, "a string").help("write it like `skills = [\"invoices\"]`")),
+    })?;
+    for (index, entry) in list.value.iter().enumerate() {
+        if list.value[..index].iter().any(|earlier| earlier.value == entry.value) {
+            let problem = Problem::new(entry.span.clone(), format!("`{}` is in the list twice", entry.value));
+            section.problems.note(problem.label("the second one").help("keep one of them"));
+        }
+    }
+    Some(list.value)
 }
 
 /// A short text that people see in one line.

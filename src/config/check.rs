@@ -4,8 +4,8 @@ use toml::de::DeTable;
 
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
-use super::{Access, AgentSpec, Config, Problem, Telegram, TelegramAnswers, TelegramLimits};
-use super::{agents, bindings, keys, peers, providers, tools, transport};
+use super::{Access, AgentSpec, Answers, Config, Memory, Problem, Telegram, TelegramLimits};
+use super::{agents, bindings, discord, keys, peers, providers, tools, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -25,7 +25,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
         telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
+        discord: top.section("discord", &keys::DISCORD).map(|section| discord::read(&section, vault)),
         providers: providers::read(&top, vault),
+        memory: top.section("memory", &keys::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
         access: access.as_ref().map(rights).unwrap_or_default(),
         tools: tools::read(&top, access.as_ref(), &roster),
         peer_groups: peers::read(&top, &roster),
@@ -50,16 +52,20 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         streaming: section.boolean("streaming").unwrap_or(true),
         limits: section.section("limits", &keys::LIMITS).map(|section| limits(&section)).unwrap_or_default(),
-        nicknames: section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default(),
+        nicknames: nicknames(section),
         max_file_mb: section.count("max_file_mb").unwrap_or(MAX_FILE_MB),
         gather_ms: section.count("gather_ms").unwrap_or(0),
         answers: answers(section),
     }
 }
 
-fn answers(section: &Section<'_>) -> TelegramAnswers {
-    let default = TelegramAnswers::default();
-    TelegramAnswers {
+pub(super) fn nicknames(section: &Section<'_>) -> Vec<String> {
+    section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default()
+}
+
+pub(super) fn answers(section: &Section<'_>) -> Answers {
+    let default = Answers::default();
+    Answers {
         quote: section.choice("quote").unwrap_or(default.quote),
         show_agent: section.boolean("show_agent").unwrap_or(default.show_agent),
         link_previews: section.boolean("link_previews").unwrap_or(default.link_previews),
@@ -86,6 +92,10 @@ fn rights(section: &Section<'_>) -> Access {
         require_mention: section.boolean("require_mention").unwrap_or(default.require_mention),
         observe: section.boolean("observe").unwrap_or(default.observe),
     }
+}
+
+fn memory(section: &Section<'_>) -> Memory {
+    Memory { default_visibility: section.choice("default_visibility").unwrap_or_default() }
 }
 
 /// What people may call the bot. One without a letter would be found everywhere or nowhere.

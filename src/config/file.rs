@@ -12,7 +12,7 @@ use super::secrets::Vault;
 use super::{Draft, Problem, Secrets, Source, check, redact};
 
 /// The config file's name in the home folder.
-const FILE_NAME: &str = "config.toml";
+pub(super) const FILE_NAME: &str = "config.toml";
 
 /// Why there is no draft at all.
 #[derive(Debug, thiserror::Error)]

@@ -63,8 +63,10 @@ pub(super) const TOP: Shape = Shape {
         default("default_model", r#""openai/gpt-5.4""#),
         default("group_sessions", r#""per-user""#),
         nothing("telegram", "[telegram]"),
+        nothing("discord", "[discord]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
+        nothing("memory", "[memory]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
         nothing("risk_profiles", "[risk_profiles.careful]"),
@@ -105,12 +107,37 @@ pub(super) const LIMITS: Shape = Shape {
     keys: &[default("per_second", "30"), default("chat_per_second", "1"), default("group_per_minute", "20")],
 };
 
+pub(super) const DISCORD: Shape = Shape {
+    name: "[discord]",
+    keys: &[
+        refused("token", r#"{ env = "DISCORD_BOT_TOKEN" }"#),
+        default("api_url", r#""https://discord.com""#),
+        default("auto_bind", "true"),
+        default("gather_ms", "2000"),
+        default("max_file_mb", "10"),
+        default("streaming", "true"),
+        nothing("limits", "{ per_second = 50, channel_per_second = 1 }"),
+        nothing("nicknames", r#"["parlor", "hey rose"]"#),
+        default("quote", r#""auto""#),
+        default("show_agent", "false"),
+        default("link_previews", "false"),
+        default("max_parts", "5"),
+        default("reactions", "false"),
+    ],
+};
+
+pub(super) const DISCORD_LIMITS: Shape =
+    Shape { name: "`limits`", keys: &[default("per_second", "50"), default("channel_per_second", "1")] };
+
 pub(super) const PROVIDER: Shape = Shape {
     name: "a provider",
     keys: &[
         refused("kind", r#""openai""#),
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
+        nothing("models", r#"["gpt-5.4", "gpt-5.4-mini"]"#),
+        nothing("vision", r#"["gpt-5.4"]"#),
+        nothing("context_tokens", "200_000"),
     ],
 };
 
@@ -129,6 +156,7 @@ pub(super) const ACCESS: Shape = Shape {
     ],
 };
 
+pub(super) const MEMORY: Shape = Shape { name: "[memory]", keys: &[default("default_visibility", r#""private""#)] };
 pub(super) const CEILINGS: Shape = Shape {
     name: "[access.tools]",
     keys: &[default("guest", r#""look""#), default("member", r#""reach""#), default("owner", r#""reach""#)],
@@ -157,6 +185,15 @@ pub(super) const AGENT: Shape = Shape {
         nothing("name", r#""Rose""#),
         nothing("emoji", r#""🌹""#),
         nothing("model", r#""openai/gpt-5.4""#),
+        nothing("fallback", r#"["anthropic/claude-opus-4.6"]"#),
+        nothing("temperature", "0.7"),
+        nothing("max_tokens", "4096"),
+        nothing("reasoning", r#""low""#),
+        nothing("skills", r#"["invoices"]"#),
+        default("memory", r#""off""#),
+        default("recall", "false"),
+        default("recall_tokens", "1000"),
+        nothing("read_memory_from", r#"["main"]"#),
         nothing("tools", r#"{ deny = ["web_fetch"] }"#),
         nothing("risk_profile", r#""careful""#),
         nothing("access", r#"{ read = ["main"] }"#),
@@ -186,9 +223,12 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("telegram", &TELEGRAM),
     ("telegram.webhook", &WEBHOOK),
     ("telegram.limits", &LIMITS),
+    ("discord", &DISCORD),
+    ("discord.limits", &DISCORD_LIMITS),
     ("providers.*", &PROVIDER),
-    ("telegram.token|providers.*.api_key", &SECRET),
+    ("telegram.token|discord.token|providers.*.api_key", &SECRET),
     ("access", &ACCESS),
+    ("memory", &MEMORY),
     ("access.tools", &CEILINGS),
     ("risk_profiles.*", &RISK_PROFILE),
     ("agents.*.tools", &TOOL_LIMITS),

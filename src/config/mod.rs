@@ -13,14 +13,19 @@ mod address;
 mod agents;
 mod bindings;
 mod check;
+mod discord;
+pub mod edit;
 mod file;
 mod keys;
+mod memory;
+mod models;
 mod peers;
 mod providers;
 mod reader;
 mod redact;
 mod report;
 mod secrets;
+pub mod store;
 mod tools;
 mod transport;
 mod words;
@@ -43,8 +48,11 @@ pub struct Config {
     pub group_sessions: GroupSessions,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
+    /// Absent section: Discord is off.
+    pub discord: Option<Discord>,
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
+    pub memory: Memory,
     pub tools: ToolRules,
     /// In file order.
     pub peer_groups: Vec<PeerGroup>,
@@ -77,16 +85,42 @@ pub struct Telegram {
     pub limits: TelegramLimits,
     /// What people call the bot besides its @name.
     pub nicknames: Vec<String>,
-    pub answers: TelegramAnswers,
+    pub answers: Answers,
     /// Messages of one person that follow each other within this time are one. 0: each is its own.
     pub gather_ms: u32,
     /// Larger files that people send are not fetched.
     pub max_file_mb: u32,
 }
 
+#[derive(Debug, Clone)]
+pub struct Discord {
+    pub token: Secret,
+    /// Without a slash at the end.
+    pub api_url: String,
+    /// A new thread that is called like an agent is given to it.
+    pub auto_bind: bool,
+    /// Answers are shown while they are written.
+    pub streaming: bool,
+    pub limits: DiscordLimits,
+    /// What people call the bot besides its @name.
+    pub nicknames: Vec<String>,
+    pub answers: Answers,
+    /// Messages of one person that follow each other within this time are one. 0: each is its own.
+    pub gather_ms: u32,
+    /// Larger files that people send are not fetched.
+    pub max_file_mb: u32,
+}
+
+/// What Discord allows one bot; 0 means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiscordLimits {
+    pub per_second: u32,
+    pub channel_per_second: u32,
+}
+
 /// How answers look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TelegramAnswers {
+pub struct Answers {
     pub quote: Quote,
     /// An answer begins with the agent's emoji and name.
     pub show_agent: bool,
@@ -148,6 +182,22 @@ pub struct Provider {
     pub base_url: String,
     /// A local server may need none.
     pub api_key: Option<Secret>,
+    /// Names of models that people may choose with `/model`, besides those that agents have.
+    pub models: Vec<String>,
+    pub vision: Vision,
+    /// How much its models read at once. Absent: told by the model's name.
+    pub context_tokens: Option<u32>,
+}
+
+/// Which models of a provider are shown pictures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Vision {
+    /// Those whose names are known for it.
+    #[default]
+    ByName,
+    All,
+    None,
+    These(Vec<String>),
 }
 
 /// The dialect a model server speaks.
@@ -169,6 +219,24 @@ pub enum ModelRef {
         provider: String,
         model: String,
     },
+}
+
+/// What is asked of an agent's models. Absent: whatever the provider does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ModelSettings {
+    pub temperature: Option<f64>,
+    /// The longest answer.
+    pub max_tokens: Option<u32>,
+    pub reasoning: Option<Reasoning>,
+}
+
+/// How long a model thinks before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reasoning {
+    None,
+    Low,
+    Medium,
+    High,
 }
 
 /// Who may speak to the bot, and where.
@@ -208,9 +276,52 @@ pub struct AgentSpec {
     pub name: Option<String>,
     pub emoji: Option<String>,
     pub model: Option<ModelRef>,
+    /// Asked in this order when the model cannot answer.
+    pub fallback: Vec<ModelRef>,
+    pub settings: ModelSettings,
+    /// Skills it may have; absent is the whole pool. Whether they are there, `agents` looks.
+    pub skills: Option<Vec<Spanned<String>>>,
+    pub memory: AgentMemory,
     pub tools: AgentTools,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
+}
+
+/// What holds for the memory of all agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// What becomes of a memory when nobody says who may see it.
+    pub default_visibility: Visibility,
+}
+
+/// Who sees a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Visibility {
+    /// Its agent, and agents that read this agent's memory.
+    #[default]
+    Private,
+    /// Every agent.
+    Global,
+}
+
+/// Whether an agent has a memory at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemorySwitch {
+    #[default]
+    On,
+    Off,
+}
+
+/// What one agent may remember, and of whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentMemory {
+    pub switch: MemorySwitch,
+    /// What fits a message is looked up before the agent answers it.
+    pub recall: bool,
+    /// As much of it as the agent is shown.
+    pub recall_tokens: u32,
+    /// Agents whose memories this one sees too.
+    pub read_from: Vec<AgentId>,
 }
 
 /// One `[[bindings]]` table. Its `match` text is read by `routing`, which knows what can be matched.
@@ -255,8 +366,10 @@ impl Config {
             default_model: ModelRef::default(),
             group_sessions: GroupSessions::default(),
             telegram: None,
+            discord: None,
             providers: BTreeMap::new(),
             access: Access::default(),
+            memory: Memory::default(),
             peer_groups: Vec::new(),
             tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
@@ -272,9 +385,16 @@ impl Default for TelegramLimits {
     }
 }
 
-impl Default for TelegramAnswers {
+impl Default for DiscordLimits {
+    /// <https://discord.com/developers/docs/topics/rate-limits#global-rate-limit>, and what one channel was seen to take.
     fn default() -> Self {
-        TelegramAnswers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5, reactions: false }
+        DiscordLimits { per_second: 50, channel_per_second: 1 }
+    }
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Answers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5, reactions: false }
     }
 }
 
@@ -284,10 +404,27 @@ impl Default for Access {
     }
 }
 
+impl Default for AgentMemory {
+    fn default() -> Self {
+        AgentMemory { switch: MemorySwitch::On, recall: true, recall_tokens: 1000, read_from: Vec::new() }
+    }
+}
+
 impl AgentSpec {
     /// An agent the file says nothing about.
-    fn unnamed(id: AgentId) -> Self {
-        AgentSpec { id, name: None, emoji: None, model: None, tools: AgentTools::default(), span: None }
+    pub(crate) fn unnamed(id: AgentId) -> Self {
+        AgentSpec {
+            id,
+            name: None,
+            emoji: None,
+            model: None,
+            fallback: Vec::new(),
+            settings: ModelSettings::default(),
+            skills: None,
+            memory: AgentMemory::default(),
+            tools: AgentTools::default(),
+            span: None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::keys;
+use super::models;
 use super::reader::{Named, Section, suggest};
 use super::secrets::Vault;
 use super::{ModelRef, Problem, Provider, ProviderKind, Spanned};
@@ -29,16 +30,15 @@ pub(super) fn read(top: &Section<'_>, vault: &Vault<'_>) -> BTreeMap<String, Pro
 /// The model under a key, if its provider is known.
 pub(super) fn model(section: &Section<'_>, name: &str, providers: &[String]) -> Option<ModelRef> {
     let text = section.text(name)?;
+    known_model(&text, providers).map_err(|problem| section.problems.note(problem)).ok()
+}
+
+/// The model that a text names, of a provider that is there.
+pub(super) fn known_model(text: &Spanned<String>, providers: &[String]) -> Result<ModelRef, Problem> {
     match text.value.parse() {
-        Ok(ModelRef::Of { provider, .. }) if !providers.contains(&provider) => {
-            section.problems.note(unknown_provider(&provider, &text, providers));
-            None
-        }
-        Ok(model) => Some(model),
-        Err(()) => {
-            section.problems.note(no_model(&text));
-            None
-        }
+        Ok(ModelRef::Of { provider, .. }) if !providers.contains(&provider) => Err(unknown_provider(&provider, text, providers)),
+        Ok(model) => Ok(model),
+        Err(()) => Err(no_model(text)),
     }
 }
 
@@ -68,7 +68,14 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     if needs_key && api_key.is_none() {
         section.problems.note(missing_api_key(name));
     }
-    Some(Provider { kind, base_url: address.url, api_key })
+    Some(Provider {
+        kind,
+        base_url: address.url,
+        api_key,
+        models: models::offered(section),
+        vision: models::vision(section),
+        context_tokens: models::context_tokens(section),
+    })
 }
 
 fn missing_api_key(name: &Spanned<String>) -> Problem {

@@ -231,10 +231,8 @@ fn wrong_choice(name: &str, text: &Spanned<String>, words: &[&str]) -> Problem {
 
 fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
     let advice = match (shape.name, key) {
-        // Both are planned, so people find them in texts about Parlor.
-        ("the top level", "discord" | "admin") => {
-            "this version speaks Telegram and the local chat; remove the section".to_owned()
-        }
+        // It is planned, so people find it in texts about Parlor.
+        ("the top level", "admin") => "this version has no admin page yet; remove the section".to_owned(),
         _ => suggest(key, &shape.names().collect::<Vec<_>>()),
     };
     Problem::new(span, format!("unknown key `{key}`")).label(format!("not a key of {}", shape.name)).help(advice)

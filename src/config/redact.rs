@@ -11,6 +11,8 @@ use crate::domain::nearest;
 
 /// The keys that take a secret. A proxy may have a password in it, and not always where one looks for it.
 const SECRET_KEYS: [&str; 3] = ["token", "api_key", "proxy"];
+/// Keys that sound like one and are numbers of tokens.
+const COUNTED_KEYS: [&str; 2] = ["max_tokens", "context_tokens"];
 
 /// The text with asterisks for secrets. Its length stays the same, so that every span still fits.
 pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String {
@@ -106,6 +108,9 @@ fn names_a_place(value: &str) -> bool {
 /// Also true for a slip of the pen such as `tokn`, whose value would be shown with the unknown key.
 fn sounds_secret(key: &str) -> bool {
     let key = key.to_lowercase();
+    if COUNTED_KEYS.contains(&key.as_str()) {
+        return false;
+    }
     let has_word = ["token", "key", "secret", "passw"].iter().any(|word| key.contains(word));
     let is_slip = || nearest(&key, every_key()).is_some_and(|near| SECRET_KEYS.contains(&near));
     has_word || is_slip()

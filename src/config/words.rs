@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::{
+    Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk, TransportMode, Visibility,
+};
 use crate::domain::Platform;
-
-use super::{Dms, GroupSessions, Groups, ModelRef, ProviderKind, Quote, Risk, TransportMode};
 
 /// A value that is written as one of a few words.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -58,8 +59,11 @@ choices! {
     Dms { Pairing = "pairing", Open = "open", Closed = "closed" }
     TransportMode { Polling = "polling", Webhook = "webhook" }
     Groups { Bound = "bound", Open = "open" }
+    Visibility { Private = "private", Global = "global" }
+    MemorySwitch { On = "on", Off = "off" }
     Risk { Look = "look", Change = "change", Reach = "reach" }
     Quote { Auto = "auto", Always = "always", Never = "never" }
+    Reasoning { None = "none", Low = "low", Medium = "medium", High = "high" }
     ProviderKind {
         OpenAi = "openai",
         OpenAiResponses = "openai-responses",

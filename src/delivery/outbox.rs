@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::sender::GIVE_UP_AFTER_MS;
 use super::{streams, undelivered};
-use crate::channels::Part;
+use crate::channels::{Part, Ticket};
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::routing::aliases::Renaming;
 
@@ -58,6 +58,13 @@ pub(super) struct ClaimedRow {
     /// An earlier call's answer was never seen.
     pub(super) repeated: bool,
     pub(super) created_at: i64,
+}
+
+impl ClaimedRow {
+    /// With its time, because a new store numbers its rows anew.
+    pub(super) fn ticket(&self) -> Ticket {
+        Ticket(format!("o{:x}-{:x}", self.id, self.created_at))
+    }
 }
 
 /// What is known about a place's next row.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::progress::Scene;
 use super::streams;
-use crate::channels::{Medium, Part, Question, Revision, SendError, Text};
+use crate::channels::{Medium, Part, Question, Revision, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::MessageId;
 use crate::storage::Durability;
@@ -149,7 +149,7 @@ impl Previewer<'_> {
                 let (message, shown) = &mut screen.messages[number];
                 channel.revise(to, Revision::Edit { message, part: &part }).await.map(|()| *shown = Some(part))
             }
-            Step::Send(part) => match channel.send(to, &part).await {
+            Step::Send(part) => match channel.send(to, &part, &self.ticket(screen.messages.len())).await {
                 Ok(message) => {
                     self.note(u32::try_from(screen.messages.len()).unwrap_or(u32::MAX), &message).await;
                     screen.messages.push((message, Some(part)));
@@ -171,7 +171,7 @@ impl Previewer<'_> {
         self.scene.not_shown(&error).await;
         match error {
             SendError::RetryAfter(_) | SendError::NotSent(_) | SendError::Unknown(_) => Onward::GoOn,
-            SendError::Refused(_) | SendError::TopicLost(_) | SendError::Moved(_) | SendError::Gone => Onward::GiveUp,
+            SendError::Refused(_) | SendError::PlaceLost(_) | SendError::Moved(_) | SendError::Gone => Onward::GiveUp,
         }
     }
 
@@ -186,6 +186,10 @@ impl Previewer<'_> {
         if let Err(error) = self.scene.inner.db.write_patiently(&self.scene.inner.stop, Durability::Kill, write).await {
             tracing::error!(session = %self.scene.answer.to.place(), "a message that shows half an answer was not noted: {error}");
         }
+    }
+
+    fn ticket(&self, number: usize) -> Ticket {
+        Ticket(format!("p{:x}-{number:x}", self.scene.answer.inbox_id))
     }
 
     /// One for the whole answer, the same after a restart. Telegram refuses zero.

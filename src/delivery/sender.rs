@@ -100,7 +100,7 @@ async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: 
                 inner.asked_to_wait(outlet, &row.to, *wait).await;
             }
             let moved = moved(place, &outcome);
-            let step = settle(inner, row, outcome).await;
+            let step = settle(inner, outlet, row, outcome).await;
             if let Some(moved) = moved {
                 tell_moved(inner, moved).await;
             }
@@ -149,9 +149,9 @@ async fn may_send(
 async fn call(inner: &Inner, outlet: &Outlet, row: &ClaimedRow) -> Result<MessageId, SendError> {
     if let Some(stored) = &row.file {
         let file = serde_json::from_str(&row.part.0).map_err(|error| SendError::Refused(error.to_string()))?;
-        return outlet.channel.send_file(&row.to, &file, &inner.outgoing.join(stored)).await;
+        return outlet.channel.send_file(&row.to, &file, &inner.outgoing.join(stored), &row.ticket()).await;
     }
-    let Some(message) = &row.target else { return outlet.channel.send(&row.to, &row.part).await };
+    let Some(message) = &row.target else { return outlet.channel.send(&row.to, &row.part, &row.ticket()).await };
     let is_removal = row.part.0.is_empty();
     let revision = if is_removal { Revision::Remove { message } } else { Revision::Edit { message, part: &row.part } };
     match outlet.channel.revise(&row.to, revision).await {
@@ -161,10 +161,15 @@ async fn call(inner: &Inner, outlet: &Outlet, row: &ClaimedRow) -> Result<Messag
 }
 
 /// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.
-async fn settle(inner: &Arc<Inner>, row: ClaimedRow, outcome: Result<MessageId, SendError>) -> Result<Step, StoreError> {
-    let (id, verdict) = (row.id, judge(&row, outcome));
+async fn settle(
+    inner: &Arc<Inner>,
+    outlet: &Outlet,
+    row: ClaimedRow,
+    outcome: Result<MessageId, SendError>,
+) -> Result<Step, StoreError> {
+    let (id, verdict) = (row.id, judge(&row, outcome, outlet.channel.tells_repeats_for()));
     let step = match &verdict {
-        Verdict::Sent(_) | Verdict::GivenUp(_) | Verdict::TopicLost(_) => Step::Sent,
+        Verdict::Sent(_) | Verdict::GivenUp(_) | Verdict::PlaceLost(_) => Step::Sent,
         Verdict::SendInstead => Step::Wait(Duration::ZERO),
         Verdict::Again { wait, .. } => Step::Wait(*wait),
     };
@@ -177,7 +182,7 @@ async fn settle(inner: &Arc<Inner>, row: ClaimedRow, outcome: Result<MessageId, 
                 Verdict::Again { wait, error, repeated } => outbox::again(tx, id, after(*wait), error, *repeated)?,
                 Verdict::SendInstead => outbox::send_instead(tx, id)?,
                 Verdict::GivenUp(error) => outbox::failed(tx, id, error)?,
-                Verdict::TopicLost(error) => return owners::give_up(tx, &delivery, &to, id, error),
+                Verdict::PlaceLost(error) => return owners::give_up(tx, &delivery, &to, id, error),
             }
             Ok(Vec::new())
         }
@@ -209,12 +214,14 @@ enum Verdict {
     SendInstead,
     GivenUp(String),
     /// Given up, and the owners must know.
-    TopicLost(String),
+    PlaceLost(String),
 }
 
-fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
+fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>, tells_repeats_for: Duration) -> Verdict {
     let place = row.to.place();
-    let too_old = now_ms() - row.created_at > GIVE_UP_AFTER_MS;
+    let age = now_ms() - row.created_at;
+    let too_old = age > GIVE_UP_AFTER_MS;
+    let is_told_apart = u128::try_from(age).is_ok_and(|age| age < tells_repeats_for.as_millis());
     let repeated = row.repeated;
     match outcome {
         Ok(message) => Verdict::Sent(message),
@@ -232,19 +239,19 @@ fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>) -> Verdict {
             tracing::warn!(session = %place, "not sent, trying again in {} s: {error}", wait.as_secs());
             Verdict::Again { wait, error, repeated }
         }
-        // A change can be made twice without harm, so it is not counted as repeated and not given up early.
-        Err(SendError::Unknown(error)) if row.target.is_some() && !too_old => {
+        // Harmless when made twice, so it is not counted as repeated and not given up early.
+        Err(SendError::Unknown(error)) if (row.target.is_some() || is_told_apart) && !too_old => {
             let wait = backoff(row.attempts);
-            tracing::warn!(session = %place, "no answer to a change, trying again in {} s: {error}", wait.as_secs());
+            tracing::warn!(session = %place, "no answer to a call, trying again in {} s: {error}", wait.as_secs());
             Verdict::Again { wait, error, repeated }
         }
         Err(SendError::Unknown(error)) if !row.repeated => {
             tracing::warn!(session = %place, outbox.id = row.id, "no answer to a send, repeating it once: {error}");
             Verdict::Again { wait: FIRST_BACKOFF, error, repeated: true }
         }
-        Err(SendError::TopicLost(loss)) => {
+        Err(SendError::PlaceLost(loss)) => {
             tracing::warn!(session = %place, outbox.id = row.id, "undelivered: {loss}");
-            Verdict::TopicLost(loss.to_string())
+            Verdict::PlaceLost(loss.to_string())
         }
         Err(error) => {
             let reason = match error {

@@ -1,8 +1,9 @@
-//! What the config expects of the bot in Telegram groups, for the checks at the start.
+//! What the config expects of the bots in groups and on servers, for the checks at the start.
 
+use crate::channels::discord::{Expected, ExpectedPlace};
 use crate::channels::telegram::{Expectations, ExpectedGroup};
 use crate::config::{Access, Groups};
-use crate::routing::Table;
+use crate::routing::{DiscordPlace, Table};
 
 pub(super) fn expectations(access: &Access, table: &Table) -> Expectations {
     let mut groups: Vec<ExpectedGroup> = Vec::new();
@@ -19,4 +20,19 @@ pub(super) fn expectations(access: &Access, table: &Table) -> Expectations {
     // Where all groups are bound ones, those say it better.
     let has_others = access.groups == Groups::Open || groups.is_empty();
     Expectations { hears_everything_elsewhere: has_others && !access.require_mention, groups }
+}
+
+pub(super) fn on_discord(table: &Table) -> Vec<ExpectedPlace> {
+    let mut places: Vec<ExpectedPlace> = Vec::new();
+    for bound in table.discord_places() {
+        let what = match bound.place {
+            DiscordPlace::Server(id) => Expected::Server(id),
+            DiscordPlace::Category(id) => Expected::Category(id),
+            DiscordPlace::Channel(id) => Expected::Channel(id),
+        };
+        if places.iter().all(|known| known.what != what) {
+            places.push(ExpectedPlace { binding: bound.text.to_owned(), what });
+        }
+    }
+    places
 }

@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::people;
+use crate::agents::Memories;
+use crate::channels::discord::DiscordChannel;
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
@@ -35,9 +37,9 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, children, decisions, files, inbox, journal};
+use crate::sessions::{self, Sessions, TranscriptSearch, children, decisions, files, inbox, journal};
 use crate::storage::{Db, StoreError};
-use crate::tools::ToolBox;
+use crate::tools::{self, ToolBox};
 use crate::work::Work;
 
 pub use home::{Home, HomeLock, LockError};
@@ -90,7 +92,7 @@ pub enum StartError {
     Plan(#[from] PlanError),
     #[error("{0}")]
     Store(#[from] StoreError),
-    #[error("there is nothing to connect to. Add a [telegram] section to config.toml, or try `parlor chat`")]
+    #[error("there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`")]
     NoChannel,
 }
 
@@ -99,17 +101,12 @@ impl Gateway {
     pub async fn start(home: Home) -> Result<Self, StartError> {
         let lock = home.lock()?;
         let plan = Plan::load(&home, Secrets::Required)?;
-        let Some(telegram) = &plan.config.telegram else { return Err(StartError::NoChannel) };
+        if plan.config.telegram.is_none() && plan.config.discord.is_none() {
+            return Err(StartError::NoChannel);
+        }
         let db = Db::open(&home.database()).await?;
-        let outfit = Outfit {
-            signer: keys::buttons(&db).await?,
-            webhook_secret: keys::webhook(&db).await?,
-            menu: menu(&plan.config),
-            expectations: expectations::expectations(&plan.config.access, &plan.table),
-            db: db.clone(),
-        };
-        let telegram = TelegramChannel::new(telegram, plan.config.group_sessions, outfit);
-        Self::start_with(&home, lock, plan, db, vec![Arc::new(telegram)]).await
+        let channels = channels(&plan, &db).await?;
+        Self::start_with(&home, lock, plan, db, channels).await
     }
 
     /// Starts with one channel only, such as the terminal; the platforms in the config stay off.
@@ -138,6 +135,7 @@ impl Gateway {
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
         db.write(|tx| children::close_orphans(tx, now_ms())).await?;
+        let memories = Memories::new(db.clone());
         let sessions = Sessions::new(sessions::Parts {
             db: db.clone(),
             registry: registry.clone(),
@@ -146,14 +144,15 @@ impl Gateway {
             aliases: aliases.clone(),
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
-            tools: ToolBox::standard(),
+            tools: toolbox(&memories, &db),
+            memories: memories.clone(),
             work: work.clone(),
             access: plan.config.access.clone(),
             absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
-        let desk = Desk { db, config: plan.config, registry, table: plan.table, sessions, started_at: now_ms() };
+        let desk = Desk { db, config: plan.config, registry, memories, table: plan.table, sessions, started_at: now_ms() };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
         let house = Arc::new(House { desk, home, pins, names, aliases, delivery, work, stop });
         Ok(Self::run(house, channels, moves, lock))
@@ -205,6 +204,31 @@ impl Gateway {
             tracing::error!("following moves ended badly: {error}");
         }
     }
+}
+
+/// Every tool there is. Which of them an agent has, its policy says.
+fn toolbox(memories: &Memories, db: &Db) -> ToolBox {
+    ToolBox::standard().with(tools::memory_tools(memories)).with(vec![Box::new(TranscriptSearch { db: db.clone() })])
+}
+
+/// The platforms that the config names.
+async fn channels(plan: &Plan, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
+    let (config, mut channels) = (&plan.config, Vec::<Arc<dyn Channel>>::new());
+    if let Some(telegram) = &config.telegram {
+        let outfit = Outfit {
+            signer: keys::buttons(db).await?,
+            webhook_secret: keys::webhook(db).await?,
+            menu: menu(config),
+            expectations: expectations::expectations(&config.access, &plan.table),
+            db: db.clone(),
+        };
+        channels.push(Arc::new(TelegramChannel::new(telegram, config.group_sessions, outfit)));
+    }
+    if let Some(discord) = &config.discord {
+        let expected = expectations::on_discord(&plan.table);
+        channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, expected, db.clone())));
+    }
+    Ok(channels)
 }
 
 /// The command list, as Telegram's menu shows it.
@@ -275,4 +299,18 @@ async fn supervise(channel: Arc<dyn Channel>, intake: Intake, stop: Cancellation
         }
     }
     reports.send_modify(|listening| listening.channels -= 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The config is checked against this list before there is a store that tools could be made with.
+    #[tokio::test]
+    async fn the_list_of_known_tools_is_the_list_of_tools() {
+        let home = tempfile::tempdir().expect("a folder");
+        let db = Db::open(&home.path().join("parlor.db")).await.expect("the store opens");
+        let tools = toolbox(&Memories::new(db.clone()), &db);
+        assert_eq!(tools.names().collect::<Vec<_>>(), tools::KNOWN);
+    }
 }

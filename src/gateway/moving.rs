@@ -74,6 +74,7 @@ impl Move {
     pub(super) fn go_on(&self, house: &House, followed: &Followed) {
         house.aliases.learn(self.moved);
         house.pins.all_changed();
+        house.desk.sessions.moved();
         followed.open.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
         if followed.is_news {
             tracing::warn!(config.lines = ?self.lines, "the group {} is now the supergroup {}", self.moved.old, self.moved.new);

@@ -1,17 +1,13 @@
 //! What is about to run: the config, checked by everyone who has a say, and the routing table made from it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Home;
-use crate::agents::Registry;
-use crate::agents::roster::{self, Roster};
-use crate::clock::now_ms;
+use crate::agents::{Registry, Roster};
 use crate::config::{self, Config, LoadError, Report, Secrets};
-use crate::domain::AgentId;
 use crate::routing::Table;
 use crate::storage::{Db, StoreError};
-use crate::tools::{ToolBox, policy};
+use crate::tenants;
 
 /// A config without problems. The gateway, `config check` and `route explain` all make theirs here.
 #[derive(Debug, Clone)]
@@ -30,23 +26,13 @@ pub enum PlanError {
 
 impl Plan {
     pub fn load(home: &Home, secrets: Secrets) -> Result<Self, PlanError> {
-        let mut draft = config::load(home.path(), secrets)?;
-        let (table, problems) = Table::build(&draft.config);
-        draft.problems.extend(problems);
-        draft.problems.extend(policy::check(&draft.config, ToolBox::standard().names()));
-        Ok(Plan { config: Arc::new(draft.finish()?), table: Arc::new(table) })
+        let draft = config::load(home.path(), secrets)?;
+        let (config, table) = tenants::checked(draft, home.path())?;
+        Ok(Plan { config: Arc::new(config), table: Arc::new(table) })
     }
 
     /// Gives every agent its uid and the registry its agents.
     pub async fn registry(&self, home: &Home, db: &Db) -> Result<(Registry, Roster), StoreError> {
-        let mut roster = db.read(roster::load).await?;
-        let ids = self.config.agents.iter().map(|agent| agent.id.clone());
-        let missing: Vec<AgentId> = ids.filter(|id| !roster.contains_key(id)).collect();
-        if !missing.is_empty() {
-            db.write(move |tx| roster::add(tx, &missing, now_ms())).await?;
-            roster = db.read(roster::load).await?;
-        }
-        let uids: HashMap<_, _> = roster.iter().map(|(id, known)| (id.clone(), known.uid)).collect();
-        Ok((Registry::new(&self.config, home.path(), &uids), roster))
+        tenants::registry(&self.config, home.path(), db).await
     }
 }

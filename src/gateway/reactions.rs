@@ -32,6 +32,8 @@ fn is_in(place: &SessionKey, chat: &SessionKey) -> bool {
         (SessionKey::TelegramDm { user, .. }, SessionKey::TelegramDm { user: chat, .. }) => user == chat,
         (SessionKey::TelegramTopic { chat: ours, .. }, SessionKey::TelegramGroup { chat, .. }) => ours == chat,
         (SessionKey::TelegramGroup { chat: ours, .. }, SessionKey::TelegramGroup { chat, .. }) => ours == chat,
+        (SessionKey::DiscordChannel { channel: ours, .. }, SessionKey::DiscordChannel { channel, .. }) => ours == channel,
+        (SessionKey::DiscordThread { .. } | SessionKey::DiscordDm { .. }, chat) => place == chat,
         _ => false,
     }
 }

@@ -35,7 +35,8 @@ pub(super) async fn reply(house: &House, accepted: &Accepted, text: &str, closed
 /// The command's effect, its reply and the closed row are one transaction.
 pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outcome) -> Result<(), StoreError> {
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
-    let (changes_pin, retried, called_off) = (effect.changes_pin(), effect.retried(), effect.called_off());
+    let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
+    let (retried, called_off) = (effect.retried(), effect.called_off());
     let write = move |tx: &Transaction<'_>, now| {
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
@@ -46,6 +47,9 @@ pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outco
         house.pins.changed(&accepted.inbound.origin.key);
     }
     house.desk.sessions.halt(&accepted.inbound.origin.key, &called_off);
+    if changes_model {
+        house.desk.sessions.model_changed(&accepted.inbound.origin.key);
+    }
     retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
     Ok(())
 }

@@ -51,15 +51,15 @@ pub(super) fn classify(error: &genai::Error) -> ModelError {
 fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
     let code = status.as_u16();
     match code {
-        429 if has_any(body, NO_CREDIT) => refused(format!("the account has no credit left ({code})")),
+        429 if has_any(body, NO_CREDIT) => unavailable(format!("the account has no credit left ({code})")),
         429 => ModelError::RateLimited { retry_after: retry_after(headers, body, Utc::now()) },
         502 | 503 | 504 | 529 => ModelError::Overloaded,
-        401 => refused(format!("the key was not accepted ({code})")),
-        402 => refused(format!("the account has no credit left ({code})")),
-        403 => refused(format!("the key may not do this ({code})")),
-        404 => refused(format!("no such model ({code})")),
+        401 => unavailable(format!("the key was not accepted ({code})")),
+        402 => unavailable(format!("the account has no credit left ({code})")),
+        403 => unavailable(format!("the key may not do this ({code})")),
+        404 => unavailable(format!("no such model ({code})")),
         413 => ModelError::ContextTooLong,
-        300..=399 => refused(format!("its address leads elsewhere ({code})")),
+        300..=399 => unavailable(format!("its address leads elsewhere ({code})")),
         400..=499 => of_words(body).unwrap_or_else(|| refused(format!("the request was not accepted ({code})"))),
         _ if has_any(body, OVERLOADED) => ModelError::Overloaded,
         _ => broken(&format!("the model server failed ({code})")),
@@ -83,13 +83,13 @@ fn of_words(text: &str) -> Option<ModelError> {
     if has_any(text, TOO_LONG) {
         Some(ModelError::ContextTooLong)
     } else if has_any(text, NO_CREDIT) {
-        Some(refused("the account has no credit left"))
+        Some(unavailable("the account has no credit left"))
     } else if has_any(text, RATE_LIMITED) {
         Some(ModelError::RateLimited { retry_after: None })
     } else if has_any(text, OVERLOADED) {
         Some(ModelError::Overloaded)
     } else if has_any(text, BAD_KEY) {
-        Some(refused("the key was not accepted"))
+        Some(unavailable("the key was not accepted"))
     } else if has_any(text, POLICY) {
         Some(refused("the provider's content policy forbids it"))
     } else {
@@ -100,8 +100,7 @@ fn of_words(text: &str) -> Option<ModelError> {
 fn of_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> ModelError {
     if let Some(timeout) = error.downcast_ref::<StreamTimeout>() {
         return match timeout {
-            StreamTimeout::Headers => broken("the model server did not answer"),
-            StreamTimeout::Read => ModelError::CutOff,
+            StreamTimeout::Headers | StreamTimeout::Read => ModelError::Stalled,
         };
     }
     match error.downcast_ref::<reqwest::Error>() {
@@ -145,6 +144,10 @@ fn has_any(text: &str, words: &[&str]) -> bool {
 
 fn refused(why: impl Into<String>) -> ModelError {
     ModelError::Refused(why.into())
+}
+
+fn unavailable(why: impl Into<String>) -> ModelError {
+    ModelError::Unavailable(why.into())
 }
 
 fn broken(why: &str) -> ModelError {

@@ -8,40 +8,76 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 
-use crate::config::{ModelRef, Provider};
+use crate::config::{ModelRef, ModelSettings, Provider};
 
+mod abilities;
 mod classify;
+mod content;
+mod fallback;
 mod offline;
 mod remote;
 
+use fallback::Resting;
 use offline::Offline;
 use remote::{Remote, SharedClient};
+
+pub use abilities::estimate_tokens;
+pub use content::{Content, Image, ImageKind};
+pub use fallback::{Attempts, Failure, Lineup};
 
 /// Every model an agent can be given. Cheap to make: nothing is connected before the first call.
 #[derive(Clone)]
 pub struct Models {
     providers: Arc<BTreeMap<String, Arc<dyn ModelProvider>>>,
     offline: Arc<dyn ModelProvider>,
+    /// What the config says about each provider.
+    known: Arc<BTreeMap<String, Provider>>,
+    resting: Resting,
 }
 
 impl Models {
     pub fn new(providers: &BTreeMap<String, Provider>) -> Self {
         let client = SharedClient::default();
         let remote = |provider: &Provider| Arc::new(Remote::new(provider.clone(), client.clone())) as Arc<dyn ModelProvider>;
+        let known = Arc::new(providers.clone());
         let providers = providers.iter().map(|(name, provider)| (name.clone(), remote(provider))).collect();
-        Self { providers: Arc::new(providers), offline: Arc::new(Offline) }
+        Self { providers: Arc::new(providers), offline: Arc::new(Offline), known, resting: Resting::default() }
     }
 
+    /// A model that does not see gets the words alone: they say what was sent.
     pub async fn stream(&self, model: &ModelRef, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let request = if self.sees(model) { request } else { request.without_images() };
         match model {
             ModelRef::Offline => self.offline.stream("", request).await,
             ModelRef::Of { provider, model } => self.provider(provider)?.stream(model, request).await,
         }
     }
 
+    /// Whether a model is shown pictures.
+    pub fn sees(&self, model: &ModelRef) -> bool {
+        abilities::sees(self.config_of(model), model)
+    }
+
+    /// How many tokens a model reads at once, its answer included.
+    pub fn window(&self, model: &ModelRef) -> u32 {
+        abilities::window(self.config_of(model), model)
+    }
+
+    /// How much longer a model is left alone because it failed.
+    pub fn rests_for(&self, model: &ModelRef) -> Option<Duration> {
+        self.resting.left(model)
+    }
+
+    fn config_of(&self, model: &ModelRef) -> Option<&Provider> {
+        match model {
+            ModelRef::Offline => None,
+            ModelRef::Of { provider, .. } => self.known.get(provider),
+        }
+    }
+
     fn provider(&self, name: &str) -> Result<&dyn ModelProvider, ModelError> {
         let provider = self.providers.get(name).map(Arc::as_ref);
-        provider.ok_or_else(|| ModelError::Refused(format!("no provider is called {name}")))
+        provider.ok_or_else(|| ModelError::Unavailable(format!("no provider is called {name}")))
     }
 }
 
@@ -61,14 +97,34 @@ pub struct ModelRequest {
     pub system: String,
     pub messages: Vec<ModelMessage>,
     pub tools: Vec<ToolSpec>,
+    pub settings: ModelSettings,
+    /// See [`Lineup::cache_key`]; empty for none.
+    pub cache_key: String,
+}
+
+impl ModelRequest {
+    fn without_images(mut self) -> Self {
+        for message in &mut self.messages {
+            if let ModelMessage::User(content) = message {
+                content.images.clear();
+            }
+        }
+        self
+    }
 }
 
 /// The conversation as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelMessage {
-    User(String),
+    User(Content),
     Assistant { text: String, tool_calls: Vec<ToolCall> },
     ToolResult { call_id: String, content: String },
+}
+
+impl ModelMessage {
+    pub fn user(content: impl Into<Content>) -> Self {
+        ModelMessage::User(content.into())
+    }
 }
 
 /// A tool as it is offered to the model.
@@ -114,9 +170,15 @@ pub enum ModelError {
     Overloaded,
     #[error("the conversation is longer than the model can read")]
     ContextTooLong,
-    /// The provider will not serve this request: wrong key, unknown model, content policy.
+    /// The provider will not answer this request: content policy, something in it that the model does not take.
     #[error("the model provider refused: {0}")]
     Refused(String),
+    /// The provider will not answer any request to this model: wrong key, no credit, no such model.
+    #[error("the model provider refused: {0}")]
+    Unavailable(String),
+    /// Not a byte came for long.
+    #[error("the model server did not answer in time")]
+    Stalled,
     /// The answer stopped in the middle.
     #[error("the model's answer was cut off")]
     CutOff,

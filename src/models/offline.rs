@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{ModelError, ModelEvent, ModelMessage, ModelProvider, ModelRequest, ModelStream, ToolCall, ToolSpec, Usage};
+use super::{Content, ModelError, ModelEvent, ModelMessage, ModelProvider, ModelRequest, ModelStream, ToolCall, ToolSpec, Usage};
 
 /// Words in one piece of streamed text.
 const WORDS_PER_PIECE: usize = 4;
@@ -51,11 +51,11 @@ fn answer(request: &ModelRequest) -> Answer {
 fn answer_last(last: Option<&ModelMessage>, request: &ModelRequest) -> Answer {
     match last {
         Some(ModelMessage::ToolResult { .. }) => Answer::Text(quote_results(request)),
-        Some(ModelMessage::User(said)) => match wish(without_name(said)) {
+        Some(ModelMessage::User(said)) => match wish(without_name(&said.text)) {
             Some(wish) => grant(wish, request),
-            None => Answer::Text(echo(without_name(said), request)),
+            None => Answer::Text(echo(said, request)),
         },
-        _ => Answer::Text(echo("", request)),
+        _ => Answer::Text(echo(&Content::default(), request)),
     }
 }
 
@@ -153,8 +153,8 @@ fn called_tool<'a>(messages: &'a [ModelMessage], call_id: &str) -> Option<&'a st
     calls.flatten().find(|call| call.id == call_id).map(|call| call.name.as_str())
 }
 
-fn echo(said: &str, request: &ModelRequest) -> String {
-    let said = quote(said, MAX_QUOTE_CHARS);
+fn echo(said: &Content, request: &ModelRequest) -> String {
+    let said = format!("{}{}", quote(without_name(&said.text), MAX_QUOTE_CHARS), shown(said.images.len()));
     let is_first = !request.messages.iter().any(|message| matches!(message, ModelMessage::Assistant { .. }));
     if !is_first {
         return format!("{} You said: {said} {}", short_opening(request), place_in_conversation(&request.messages));
@@ -163,6 +163,14 @@ fn echo(said: &str, request: &ModelRequest) -> String {
     let soul =
         soul_line(&request.system).map(|line| format!(" My soul begins: {}", quote(line, MAX_SOUL_CHARS))).unwrap_or_default();
     format!("{who} Parlor's offline stand-in: with no real model I only echo. You said: {said}{soul} {SETUP}")
+}
+
+fn shown(pictures: usize) -> String {
+    match pictures {
+        0 => String::new(),
+        1 => " You showed me a picture.".to_owned(),
+        several => format!(" You showed me {several} pictures."),
+    }
 }
 
 fn short_opening(request: &ModelRequest) -> String {
@@ -214,7 +222,8 @@ fn pieces(text: &str) -> impl Iterator<Item = String> {
 
 fn input_words(request: &ModelRequest) -> u64 {
     let of_message = |message: &ModelMessage| match message {
-        ModelMessage::User(text) | ModelMessage::Assistant { text, .. } => words(text),
+        ModelMessage::User(content) => words(&content.text),
+        ModelMessage::Assistant { text, .. } => words(text),
         ModelMessage::ToolResult { content, .. } => words(content),
     };
     words(&request.system) + request.messages.iter().map(of_message).sum::<u64>()
@@ -229,12 +238,14 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::config::ModelSettings;
+    use crate::models::{Image, ImageKind};
 
     const ROSE: &str = "You are Rose 🌹 (agent id: rose).\n\n# IDENTITY.md\nA gardener.\n\n# SOUL.md\n\n# Rose\n\n\
                         I keep the books and the roses.\nBoth need cutting.\n\n# AGENTS.md\nOthers exist.\n";
 
     fn user(text: &str) -> ModelMessage {
-        ModelMessage::User(text.to_owned())
+        ModelMessage::user(text)
     }
 
     fn said(text: &str) -> ModelMessage {
@@ -252,7 +263,13 @@ mod tests {
 
     fn asked(system: &str, messages: impl Into<Vec<ModelMessage>>, tools: &[&str]) -> ModelRequest {
         let tool = |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), parameters: json!({}) };
-        ModelRequest { system: system.to_owned(), messages: messages.into(), tools: tools.iter().map(tool).collect() }
+        ModelRequest {
+            system: system.to_owned(),
+            messages: messages.into(),
+            tools: tools.iter().map(tool).collect(),
+            settings: ModelSettings::default(),
+            cache_key: String::new(),
+        }
     }
 
     fn text(request: &ModelRequest) -> String {
@@ -271,6 +288,15 @@ mod tests {
     fn later_answers_are_short_and_count() {
         let talk = [user("hello"), said("…"), user("still there?"), said("…"), user("good")];
         assert_snapshot!(text(&asked(ROSE, talk, &[])), @"Rose, offline stand-in. You said: “good”. This is message 3 here.");
+    }
+
+    #[test]
+    fn pictures_are_counted() {
+        let picture = Image::new(ImageKind::Png, b"\x89PNG");
+        let show = |count| ModelMessage::User(Content { text: "look".into(), images: vec![picture.clone(); count] });
+        let tell = |count| text(&asked(ROSE, [user("a"), said("b"), show(count)], &[]));
+        assert_snapshot!(tell(1), @"Rose, offline stand-in. You said: “look”. You showed me a picture. This is message 2 here.");
+        assert_snapshot!(tell(3), @"Rose, offline stand-in. You said: “look”. You showed me 3 pictures. This is message 2 here.");
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod tests;
 mod trial;
 
 pub use explain::{Candidate, Explanation, FilterCheck, Outcome, Step, explain};
-pub use table::{BoundGroup, Table};
+pub use table::{BoundGroup, BoundOnDiscord, DiscordPlace, Table};
 pub use trial::Rank;
 
 use trial::{Decision, trials};

@@ -18,7 +18,7 @@ pub fn remembered(db: Db) -> Pins {
 pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
     let mut statement = connection.prepare_cached(
         "SELECT agents.slug, pins.once, pins.set_by FROM pins JOIN agents ON agents.uid = pins.agent_uid
-         WHERE session_key = ?1 ORDER BY once DESC LIMIT 1",
+         WHERE session_key = ?1 AND agents.archived_at IS NULL ORDER BY once DESC LIMIT 1",
     )?;
     Ok(statement.query_row([place.to_string()], pin).optional()?.flatten())
 }
@@ -65,6 +65,17 @@ pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite:
 pub fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
     renaming.rename(tx, "pins", "session_key", "true")?;
     tx.execute(&format!("DELETE FROM pins WHERE {}", Renaming::is_old("session_key")), [&renaming.old]).map(drop)
+}
+
+/// Places that were given to an agent.
+pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
+    let sql = "SELECT count(*) FROM pins WHERE agent_uid = ?1";
+    connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+}
+
+/// An agent is destroyed. One that is only removed keeps its pins, which count again when it comes back.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM pins WHERE agent_uid = ?1", [uid.to_string()])
 }
 
 fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {

@@ -9,7 +9,7 @@ use super::filter::Filters;
 use super::pattern::{self, Target};
 use super::trial::{Slot, ranks};
 use crate::config::{Binding, Config, Problem};
-use crate::domain::{AgentId, ChatId, SessionKey};
+use crate::domain::{AgentId, ChatId, DiscordId, SessionKey};
 
 /// Everything routing knows. Built once from a config and never changed.
 #[derive(Debug, Clone)]
@@ -42,6 +42,22 @@ pub struct BoundGroup<'a> {
     /// Its target and filters in words.
     pub text: &'a str,
     pub require_mention: Option<bool>,
+}
+
+/// A binding that names something on Discord.
+#[derive(Debug, Clone, Copy)]
+pub struct BoundOnDiscord<'a> {
+    pub place: DiscordPlace,
+    /// Its target and filters in words.
+    pub text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiscordPlace {
+    Server(DiscordId),
+    Category(DiscordId),
+    /// Or a thread.
+    Channel(DiscordId),
 }
 
 impl Table {
@@ -93,6 +109,20 @@ impl Table {
     pub fn places_of(&self, agent: &AgentId) -> impl Iterator<Item = &SessionKey> {
         let own = self.bindings.iter().filter(move |bound| bound.agent == *agent);
         own.filter_map(|bound| if let Target::Place(key) = &bound.target { Some(key) } else { None })
+    }
+
+    /// The Discord servers, categories, channels and threads that bindings name, in file order.
+    pub fn discord_places(&self) -> impl Iterator<Item = BoundOnDiscord<'_>> {
+        self.bindings.iter().filter_map(|bound| {
+            let place = match &bound.target {
+                Target::Server(id) => DiscordPlace::Server(*id),
+                Target::Category(id) => DiscordPlace::Category(*id),
+                Target::Place(SessionKey::DiscordChannel { channel, .. }) => DiscordPlace::Channel(*channel),
+                Target::Place(SessionKey::DiscordThread { thread, .. }) => DiscordPlace::Channel(*thread),
+                _ => return None,
+            };
+            Some(BoundOnDiscord { place, text: &bound.text })
+        })
     }
 
     /// The bindings in a slot, strongest first.

@@ -228,6 +228,11 @@ pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM children WHERE ended_at < ?1", [now - KEPT_MS])
 }
 
+/// Forgets every run of an agent, and every one that it asked for.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM children WHERE agent_uid = ?1 OR parent_uid = ?1", [uid.to_string()])
+}
+
 /// The group has another id now.
 pub(super) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
     renaming.rename(tx, "children", "parent_key", "true")

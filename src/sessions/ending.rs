@@ -168,7 +168,7 @@ impl Page {
             inbox_id: task.accepted.id,
             place: task.accepted.inbound.origin.key.clone(),
             agent: task.agent.uid,
-            model: task.agent.model.to_string(),
+            model: task.run.model().unwrap_or(&task.chosen.model).to_string(),
             route: task.route.rule.to_string(),
             started_at: task.started_at,
             outcome: String::new(),
@@ -345,11 +345,11 @@ fn apology(error: &TurnError) -> String {
         TurnError::Model(ModelError::ContextTooLong) => {
             "This conversation has become longer than my model can read. /new starts a fresh one.".into()
         }
-        TurnError::Model(ModelError::Refused(reason)) => {
+        TurnError::Model(ModelError::Refused(reason) | ModelError::Unavailable(reason)) => {
             format!("My model provider refused: {reason}. The operator can see more in the log.")
         }
         TurnError::Model(ModelError::CutOff) => "My answer was cut off on the way. Please ask again.".into(),
-        TurnError::Model(ModelError::Broken(_)) => {
+        TurnError::Model(ModelError::Broken(_) | ModelError::Stalled) => {
             "I cannot reach my model right now. Please ask again later; the operator can see more in the log.".into()
         }
         TurnError::TooSlow => "This took me too long, so I stopped. A smaller question may help.".into(),

@@ -50,13 +50,13 @@ pub(super) async fn errand(inner: &Inner, inbound: &Inbound) -> Result<Option<Er
     }))
 }
 
-/// An errand has its agent, wherever its place belongs by now.
-pub(super) fn send_on(inner: &Inner, accepted: &Accepted, errand: &Errand) -> (Arc<Agent>, Route, bool) {
+/// Who does it, and what routing says about its place.
+pub(super) fn send_on(inner: &Inner, accepted: &Accepted, errand: &Errand) -> (Arc<Agent>, Route) {
     let parts = &inner.parts;
     let agent = parts.registry.by_uid(errand.agent()).unwrap_or_else(|| parts.registry.default_agent()).clone();
     let route = routing::route(&parts.table, None, &accepted.inbound.origin);
     tracing::info!(agent.id = %agent.id, run = %errand.known().child.run, inbox.id = accepted.id, "{} works", agent.id);
-    (agent, route, false)
+    (agent, route)
 }
 
 impl Asked<'_> {

@@ -106,6 +106,11 @@ pub(super) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()
     tx.prepare_cached("DELETE FROM tasks WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
+/// Destroys what an agent has begun.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM tasks WHERE agent_uid = ?1", [uid.to_string()])
+}
+
 /// Lets go of tasks whose message is no longer waited for. Nothing is left of them but these rows.
 pub fn forget_orphans(tx: &Transaction<'_>) -> rusqlite::Result<usize> {
     tx.execute(&format!("DELETE FROM tasks WHERE inbox_id NOT IN ({})", inbox::WAITING_IDS), [])

@@ -1,6 +1,7 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
 pub mod children;
+pub mod compaction;
 pub mod decisions;
 mod effects;
 mod ending;
@@ -12,11 +13,14 @@ mod lane;
 pub mod moving;
 mod notes;
 mod observing;
+pub mod overrides;
+mod pictures;
 mod places;
 mod question;
 mod rounds;
 mod running;
 mod runs;
+mod search;
 pub mod transcript;
 pub mod usage;
 
@@ -28,7 +32,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Registry;
+use crate::agents::{Agent, Chosen, Memories, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
@@ -40,9 +44,12 @@ use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
 use crate::work::{Work, WorkGuard};
 
+pub use runs::Unknown;
+pub use search::TranscriptSearch;
+
 use inbox::Accepted;
 use lane::{Lane, Waiting};
-pub use runs::Unknown;
+use overrides::Overrides;
 
 /// Turns that run at once. More wait in their lanes; a turn mostly waits for its model, so this is generous.
 const MOST_RUNNING: usize = 4096;
@@ -58,6 +65,7 @@ pub struct Parts {
     pub delivery: Delivery,
     pub tools: ToolBox,
     pub work: Work,
+    pub memories: Memories,
     pub access: Access,
     /// Inbox rows that a task which goes on answers along with its own.
     pub absorbed: DashSet<i64>,
@@ -73,6 +81,7 @@ pub struct Sessions {
 
 struct Inner {
     parts: Parts,
+    overrides: Overrides,
     lanes: DashMap<SessionKey, Lane>,
     /// Runs that belong to a turn and are under way, by their inbox row.
     runs: DashMap<i64, runs::UnderWay>,
@@ -135,6 +144,7 @@ impl Sessions {
     pub fn new(parts: Parts) -> Self {
         Sessions {
             inner: Arc::new(Inner {
+                overrides: overrides::remembered(parts.db.clone()),
                 parts,
                 lanes: DashMap::new(),
                 runs: DashMap::new(),
@@ -165,6 +175,26 @@ impl Sessions {
     /// Whether this is more of a message that still waits; then how that one turned to us.
     pub fn continues(&self, next: &Inbound) -> Option<Addressed> {
         lane::continues(&self.inner, next)
+    }
+
+    /// The model of an agent in a place.
+    pub async fn model(&self, place: &SessionKey, agent: &Agent) -> Result<Chosen, StoreError> {
+        Ok(agent.brain.choose(self.inner.overrides.get(place).await?.as_ref()))
+    }
+
+    /// Call after a transaction that changed a place's model has committed.
+    pub fn model_changed(&self, place: &SessionKey) {
+        self.inner.overrides.changed(place);
+    }
+
+    /// Call after a group's places got other keys.
+    pub fn moved(&self) {
+        self.inner.overrides.all_changed();
+    }
+
+    /// What turns are answered with.
+    pub fn models(&self) -> &Models {
+        &self.inner.parts.models
     }
 
     /// Messages that wait or are being answered in a place.

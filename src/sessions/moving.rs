@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::{children, decisions, inbox, journal, transcript};
+use super::{children, compaction, decisions, inbox, journal, overrides, transcript};
 use crate::delivery::outbox;
 use crate::domain::{Moved, SessionKey};
 use crate::routing::aliases::{self, Renaming};
@@ -23,7 +23,9 @@ pub fn follow(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Followed> 
     let is_news = aliases::insert(tx, moved)?;
     transcript::follow(tx, &renaming)?;
     pins::follow(tx, &renaming)?;
+    overrides::follow(tx, &renaming)?;
     inbox::follow(tx, &renaming)?;
+    compaction::follow(tx, &renaming)?;
     journal::follow(tx, &renaming)?;
     decisions::follow(tx, &renaming)?;
     children::follow(tx, &renaming)?;

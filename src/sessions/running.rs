@@ -10,19 +10,24 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
 use super::errands::{self, Errand};
 use super::inbox::Accepted;
 use super::journal::Recall;
-use super::transcript::{self, Conversation};
+use super::question::Question;
+use super::transcript::{self, Conversation, History};
 use super::{Arrived, Inner, children, ending, journal, lane, notes, question, rounds, runs};
 use crate::access::Standing;
-use crate::agents::{Agent, Identity};
+use crate::agents::{Agent, Chosen, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
+use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination, Inbound, TurnEvent};
+use crate::domain::{AgentUid, Destination, Inbound, SessionKey, TurnEvent};
+use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::routing::{self, Route};
+use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Effect, Kin, Scope, Then};
 use crate::turn::history::{self, Said};
@@ -48,11 +53,13 @@ pub(super) struct Task {
     pub(super) said: Vec<Inbound>,
     pub(super) agent: Arc<Agent>,
     pub(super) route: Route,
+    pub(super) chosen: Chosen,
     /// Chosen by a pin for this one message.
     pub(super) used_once: bool,
     pub(super) started_at: i64,
     pub(super) conversation: Conversation,
     pub(super) run: Run,
+    pub(super) fill: Fill,
     /// Rounds of tools so far.
     pub(super) rounds: u32,
     /// The transcript has the question already.
@@ -162,20 +169,26 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
         // Nobody knows any more on whose behalf.
         accepted.standing = Standing::Stranger;
     }
-    let (agent, route, used_once) = match &errand {
-        Some(errand) => errands::send_on(inner, &accepted, errand),
+    let Choice { agent, route, chosen, used_once } = match &errand {
+        Some(errand) => send_on(inner, &accepted, errand).await?,
         None => choose(inner, &accepted, recorded.as_ref().map(|recorded| recorded.task.agent)).await?,
     };
+    let lineup = agent.brain.lineup(&chosen);
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
-    let said = match (&recorded, &errand) {
-        (Some(recorded), _) => vec![question::plain(&accepted.inbound, recorded.task.question.clone())],
-        (None, Some(Errand::Report(known))) => vec![question::plain(&accepted.inbound, runs::to_report(known))],
-        (None, _) => question::in_words(inner, &accepted, &agent).await,
+    let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
+    let Question { said, images } = match (&recorded, &errand) {
+        (Some(recorded), _) => plain(recorded.task.question.clone()),
+        (None, Some(Errand::Report(known))) => plain(runs::to_report(known)),
+        (None, _) => {
+            let someone_sees = lineup.iter().any(|model| inner.parts.models.sees(model));
+            question::in_words(inner, &accepted, &agent, someone_sees).await
+        }
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
     let asked = Asked { said: &said, is_asked, aside: &due.aside, errand: errand.as_ref() };
-    let (conversation, request, told) = request(inner, &accepted, &agent, asked).await?;
+    let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
+    show(&mut request.messages, images);
     // What wakes an agent is nobody's words.
     let is_asked = is_asked || matches!(errand, Some(Errand::Report(_)));
     let mut task = Task {
@@ -183,10 +196,12 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<(Task, ProgressHandle)
         said,
         agent,
         route,
+        chosen,
         used_once,
         started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
         conversation,
         run: Run::new(request),
+        fill,
         rounds: 0,
         is_asked,
         is_steering: !due.aside.is_empty(),
@@ -230,11 +245,7 @@ fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
 
 /// Routed when the turn begins, not when the message came: a switch counts for what still waits. A turn that an earlier
 /// process began stays with its agent.
-async fn choose(
-    inner: &Inner,
-    accepted: &Accepted,
-    began_with: Option<AgentUid>,
-) -> Result<(Arc<Agent>, Route, bool), StoreError> {
+async fn choose(inner: &Inner, accepted: &Accepted, began_with: Option<AgentUid>) -> Result<Choice, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let pin = parts.pins.get(&origin.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
@@ -251,7 +262,23 @@ async fn choose(
         agent.id
     );
     let used_once = pin.is_some_and(|pin| pin.once);
-    Ok((agent, route, used_once))
+    let chosen = agent.brain.choose(inner.overrides.get(&origin.key).await?.as_ref());
+    Ok(Choice { agent, route, chosen, used_once })
+}
+
+/// An errand has its agent, wherever its place belongs by now.
+async fn send_on(inner: &Inner, accepted: &Accepted, errand: &Errand) -> Result<Choice, StoreError> {
+    let (agent, route) = errands::send_on(inner, accepted, errand);
+    let chosen = agent.brain.choose(inner.overrides.get(&accepted.inbound.origin.key).await?.as_ref());
+    Ok(Choice { agent, route, chosen, used_once: false })
+}
+
+/// Who answers, and with which model.
+struct Choice {
+    agent: Arc<Agent>,
+    route: Route,
+    chosen: Chosen,
+    used_once: bool,
 }
 
 fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
@@ -273,33 +300,75 @@ pub(super) struct Asked<'a> {
     pub(super) errand: Option<&'a Errand>,
 }
 
-/// With the runs that the agent is told about.
 async fn request(
     inner: &Inner,
     accepted: &Accepted,
     agent: &Arc<Agent>,
+    models: Vec<ModelRef>,
     asked: Asked<'_>,
-) -> Result<(Conversation, TurnRequest, Vec<String>), StoreError> {
+) -> Result<Prepared, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let (place, uid) = (origin.key.clone(), agent.uid);
-    let history = parts.db.read(move |connection| {
-        let (conversation, history) = transcript::history(connection, &place)?;
-        Ok((conversation, history, children::unseen(connection, &place, uid)?))
-    });
+    let history = parts
+        .db
+        .read(move |connection| Ok((transcript::history(connection, &place)?, children::unseen(connection, &place, uid)?)));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let ((conversation, history, unseen), system) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap))?;
+    let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
+    let recalled = async { Ok(recall(inner, agent, &words).await) };
+    let ((history, unseen), system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
     let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(inner));
     let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
     let named = origin.key.is_shared() || is_by_peer;
     let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
-    let messages = history::for_model(&history, &current, &agent.id, named);
+    let History { conversation, summary, messages: before } = history;
+    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
+    let room = history::room(smallest_window(&parts.models, &models), &system);
+    let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
+    let mut messages = history::for_model(&before, &current, &agent.id, named, room);
+    messages = history::reminded(messages, recalled);
+    messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
+    let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
     let tools = parts.tools.view(agent, accepted.standing).within(parent.clone());
     let (place, person, standing) = (origin.key.clone(), origin.person.clone(), accepted.standing);
     let scope = Scope { agent: agent.clone(), place, person, standing, parent };
+    let request = TurnRequest { lineup, system, messages, tools, scope };
     let told = unseen.into_iter().map(|known| known.child.run).collect();
-    Ok((conversation, TurnRequest { model: agent.model.clone(), system, messages, tools, scope }, told))
+    Ok(Prepared { conversation, request, fill, told })
+}
+
+/// What the model is asked, and how much of the conversation that is.
+struct Prepared {
+    conversation: Conversation,
+    request: TurnRequest,
+    fill: Fill,
+    /// Runs that the agent is told about.
+    told: Vec<String>,
+}
+
+/// Whoever answers in the end must be able to read it all.
+fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
+    let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
+    usize::try_from(smallest).unwrap_or(usize::MAX)
+}
+
+/// Pictures belong to what is to be answered, which comes last.
+fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
+    if let Some(ModelMessage::User(content)) = messages.last_mut() {
+        content.images = images;
+    }
+}
+
+/// Tells a provider nothing about the place.
+fn cache_key(agent: &Agent, place: &SessionKey) -> String {
+    Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
+}
+
+/// An agent that cannot be reminded answers without.
+async fn recall(inner: &Inner, agent: &Arc<Agent>, text: &str) -> Option<String> {
+    let recalled = inner.parts.memories.of(agent)?.recall(text).await;
+    recalled.inspect_err(|error| tracing::warn!(agent.id = %agent.id, "nothing is recalled: {error}")).ok().flatten()
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.
@@ -340,7 +409,12 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     // Also after a panic: what is said about it must not be followed by a late preview.
     progress.end().await;
     match left {
-        Ok(Left::Answered) => ending::store(inner, task, Ok(())).await,
+        Ok(Left::Answered) => {
+            let finished = compaction::Finished::of(&task);
+            let ended = ending::store(inner, task, Ok(())).await;
+            compaction::consider(inner, &finished).await;
+            ended
+        }
         Ok(Left::Failed(error)) => ending::store(inner, task, Err(error)).await,
         Ok(Left::Halted) => ending::stopped(inner, task).await,
         Ok(Left::ForOthers) => park(inner, task).await,

@@ -1,9 +1,12 @@
 //! What was said in each place: the `sessions` and `messages` tables.
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use std::collections::BTreeSet;
 
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::compaction::{self, Summary};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
@@ -17,20 +20,73 @@ pub struct Conversation(i64);
 
 impl Conversation {
     const FIRST: Conversation = Conversation(1);
+
+    pub(super) fn number(self) -> i64 {
+        self.0
+    }
 }
 
-/// The running conversation, oldest first, as far back as a turn looks.
-pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<(Conversation, Vec<Said>)> {
+/// Something that was said, with its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub id: i64,
+    pub said: Said,
+}
+
+/// A conversation as a turn looks back on it.
+#[derive(Debug)]
+pub struct History {
+    pub conversation: Conversation,
+    /// Stands for what was said before.
+    pub summary: Option<Summary>,
+    /// Oldest first.
+    pub messages: Vec<Message>,
+}
+
+/// The running conversation, as far back as a turn looks.
+pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<History> {
     let conversation = conversation(connection, place)?;
+    let summary = compaction::of(connection, place, conversation)?;
+    let messages = after(connection, place, conversation, summary.as_ref().map_or(0, |summary| summary.upto))?;
+    Ok(History { conversation, summary, messages })
+}
+
+/// The newest messages of a conversation that came after row `after`, oldest first.
+pub(super) fn after(
+    connection: &Connection,
+    place: &SessionKey,
+    conversation: Conversation,
+    after: i64,
+) -> rusqlite::Result<Vec<Message>> {
     let mut statement = connection.prepare_cached(
-        "SELECT messages.kind, messages.person_name, agents.slug, messages.text
+        "SELECT messages.kind, messages.person_name, coalesce('former-' || agents.archived_id, agents.slug), messages.text, messages.id
          FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
-         WHERE session_key = ?1 AND conversation = ?2 ORDER BY id DESC LIMIT ?3",
+         WHERE session_key = ?1 AND conversation = ?2 AND id > ?3 ORDER BY id DESC LIMIT ?4",
     )?;
-    let rows = statement.query_map(params![place.to_string(), conversation.0, i64::from(MAX_MESSAGES)], said)?;
-    let mut history = rows.collect::<rusqlite::Result<Vec<Said>>>()?;
-    history.reverse();
-    Ok((conversation, history))
+    let bound = params![place.to_string(), conversation.0, after, i64::from(MAX_MESSAGES)];
+    let rows = statement.query_map(bound, |row| Ok(Message { id: row.get(4)?, said: said(row)? }))?;
+    let mut messages = rows.collect::<rusqlite::Result<Vec<Message>>>()?;
+    messages.reverse();
+    Ok(messages)
+}
+
+/// What was said in a place with all of these words in it, the newest first, over all its conversations.
+pub fn search(connection: &Connection, place: &SessionKey, words: &[String], limit: u32) -> rusqlite::Result<Vec<(Said, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT messages.kind, messages.person_name, coalesce('former-' || agents.archived_id, agents.slug), messages.text, messages.created_at
+         FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
+         WHERE session_key = ?1 ORDER BY id DESC",
+    )?;
+    let rows = statement.query_map([place.to_string()], |row| Ok((said(row)?, row.get(4)?)))?;
+    let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let found = rows.filter(|row| match row {
+        Ok((said, _)) => {
+            let text = said.text.to_lowercase();
+            words.iter().all(|word| text.contains(word.as_str()))
+        }
+        Err(_) => true,
+    });
+    found.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect()
 }
 
 fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
@@ -196,4 +252,118 @@ fn merge(tx: &Transaction<'_>, old: &str, new: &str) -> rusqlite::Result<()> {
         params![old, new, both],
     )?;
     tx.execute("DELETE FROM sessions WHERE key = ?1", [old]).map(drop)
+}
+
+/// What hangs on one agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Share {
+    /// What it said.
+    pub messages: usize,
+    /// Places in which no other agent ever answered.
+    pub sessions: usize,
+}
+
+/// Places of one agent alone.
+const OWN_PLACES: &str = "SELECT DISTINCT session_key FROM messages WHERE agent_uid = ?1
+     AND session_key NOT IN (SELECT session_key FROM messages WHERE agent_uid <> ?1)";
+
+pub fn share_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Share> {
+    let count = |sql: &str| connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0));
+    let messages = count("SELECT count(*) FROM messages WHERE agent_uid = ?1")?;
+    let sessions = count(&format!("SELECT count(*) FROM ({OWN_PLACES})"))?;
+    Ok(Share { messages: usize::try_from(messages).unwrap_or(0), sessions: usize::try_from(sessions).unwrap_or(0) })
+}
+
+/// Destroys what the agent said, and all that was said in places where nobody else ever answered.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Share> {
+    let sessions = tx.execute(&format!("DELETE FROM sessions WHERE key IN ({OWN_PLACES})"), [uid.to_string()])?;
+    let of_places = tx.execute(&format!("DELETE FROM messages WHERE session_key IN ({OWN_PLACES})"), [uid.to_string()])?;
+    let others = tx.execute("DELETE FROM messages WHERE agent_uid = ?1", [uid.to_string()])?;
+    Ok(Share { messages: of_places + others, sessions })
+}
+
+/// A message outside the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    pub place: String,
+    pub conversation: i64,
+    pub kind: CarriedKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person_name: Option<String>,
+    pub text: String,
+    pub created_at: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CarriedKind {
+    Person,
+    /// The agent it is all about.
+    Agent,
+    Handoff,
+}
+
+/// The conversations in which an agent spoke, without what other agents said and what was not said to the bot.
+pub fn carry(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<Carried>> {
+    let mut statement = connection.prepare(
+        "SELECT session_key, conversation, kind, person, person_name, text, created_at FROM messages
+         WHERE (session_key, conversation) IN (SELECT session_key, conversation FROM messages WHERE agent_uid = ?1)
+           AND observed = 0 AND (agent_uid IS NULL OR agent_uid = ?1) ORDER BY id",
+    )?;
+    let rows = statement.query_map([uid.to_string()], |row| {
+        let kind = match row.get::<_, String>(2)?.as_str() {
+            "person" => CarriedKind::Person,
+            "agent" => CarriedKind::Agent,
+            _ => CarriedKind::Handoff,
+        };
+        Ok(Carried {
+            place: row.get(0)?,
+            conversation: row.get(1)?,
+            kind,
+            person: row.get(3)?,
+            person_name: row.get(4)?,
+            text: row.get(5)?,
+            created_at: row.get(6)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Takes in conversations of an agent from elsewhere. Where a place has a conversation already, that one goes on, and what
+/// comes in is kept behind it.
+pub fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
+    let mut known = tx.prepare("SELECT 1 FROM sessions WHERE key = ?1")?;
+    let places: BTreeSet<&str> = carried.iter().map(|message| message.place.as_str()).collect();
+    let mut begun = BTreeSet::new();
+    for place in places {
+        if known.exists([place])? {
+            begun.insert(place);
+        }
+    }
+    let mut insert = tx.prepare(
+        "INSERT INTO messages (session_key, conversation, kind, agent_uid, person, person_name, text, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    let mut touch = tx.prepare(
+        "INSERT INTO sessions (key, conversation, created_at, active_at) VALUES (?1, ?2, ?3, ?3)
+         ON CONFLICT (key) DO UPDATE SET conversation = max(conversation, excluded.conversation),
+             active_at = max(active_at, excluded.active_at)",
+    )?;
+    for message in carried {
+        let is_new = !begun.contains(message.place.as_str());
+        let conversation = if is_new { message.conversation.max(1) } else { 0 };
+        let (kind, speaker) = match message.kind {
+            CarriedKind::Person => ("person", None),
+            CarriedKind::Agent => ("agent", Some(uid.to_string())),
+            CarriedKind::Handoff => ("handoff", None),
+        };
+        let (person, name) = (&message.person, &message.person_name);
+        insert.execute(params![message.place, conversation, kind, speaker, person, name, message.text, message.created_at])?;
+        if is_new {
+            touch.execute(params![message.place, conversation, message.created_at])?;
+        }
+    }
+    Ok(())
 }

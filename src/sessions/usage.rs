@@ -1,6 +1,6 @@
 //! What turns cost: the `turns` table, one row per run of an agent.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::Usage;
@@ -44,8 +44,51 @@ pub fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Resul
         .map(drop)
 }
 
+/// The turn that ended last in a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastTurn {
+    /// The one that answered, which may have been a fallback.
+    pub model: String,
+    pub answered: bool,
+    pub usage: Usage,
+}
+
+pub fn last_of(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<LastTurn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
+         WHERE session_key = ?1 AND outcome <> 'summed up' ORDER BY id DESC LIMIT 1",
+    )?;
+    statement.query_row([place.to_string()], last_turn).optional()
+}
+
+fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
+    let tokens = |column| row.get::<_, i64>(column).map(|tokens| u64::try_from(tokens).unwrap_or(0));
+    let usage = Usage { input_tokens: tokens(2)?, output_tokens: tokens(3)?, cached_tokens: tokens(4)? };
+    Ok(LastTurn { model: row.get(0)?, answered: row.get(1)?, usage })
+}
+
+/// How a turn came out whose answer was a summary, for the agent itself.
+pub(super) const SUMMED_UP: &str = "summed up";
+
 /// How many turns ended since `since`, and how many of them without an answer.
 pub fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
-    let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns WHERE ended_at >= ?1";
+    let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns
+               WHERE ended_at >= ?1 AND outcome <> 'summed up'";
     connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// When and how an agent's last turn without an answer ended.
+pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
+    let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' ORDER BY ended_at DESC LIMIT 1";
+    connection.query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
+    let sql = "SELECT count(*) FROM turns WHERE agent_uid = ?1";
+    connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+}
+
+/// An agent is destroyed.
+pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM turns WHERE agent_uid = ?1", [uid.to_string()])
 }

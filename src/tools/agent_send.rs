@@ -4,9 +4,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::files::read_arguments;
 use super::spawn::peer;
-use super::{AskPeer, Effect, Outcome, Risk, Scope, Tool};
+use super::{AskPeer, Effect, Outcome, Risk, Scope, Tool, read_arguments};
 use crate::models::ToolSpec;
 
 /// The longest message, in bytes.

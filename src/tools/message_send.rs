@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::files::read_arguments;
-use super::{Effect, Outcome, Risk, Scope, SendMessage, Tool};
+use super::{Effect, Outcome, Risk, Scope, SendMessage, Tool, read_arguments};
 use crate::models::ToolSpec;
 
 /// The longest message, in bytes.

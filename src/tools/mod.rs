@@ -1,16 +1,20 @@
 //! What an agent can do besides talking.
 
 mod agent_send;
+mod background;
 mod files;
+mod memory;
 mod message_send;
 mod now;
 pub mod policy;
+mod skill;
 mod spawn;
 mod web;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,6 +32,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What it can do to the world at most.
     fn risk(&self) -> Risk;
+
+    /// Whether the agent has use for it. One that does not fit is neither offered nor called.
+    fn fits(&self, _agent: &Agent) -> bool {
+        true
+    }
 
     /// A failure is told in the outcome's text, so that the model can act on it.
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome;
@@ -139,7 +148,7 @@ impl Outcome {
 /// All tools there are, one of each for all agents.
 #[derive(Clone)]
 pub struct ToolBox {
-    tools: Arc<[Entry]>,
+    tools: Arc<[Arc<Entry>]>,
 }
 
 /// A tool, with what it says about itself asked only once.
@@ -152,7 +161,7 @@ struct Entry {
 /// The tools of one turn. What is offered is exactly what can be called.
 #[derive(Clone)]
 pub struct ToolView {
-    tools: Arc<[Entry]>,
+    tools: Arc<[Arc<Entry>]>,
     agent: Arc<Agent>,
     standing: Standing,
     parent: Option<Arc<Parent>>,
@@ -160,7 +169,8 @@ pub struct ToolView {
 
 impl ToolBox {
     pub fn standard() -> Self {
-        let mut tools: Vec<Box<dyn Tool>> = vec![Box::new(now::Now), Box::new(web::WebFetch::default())];
+        let mut tools: Vec<Box<dyn Tool>> =
+            vec![Box::new(now::Now), Box::new(skill::ReadSkill), Box::new(web::WebFetch::default())];
         tools.extend(files::all());
         tools.push(Box::new(spawn::SpawnTool));
         tools.push(Box::new(agent_send::AgentSend));
@@ -169,8 +179,13 @@ impl ToolBox {
     }
 
     pub fn of(tools: Vec<Box<dyn Tool>>) -> Self {
-        let entry = |tool: Box<dyn Tool>| Entry { spec: tool.spec(), risk: tool.risk(), tool };
+        let entry = |tool: Box<dyn Tool>| Arc::new(Entry { spec: tool.spec(), risk: tool.risk(), tool });
         ToolBox { tools: tools.into_iter().map(entry).collect() }
+    }
+
+    /// And these, which need what not everybody has.
+    pub fn with(self, more: Vec<Box<dyn Tool>>) -> Self {
+        ToolBox { tools: self.tools.iter().chain(ToolBox::of(more).tools.iter()).cloned().collect() }
     }
 
     /// What an agent has when somebody of this standing asks.
@@ -196,7 +211,7 @@ impl ToolView {
 
     /// Runs the tool, or tells the model why not.
     pub async fn call(&self, scope: &Scope, call: &ToolCall) -> Outcome {
-        let Some(entry) = self.tools.iter().find(|entry| entry.spec.name == call.name) else {
+        let Some(entry) = self.fitting().find(|entry| entry.spec.name == call.name) else {
             let names: Vec<&str> = self.offered().map(|entry| entry.spec.name.as_str()).collect();
             return Outcome::say(format!("There is no tool `{}`. You have: {}.", call.name, names.join(", ")));
         };
@@ -209,7 +224,11 @@ impl ToolView {
     }
 
     fn offered(&self) -> impl Iterator<Item = &Entry> {
-        self.tools.iter().filter(|entry| self.decide(entry).is_ok())
+        self.fitting().filter(|entry| self.decide(entry).is_ok())
+    }
+
+    fn fitting(&self) -> impl Iterator<Item = &Entry> {
+        self.tools.iter().map(AsRef::as_ref).filter(|entry| entry.tool.fits(&self.agent))
     }
 
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
@@ -217,6 +236,32 @@ impl ToolView {
         let Some(parent) = &self.parent else { return Ok(()) };
         policy::for_run(parent, &entry.spec.name, entry.risk, self.standing)
     }
+}
+
+pub use memory::tools as memory_tools;
+
+/// Every tool with what it can do at most, for those who have no [`ToolBox`] at hand.
+pub const KNOWN: &[(&str, Risk)] = &[
+    ("now", Risk::Look),
+    ("skill", Risk::Look),
+    ("web_fetch", Risk::Reach),
+    ("file_read", Risk::Look),
+    ("file_write", Risk::Change),
+    ("file_edit", Risk::Change),
+    ("file_list", Risk::Look),
+    ("file_search", Risk::Look),
+    ("file_delete", Risk::Change),
+    ("file_send", Risk::Reach),
+    ("memory_search", Risk::Look),
+    ("memory_save", Risk::Change),
+    ("memory_note", Risk::Change),
+    ("memory_edit", Risk::Change),
+    ("transcript_search", Risk::Look),
+];
+/// What a model wrote for a tool; what does not fit is told to it.
+fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
+    let read = serde_json::from_value(arguments);
+    read.map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
 }
 
 /// The longest tool result a model gets, in bytes.

@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::files::read_arguments;
-use super::{Effect, Outcome, Risk, Scope, Spawn, Then, Tool};
+use super::{Effect, Outcome, Risk, Scope, Spawn, Then, Tool, read_arguments};
 use crate::agents::Agent;
 use crate::domain::{AgentId, nearest};
 use crate::models::ToolSpec;

@@ -62,6 +62,15 @@ fn without_a_policy_nothing_is_filtered() {
     assert_eq!(tools.view(&scope.agent, Standing::Owner).specs().len(), tools.names().count());
 }
 
+/// S4.34: a view is a pointer to the one set of tools and to its agent, however many tools there are.
+#[test]
+fn all_agents_share_one_set_of_tools() {
+    let tools = ToolBox::standard();
+    let (one, other) = (scope_in(Path::new("one")), scope_in(Path::new("other")));
+    let views = [&one, &other].map(|scope| tools.view(&scope.agent, scope.standing));
+    assert!(views.iter().all(|view| Arc::ptr_eq(&view.tools, &tools.tools)));
+}
+
 #[test]
 fn every_tool_has_a_name_of_its_own() {
     let tools = ToolBox::standard();

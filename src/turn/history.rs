@@ -4,12 +4,14 @@
 //! Tool calls and recalled memory of other agents are never part of it.
 
 use crate::domain::AgentId;
-use crate::models::ModelMessage;
+use crate::models::{ModelMessage, estimate_tokens};
 
 /// Messages a turn looks back on.
 pub const MAX_MESSAGES: u32 = 200;
-/// Bytes of earlier messages a turn looks back on; the oldest are left out first.
-const MAX_BYTES: usize = 96 * 1024;
+/// Tokens of earlier messages a turn looks back on, however much its model could read: they are paid for in every step.
+const MAX_TOKENS: usize = 64_000;
+/// What a name, a role and the marks around a message cost.
+const TOKENS_AROUND: usize = 8;
 
 /// One thing that was said, oldest first in a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +29,37 @@ pub enum Speaker {
     Handoff,
 }
 
+/// Tokens for earlier messages beside a prompt: half of what is left, because tools and the answer need room too.
+pub fn room(window: usize, system: &str) -> usize {
+    (window.saturating_sub(estimate_tokens(system)) / 2).min(MAX_TOKENS)
+}
+
+/// What the older part of a conversation was, in the words of whoever summed it up.
+pub fn summed_up(summary: &str) -> ModelMessage {
+    ModelMessage::user(format!("[A summary of what was said here before:]\n{summary}"))
+}
+
+/// What a model is told that sums up a conversation for its agent.
+pub fn how_to_sum_up(agent: &str) -> String {
+    format!(
+        "You are {agent}, an agent in a chat. You write a summary for yourself, so that you can go on with a conversation whose beginning you will no longer see."
+    )
+}
+
+/// A conversation to be summed up, with the summary of what came before it.
+pub fn to_sum_up<'a>(before: Option<&str>, said: impl Iterator<Item = &'a Said>) -> String {
+    let line = |said: &Said| match &said.by {
+        Speaker::Person(name) => format!("[{name}] {}\n", said.text),
+        Speaker::Agent(agent) => format!("[@{agent}] {}\n", said.text),
+        Speaker::Handoff => format!("[{}]\n", said.text),
+    };
+    let before = before.map(|before| format!("[A summary of what was said before:]\n{before}\n\n")).unwrap_or_default();
+    format!(
+        "{before}[The conversation:]\n{}\n[Sum all of this up in at most 500 words. Keep who wants what, names, numbers, decisions, promises, files and open questions, and what people asked you to keep in mind. Leave out greetings. Write nothing but the summary, in the language of the conversation.]",
+        said.map(line).collect::<String>()
+    )
+}
+
 /// What is to be answered now.
 #[derive(Debug, Clone, Copy)]
 pub struct Current<'a> {
@@ -38,12 +71,13 @@ pub struct Current<'a> {
     pub aside: &'a [String],
 }
 
-/// `named` marks people's messages with their names, for places where several talk.
-pub fn for_model(history: &[Said], current: &Current<'_>, agent: &AgentId, named: bool) -> Vec<ModelMessage> {
-    let mut messages = said_before(history, agent, named);
-    messages.extend(current.aside.iter().cloned().map(ModelMessage::User));
+/// `room` is how many tokens of history fit; the oldest are left out first. `named` marks people's messages with their names,
+/// for places where several talk.
+pub fn for_model(history: &[Said], current: &Current<'_>, agent: &AgentId, named: bool, room: usize) -> Vec<ModelMessage> {
+    let mut messages = said_before(recent(history, room), agent, named);
+    messages.extend(current.aside.iter().cloned().map(ModelMessage::user));
     let words = in_words(current.said, named);
-    messages.push(ModelMessage::User(if current.is_interrupted { go_on_with(&words) } else { words }));
+    messages.push(ModelMessage::user(if current.is_interrupted { go_on_with(&words) } else { words }));
     messages
 }
 
@@ -92,29 +126,43 @@ fn head(text: &str, max_bytes: usize) -> &str {
 
 fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessage> {
     let mut messages: Vec<ModelMessage> = Vec::new();
-    for said in recent(history) {
+    for said in history {
         match &said.by {
             Speaker::Agent(by) if by == agent => {
                 messages.push(ModelMessage::Assistant { text: said.text.clone(), tool_calls: Vec::new() });
             }
-            Speaker::Agent(by) => messages.push(ModelMessage::User(format!("[@{by}] {}", said.text))),
-            Speaker::Person(name) if named => messages.push(ModelMessage::User(format!("[{name}] {}", said.text))),
-            Speaker::Person(_) => messages.push(ModelMessage::User(said.text.clone())),
+            Speaker::Agent(by) => messages.push(ModelMessage::user(format!("[@{by}] {}", said.text))),
+            Speaker::Person(name) if named => messages.push(ModelMessage::user(format!("[{name}] {}", said.text))),
+            Speaker::Person(_) => messages.push(ModelMessage::user(said.text.clone())),
             // A mark before anything was said hands over nothing.
             Speaker::Handoff if messages.is_empty() => {}
             // One that has brackets already says who it is about.
-            Speaker::Handoff if said.text.starts_with('[') => messages.push(ModelMessage::User(said.text.clone())),
-            Speaker::Handoff => messages.push(ModelMessage::User(format!("[{}]", said.text))),
+            Speaker::Handoff if said.text.starts_with('[') => messages.push(ModelMessage::user(said.text.clone())),
+            Speaker::Handoff => messages.push(ModelMessage::user(format!("[{}]", said.text))),
         }
     }
     messages
 }
 
-fn recent(history: &[Said]) -> &[Said] {
-    let mut bytes = 0;
+/// Puts what the agent is reminded of before what it is to answer: after all that is the same from turn to turn, which a
+/// provider may have cached. It is for this turn only and never stored.
+pub fn reminded(mut messages: Vec<ModelMessage>, reminder: Option<String>) -> Vec<ModelMessage> {
+    if let Some(reminder) = reminder {
+        messages.insert(messages.len().saturating_sub(1), ModelMessage::user(reminder));
+    }
+    messages
+}
+
+/// Tokens that a message takes.
+pub fn cost(said: &Said) -> usize {
+    estimate_tokens(&said.text) + TOKENS_AROUND
+}
+
+fn recent(history: &[Said], room: usize) -> &[Said] {
+    let mut tokens = 0;
     let kept = history.iter().rev().take_while(|said| {
-        bytes += said.text.len();
-        bytes <= MAX_BYTES
+        tokens += cost(said);
+        tokens <= room
     });
     &history[history.len() - kept.count()..]
 }
@@ -131,6 +179,10 @@ mod tests {
         Said { by: Speaker::Agent(AgentId::parse(id).unwrap()), text: text.into() }
     }
 
+    fn now(said: &[Said]) -> Current<'_> {
+        Current { said, is_interrupted: false, aside: &[] }
+    }
+
     fn rose() -> AgentId {
         AgentId::parse("rose").unwrap()
     }
@@ -141,14 +193,14 @@ mod tests {
         let handoff = Said { by: Speaker::Handoff, text: "Alice handed over from main to rose".into() };
         let history = [person("hi"), agent("main", "hello"), handoff, person("a poem?"), agent("rose", "roses")];
         assert_eq!(
-            for_model(&history, &Current { said: &[person("more")], is_interrupted: false, aside: &[] }, &rose(), false),
+            for_model(&history, &now(&[person("more")]), &rose(), false, MAX_TOKENS),
             [
-                ModelMessage::User("hi".into()),
-                ModelMessage::User("[@main] hello".into()),
-                ModelMessage::User("[Alice handed over from main to rose]".into()),
-                ModelMessage::User("a poem?".into()),
+                ModelMessage::user("hi"),
+                ModelMessage::user("[@main] hello"),
+                ModelMessage::user("[Alice handed over from main to rose]"),
+                ModelMessage::user("a poem?"),
                 ModelMessage::Assistant { text: "roses".into(), tool_calls: Vec::new() },
-                ModelMessage::User("more".into()),
+                ModelMessage::user("more"),
             ]
         );
     }
@@ -156,26 +208,40 @@ mod tests {
     #[test]
     fn a_handoff_of_an_empty_place_is_not_shown() {
         let handoff = Said { by: Speaker::Handoff, text: "Alice handed over from main to rose".into() };
-        assert_eq!(
-            for_model(&[handoff], &Current { said: &[person("hi")], is_interrupted: false, aside: &[] }, &rose(), false),
-            [ModelMessage::User("hi".into())]
-        );
+        assert_eq!(for_model(&[handoff], &now(&[person("hi")]), &rose(), false, MAX_TOKENS), [ModelMessage::user("hi")]);
+    }
+
+    #[test]
+    fn a_reminder_stands_right_before_what_is_answered() {
+        let messages =
+            for_model(&[person("hi"), agent("rose", "hello")], &now(&[person("and now?")]), &rose(), false, MAX_TOKENS);
+        let with = reminded(messages.clone(), Some("[tea]".into()));
+        assert_eq!(with[..2], messages[..2]);
+        assert_eq!(with[2..], [ModelMessage::user("[tea]"), ModelMessage::user("and now?")]);
+        assert_eq!(reminded(messages.clone(), None), messages);
     }
 
     #[test]
     fn people_are_named_where_several_talk() {
-        assert_eq!(
-            for_model(&[], &Current { said: &[person("hi")], is_interrupted: false, aside: &[] }, &rose(), true),
-            [ModelMessage::User("[Alice] hi".into())]
-        );
+        assert_eq!(for_model(&[], &now(&[person("hi")]), &rose(), true, MAX_TOKENS), [ModelMessage::user("[Alice] hi")]);
     }
 
     #[test]
     fn the_oldest_are_left_out_first() {
-        let long = "x".repeat(MAX_BYTES / 2);
-        let history = [agent("rose", "old"), agent("rose", &long), agent("rose", "y"), agent("rose", &long[1..])];
-        let messages =
-            for_model(&history, &Current { said: &[person("now")], is_interrupted: false, aside: &[] }, &rose(), false);
-        assert_eq!(messages.len(), 4, "three of four fit, and the current one");
+        let long = "x".repeat(700);
+        let history = [agent("rose", "old"), agent("rose", &long), agent("rose", "y"), agent("rose", &long)];
+        let shown = |room| for_model(&history, &now(&[person("now")]), &rose(), false, room).len() - 1;
+        let tokens = 2 * (estimate_tokens(&long) + TOKENS_AROUND) + estimate_tokens("y") + TOKENS_AROUND;
+        assert_eq!(shown(tokens), 3);
+        assert_eq!(shown(tokens - 1), 2);
+        assert_eq!(shown(0), 0, "what is asked is always there");
+    }
+
+    #[test]
+    fn history_takes_half_of_what_the_prompt_leaves_and_not_without_end() {
+        assert_eq!(room(8_000, ""), 3_999);
+        assert_eq!(room(8_000, &"x".repeat(7_000)), 2_999);
+        assert_eq!(room(100, &"x".repeat(7_000)), 0);
+        assert_eq!(room(1_000_000, ""), MAX_TOKENS);
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::config::ModelRef;
 use crate::domain::TurnEvent;
-use crate::models::{ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
+use crate::models::{Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage};
 use crate::tools::{Outcome, Scope, ToolView};
 
 /// Model calls in one turn. An agent that still wants tools after this many is stopped.
@@ -29,16 +29,10 @@ const MAX_TIME: Duration = Duration::from_secs(30 * 60);
 const MOST_PARALLEL: usize = 8;
 /// Tools a model may want at once. A longer list is a model gone wrong.
 const MOST_CALLS: usize = 64;
-/// Tries after the first for a call that failed before it said anything.
-const MAX_RETRIES: u32 = 2;
-/// The wait before the first retry; doubles with each.
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// A provider that wants a longer pause than this is told to the person instead of waited for.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// What a turn works on.
 pub struct TurnRequest {
-    pub model: ModelRef,
+    pub lineup: Lineup,
     pub system: String,
     /// Ends with what is to be answered.
     pub messages: Vec<ModelMessage>,
@@ -59,6 +53,8 @@ pub struct Run {
     max_steps: u32,
     /// What runs that it waited for have used.
     charged: Charge,
+    /// The one that had the last word.
+    model: Option<ModelRef>,
     /// Time used before it was last taken up.
     spent: Duration,
     since: Instant,
@@ -115,7 +111,18 @@ impl Run {
     pub fn new(request: TurnRequest) -> Self {
         let (usage, spent, since) = (Usage::default(), Duration::ZERO, Instant::now());
         let (max_steps, charged) = (MAX_STEPS, Charge::default());
-        Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, max_steps, charged, spent, since }
+        Run {
+            request,
+            said: String::new(),
+            saying: Mutex::default(),
+            steps: 0,
+            usage,
+            max_steps,
+            charged,
+            model: None,
+            spent,
+            since,
+        }
     }
 
     /// Lets it make fewer model calls than a turn usually may.
@@ -139,6 +146,14 @@ impl Run {
         self.charged
     }
 
+    pub fn lineup(&self) -> &Lineup {
+        &self.request.lineup
+    }
+
+    pub fn scope(&self) -> &Scope {
+        &self.request.scope
+    }
+
     /// Everything the agent has said so far.
     pub fn said(&self) -> &str {
         &self.said
@@ -160,6 +175,11 @@ impl Run {
         self.usage
     }
 
+    /// The one that spoke last.
+    pub fn model(&self) -> Option<&ModelRef> {
+        self.model.as_ref()
+    }
+
     /// How much longer it may take.
     pub fn time_left(&self) -> Duration {
         MAX_TIME.saturating_sub(self.spent + self.since.elapsed())
@@ -173,7 +193,7 @@ impl Run {
     /// Goes on, knowing what happened meanwhile.
     pub fn take_up(&mut self, meanwhile: String) {
         self.since = Instant::now();
-        self.request.messages.push(ModelMessage::User(meanwhile));
+        self.request.messages.push(ModelMessage::user(meanwhile));
     }
 
     /// Asks the model once. Dropping the future cancels the call.
@@ -183,7 +203,8 @@ impl Run {
         }
         self.steps += 1;
         let stage = Stage { events, lead: if self.said.is_empty() { "" } else { PARAGRAPH }, shown: &self.saying };
-        let Answer { text, mut tool_calls, usage } = ask_with_retries(models, &self.request, &stage).await?;
+        let Answer { text, mut tool_calls, usage, model } = ask_until_answered(models, &self.request, &stage).await?;
+        self.model = Some(model);
         self.saying.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if tool_calls.is_empty() {
             add(&mut self.usage, usage);
@@ -246,42 +267,27 @@ struct Answer {
     text: String,
     tool_calls: Vec<ToolCall>,
     usage: Usage,
+    model: ModelRef,
 }
 
-async fn ask_with_retries(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Result<Answer, ModelError> {
-    let mut backoff = FIRST_BACKOFF;
-    for _ in 0..MAX_RETRIES {
-        match ask(models, request, stage).await {
-            Err(Failure { error, said_something: false }) if let Some(wait) = worth_waiting(&error, backoff) => {
-                tracing::warn!(model = %request.model, "{error}; trying again in {} s", wait.as_secs());
-                tokio::time::sleep(wait).await;
-                backoff *= 2;
+/// The first model of the lineup that answers, each as often as is worth it.
+async fn ask_until_answered(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Result<Answer, ModelError> {
+    let mut attempts = models.attempts(&request.lineup);
+    loop {
+        match ask(models, attempts.model(), request, stage).await {
+            Ok(answer) => {
+                attempts.succeeded();
+                return Ok(answer);
             }
-            other => return other.map_err(|failure| failure.error),
+            Err(failure) => attempts.after(failure).await?,
         }
     }
-    ask(models, request, stage).await.map_err(|failure| failure.error)
 }
 
-/// Only what may pass by itself, and only when the wait is one a person would sit through.
-fn worth_waiting(error: &ModelError, backoff: Duration) -> Option<Duration> {
-    match error {
-        ModelError::RateLimited { retry_after } => retry_after.or(Some(backoff)).filter(|wait| *wait <= LONGEST_WAIT),
-        ModelError::Overloaded | ModelError::CutOff | ModelError::Broken(_) => Some(backoff),
-        ModelError::ContextTooLong | ModelError::Refused(_) => None,
-    }
-}
-
-struct Failure {
-    error: ModelError,
-    /// Text already shown cannot be taken back, so the call is not made again.
-    said_something: bool,
-}
-
-async fn ask(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Result<Answer, Failure> {
+async fn ask(models: &Models, model: ModelRef, request: &TurnRequest, stage: &Stage<'_>) -> Result<Answer, Failure> {
     let mut text = String::new();
     let failure = |error, text: &String| Failure { error, said_something: !text.is_empty() };
-    let mut stream = models.stream(&request.model, model_request(request)).await.map_err(|error| failure(error, &text))?;
+    let mut stream = models.stream(&model, model_request(request)).await.map_err(|error| failure(error, &text))?;
     while let Some(event) = stream.next().await {
         match event {
             Ok(ModelEvent::Text(piece)) => {
@@ -292,7 +298,7 @@ async fn ask(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Resul
                 }
                 stage.show(piece, is_first).await;
             }
-            Ok(ModelEvent::Done { tool_calls, usage }) => return Ok(Answer { text, tool_calls, usage }),
+            Ok(ModelEvent::Done { tool_calls, usage }) => return Ok(Answer { text, tool_calls, usage, model }),
             Err(error) => return Err(failure(error, &text)),
         }
     }
@@ -300,7 +306,13 @@ async fn ask(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Resul
 }
 
 fn model_request(request: &TurnRequest) -> ModelRequest {
-    ModelRequest { system: request.system.clone(), messages: request.messages.clone(), tools: request.tools.specs() }
+    ModelRequest {
+        system: request.system.clone(),
+        messages: request.messages.clone(),
+        tools: request.tools.specs(),
+        settings: request.lineup.settings,
+        cache_key: request.lineup.cache_key.clone(),
+    }
 }
 
 fn append_paragraph(text: &mut String, next: &str) {

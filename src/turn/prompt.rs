@@ -1,6 +1,7 @@
 //! Puts an agent's system prompt together. The same agent and files always give the same bytes.
 
-use crate::agents::{Agent, Identity, LoadedFile, head};
+use crate::agents::skills::Skill;
+use crate::agents::{Agent, Identity, IdentityFile, LoadedFile, head};
 
 /// The whole prompt stays within this; what does not fit is cut from its end.
 pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
@@ -22,13 +23,40 @@ Never claim to be another agent, and never speak for one.";
 pub fn assemble(agent: &Agent, identity: &Identity) -> String {
     let mut prompt = format!("{}\n{HOUSE_RULES}", introduction(agent));
     let sections: Vec<Section> = identity.files().iter().filter_map(Section::of).collect();
-    let mut room = room_for(&sections, prompt.len());
-    for section in &sections {
+    let skills = skill_list(&identity.skills().readable);
+    let before_skills = sections.iter().filter(|section| section.stands_before_skills()).count();
+    // The list is never cut: what can be read is what is listed.
+    let mut room = room_for(&sections, prompt.len() + skills.len());
+    for (index, section) in sections.iter().enumerate() {
+        if index == before_skills {
+            prompt.push_str(&skills);
+        }
         section.write(&mut prompt, room);
         // Once a section was too long nothing is left, so that a later, smaller one does not push itself in.
         room = room.saturating_sub(section.len());
     }
+    if before_skills == sections.len() {
+        prompt.push_str(&skills);
+    }
     prompt
+}
+
+/// Bytes that the list of skills may take. Where they are too few, descriptions are cut and names are not.
+const MAX_SKILL_LIST_BYTES: usize = 24 * 1024;
+
+const SKILLS: &str = "\n\n# Skills\n\nInstructions for particular jobs. When one fits what you are asked, read it first with the `skill` tool, then follow it.";
+
+/// Every skill the agent has, one line each. Empty for an agent without any.
+fn skill_list(skills: &[Skill]) -> String {
+    if skills.is_empty() {
+        return String::new();
+    }
+    let line = |skill: &Skill| format!("\n- {}: {}", skill.name, skill.description);
+    let lines: Vec<String> = skills.iter().map(line).collect();
+    let fits = lines.iter().map(String::len).sum::<usize>() <= MAX_SKILL_LIST_BYTES;
+    let most = if fits { usize::MAX } else { MAX_SKILL_LIST_BYTES / lines.len() };
+    let shortened = lines.iter().map(|line| if line.len() <= most { line.clone() } else { format!("{}…", head(line, most)) });
+    SKILLS.to_owned() + &shortened.collect::<String>()
 }
 
 /// Bytes that sections may take: all they need if that fits, else a little less than there is, because cut marks need some.
@@ -46,6 +74,7 @@ fn introduction(agent: &Agent) -> String {
 
 /// One file's part of the prompt.
 struct Section<'a> {
+    file: IdentityFile,
     name: &'static str,
     content: &'a str,
 }
@@ -54,7 +83,12 @@ impl<'a> Section<'a> {
     /// `None` for a file that says nothing.
     fn of(loaded: &'a LoadedFile) -> Option<Self> {
         let content = loaded.content.trim_end();
-        (!content.is_empty()).then(|| Section { name: loaded.file.name(), content })
+        (!content.is_empty()).then(|| Section { file: loaded.file, name: loaded.file.name(), content })
+    }
+
+    /// Skills change less often than what is only for a while or what the agent writes itself.
+    fn stands_before_skills(&self) -> bool {
+        !matches!(self.file, IdentityFile::Bootstrap | IdentityFile::Memory)
     }
 
     fn heading(&self) -> String {

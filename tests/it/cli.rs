@@ -9,18 +9,18 @@ use tokio::io::AsyncWriteExt;
 
 use crate::support::house::parlor;
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs the binary; the home folder's path reads HOME in what it printed.
-async fn run(home: &Path, arguments: &[&str]) -> Ran {
+pub(crate) async fn run(home: &Path, arguments: &[&str]) -> Ran {
     run_with_input(home, arguments, "").await
 }
 
-async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
+pub(crate) async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
     let mut command = parlor(home);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -32,7 +32,7 @@ async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
     Ran { code: output.status.code().expect("by itself"), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-async fn fresh_home() -> TempDir {
+pub(crate) async fn fresh_home() -> TempDir {
     let home = tempfile::tempdir().expect("a folder");
     assert_eq!(run(home.path(), &["init"]).await.code, 0);
     home
@@ -53,10 +53,14 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     created USER.md
     created agents/ada/IDENTITY.md
     created agents/ada/SOUL.md
+    created agents/ada/skills/bug-report/SKILL.md
+    created agents/ada/skills/bug-report/template.md
     created agents/main/BOOTSTRAP.md
     created agents/main/IDENTITY.md
     created agents/main/SOUL.md
     created agents/rose/IDENTITY.md
+    created agents/rose/skills/tighten/SKILL.md
+    created skills/thread-summary/SKILL.md
     created config.toml
     kept    agents/rose/SOUL.md
     ");
@@ -105,10 +109,10 @@ async fn chat_as_an_agent_stays_with_that_agent() {
 async fn agent_list_shows_who_is_there() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["agent", "list"]).await.stdout, @"
-    ID    NAME     MODEL    BINDINGS
-    main  ☕ Main  offline  0         default
-    rose  🌹 Rose  offline  1
-    ada   🛠️ Ada   offline  1
+    ID    NAME     MODEL    SKILLS  BINDINGS  MEMORIES  STATE
+    main  ☕ Main  offline  1       0         0         default
+    rose  🌹 Rose  offline  2       1         0
+    ada   🛠️ Ada   offline  2       1         0
     ");
     let json = run(home.path(), &["agent", "list", "--json"]).await.stdout;
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -131,10 +135,14 @@ async fn agent_info_says_where_each_file_comes_from() {
     USER.md: inherited
     BOOTSTRAP.md: missing
     MEMORY.md: missing
-    tools when an owner asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send
-    tools when a member asks: now, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send
-    tools when a guest asks: now, file_read, file_list, file_search
+    skill thread-summary: pool, it has the whole pool
+    skill tighten: local, it is its own
+    memory: 0 private, 0 global, 0 pieces of files; no MEMORY.md; nothing saved yet
+    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
     bindings: local:home:writing
+    last error: none
     ");
     let json: serde_json::Value =
         serde_json::from_str(&run(home.path(), &["agent", "info", "rose", "--json"]).await.stdout).expect("JSON");
@@ -181,6 +189,8 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     room         local:home          no binding
     platform     local               no binding
     default      default_agent       main: not needed
+
+    model: offline (default_model)
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(home.path(), &["route", "explain", "local:home:writing", "--json"]).await.stdout;
@@ -323,14 +333,18 @@ async fn help_lists_every_verb() {
     Usage: parlor [OPTIONS] [COMMAND]
 
     Commands:
-      run     Run the gateway (also without any verb)
-      chat    Talk to the agents in this terminal
-      init    Write a home folder with the team that ships; keeps every file that is there
-      config  Look at the config
-      route   Look at routing
-      agent   Look at agents
-      pair    Let in the person who was given this code
-      failed  Look at what could not be delivered, or have it sent again
+      run       Run the gateway (also without any verb)
+      chat      Talk to the agents in this terminal
+      init      Write a home folder with the team that ships; keeps every file that is there
+      config    Look at the config
+      route     Look at routing
+      agent     Look at agents, add, change and remove them
+      skill     Look at skills: who has which, and whether they are written well
+      remember  Have an agent remember something
+      recall    Find what an agent remembers, or without an agent what all may know
+      memory    List, export and import memories; earlier versions of MEMORY.md
+      pair      Let in the person who was given this code
+      failed    Look at what could not be delivered, or have it sent again
 
     Options:
           --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]

@@ -144,6 +144,7 @@ async fn whoami_has_the_key_to_paste_into_the_config() {
     You are Bob, telegram:222 (guest).
     This place is telegram:topic:-1001:5, called “A topic”.
     ☕ Main (main) answers here: bindings[0]: group telegram:group:-1001.
+    Its model is fake/any (default_model).
 
     To give it to somebody for good, put this into config.toml:
     [[bindings]]
@@ -156,6 +157,7 @@ async fn whoami_has_the_key_to_paste_into_the_config() {
     You are Alice, telegram:111 (owner).
     This place is telegram:topic:-1001:5, called “A topic”.
     🌹 Rose (rose) answers here: pin set by telegram:111.
+    Its model is offline (the agent's own).
 
     To give it to somebody for good, put this into config.toml:
     [[bindings]]
@@ -187,12 +189,14 @@ async fn status_and_help_say_more_to_owners() {
     talk.bob("hello").await;
     talk.house.settled(&talk.gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main (main) answers here in “A topic” with fake/any.
+    ☕ Main (main) answers here in “A topic” with fake/any (default_model).
     The conversation has 2 messages; 0 answers under way.
+    The last answer came from fake/any: 105 tokens read, 90 of them from the provider's cache, 7 written.
     ");
     assert_snapshot!(talk.alice("/status").await, @"
-    ☕ Main (main) answers here in “A topic” with fake/any.
+    ☕ Main (main) answers here in “A topic” with fake/any (default_model).
     The conversation has 2 messages; 0 answers under way.
+    The last answer came from fake/any: 105 tokens read, 90 of them from the provider's cache, 7 written.
 
     The gateway has been up for 0 minutes, with 0 places busy.
     Last 24 hours: 1 turn, 0 of them without an answer.
@@ -201,11 +205,17 @@ async fn status_and_help_say_more_to_owners() {
     assert_snapshot!(talk.bob("/help").await, @"
     • /agent [name] [once] | reset: who answers here, or let another do it
     • /agents: everyone who can answer
+    • /model [provider/model] | reset: the model used here, or choose another
+    • /models: every model that can be chosen here
     • /whoami: who you are, where this is, and why this agent answers
     • /new: start a fresh conversation
     • /stop [all]: stop what is being done here, or everything that waits too
     • /queue [clear]: what is being done here and what waits
     • /status: what is going on here
+    • /skills: what the agent here has instructions for
+    • /memory: what the agent here remembers
+    • /remember [--private | --global] text: have the agent here remember something
+    • /forget words | id: find something the agent here remembers, and take it away
     • /help: this list
     ");
     let for_owners = talk.alice("/help").await;
@@ -286,6 +296,7 @@ async fn a_plain_group_is_opened_as_a_group() {
     You are Alice, telegram:111 (owner).
     This place is telegram:group:-77:111.
     Main (main) answers here: default_agent.
+    Its model is fake/any (default_model).
 
     To give it to somebody for good, put this into config.toml:
     [[bindings]]

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 
+use parlor::agents::Memories;
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Besides, Inbound, MessageId, Origin};
@@ -88,6 +89,7 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
     let db = Db::open(&home.database()).await.expect("the store opens");
     let (registry, _) = plan.registry(home, &db).await.expect("the store works");
     let work = Work::new();
+    let memories = Memories::new(db.clone());
     let sessions = Sessions::new(Parts {
         registry: Arc::new(registry),
         table: plan.table.clone(),
@@ -96,6 +98,7 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
         models: Models::new(&plan.config.providers),
         delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools,
+        memories,
         work: work.clone(),
         access: plan.config.access.clone(),
         absorbed: dashmap::DashSet::new(),

@@ -119,7 +119,7 @@ async fn a_first_start_makes_a_home_once() {
     assert_eq!(first.status.code(), Some(1));
     assert_eq!(
         String::from_utf8_lossy(&first.stderr),
-        "error: there is nothing to connect to. Add a [telegram] section to config.toml, or try `parlor chat`\n"
+        "error: there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`\n"
     );
     assert!(home.join("agents/main/SOUL.md").exists());
     std::fs::write(home.join("agents/main/SOUL.md"), "mine now").expect("writes");

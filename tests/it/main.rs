@@ -1,23 +1,35 @@
 //! All integration tests in one binary: it links once and shares its support code.
 
 mod access;
+mod aimock;
 mod checks;
+mod choosing;
 mod cli;
 mod commands;
+mod context;
 mod delivery;
+mod discord;
+mod discord_life;
+mod discord_out;
+mod fake_discord;
 mod fake_telegram;
+mod fallback;
 mod files;
 mod groups;
 mod incoming;
 mod lanes;
 mod lifecycle;
+mod memory;
 mod menus;
 mod models;
 mod peers;
+mod pictures;
 mod proxy;
+mod skills;
 mod streaming;
 mod subagents;
 mod support;
+mod tenants;
 mod topics;
 mod topics_life;
 mod turns;

@@ -115,7 +115,13 @@ async fn the_menu_is_told_once_and_again_only_when_it_changed() {
         let commands = told()[call].params["commands"].as_array().cloned().unwrap_or_default();
         commands.iter().map(|entry| entry["command"].as_str().unwrap_or_default().to_owned()).collect()
     };
-    assert_eq!(names(0), ["agent", "agents", "whoami", "new", "stop", "queue", "status", "help"]);
+    assert_eq!(
+        names(0),
+        [
+            "agent", "agents", "model", "models", "whoami", "new", "stop", "queue", "status", "skills", "memory", "remember",
+            "forget", "help"
+        ]
+    );
     assert_eq!(names(2).last().map(String::as_str), Some("pair"), "owners see more");
 
     house.open().await.shutdown().await;

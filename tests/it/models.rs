@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use parlor::config::{ModelRef, Provider, ProviderKind, Secret};
-use parlor::models::{ModelError, ModelEvent, ModelMessage, ModelRequest, ModelStream, Models, ToolCall, ToolSpec, Usage};
+use parlor::config::{ModelRef, ModelSettings, Provider, ProviderKind, Reasoning, Secret, Vision};
+use parlor::models::{
+    Content, Image, ImageKind, ModelError, ModelEvent, ModelMessage, ModelRequest, ModelStream, Models, ToolCall, ToolSpec, Usage,
+};
 use parlor::telemetry::is_ours;
 use serde_json::{Value, json};
 use tracing_subscriber::Layer;
@@ -54,7 +56,8 @@ fn name(dialect: Dialect) -> String {
 }
 
 fn provider(kind: ProviderKind, base_url: String, key: Option<&str>) -> Provider {
-    Provider { kind, base_url, api_key: key.map(Secret::new) }
+    let api_key = key.map(Secret::new);
+    Provider { kind, base_url, api_key, models: Vec::new(), vision: Vision::ByName, context_tokens: None }
 }
 
 fn model(provider: &str, model: &str) -> ModelRef {
@@ -64,11 +67,17 @@ fn model(provider: &str, model: &str) -> ModelRef {
 fn request(messages: impl Into<Vec<ModelMessage>>) -> ModelRequest {
     let city = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let weather = ToolSpec { name: "weather".to_owned(), description: "Tells the weather.".to_owned(), parameters: city };
-    ModelRequest { system: "You are Rose.".to_owned(), messages: messages.into(), tools: vec![weather] }
+    ModelRequest {
+        system: "You are Rose.".to_owned(),
+        messages: messages.into(),
+        tools: vec![weather],
+        settings: ModelSettings::default(),
+        cache_key: String::new(),
+    }
 }
 
 fn user(text: &str) -> ModelMessage {
-    ModelMessage::User(text.to_owned())
+    ModelMessage::user(text)
 }
 
 /// All of a stream: its pieces of text, and how it ended.
@@ -266,6 +275,131 @@ async fn names_of_models_arrive_as_written() {
 }
 
 #[tokio::test]
+async fn pictures_arrive_in_every_dialect() {
+    let setup = Setup::start().await;
+    let picture = Image::new(ImageKind::Png, b"\x89PNG");
+    let content = Content { text: "look".to_owned(), images: vec![picture] };
+    for (kind, dialect) in KINDS {
+        let seeing = Provider { vision: Vision::All, ..provider(kind, setup.server.base_url(dialect), None) };
+        let models = Models::new(&BTreeMap::from([("seeing".to_owned(), seeing)]));
+        let messages = [user("hi"), ModelMessage::User(content.clone())];
+        let stream = models.stream(&model("seeing", "some-model"), request(messages.clone())).await.expect("a stream");
+        assert_eq!(whole(stream).await.text(), "re: hi\n\nlook", "{dialect:?}");
+        let raw = setup.server.last_request().raw;
+        let (place, expected) = match dialect {
+            Dialect::OpenAi => ("/messages/1/content/0/image_url/url", "data:image/png;base64,iVBORw=="),
+            Dialect::OpenAiResponses => ("/input/0/content/0/image_url", "data:image/png;base64,iVBORw=="),
+            Dialect::Anthropic => ("/messages/0/content/0/source/data", "iVBORw=="),
+            Dialect::Gemini => ("/contents/0/parts/0/inline_data/data", "iVBORw=="),
+            Dialect::Ollama => ("/messages/1/images/0", "iVBORw=="),
+        };
+        assert_eq!(raw.pointer(place).and_then(Value::as_str), Some(expected), "{dialect:?}: {raw}");
+
+        // The same to a model that does not see.
+        whole(setup.ask(dialect, messages).await).await;
+        let raw = setup.server.last_request().raw.to_string();
+        assert!(raw.contains("look") && !raw.contains("iVBORw"), "{dialect:?}: {raw}");
+    }
+}
+
+/// S2.39
+#[tokio::test]
+async fn settings_are_sent_as_configured_and_else_not_at_all() {
+    let setup = Setup::start().await;
+    let settings = ModelSettings { temperature: Some(0.3), max_tokens: Some(900), reasoning: Some(Reasoning::Low) };
+    for (_, dialect) in KINDS {
+        let asked = ModelRequest { settings, ..request([user("hi")]) };
+        let stream = setup.models.stream(&model(&name(dialect), "some-model"), asked).await.expect("a stream");
+        whole(stream).await;
+        let sent = setup.server.last_request().raw;
+        setup.hears(dialect, "hi").await;
+        let plain = setup.server.last_request().raw;
+        let places = match dialect {
+            Dialect::OpenAi => ["/temperature", "/max_tokens", "/reasoning_effort"],
+            Dialect::OpenAiResponses => ["/temperature", "/max_output_tokens", "/reasoning/effort"],
+            Dialect::Anthropic => ["/temperature", "/max_tokens", "/thinking"],
+            Dialect::Gemini => {
+                ["/generationConfig/temperature", "/generationConfig/maxOutputTokens", "/generationConfig/thinkingConfig"]
+            }
+            Dialect::Ollama => ["/options/temperature", "/options/num_predict", "/think"],
+        };
+        let [temperature, max_tokens, reasoning] = places.map(|place| sent.pointer(place).cloned());
+        assert_eq!(temperature, Some(json!(0.3)), "{dialect:?}: {sent}");
+        assert_eq!(max_tokens, Some(json!(900)), "{dialect:?}: {sent}");
+        assert!(reasoning.is_some(), "{dialect:?}: {sent}");
+        let unasked = places.map(|place| plain.pointer(place).is_some());
+        // Anthropic does not answer without a limit.
+        assert_eq!(unasked, [false, dialect == Dialect::Anthropic, false], "{dialect:?}: {plain}");
+    }
+}
+
+/// Anthropic refuses the results of tools that were called after a thought when the thought is not with them.
+#[tokio::test]
+async fn thoughts_go_back_with_the_results_and_are_shown_to_nobody() {
+    let setup = Setup::start().await;
+    let settings = ModelSettings { reasoning: Some(Reasoning::Low), ..ModelSettings::default() };
+    let claude = model(&name(Dialect::Anthropic), "claude-sonnet-4-5");
+    let ask = async |messages: Vec<ModelMessage>| {
+        let asked = ModelRequest { settings, ..request(messages) };
+        whole(setup.models.stream(&claude, asked).await.expect("a stream")).await
+    };
+    let wanted = vec![("weather".to_owned(), json!({"city": "Oslo"}))];
+    setup.server.enqueue(Script::ThoughtAndToolCalls("They mean Oslo.".to_owned(), wanted));
+    let answer = ask(vec![user("warm?")]).await;
+    assert_eq!(answer.text(), "");
+    let calls = answer.calls();
+    let step = |calls: &[ToolCall]| ModelMessage::Assistant { text: String::new(), tool_calls: calls.to_vec() };
+    let result = ModelMessage::ToolResult { call_id: calls[0].id.clone(), content: "-3 °C".to_owned() };
+    ask(vec![user("warm?"), step(&calls), result]).await;
+    let raw = setup.server.last_request().raw;
+    let thought = json!({"type": "thinking", "thinking": "They mean Oslo.", "signature": "signed"});
+    assert_eq!(raw["messages"][1]["content"][0], thought, "{raw}");
+    assert!(raw.get("thinking").is_some(), "{raw}");
+
+    // After a restart, or when another model called the tool, there is nothing to send back.
+    let foreign = ToolCall { id: "call#weather#0".to_owned(), ..calls[0].clone() };
+    let result = ModelMessage::ToolResult { call_id: foreign.id.clone(), content: "-3 °C".to_owned() };
+    ask(vec![user("warm?"), step(&[foreign]), result]).await;
+    let raw = setup.server.last_request().raw;
+    assert!(raw.get("thinking").is_none(), "it goes on without thinking: {raw}");
+    assert_eq!(raw["messages"][1]["content"][0]["id"], json!("call_weather_0"), "and the id is one that it takes");
+    assert_eq!(raw["messages"][2]["content"][0]["tool_use_id"], json!("call_weather_0"));
+}
+
+#[tokio::test]
+async fn thoughts_that_a_server_leaves_in_the_text_are_taken_out() {
+    let setup = Setup::start().await;
+    for dialect in [Dialect::OpenAi, Dialect::Ollama] {
+        setup.server.enqueue(Script::text("<think>They greet me. I greet back.</think>\n\nGood morning."));
+        assert_eq!(setup.hears(dialect, "hi").await.text(), "Good morning.", "{dialect:?}");
+        setup.server.enqueue(Script::text("<"));
+        assert_eq!(setup.hears(dialect, "which sign?").await.text(), "<", "{dialect:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_be_cached_is_marked_the_way_each_provider_wants_it() {
+    let setup = Setup::start().await;
+    for (_, dialect) in KINDS {
+        let asked = ModelRequest { cache_key: "0123".to_owned(), ..request([user("hi")]) };
+        let stream = setup.models.stream(&model(&name(dialect), "some-model"), asked).await.expect("a stream");
+        whole(stream).await;
+        let raw = setup.server.last_request().raw;
+        let marks = raw.to_string().matches("cache_control").count();
+        match dialect {
+            Dialect::Anthropic => {
+                assert_eq!(raw["system"][0]["cache_control"]["type"], json!("ephemeral"));
+                assert_eq!(raw["messages"][0]["content"][0]["cache_control"]["type"], json!("ephemeral"));
+                assert_eq!(marks, 2, "{raw}");
+            }
+            Dialect::OpenAiResponses => assert_eq!(raw["prompt_cache_key"], json!("0123")),
+            // Whoever else speaks like OpenAI may refuse a field it does not know.
+            _ => assert!(raw.get("prompt_cache_key").is_none() && marks == 0, "{dialect:?}: {raw}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_provider_is_refused_by_name() {
     let setup = Setup::start().await;
     let refused = setup.models.stream(&model("acme", "x"), request([user("hi")])).await.err().expect("there is no acme");
@@ -293,8 +427,8 @@ async fn a_rate_limit_says_when_to_come_back() {
 async fn refusals_are_told_apart_without_the_servers_words() {
     let setup = Setup::start().await;
     let body = |words: &str| json!({"error": {"message": format!("{words} ({KEY})")}}).to_string();
-    let key = ModelError::Refused("the key was not accepted (401)".to_owned());
-    let gone = ModelError::Refused("no such model (404)".to_owned());
+    let key = ModelError::Unavailable("the key was not accepted (401)".to_owned());
+    let gone = ModelError::Unavailable("no such model (404)".to_owned());
     let other = ModelError::Refused("the request was not accepted (400)".to_owned());
     let failed = ModelError::Broken("the model server failed (500)".to_owned());
     let cases = [
@@ -321,7 +455,7 @@ async fn a_redirect_does_not_carry_the_key_away() {
     for (_, dialect) in KINDS {
         setup.server.enqueue(Script::status(307, "").with_header("location", &elsewhere.base_url(dialect)));
         let error = setup.hears(dialect, "hi").await.error();
-        assert_eq!(error, ModelError::Refused("its address leads elsewhere (307)".to_owned()), "{dialect:?}");
+        assert_eq!(error, ModelError::Unavailable("its address leads elsewhere (307)".to_owned()), "{dialect:?}");
     }
     assert!(elsewhere.journal().is_empty());
 }
@@ -368,7 +502,7 @@ async fn a_server_that_falls_silent_is_given_up() {
         }
         // Nothing will come any more, so the only thing left that can happen is the time limit.
         tokio::time::pause();
-        assert_eq!(stream.next().await, Some(Err(ModelError::CutOff)), "{dialect:?}");
+        assert_eq!(stream.next().await, Some(Err(ModelError::Stalled)), "{dialect:?}");
         tokio::time::resume();
     }
 }
@@ -384,7 +518,7 @@ async fn a_server_that_never_answers_is_given_up() {
         tokio::time::pause();
         let answer = answer.await.expect("no panic");
         tokio::time::resume();
-        assert_eq!(answer.error(), ModelError::Broken("the model server did not answer".to_owned()), "{dialect:?}");
+        assert_eq!(answer.error(), ModelError::Stalled, "{dialect:?}");
     }
 }
 

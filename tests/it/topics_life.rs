@@ -249,7 +249,10 @@ async fn a_new_topic_called_like_an_agent_is_given_to_it_where_its_maker_may() {
     let gateway = house.open().await;
     by_name.says(BOB, "/status").await;
     let status = by_name.wait_for_sent(2).await.text;
-    assert!(status.starts_with("Night Desk (night-desk) answers here in “night desk” with fake/any."), "{status}");
+    assert!(
+        status.starts_with("Night Desk (night-desk) answers here in “night desk” with fake/any (default_model)."),
+        "{status}"
+    );
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
@@ -366,7 +369,7 @@ async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts
     let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("it is there");
     let line = config.lines().position(|line| line.contains("telegram:group:-5")).expect("it is named") + 1;
     assert_eq!(house.telegram.dm(ALICE).texts(), [format!("{BECAME}{line}.")]);
-    insta::assert_snapshot!(run(&house, &["route", "explain", "telegram:group:-1000005:222"]).await, @r"
+    insta::assert_snapshot!(run(&house, &["route", "explain", "telegram:group:-1000005:222"]).await, @"
     telegram:group:-1000005:222 goes to rose
     because of bindings[0]: group telegram:group:-5
 
@@ -381,6 +384,8 @@ async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts
     person    telegram:user:222            no binding
     platform  telegram                     no binding
     default   default_agent                main: not needed
+
+    model: fake/any (default_model)
     ");
 }
 

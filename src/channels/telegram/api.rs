@@ -1,37 +1,26 @@
 //! Calls to the Bot API. Nothing that leaves this file contains the token: it is part of every URL, so errors lose theirs.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use reqwest::{Client, Proxy, RequestBuilder, StatusCode};
+use reqwest::{RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
-use tokio::io::AsyncWriteExt;
 
-use super::upload::{File, Form};
+use crate::channels::connections::{Connections, DownloadError, Response, failure};
+use crate::channels::upload::{File, Form};
 use crate::config::Secret;
 
 /// A plain call that takes longer than this has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// A file may take longer, the more so the larger it is.
-const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
-/// A line that is slower than this is none.
-const UPLOAD_BYTES_PER_SECOND: u64 = 50_000;
-/// A file that takes longer than this to come has failed.
-const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
-/// Connections kept open between calls; more are made when many places are answered at once.
-const IDLE_CONNECTIONS: usize = 32;
 
 pub(super) struct Api {
     base_url: String,
     token: Secret,
-    proxy: Option<Secret>,
     call_timeout: Duration,
-    /// Made when first needed, and anew when a call never came back. A plain mutex: it is held for a clone.
-    http: Mutex<Option<Client>>,
+    connections: Connections,
 }
 
 /// Why a call did not work.
@@ -72,7 +61,7 @@ impl Api {
     /// `proxy` is a checked address.
     pub(super) fn new(base_url: &str, token: Secret, proxy: Option<Secret>) -> Self {
         let base_url = base_url.trim_end_matches('/').to_owned();
-        Api { base_url, token, proxy, call_timeout: CALL_TIMEOUT, http: Mutex::new(None) }
+        Api { base_url, token, call_timeout: CALL_TIMEOUT, connections: Connections::new(proxy) }
     }
 
     /// The bot's own id is the part of its token before the colon.
@@ -97,7 +86,7 @@ impl Api {
         P::Output: DeserializeOwned,
     {
         let form = Form::new(payload, file);
-        let timeout = UPLOAD_TIMEOUT + Duration::from_secs(form.bytes / UPLOAD_BYTES_PER_SECOND);
+        let timeout = form.timeout();
         let fill = |request: RequestBuilder| {
             request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
         };
@@ -105,57 +94,24 @@ impl Api {
         read(status, &body)
     }
 
-    /// The watchdog: a call that never comes back takes the connections down with it. One that died in silence, as behind a
-    /// router that forgot it, would let every later call wait in vain as well.
     async fn exchange<F>(&self, method: &str, timeout: Duration, fill: F) -> reqwest::Result<(StatusCode, Vec<u8>)>
     where
         F: FnOnce(RequestBuilder) -> RequestBuilder,
     {
         let url = format!("{}/bot{}/{method}", self.base_url, self.token.expose());
-        let request = fill(self.http().post(url).timeout(timeout));
-        let exchanged = async {
-            let response = request.send().await?;
-            Ok((response.status(), response.bytes().await?.into()))
-        };
-        let exchanged: reqwest::Result<_> = exchanged.await;
-        if exchanged.as_ref().is_err_and(|error| error.is_timeout() && !error.is_connect()) {
-            tracing::warn!("{method} had no answer from Telegram for {} s; connecting anew", timeout.as_secs());
-            *self.http.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-        exchanged
+        let what = format!("Telegram's {method}");
+        let Response { status, body, .. } = self.connections.exchange(&what, timeout, |http| fill(http.post(url))).await?;
+        Ok((status, body))
     }
 
     /// Writes a file of Telegram's to `to`. False when it has more than `max_bytes`.
     pub(super) async fn download(&self, path: &str, to: &Path, max_bytes: u64) -> Result<bool, ApiError> {
         let url = format!("{}/file/bot{}/{path}", self.base_url, self.token.expose());
-        let mut response = self.http().get(url).timeout(DOWNLOAD_TIMEOUT).send().await.map_err(transport)?;
-        if !response.status().is_success() {
-            return Err(ApiError::InBetween { code: response.status().as_u16() });
-        }
-        let unwritten = |error: std::io::Error| ApiError::NoAnswer(format!("writing it: {error}"));
-        let mut file = tokio::fs::File::create(to).await.map_err(unwritten)?;
-        let mut left = max_bytes;
-        while let Some(chunk) = response.chunk().await.map_err(transport)? {
-            let Some(rest) = left.checked_sub(chunk.len() as u64) else { return Ok(false) };
-            left = rest;
-            file.write_all(&chunk).await.map_err(unwritten)?;
-        }
-        file.flush().await.map_err(unwritten)?;
-        Ok(true)
-    }
-
-    fn http(&self) -> Client {
-        let mut http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
-        http.get_or_insert_with(|| self.new_client()).clone()
-    }
-
-    fn new_client(&self) -> Client {
-        // A redirect would take the token along, in the `Referer`.
-        let builder =
-            crate::http::client_builder().redirect(reqwest::redirect::Policy::none()).pool_max_idle_per_host(IDLE_CONNECTIONS);
-        let proxy = self.proxy.as_ref().map(|proxy| Proxy::all(proxy.expose()).expect("the config checked the proxy's address"));
-        let builder = proxy.into_iter().fold(builder, reqwest::ClientBuilder::proxy);
-        builder.build().expect("a client without special settings can be built")
+        self.connections.download(&url, to, max_bytes).await.map_err(|error| match error {
+            DownloadError::Answered(status) => ApiError::InBetween { code: status.as_u16() },
+            DownloadError::Transport(error) => transport(error),
+            DownloadError::NotWritten(error) => ApiError::NoAnswer(format!("writing it: {error}")),
+        })
     }
 }
 
@@ -176,23 +132,13 @@ fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApiEr
 }
 
 fn transport(error: reqwest::Error) -> ApiError {
-    let reached = !error.is_connect() && !error.is_builder();
-    let text = plain_cause(&error.without_url());
+    let (reached, text) = failure(error);
     if reached { ApiError::NoAnswer(text) } else { ApiError::NotReached(text) }
-}
-
-/// The innermost cause says most: "connection refused" rather than "error sending request".
-fn plain_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::*;

@@ -5,14 +5,10 @@
 
 use serde_json::Value;
 
+use crate::channels::words::{
+    MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, one_line, quoted, replying, titled,
+};
 use crate::domain::{Attachment, FileRef};
-
-/// Names and titles of people, files and places.
-const MAX_NAME_CHARS: usize = 64;
-/// What is shown of a message that is replied to.
-const MAX_QUOTE_CHARS: usize = 300;
-/// Options shown of a poll, which may have twelve.
-const MAX_OPTIONS: usize = 12;
 
 /// What was sent besides text. None for plain text and for service messages.
 pub(super) fn attachment(raw: &Value) -> Option<Attachment> {
@@ -82,13 +78,6 @@ fn reply(raw: &Value, bot_id: &str) -> Option<String> {
     Some(replying(&author, quote.or_else(|| shown(replied))))
 }
 
-fn replying(author: &str, said: Option<String>) -> String {
-    match said {
-        Some(said) => format!("[replying to {author}: {said}]"),
-        None => format!("[replying to {author}]"),
-    }
-}
-
 /// A message in few words: its text, else what it is.
 fn shown(message: &Value) -> Option<String> {
     let written = message.get("text").or_else(|| message.get("caption")).and_then(Value::as_str);
@@ -154,24 +143,11 @@ fn dimensions(content: &Value) -> Option<String> {
 }
 
 fn length(content: &Value) -> Option<String> {
-    let seconds = content["duration"].as_u64()?;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    Some(if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") })
+    content["duration"].as_u64().map(duration)
 }
 
 fn size(content: &Value) -> Option<String> {
     content["file_size"].as_u64().map(in_words)
-}
-
-/// `120 KB`.
-fn in_words(bytes: u64) -> String {
-    const KILO: u64 = 1000;
-    const MEGA: u64 = 1_000_000;
-    match bytes {
-        0..KILO => format!("{bytes} B"),
-        KILO..MEGA => format!("{} KB", bytes / KILO),
-        _ => format!("{}.{} MB", bytes / MEGA, bytes % MEGA / (MEGA / 10)),
-    }
 }
 
 fn file_name(content: &Value) -> Option<String> {
@@ -184,28 +160,6 @@ fn full_name(person: &Value) -> Option<String> {
 
 fn words(content: &Value, field: &str) -> Option<String> {
     one_line(content.get(field)?.as_str()?, MAX_NAME_CHARS)
-}
-
-fn titled(what: &str, name: Option<String>) -> String {
-    join(" ", [Some(what.to_owned()), name]).unwrap_or_default()
-}
-
-fn quoted(text: String) -> String {
-    format!("“{text}”")
-}
-
-fn join(separator: &str, parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(separator))
-}
-
-/// Bounded and without what could pretend to be a mark. None when nothing is left.
-fn one_line(text: &str, max_chars: usize) -> Option<String> {
-    let plain: String = text.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).collect();
-    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    let is_cut = line.chars().count() > max_chars;
-    let kept: String = line.chars().take(max_chars).collect();
-    (!kept.is_empty()).then(|| if is_cut { format!("{}…", kept.trim_end()) } else { kept })
 }
 
 fn is_filled(value: &Value) -> bool {

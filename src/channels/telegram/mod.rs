@@ -11,7 +11,6 @@ mod content;
 mod files;
 mod listen;
 mod menu;
-mod nicknames;
 mod noticing;
 mod parse;
 mod reactions;
@@ -19,7 +18,6 @@ mod render;
 mod send;
 mod sending_files;
 mod stream;
-mod upload;
 mod webhook;
 
 use std::path::Path;
@@ -32,15 +30,15 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::nicknames::Nicknames;
 use super::{
-    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text,
+    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text, Ticket,
 };
-use crate::config::{GroupSessions, Secret, Telegram, TelegramAnswers, Transport};
+use crate::config::{Answers, GroupSessions, Secret, Telegram, Transport};
 use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
-use nicknames::Nicknames;
 use reactions::{FAILED, WORKING};
 
 pub use checks::{Expectations, ExpectedGroup};
@@ -61,7 +59,7 @@ pub struct TelegramChannel {
     streaming: bool,
     group_sessions: GroupSessions,
     nicknames: Nicknames,
-    style: TelegramAnswers,
+    style: Answers,
     /// How long messages of one person are waited for, to be taken as one.
     gather: Duration,
     max_file_mb: u32,
@@ -128,7 +126,7 @@ impl Channel for TelegramChannel {
         send::render(&self.signer, self.style, to, text)
     }
 
-    async fn send(&self, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+    async fn send(&self, to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
         send::send(&self.api, self.style, to, part).await
     }
 
@@ -156,7 +154,13 @@ impl Channel for TelegramChannel {
         stream::revise(&self.api, self.style, to, revision).await
     }
 
-    async fn send_file(&self, to: &Destination, file: &OutgoingFile, path: &Path) -> Result<MessageId, SendError> {
+    async fn send_file(
+        &self,
+        to: &Destination,
+        file: &OutgoingFile,
+        path: &Path,
+        _ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
         sending_files::send_file(&self.api, self.style, to, file, path).await
     }
 

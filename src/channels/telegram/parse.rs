@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::Value;
 use teloxide::types::{CallbackQuery, Me, Message, MessageKind, User};
 
-use super::nicknames::Nicknames;
 use super::{buttons, content, noticing, send};
 
+use crate::channels::nicknames::Nicknames;
+use crate::channels::words::name_line;
 use crate::config::GroupSessions;
 use crate::domain::{
     Addressed, Arrival, Besides, ChatId, Inbound, MessageId, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together,
@@ -319,13 +320,8 @@ pub(super) fn user_id(user: &User) -> TelegramUserId {
     TelegramUserId(i64::try_from(user.id.0).unwrap_or(i64::MAX))
 }
 
-/// Bounded and on one line, because it is put before messages.
 pub(super) fn display_name(user: &User) -> String {
-    const MAX_CHARS: usize = 64;
-    let name = user.full_name();
-    let plain: String =
-        name.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).take(MAX_CHARS).collect();
-    plain.trim().to_owned()
+    name_line(&user.full_name())
 }
 
 #[cfg(test)]

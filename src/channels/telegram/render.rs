@@ -6,10 +6,8 @@
 mod blocks;
 mod definitions;
 mod layout;
-mod links;
 mod split;
 mod spoilers;
-mod table;
 mod writer;
 
 #[cfg(test)]

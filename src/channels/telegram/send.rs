@@ -7,9 +7,10 @@ use teloxide::types::True;
 use super::api::{Api, ApiError};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, Rendered};
-use super::upload::{Content, File};
-use crate::channels::{Part, SendError, Text, TopicLoss};
-use crate::config::{Quote, TelegramAnswers};
+use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER, escaped, is_too_long, wants_quote};
+use crate::channels::upload::{Content, File};
+use crate::channels::{Part, PlaceLoss, SendError, Text};
+use crate::config::{Answers, Quote};
 use crate::domain::{ChatId, Destination, MessageId, SessionKey, TopicId};
 use crate::signing::Signer;
 
@@ -73,9 +74,9 @@ struct Quoted {
 }
 
 /// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
-pub(super) fn render(signer: &Signer, style: TelegramAnswers, to: &Destination, text: &Text<'_>) -> Vec<Part> {
+pub(super) fn render(signer: &Signer, style: Answers, to: &Destination, text: &Text<'_>) -> Vec<Part> {
     let mut rendered = with_speaker(style, text);
-    let is_too_long = !text.is_unfinished && style.max_parts > 0 && rendered.len() > style.max_parts as usize;
+    let is_too_long = is_too_long(style, text, rendered.len());
     if is_too_long {
         rendered.truncate(1);
     }
@@ -91,7 +92,7 @@ pub(super) fn render(signer: &Signer, style: TelegramAnswers, to: &Destination, 
     parts.map(|part| Part(serde_json::to_string(&part).expect("text and numbers are JSON"))).collect()
 }
 
-fn with_speaker(style: TelegramAnswers, text: &Text<'_>) -> Vec<Rendered> {
+fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<Rendered> {
     let rendered = render::render(text.markdown);
     match text.speaker.filter(|_| style.show_agent && !rendered.is_empty()) {
         Some(speaker) => render::render(&format!("**{}**\n\n{}", escaped(speaker), text.markdown)),
@@ -99,19 +100,8 @@ fn with_speaker(style: TelegramAnswers, text: &Text<'_>) -> Vec<Rendered> {
     }
 }
 
-/// A name is no Markdown.
-fn escaped(name: &str) -> String {
-    name.chars().flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c])).collect()
-}
-
 fn quoted(quote: Quote, to: &Destination, text: &Text<'_>) -> Option<Quoted> {
-    let question = text.answers?;
-    let wanted = match quote {
-        Quote::Auto => question.others_wrote && !to.place().is_private(),
-        Quote::Always => true,
-        Quote::Never => false,
-    };
-    let message_id = question.message.0.parse().ok().filter(|_| wanted)?;
+    let message_id = text.answers.filter(|_| wants_quote(quote, to, text))?.message.0.parse().ok()?;
     Some(Quoted { chat_id: address(to)?.chat_id, message_id })
 }
 
@@ -143,7 +133,7 @@ pub(super) struct LinkPreviewOptions {
 }
 
 /// None leaves it to Telegram, which shows one.
-pub(super) fn link_preview(style: TelegramAnswers) -> Option<LinkPreviewOptions> {
+pub(super) fn link_preview(style: Answers) -> Option<LinkPreviewOptions> {
     (!style.link_previews).then_some(LinkPreviewOptions { is_disabled: true })
 }
 
@@ -187,7 +177,7 @@ impl Payload for SendChatAction {
     const NAME: &'static str = "sendChatAction";
 }
 
-pub(super) async fn send(api: &Api, style: TelegramAnswers, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+pub(super) async fn send(api: &Api, style: Answers, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
     let stored: StoredPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
     let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
     let sent = match &stored {
@@ -197,12 +187,7 @@ pub(super) async fn send(api: &Api, style: TelegramAnswers, to: &Destination, pa
     sent.map(|sent| MessageId(sent.message_id.to_string())).map_err(send_error)
 }
 
-pub(super) async fn send_message(
-    api: &Api,
-    style: TelegramAnswers,
-    address: Address,
-    stored: &StoredMessage,
-) -> Result<Sent, ApiError> {
+pub(super) async fn send_message(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
     let Rendered { text, entities } = &stored.message;
     let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
     let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
@@ -210,7 +195,7 @@ pub(super) async fn send_message(
     let link_preview_options = link_preview(style);
     let request = SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options };
     match api.call(&request).await {
-        Err(error) if is_private_topic(address) && topic_loss(&error) == Some(TopicLoss::Deleted) => {
+        Err(error) if is_private_topic(address) && topic_loss(&error) == Some(PlaceLoss::Deleted) => {
             tracing::warn!(chat = address.chat_id, "Telegram does not know this private topic; sending without it");
             api.call(&SendMessage { address: Address { message_thread_id: None, ..address }, ..request }).await
         }
@@ -225,13 +210,13 @@ pub(super) fn is_private_topic(address: Address) -> bool {
 }
 
 /// Telegram has no codes for these, only words.
-pub(super) fn topic_loss(error: &ApiError) -> Option<TopicLoss> {
+pub(super) fn topic_loss(error: &ApiError) -> Option<PlaceLoss> {
     match error {
-        ApiError::Answered { code: 400, description, .. } if description.contains("TOPIC_CLOSED") => Some(TopicLoss::Closed),
+        ApiError::Answered { code: 400, description, .. } if description.contains("TOPIC_CLOSED") => Some(PlaceLoss::Closed),
         ApiError::Answered { code: 400, description, .. }
             if description.contains("thread not found") || description.contains("TOPIC_DELETED") =>
         {
-            Some(TopicLoss::Deleted)
+            Some(PlaceLoss::Deleted)
         }
         _ => None,
     }
@@ -239,11 +224,9 @@ pub(super) fn topic_loss(error: &ApiError) -> Option<TopicLoss> {
 
 async fn send_file(api: &Api, address: Address, markdown: &str) -> Result<Sent, ApiError> {
     let content = Content::Text(markdown.to_owned());
-    let file = File { field: "document", name: "answer.md", media_type: "text/markdown; charset=utf-8", content };
+    let file = File { field: "document", name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
     api.upload(&SendDocument { address, caption: WHOLE_ANSWER }, file).await
 }
-
-const WHOLE_ANSWER: &str = "This is long, so here is the whole answer as a file.";
 
 pub(super) async fn typing(api: &Api, to: &Destination) -> Result<(), SendError> {
     let Some(address) = address(to) else { return Ok(()) };
@@ -252,7 +235,7 @@ pub(super) async fn typing(api: &Api, to: &Destination) -> Result<(), SendError>
 
 pub(super) fn send_error(error: ApiError) -> SendError {
     if let Some(loss) = topic_loss(&error) {
-        return SendError::TopicLost(loss);
+        return SendError::PlaceLost(loss);
     }
     let text = error.to_string();
     match error {
@@ -278,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_name_above_an_answer_is_no_markdown() {
-        let style = TelegramAnswers { show_agent: true, ..TelegramAnswers::default() };
+        let style = Answers { show_agent: true, ..Answers::default() };
         let says = |markdown| Text { speaker: Some("*_[R]`\\"), ..Text::plain(markdown) };
         assert_eq!(with_speaker(style, &says("- one"))[0].text, "*_[R]`\\\n\n• one");
         assert!(with_speaker(style, &says("\n")).is_empty(), "a name alone is no answer");

@@ -10,9 +10,9 @@ use teloxide::requests::Payload;
 use super::api::{Api, ApiError};
 use super::render::Rendered;
 use super::send::{self, Address, Sent, StoredMessage};
-use super::upload::{Content, File};
-use crate::channels::{SendError, TopicLoss};
-use crate::config::TelegramAnswers;
+use crate::channels::upload::{Content, File};
+use crate::channels::{PlaceLoss, SendError};
+use crate::config::Answers;
 use crate::domain::{Destination, MessageId, OutgoingFile};
 
 /// What Telegram's own servers take from a bot.
@@ -57,7 +57,7 @@ impl Payload for SendDocument<'_> {
 
 pub(super) async fn send_file(
     api: &Api,
-    style: TelegramAnswers,
+    style: Answers,
     to: &Destination,
     file: &OutgoingFile,
     path: &Path,
@@ -68,7 +68,7 @@ pub(super) async fn send_file(
     if let Err(Failure::Api(error)) = &sent {
         if how == As::Photo && is_no_photo(error) {
             sent = attempt(api, address, file, path, As::Document).await;
-        } else if send::is_private_topic(address) && send::topic_loss(error) == Some(TopicLoss::Deleted) {
+        } else if send::is_private_topic(address) && send::topic_loss(error) == Some(PlaceLoss::Deleted) {
             let chat = Address { message_thread_id: None, ..address };
             sent = attempt(api, chat, file, path, how).await;
         }
@@ -90,7 +90,7 @@ enum Failure {
 }
 
 async fn attempt(api: &Api, address: Address, file: &OutgoingFile, path: &Path, how: As) -> Result<Sent, Failure> {
-    let content = open(path).await.map_err(|error| {
+    let content = Content::open(path).await.map_err(|error| {
         tracing::warn!(file = %file.stored, "a file that should be sent cannot be read: {error}");
         Failure::Gone
     })?;
@@ -103,13 +103,7 @@ async fn attempt(api: &Api, address: Address, file: &OutgoingFile, path: &Path, 
     sent.map_err(Failure::Api)
 }
 
-async fn open(path: &Path) -> std::io::Result<Content> {
-    let file = tokio::fs::File::open(path).await?;
-    let bytes = file.metadata().await?.len();
-    if bytes == 0 { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(Content::Stored { file, bytes }) }
-}
-
-async fn tell(api: &Api, style: TelegramAnswers, address: Address, text: &str) -> Result<Sent, ApiError> {
+async fn tell(api: &Api, style: Answers, address: Address, text: &str) -> Result<Sent, ApiError> {
     let message = Rendered { text: text.to_owned(), entities: Vec::new() };
     send::send_message(api, style, address, &StoredMessage::plain(message)).await
 }

@@ -10,7 +10,7 @@ use super::api::{Api, ApiError};
 use super::render::Entity;
 use super::send::{Address, InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, address, link_preview, send_error};
 use crate::channels::{Medium, Part, Revision, SendError, Streaming};
-use crate::config::TelegramAnswers;
+use crate::config::Answers;
 use crate::domain::{Destination, MessageId};
 
 /// Twenty messages a minute are shared by everything in a group, edits included.
@@ -26,7 +26,7 @@ pub(super) fn streaming(to: &Destination) -> Streaming {
     }
 }
 
-pub(super) async fn revise(api: &Api, style: TelegramAnswers, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
+pub(super) async fn revise(api: &Api, style: Answers, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
     let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
     match revision {
         Revision::Draft { number, part } => match stored(part)? {
@@ -93,13 +93,7 @@ impl Payload for EditMessageText<'_> {
     const NAME: &'static str = "editMessageText";
 }
 
-async fn edit(
-    api: &Api,
-    style: TelegramAnswers,
-    address: Address,
-    message_id: i64,
-    part: &StoredMessage,
-) -> Result<(), SendError> {
+async fn edit(api: &Api, style: Answers, address: Address, message_id: i64, part: &StoredMessage) -> Result<(), SendError> {
     let (text, entities) = (part.message.text.as_str(), part.message.entities.as_slice());
     let reply_markup = (!part.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &part.keyboard });
     let (chat_id, link_preview_options) = (address.chat_id, link_preview(style));

@@ -38,14 +38,14 @@ fn an_unknown_key_like_no_other_lists_the_known_ones() {
 
 #[test]
 fn a_section_of_a_later_version_is_told_apart_from_a_slip() {
-    assert_snapshot!(report("[discord]\ntoken = { env = \"DISCORD_BOT_TOKEN\" }\n"), @"
-    error: unknown key `discord`
+    assert_snapshot!(report("[admin]\nlisten = \"127.0.0.1:7717\"\n"), @"
+    error: unknown key `admin`
      --> config.toml:1:2
       |
-    1 | [discord]
-      |  ^^^^^^^ not a key of the top level
+    1 | [admin]
+      |  ^^^^^ not a key of the top level
       |
-      = help: this version speaks Telegram and the local chat; remove the section
+      = help: this version has no admin page yet; remove the section
 
     1 problem in config.toml; nothing was started.
     ");

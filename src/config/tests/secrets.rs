@@ -146,6 +146,40 @@ fn a_secret_is_kept_in_one_place() {
 }
 
 #[test]
+fn discords_token_is_kept_outside_like_telegrams() {
+    assert_snapshot!(assert_hidden("[discord]\ntoken = \"hunter2.hunter2\"\n"), @r#"
+    error: `token` stands in the config file itself
+     --> config.toml:2:9
+      |
+    2 | token = *****************
+      |         ^^^^^^^^^^^^^^^^^ a secret in plain text, hidden here
+      |
+      = help: move it to the environment and write `token = { env = "DISCORD_BOT_TOKEN" }`, or to a file and write `token = { file = "secrets/token" }`
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    assert_snapshot!(report("[discord]\ntoken = { env = \"GOOD\" }\napi_url = \"http://discord.example.org\"\nproxy = 1\n"), @r#"
+    error: `api_url` would send secrets in the clear
+     --> config.toml:3:11
+      |
+    3 | api_url = "http://discord.example.org"
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ plain http to another machine
+      |
+      = help: use https://; plain http is only for 127.0.0.1, ::1 and localhost
+
+    error: unknown key `proxy`
+     --> config.toml:4:1
+      |
+    4 | proxy = *
+      | ^^^^^ not a key of [discord]
+      |
+      = help: known here: `token`, `api_url`, `auto_bind`, `gather_ms`, `max_file_mb`, `streaming`, `limits`, `nicknames`, `quote`, `show_agent`, `link_previews`, `max_parts`, `reactions`
+
+    2 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
 fn a_literal_token_is_refused_and_not_shown() {
     assert_snapshot!(assert_hidden("[telegram]\ntoken = \"123:hunter2\" # of the bot\n"), @r#"
     error: `token` stands in the config file itself

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{config, drafted, report};
-use crate::config::Transport;
+use crate::config::{ModelSettings, Reasoning, Transport, Vision};
 use crate::domain::AgentId;
 
 /// S0.7
@@ -327,4 +327,181 @@ fn a_nickname_without_a_letter_is_refused() {
 
     1 problem in config.toml; nothing was started.
     "#);
+}
+
+/// S3.2
+#[test]
+fn a_fallback_that_leads_nowhere_is_a_problem() {
+    let text = "[providers.openai]\nkind = \"openai\"\napi_key = { env = \"K\" }\n\
+                [agents.rose]\nfallback = [\"opnai/gpt-5.4\", \"gpt-5.4\", 7]\n";
+    assert_snapshot!(report(text), @r#"
+    error: unknown provider `opnai`
+     --> config.toml:5:13
+      |
+    5 | fallback = ["opnai/gpt-5.4", "gpt-5.4", 7]
+      |             ^^^^^^^^^^^^^^^ no [providers.opnai] in this file
+      |
+      = help: did you mean `openai`?
+
+    error: `gpt-5.4` names no model
+     --> config.toml:5:30
+      |
+    5 | fallback = ["opnai/gpt-5.4", "gpt-5.4", 7]
+      |                              ^^^^^^^^^ expected `provider/model` or `offline`
+      |
+      = help: write it like `openai/gpt-5.4`, or `offline` for the built-in stand-in
+
+    error: a model: expected a string
+     --> config.toml:5:41
+      |
+    5 | fallback = ["opnai/gpt-5.4", "gpt-5.4", 7]
+      |                                         ^ this is an integer
+      |
+      = help: write it like `openai/gpt-5.4`
+
+    3 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// S3.24
+#[test]
+fn reading_a_memory_that_is_not_there_names_both_agents() {
+    let text = "[agents.rose]\nread_memory_from = [\"mian\", \"rose\", \"ada\", 7]\n[agents.ada]\nmemory = \"off\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: `rose` cannot read the memory of `mian`
+     --> config.toml:2:21
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                     ^^^^^^ no agent has this id
+      |
+      = help: did you mean `main`?
+
+    error: `rose` cannot read the memory of `rose`
+     --> config.toml:2:29
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                             ^^^^^^ this is the agent itself
+      |
+      = help: an agent always sees its own; take it out
+
+    error: `rose` cannot read the memory of `ada`
+     --> config.toml:2:37
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                                     ^^^^^ it has memory = "off"
+      |
+      = help: take it out, or set memory = "on" under [agents.ada]
+
+    error: an agent's id: expected a string
+     --> config.toml:2:44
+      |
+    2 | read_memory_from = ["mian", "rose", "ada", 7]
+      |                                            ^ this is an integer
+
+    4 problems in config.toml; nothing was started.
+    "#);
+}
+
+/// S3.24
+#[test]
+fn an_agent_without_memory_reads_nobody_elses() {
+    assert_snapshot!(report("[agents.ada]\nmemory = \"off\"\nread_memory_from = [\"main\"]\n"), @r#"
+    error: `ada` cannot read the memory of `main`
+     --> config.toml:3:21
+      |
+    3 | read_memory_from = ["main"]
+      |                     ^^^^^^ the reader has memory = "off"
+      |
+      = help: take it out, or set memory = "on" under [agents.ada]
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn settings_of_models_are_checked() {
+    let text = "[agents.rose]\ntemperature = 2.5\nmax_tokens = 0\nreasoning = \"hard\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: `temperature` does not fit
+     --> config.toml:2:15
+      |
+    2 | temperature = 2.5
+      |               ^^^ expected a number from 0 to 2
+      |
+      = help: write it like `temperature = 0.7`
+
+    error: `max_tokens` is too small
+     --> config.toml:3:14
+      |
+    3 | max_tokens = 0
+      |              ^ expected 1 or more
+      |
+      = help: write it like `max_tokens = 4096`, or remove the line
+
+    error: `hard` is no value for `reasoning`
+     --> config.toml:4:13
+      |
+    4 | reasoning = "hard"
+      |             ^^^^^^ not one of the known words
+      |
+      = help: it can be `none`, `low`, `medium`, `high`
+
+    3 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn what_a_provider_says_about_its_models_is_checked() {
+    let text = "[providers.ollama]\nkind = \"ollama\"\nmodels = [\"llama 3\"]\nvision = \"yes\"\ncontext_tokens = 100\n";
+    assert_snapshot!(report(text), @r#"
+    error: `llama 3` names no model
+     --> config.toml:3:11
+      |
+    3 | models = ["llama 3"]
+      |           ^^^^^^^^^ not a model's name
+      |
+      = help: write it like `models = ["gpt-5.4"]`, without the provider
+
+    error: `vision`: expected `true`, `false` or a list of models
+     --> config.toml:4:10
+      |
+    4 | vision = "yes"
+      |          ^^^^^ this is a string
+      |
+      = help: write it like `vision = ["gpt-5.4"]`
+
+    error: `context_tokens` is too small
+     --> config.toml:5:18
+      |
+    5 | context_tokens = 100
+      |                  ^^^ expected 2048 or more
+      |
+      = help: write it like `context_tokens = 200_000`, or remove the line
+
+    3 problems in config.toml; nothing was started.
+    "#);
+}
+
+#[test]
+fn models_and_their_settings_are_read() {
+    let text = "[providers.ollama]\nkind = \"ollama\"\nmodels = [\"llama3:8b\"]\nvision = [\"llava\"]\ncontext_tokens = 16_384\n\
+                [agents.rose]\nfallback = [\"ollama/llava\", \"offline\"]\ntemperature = 1\nmax_tokens = 500\nreasoning = \"none\"\n";
+    let config = config(text);
+    let ollama = &config.providers["ollama"];
+    assert_eq!(ollama.models, ["llama3:8b"]);
+    assert_eq!((&ollama.vision, ollama.context_tokens), (&Vision::These(vec!["llava".into()]), Some(16_384)));
+    let rose = &config.agents[1];
+    assert_eq!(rose.fallback.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ollama/llava", "offline"]);
+    let settings = ModelSettings { temperature: Some(1.0), max_tokens: Some(500), reasoning: Some(Reasoning::None) };
+    assert_eq!(rose.settings, settings);
+}
+
+#[test]
+fn agents_read_each_memory_once_and_know_their_budget() {
+    let config = config(
+        "[memory]\ndefault_visibility = \"global\"\n[agents.rose]\nrecall_tokens = 5\nread_memory_from = [\"main\", \"main\"]\n",
+    );
+    assert_eq!(config.memory.default_visibility, crate::config::Visibility::Global);
+    let rose = &config.agents[1].memory;
+    assert_eq!((rose.recall, rose.recall_tokens, rose.read_from.as_slice()), (true, 5, [AgentId::main()].as_slice()));
 }

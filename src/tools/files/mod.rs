@@ -13,9 +13,8 @@ mod tests;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
-use super::{Outcome, Scope, Tool};
+use super::{Outcome, Scope, Tool, background, read_arguments};
 use crate::agents::{FileError, Files, Found, PathError, Want};
 
 pub(super) fn all() -> Vec<Box<dyn Tool>> {
@@ -71,22 +70,10 @@ where
     in_background(move || work(&agent.files, arguments)).await.map_or_else(Outcome::say, Outcome::say)
 }
 
-pub(super) fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
-    serde_json::from_value(arguments)
-        .map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
-}
-
-/// File calls that run at once. The rest waits, so that threads are left for everybody else.
-static SLOTS: Semaphore = Semaphore::const_new(6);
-
 async fn in_background<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, String> {
-    let _slot = SLOTS.acquire().await.expect("nobody closes the slots");
-    match tokio::task::spawn_blocking(work).await {
+    match background::run(work).await {
         Ok(done) => done.map_err(|failure| failure.to_string()),
-        Err(error) => {
-            tracing::error!("a file tool broke: {error}");
-            Err("The tool broke while it ran. Nothing is known about what it did.".into())
-        }
+        Err(broke) => Err(broke.to_string()),
     }
 }
 

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, PATHS, failed, find, in_background, read_arguments};
+use super::{Failure, PATHS, failed, find, in_background};
 use crate::agents::{FileError, Want};
 use crate::channels::outgoing;
 use crate::models::ToolSpec;
-use crate::tools::{Effect, Outcome, Risk, Scope, Tool};
+use crate::tools::{Effect, Outcome, Risk, Scope, Tool, read_arguments};
 
 /// The longest caption: what Telegram takes, which is the least of all platforms.
 const MAX_CAPTION_CHARS: usize = 1000;

@@ -300,3 +300,32 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
+
+    /// Whatever a model writes, a tool answers in words and leaves nothing outside of the workspace.
+    #[test]
+    fn no_argument_breaks_a_tool(
+        path in "\\PC{0,20}|[a-c./@\0\n-]{0,12}|(shared|@ada|\\.\\.|a)(/[a-c.]{1,3}){0,3}",
+        text in any::<String>(),
+        number in any::<i64>(),
+    ) {
+        let house = house();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let arguments = [
+            json!({ "path": path, "content": text, "old": text, "new": "x", "pattern": text, "glob": path, "caption": text }),
+            json!({ "path": path, "start_line": number, "lines": number, "recursive": true, "pattern": ".", "content": number }),
+            json!({ "path": path, "offset": number, "length": number, "old": number }),
+            json!(text),
+        ];
+        for arguments in arguments {
+            for (tool, _) in ToolBox::standard().names().filter(|(tool, _)| tool.starts_with("file_")) {
+                let said = runtime.block_on(house.rose(tool, arguments.clone()));
+                prop_assert!(!said.is_empty() && !said.contains("broke"), "{} {}: {}", tool, arguments, said);
+            }
+        }
+        let beside: Vec<_> = std::fs::read_dir(house.home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        prop_assert!(beside.iter().all(|name| ["agents", "shared", "outgoing"].iter().any(|known| name == known)), "{:?}", beside);
+    }
+}

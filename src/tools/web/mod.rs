@@ -14,7 +14,7 @@ use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Outcome, Risk, Scope, Tool};
+use super::{Outcome, Risk, Scope, Tool, background, read_arguments};
 use crate::models::ToolSpec;
 use fetch::{FetchError, MAX_BYTES, Page, Rules};
 
@@ -62,7 +62,7 @@ impl Tool for WebFetch {
     }
 
     async fn call(&self, _scope: &Scope, arguments: Value) -> Outcome {
-        let arguments: Arguments = match super::files::read_arguments(arguments) {
+        let arguments: Arguments = match read_arguments(arguments) {
             Ok(arguments) => arguments,
             Err(outcome) => return outcome,
         };
@@ -79,7 +79,7 @@ impl WebFetch {
         let page = fetch::fetch(client, &self.rules, &arguments.url).await.map_err(|error: FetchError| error.to_string())?;
         let Page { url, content_type, body, is_cut } = page;
         let kind = content_type.clone();
-        let laid_out = tokio::task::spawn_blocking(move || readable::readable(&kind, &body));
+        let laid_out = background::run(move || readable::readable(&kind, &body));
         let text = laid_out.await.map_err(|_| "its text could not be made out".to_owned())?;
         let text = text.ok_or_else(|| format!("it is `{content_type}`, which is no text"))?;
         Ok(format!("{url}\n\n{}", piece(text.trim(), arguments.offset, is_cut)))

@@ -30,7 +30,7 @@ fn prompt_of(agent: &Agent) -> String {
 /// The part in which shipped agents differ, and the part they inherit.
 fn parts(prompt: &str) -> (&str, &str) {
     let inherited = prompt.find("# AGENTS.md").unwrap();
-    let end = prompt.find("\n\n# BOOTSTRAP.md").unwrap_or(prompt.len());
+    let end = prompt.find("\n\n# Skills").unwrap_or(prompt.len());
     (prompt[..inherited].trim_end(), &prompt[inherited..end])
 }
 
@@ -79,6 +79,11 @@ fn the_host_of_a_fresh_home_has_this_prompt() {
     # USER.md
 
     Nothing is written here yet about the people of this house. Go by what they tell you.
+
+    # Skills
+
+    Instructions for particular jobs. When one fits what you are asked, read it first with the `skill` tool, then follow it.
+    - thread-summary: Sums up what was said in this place. Use it when somebody asks for a summary, a recap, minutes, or what they missed.
 
     # BOOTSTRAP.md
 
@@ -221,6 +226,28 @@ fn a_prompt_that_is_too_long_loses_its_end_and_says_so() {
     ");
     assert!(prompt.len() <= MAX_PROMPT_BYTES);
     assert!(prompt.len() > MAX_PROMPT_BYTES - 2 * MARKS_BYTES);
+}
+
+/// S2.9: the list has every skill, however long the descriptions are and however long the files.
+#[test]
+fn skills_are_all_listed_also_when_there_is_little_room() {
+    let home = TempDir::new().unwrap();
+    let dot = agent_of(home.path(), "dot");
+    fs::create_dir_all(&dot.folder).unwrap();
+    for file in IdentityFile::ALL {
+        fs::write(dot.folder.join(file.name()), "word ".repeat(4000)).unwrap();
+    }
+    for number in 0..100 {
+        let folder = home.path().join(format!("skills/skill-{number}"));
+        fs::create_dir_all(&folder).unwrap();
+        let text = format!("---\nname: skill-{number}\ndescription: {}\n---\n", "long ".repeat(200));
+        fs::write(folder.join("SKILL.md"), text).unwrap();
+    }
+    let prompt = prompt_of(&dot);
+    assert!((0..100).all(|number| prompt.contains(&format!("\n- skill-{number}: long"))));
+    assert!(prompt.len() <= MAX_PROMPT_BYTES, "{}", prompt.len());
+    let none = Agent { skills: Some(Vec::new()), ..dot };
+    assert!(!prompt_of(&none).contains("# Skills"));
 }
 
 proptest! {

@@ -24,6 +24,7 @@ from aiogram.exceptions import (
 from aiogram.types import (
     BotCommand,
     BotCommandScopeAllPrivateChats,
+    BufferedInputFile,
     ChatMemberAdministrator,
     ChatMemberBanned,
     ChatMemberMember,
@@ -132,6 +133,13 @@ async def check_messages(bot):
     assert await bot.send_chat_action(FORUM, "typing", message_thread_id=TOPIC)
     assert await bot.delete_message(FORUM, sent.message_id)
     assert await bot.send_message_draft(ALICE, draft_id=1, text="so far")
+
+    file = BufferedInputFile(b"\x89PNG", "a rose.png")
+    photo = no_extras(await bot.send_photo(FORUM, file, caption="A rose", message_thread_id=TOPIC))
+    assert photo.photo[0].file_size == 4 and photo.caption == "A rose" and photo.message_thread_id == TOPIC
+    document = no_extras(await bot.send_document(ALICE, file, caption="The same"))
+    assert document.document.file_name == "a rose.png" and document.caption == "The same"
+    await refused(bot.send_photo(ALICE, file, caption="x" * 1025), TelegramBadRequest, "caption is too long")
 
     await refused(bot.send_message(ALICE, "x" * 4097), TelegramBadRequest, "message is too long")
     await refused(bot.send_message(ALICE, " "), TelegramBadRequest, "text is empty")

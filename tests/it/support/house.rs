@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use super::fake_discord::FakeDiscord;
 use super::fake_model::{Dialect, FakeModel};
 use super::fake_telegram::FakeTelegram;
 
@@ -53,6 +54,20 @@ impl House {
     pub(crate) fn configure_telegram(&self, keys: &str) {
         let written = std::fs::read_to_string(self.home.path().join("config.toml")).expect("there is a config");
         self.write("config.toml", &written.replace("[telegram]\n", &format!("[telegram]\n{keys}\n")));
+    }
+
+    /// A Discord beside the Telegram, with more keys in `[discord]`.
+    pub(crate) async fn add_discord(&self, keys: &str) -> FakeDiscord {
+        let discord = FakeDiscord::start().await;
+        self.write("secrets/discord", discord.token());
+        let written = std::fs::read_to_string(self.home.path().join("config.toml")).expect("there is a config");
+        let section = format!(
+            "[discord]\ntoken = {{ file = \"secrets/discord\" }}\napi_url = \"{}\"\n\
+             limits = {{ per_second = 0, channel_per_second = 0 }}\n{keys}\n[telegram]\n",
+            discord.url()
+        );
+        self.write("config.toml", &written.replace("[telegram]\n", &section));
+        discord
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {

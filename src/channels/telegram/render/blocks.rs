@@ -6,15 +6,14 @@ use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, TagEnd};
 
 use super::EntityKind;
 use super::layout::Layout;
-use super::table::Table;
+use crate::channels::markdown::split_info;
+use crate::channels::markdown::table::Table;
 
 pub(super) const RULE: &str = "———";
 const BULLETS: [&str; 3] = ["• ", "◦ ", "▪ "];
 const ITEM_INDENT: &str = "  ";
 /// Telegram does not nest quotes.
 const INNER_QUOTE: &str = "> ";
-/// A longer first word than this is no language.
-const MAX_LANGUAGE_BYTES: usize = 32;
 
 /// Line breaks that leave a blank line.
 const BLANK_LINE: usize = 2;
@@ -182,15 +181,6 @@ impl Layout<'_> {
             self.writer.separate(1);
             self.writer.write(line);
         }
-    }
-}
-
-/// Takes a fence's first word for the language; some write more, such as a file name.
-fn split_info(info: &str) -> (Option<String>, &str) {
-    let word_end = info.find(|c: char| c.is_whitespace() || c == ',').unwrap_or(info.len());
-    match word_end {
-        1..=MAX_LANGUAGE_BYTES => (Some(info[..word_end].to_owned()), info[word_end..].trim_start_matches(',').trim()),
-        _ => (None, info.trim()),
     }
 }
 

@@ -2,18 +2,18 @@
 //!
 //! Nothing gets lost: what Telegram has no style for stands there as plain text.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd};
 
 use super::EntityKind;
 use super::blocks::{CodeBlock, RULE};
 use super::definitions::Definitions;
-use super::links::OpenLink;
 use super::spoilers::Spoilers;
-use super::table::Table;
 use super::writer::{Styled, Writer};
+use crate::channels::markdown::links::OpenLink;
+use crate::channels::markdown::table::Table;
+use crate::channels::markdown::{options, with_plain_line_ends};
 
 /// Lays out a whole answer.
 pub(super) fn lay_out(markdown: &str) -> Styled {
@@ -27,22 +27,6 @@ pub(super) fn lay_out(markdown: &str) -> Styled {
         }
     }
     layout.finish()
-}
-
-/// Alerts like `[!NOTE]` need `GFM`. Everything left out stays in the text as it is written.
-fn options() -> Options {
-    Options::ENABLE_TABLES
-        | Options::ENABLE_FOOTNOTES
-        | Options::ENABLE_STRIKETHROUGH
-        | Options::ENABLE_TASKLISTS
-        | Options::ENABLE_GFM
-}
-
-fn with_plain_line_ends(markdown: &str) -> Cow<'_, str> {
-    match markdown.contains('\r') {
-        true => markdown.replace("\r\n", "\n").replace('\r', "\n").into(),
-        false => markdown.into(),
-    }
 }
 
 /// Follows the parser and remembers what is open.

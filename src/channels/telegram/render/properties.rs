@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::layout::lay_out;
-use super::split::{Limits, is_trimmed, is_unseen, split};
+use super::split::{Limits, split};
 use super::{EntityKind, MAX_ENTITIES, MAX_UNITS, Rendered, render};
+use crate::channels::markdown::{is_trimmed, is_unseen};
 
 const TELEGRAM: Limits = Limits { units: MAX_UNITS, entities: MAX_ENTITIES };
 

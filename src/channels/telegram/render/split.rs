@@ -6,10 +6,10 @@ mod tests;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use unicode_segmentation::GraphemeCursor;
-
 use super::writer::{Span, Styled};
 use super::{Entity, EntityKind, Rendered};
+use crate::channels::markdown::cut::{Rest, count_units};
+use crate::channels::markdown::{is_trimmed, is_unseen};
 
 /// What one message may hold.
 #[derive(Debug, Clone, Copy)]
@@ -64,23 +64,9 @@ impl<'a> Splitter<'a> {
     }
 
     fn part_end(&self) -> usize {
-        let end = self.entities_end(self.units_end());
-        if end == self.text.len() { end } else { self.nicest_cut(end) }
-    }
-
-    /// How far the units reach.
-    fn units_end(&self) -> usize {
-        let rest = &self.text[self.start..];
-        // No character has more units than bytes.
-        if rest.len() <= self.limits.units {
-            return self.text.len();
-        }
-        let mut units = 0;
-        let too_far = rest.char_indices().find(|(_, c)| {
-            units += c.len_utf16();
-            units > self.limits.units
-        });
-        too_far.map_or(self.text.len(), |(index, _)| self.start + index)
+        let rest = Rest { text: self.text, start: self.start };
+        let end = self.entities_end(rest.units_end(self.limits.units));
+        if end == self.text.len() { end } else { rest.nicest_cut(end, |cut| self.cuts_code(cut)) }
     }
 
     /// How far the entities reach: up to the first one too many.
@@ -88,45 +74,6 @@ impl<'a> Splitter<'a> {
         let room = self.limits.entities.saturating_sub(self.carried.len());
         match self.spans.get(self.next + room) {
             Some(span) if span.range.start > self.start => end.min(span.range.start),
-            _ => end,
-        }
-    }
-
-    /// Between blocks, else between lines, else between words. Not in the first half, which would make many small parts.
-    fn nicest_cut(&self, end: usize) -> usize {
-        let least = self.start + (end - self.start) / 2;
-        let outside_code = |cut: &usize| !self.cuts_code(*cut);
-        self.cuts("\n\n", end)
-            .take_while(|&cut| cut > least)
-            .find(outside_code)
-            .or_else(|| self.cuts("\n\n", end).next().filter(|&cut| cut > least))
-            .or_else(|| self.cuts("\n", end).next().filter(|&cut| cut > least))
-            .or_else(|| self.word_cut(end).filter(|&cut| cut > least))
-            .unwrap_or_else(|| self.grapheme_cut(end))
-    }
-
-    /// Where the separator begins, from the end backwards.
-    fn cuts(&self, separator: &'a str, end: usize) -> impl Iterator<Item = usize> {
-        let at_end = self.text[end..].starts_with(separator).then_some(end);
-        at_end.into_iter().chain(self.text[self.start..end].rmatch_indices(separator).map(|(index, _)| self.start + index))
-    }
-
-    fn word_cut(&self, end: usize) -> Option<usize> {
-        if self.text[end..].starts_with(char::is_whitespace) {
-            return Some(end);
-        }
-        self.text[self.start..end].rfind(char::is_whitespace).map(|index| self.start + index)
-    }
-
-    /// A cluster that fills a whole part is cut between its characters, there is nowhere else.
-    fn grapheme_cut(&self, end: usize) -> usize {
-        let rest = &self.text[self.start..];
-        let offset = end - self.start;
-        let mut cursor = GraphemeCursor::new(offset, rest.len(), true);
-        match cursor.is_boundary(rest, 0) {
-            Ok(false) => {
-                cursor.prev_boundary(rest, 0).ok().flatten().filter(|&index| index > 0).map_or(end, |index| self.start + index)
-            }
             _ => end,
         }
     }
@@ -165,20 +112,4 @@ fn in_units(text: &str, clipped: Vec<(Range<usize>, &EntityKind)>) -> Vec<Entity
         Entity { kind: kind.clone(), offset, length: count_units(&text[range]) }
     };
     clipped.into_iter().map(to_entity).collect()
-}
-
-fn count_units(text: &str) -> usize {
-    text.chars().map(char::len_utf16).sum()
-}
-
-/// What Telegram takes away at the ends of a message; it makes spaces of control characters.
-pub(super) fn is_trimmed(c: char) -> bool {
-    c.is_whitespace() || c.is_control()
-}
-
-/// What does not make a message: Telegram calls a text of only these empty.
-pub(super) fn is_unseen(c: char) -> bool {
-    let formats =
-        matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
-    is_trimmed(c) || formats || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fffc}')
 }

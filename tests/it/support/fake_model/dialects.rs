@@ -188,6 +188,22 @@ impl Frames {
         send(steps)
     }
 
+    pub(super) fn thoughtful(&self, thought: &str, calls: &[(String, Value)]) -> Vec<Step> {
+        assert_eq!(self.dialect, Dialect::Anthropic, "only Anthropic signs thoughts");
+        let delta = |delta: Value| event(&json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+        let start = json!({"type": "thinking", "thinking": "", "signature": ""});
+        let thinking = [
+            event(&json!({"type": "content_block_start", "index": 0, "content_block": start})),
+            delta(json!({"type": "thinking_delta", "thinking": thought})),
+            delta(json!({"type": "signature_delta", "signature": "signed"})),
+            event(&json!({"type": "content_block_stop", "index": 0})),
+        ];
+        let mut steps = vec![self.opening(), thinking.concat()];
+        steps.extend(calls.iter().enumerate().map(|(index, (name, arguments))| self.call(index, name, arguments)));
+        steps.push(self.closing(true));
+        send(steps)
+    }
+
     pub(super) fn failing(&self, after: &str, kind: &str, message: &str) -> Vec<Step> {
         let mut steps = vec![self.opening()];
         steps.extend(pieces(after).map(|piece| self.text(piece)));

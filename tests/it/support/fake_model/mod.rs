@@ -44,6 +44,8 @@ pub(crate) enum Script {
         kind: String,
         message: String,
     },
+    /// Anthropic's dialect only: a signed thought, then the calls.
+    ThoughtAndToolCalls(String, Vec<(String, Value)>),
     /// Sends so many pieces (words) of the text and stops.
     Cut {
         text: String,
@@ -374,6 +376,7 @@ async fn serve(State(shared): State<Arc<Shared>>, Path(path): Path<String>, head
         Script::Text(text) => streamed(frames.answer(&text, &[]), open),
         Script::ToolCalls(calls) => streamed(frames.answer("", &calls), open),
         Script::TextAndToolCalls(text, calls) => streamed(frames.answer(&text, &calls), open),
+        Script::ThoughtAndToolCalls(thought, calls) => streamed(frames.thoughtful(&thought, &calls), open),
         Script::Status { code, headers, body } => {
             open.complete();
             status(code, &headers, body)

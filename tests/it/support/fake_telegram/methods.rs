@@ -207,7 +207,9 @@ fn send_file(world: &mut World, params: &Value, field: &str) -> Answer {
     let chat = writable_chat(world, params)?;
     let topic = topic_to_write_in(chat, params)?;
     let reply_to = message_to_reply_to(chat, params)?;
-    let document = &params[field];
+    // Some clients give the file a field of its own and say here which.
+    let attached = params[field].as_str().and_then(|name| name.strip_prefix("attach://"));
+    let document = &params[attached.unwrap_or(field)];
     let Some(size) = int(document, "size") else {
         return bad_request(format!("there is no {field} in the request"));
     };

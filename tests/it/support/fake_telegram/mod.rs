@@ -6,6 +6,7 @@
 
 mod chats;
 mod content;
+pub(crate) mod cuttable;
 pub(crate) mod faults;
 pub(crate) mod journal;
 mod methods;

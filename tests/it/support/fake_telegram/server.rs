@@ -2,25 +2,18 @@
 //!
 //! <https://core.telegram.org/bots/api#making-requests>
 
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::extract::connect_info::Connected;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, FromRequest, Multipart, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use axum::serve::{IncomingStream, Listener};
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::cuttable::{Connection, CuttableListener};
 use super::faults::{Fault, HoldPoint};
 use super::journal::Outcome;
 use super::methods;
@@ -205,69 +198,4 @@ fn html_page(status: u16) -> Response {
 fn response(status: u16, content_type: &str, body: String) -> Response {
     let status = StatusCode::from_u16(status).expect("faults use real status codes");
     Response::builder().status(status).header(header::CONTENT_TYPE, content_type).body(Body::from(body)).expect("valid headers")
-}
-
-/// Lets a handler cut the connection its request came on.
-#[derive(Clone, Default)]
-struct Connection {
-    is_cut: Arc<AtomicBool>,
-}
-
-impl Connection {
-    /// The returned response never reaches the wire: writing it fails, and with that the connection ends.
-    fn cut(&self) -> Response {
-        self.is_cut.store(true, Ordering::Release);
-        Response::default()
-    }
-}
-
-impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
-    fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
-        stream.io().connection.clone()
-    }
-}
-
-struct CuttableListener(TcpListener);
-
-impl Listener for CuttableListener {
-    type Io = CuttableStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (CuttableStream, SocketAddr) {
-        let (stream, address) = Listener::accept(&mut self.0).await;
-        stream.set_nodelay(true).expect("TCP has no-delay");
-        (CuttableStream { stream, connection: Connection::default() }, address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
-}
-
-struct CuttableStream {
-    stream: TcpStream,
-    connection: Connection,
-}
-
-impl AsyncRead for CuttableStream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for CuttableStream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.connection.is_cut.load(Ordering::Acquire) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
-        }
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }

@@ -7,29 +7,29 @@ const MAX_URL_BYTES: usize = 2048;
 
 /// A link or image whose text is being written.
 #[derive(Debug)]
-pub(super) struct OpenLink {
-    pub(super) url: String,
+pub(crate) struct OpenLink {
+    pub(crate) url: String,
     title: String,
     /// Where its text begins.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// Telegram can show the text as a link.
-    pub(super) linked: bool,
+    pub(crate) linked: bool,
 }
 
 impl OpenLink {
-    pub(super) fn new(link_type: LinkType, url: &CowStr, title: &CowStr, start: usize) -> Self {
+    pub(crate) fn new(link_type: LinkType, url: &CowStr, title: &CowStr, start: usize) -> Self {
         // Telegram finds bare addresses by itself.
         let bare = matches!(link_type, LinkType::Autolink | LinkType::Email);
         OpenLink { url: url.to_string(), title: title.to_string(), start, linked: !bare && is_linkable(url) }
     }
 
     /// The same where Telegram allows no link.
-    pub(super) fn in_words(self) -> Self {
+    pub(crate) fn in_words(self) -> Self {
         OpenLink { linked: false, ..self }
     }
 
     /// What has to be said in words, given the text that stands there.
-    pub(super) fn remainder(&self, shown: &str) -> String {
+    pub(crate) fn remainder(&self, shown: &str) -> String {
         let url = self.url.strip_prefix("mailto:").unwrap_or(&self.url);
         let mut words = String::new();
         if shown.is_empty() {

@@ -3,6 +3,8 @@
 //! <https://core.telegram.org/bots/api#sending-files>
 
 use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
 
 use futures_util::stream::{self, Stream, StreamExt};
 use reqwest::Body;
@@ -11,6 +13,10 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use uuid::Uuid;
 
+/// The longest a call with a small file may take.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// A line that is slower than this is none.
+const BYTES_PER_SECOND: u64 = 50_000;
 /// How much of a stored file is in memory at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -33,6 +39,13 @@ pub(super) enum Content {
 }
 
 impl Content {
+    /// An empty file is as good as none.
+    pub(super) async fn open(path: &Path) -> std::io::Result<Self> {
+        let file = tokio::fs::File::open(path).await?;
+        let bytes = file.metadata().await?.len();
+        if bytes == 0 { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(Content::Stored { file, bytes }) }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Content::Text(text) => text.len() as u64,
@@ -64,6 +77,13 @@ impl Form {
             ),
         };
         Form { content_type: format!("multipart/form-data; boundary={boundary}"), bytes, body }
+    }
+}
+
+impl Form {
+    /// The larger, the longer it may take.
+    pub(super) fn timeout(&self) -> Duration {
+        TIMEOUT + Duration::from_secs(self.bytes / BYTES_PER_SECOND)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Draws a table with characters, since Telegram has none.
+//! Draws a table with characters, since no platform has one.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const MAX_COLUMN_WIDTH: usize = 40;
 
 /// A table's cells as plain text. The first row is the head.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     /// The row and cell at hand.
     row: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Reads to the table's end.
-    pub(super) fn read<'a>(source: &str, events: &mut impl Iterator<Item = (Event<'a>, Range<usize>)>) -> Table {
+    pub(crate) fn read<'a>(source: &str, events: &mut impl Iterator<Item = (Event<'a>, Range<usize>)>) -> Table {
         let mut table = Table::default();
         for (event, range) in events {
             match event {
@@ -42,7 +42,7 @@ impl Table {
     }
 
     /// Draws it with aligned columns and a line below the head.
-    pub(super) fn draw(&self, alignments: &[Alignment]) -> String {
+    pub(crate) fn draw(&self, alignments: &[Alignment]) -> String {
         let widths = self.column_widths();
         let mut lines: Vec<String> = self.rows.iter().map(|row| draw_row(row, &widths, alignments)).collect();
         let rules: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
@@ -53,7 +53,7 @@ impl Table {
     fn start(&mut self, tag: Tag) {
         if let Tag::Link { link_type, dest_url, title, .. } | Tag::Image { link_type, dest_url, title, .. } = tag {
             let link = OpenLink::new(link_type, &dest_url, &title, self.cell.len());
-            // Inside `pre` nothing can be linked.
+            // Inside code nothing can be linked.
             self.links.push(link.in_words());
         }
     }

@@ -1,0 +1,130 @@
+//! Which models an agent can be given, and which one it has in a place.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::config::{AgentSpec, Config, ModelRef, ModelSettings};
+
+/// What the config says about an agent's models.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Brain {
+    /// Its own, else the config's default.
+    pub model: ModelRef,
+    pub source: Source,
+    /// Asked in this order when the model cannot answer.
+    pub fallback: Vec<ModelRef>,
+    pub settings: ModelSettings,
+    /// Every model that people may choose for it: its own, its fallbacks, and those the providers offer.
+    pub usable: Vec<ModelRef>,
+}
+
+/// The model of an agent in a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    pub model: ModelRef,
+    pub source: Source,
+    /// Chosen in the place, but not usable there any more.
+    pub ignored: Option<ModelRef>,
+}
+
+/// Who decided about a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `/model` in the place.
+    Override,
+    /// The agent's `model`.
+    Agent,
+    /// `default_model`.
+    Default,
+}
+
+impl Brain {
+    pub fn of(config: &Config, spec: &AgentSpec) -> Self {
+        let (model, source) = match &spec.model {
+            Some(model) => (model.clone(), Source::Agent),
+            None => (config.default_model.clone(), Source::Default),
+        };
+        let offered = config.providers.iter().flat_map(|(name, provider)| {
+            provider.models.iter().map(|model| ModelRef::Of { provider: name.clone(), model: model.clone() })
+        });
+        let all = [model.clone()].into_iter().chain(spec.fallback.iter().cloned()).chain(offered);
+        let usable = without_repeats(all);
+        Brain { model, source, fallback: spec.fallback.clone(), settings: spec.settings, usable }
+    }
+
+    /// The model where people chose `wanted`, if they chose one.
+    pub fn choose(&self, wanted: Option<&ModelRef>) -> Chosen {
+        match wanted {
+            Some(model) if self.usable.contains(model) => {
+                Chosen { model: model.clone(), source: Source::Override, ignored: None }
+            }
+            ignored => Chosen { model: self.model.clone(), source: self.source, ignored: ignored.cloned() },
+        }
+    }
+
+    /// Who is asked in which order: the chosen one, the agent's own behind it, then the fallbacks.
+    pub fn lineup(&self, chosen: &Chosen) -> Vec<ModelRef> {
+        let own = (!self.fallback.is_empty()).then(|| self.model.clone());
+        without_repeats([chosen.model.clone()].into_iter().chain(own).chain(self.fallback.iter().cloned()))
+    }
+}
+
+fn without_repeats(models: impl IntoIterator<Item = ModelRef>) -> Vec<ModelRef> {
+    let mut once = Vec::new();
+    for model in models {
+        if !once.contains(&model) {
+            once.push(model);
+        }
+    }
+    once
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Override => "chosen here with /model",
+            Source::Agent => "the agent's own",
+            Source::Default => "default_model",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::AgentId;
+
+    fn model(name: &str) -> ModelRef {
+        name.parse().unwrap()
+    }
+
+    fn brain(own: Option<&str>, fallback: &[&str]) -> Brain {
+        let fallback = fallback.iter().map(|name| model(name)).collect();
+        let spec = AgentSpec { model: own.map(model), fallback, ..AgentSpec::unnamed(AgentId::main()) };
+        Brain::of(&Config { default_model: model("p/default"), ..Config::embedded() }, &spec)
+    }
+
+    #[test]
+    fn the_place_decides_before_the_agent_and_the_agent_before_the_default() {
+        let own = brain(Some("p/own"), &["p/second"]);
+        let check = |brain: &Brain, wanted: Option<&str>, expected: &str, source| {
+            let chosen = brain.choose(wanted.map(model).as_ref());
+            assert_eq!((chosen.model, chosen.source), (model(expected), source));
+        };
+        check(&own, Some("p/second"), "p/second", Source::Override);
+        check(&own, None, "p/own", Source::Agent);
+        check(&own, Some("p/gone"), "p/own", Source::Agent);
+        check(&brain(None, &[]), None, "p/default", Source::Default);
+        assert_eq!(own.choose(Some(&model("p/gone"))).ignored, Some(model("p/gone")));
+    }
+
+    #[test]
+    fn a_chosen_model_has_the_agents_own_behind_it_where_there_are_fallbacks() {
+        let lineup = |brain: &Brain, wanted: &str| brain.lineup(&brain.choose(Some(&model(wanted))));
+        let own = brain(Some("p/own"), &["p/second", "p/third"]);
+        assert_eq!(lineup(&own, "p/third"), [model("p/third"), model("p/own"), model("p/second")]);
+        assert_eq!(lineup(&brain(Some("p/own"), &[]), "p/own"), [model("p/own")]);
+    }
+}

@@ -1,0 +1,276 @@
+//! The tables `memories`, `memory_scopes` and `memories_fts`: the only file that writes them.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::str::FromStr;
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use super::scope::{Clause, GLOBAL};
+use super::words;
+use crate::config::Visibility;
+use crate::domain::{AgentUid, PersonId, SessionKey};
+
+/// A memory as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub id: i64,
+    pub owner: AgentUid,
+    /// The owner's id as it is now.
+    pub agent: String,
+    pub visibility: Visibility,
+    /// The file it is a piece of; none for one that was saved.
+    pub path: Option<String>,
+    pub text: String,
+    pub said: Provenance,
+    pub created_at: i64,
+}
+
+/// Where a memory comes from, as far as known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Provenance {
+    pub place: Option<SessionKey>,
+    pub person: Option<PersonId>,
+}
+
+/// A memory that is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct New {
+    pub(super) owner: AgentUid,
+    pub(super) visibility: Visibility,
+    pub(super) path: Option<String>,
+    pub(super) text: String,
+    pub(super) said: Provenance,
+    pub(super) created_at: i64,
+}
+
+/// What an agent has, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    pub private: u32,
+    pub global: u32,
+    pub archived: u32,
+    /// Pieces of files, which are private too and not counted as such.
+    pub pieces: u32,
+    /// Of the newest saved memory.
+    pub last_saved_at: Option<i64>,
+}
+
+/// A slot is the scope's number and, in so many bits, a number within the scope.
+const SLOT_BITS: u32 = 40;
+
+const COLUMNS: &str = "m.id, m.agent_uid, a.slug, m.visibility, m.path, m.text, m.place, m.person, m.created_at";
+
+/// Columns and tables of every statement that reads entries.
+pub(super) fn select(from: &str, rest: &str) -> String {
+    format!("SELECT {COLUMNS} FROM {from} JOIN agents AS a ON a.uid = m.agent_uid {rest}")
+}
+
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let read = |index: usize| row.get::<_, Option<String>>(index);
+    Ok(Entry {
+        id: row.get(0)?,
+        owner: AgentUid(parsed(1, &row.get::<_, String>(1)?)?),
+        agent: row.get(2)?,
+        visibility: row.get::<_, String>(3)?.parse().unwrap_or_default(),
+        path: row.get(4)?,
+        text: row.get(5)?,
+        // A place or person that a later version wrote is left out rather than losing the memory.
+        said: Provenance {
+            place: read(6)?.and_then(|key| key.parse().ok()),
+            person: read(7)?.and_then(|person| person.parse().ok()),
+        },
+        created_at: row.get(8)?,
+    })
+}
+
+fn parsed<T: FromStr>(column: usize, text: &str) -> rusqlite::Result<T>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.parse().map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error)))
+}
+
+pub(super) fn insert(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<i64> {
+    let source = if new.path.is_some() { "file" } else { "saved" };
+    let place = new.said.place.as_ref().map(ToString::to_string);
+    let person = new.said.person.as_ref().map(ToString::to_string);
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO memories (agent_uid, visibility, source, path, text, place, person, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    let id = insert.insert(params![
+        new.owner.to_string(),
+        new.visibility.as_str(),
+        source,
+        new.path,
+        new.text,
+        place,
+        person,
+        new.created_at
+    ])?;
+    index(tx, id, new.owner, new.visibility, &new.text)?;
+    Ok(id)
+}
+
+fn index(tx: &Transaction<'_>, id: i64, owner: AgentUid, visibility: Visibility, text: &str) -> rusqlite::Result<()> {
+    let number = match visibility {
+        Visibility::Global => GLOBAL,
+        Visibility::Private => number_of(tx, owner)?,
+    };
+    let mut take = tx.prepare_cached("UPDATE memory_scopes SET slots = slots + 1 WHERE number = ?1 RETURNING slots")?;
+    let slot = (number << SLOT_BITS) + take.query_row([number], |row| row.get::<_, i64>(0))?;
+    tx.prepare_cached("UPDATE memories SET slot = ?2 WHERE id = ?1")?.execute(params![id, slot])?;
+    let mut insert = tx.prepare_cached("INSERT INTO memories_fts (rowid, words) VALUES (?1, ?2)")?;
+    insert.execute(params![slot, words::indexed(number, text)]).map(drop)
+}
+
+fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {
+    let owner = owner.to_string();
+    let mut find = tx.prepare_cached("SELECT number FROM memory_scopes WHERE agent_uid = ?1")?;
+    match find.query_row([&owner], |row| row.get(0)).optional()? {
+        Some(number) => Ok(number),
+        None => tx.prepare_cached("INSERT INTO memory_scopes (agent_uid) VALUES (?1)")?.insert([&owner]),
+    }
+}
+
+/// Takes away the agent's own rows among these, and says how many that were.
+pub(super) fn delete(tx: &Transaction<'_>, owner: AgentUid, ids: &[i64]) -> rusqlite::Result<usize> {
+    let mut delete = tx.prepare_cached("DELETE FROM memories WHERE id = ?1 AND agent_uid = ?2 RETURNING slot")?;
+    let mut count = 0;
+    for id in ids {
+        let slot = delete.query_row(params![id, owner.to_string()], |row| row.get::<_, Option<i64>>(0)).optional()?;
+        if let Some(slot) = slot {
+            unindex(tx, slot)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// An archived row has no slot.
+fn unindex(tx: &Transaction<'_>, slot: Option<i64>) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM memories_fts WHERE rowid = ?1")?.execute([slot]).map(drop)
+}
+
+/// Hides all rows of an agent that is removed, from everyone. [`restore`] brings them back as they were.
+pub(super) fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
+    unindex_all(tx, owner)?;
+    let mut update = tx.prepare_cached(
+        "UPDATE memories SET archived_from = visibility, visibility = 'archived', slot = NULL \
+         WHERE agent_uid = ?1 AND visibility <> 'archived'",
+    )?;
+    update.execute([owner.to_string()])
+}
+
+pub(super) fn restore(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
+    let mut find = tx.prepare("SELECT id, archived_from, text FROM memories WHERE agent_uid = ?1 AND visibility = 'archived'")?;
+    let mut rows = find.query([owner.to_string()])?;
+    let mut update = tx.prepare_cached("UPDATE memories SET visibility = ?2, archived_from = NULL WHERE id = ?1")?;
+    let mut archived = Vec::new();
+    while let Some(row) = rows.next()? {
+        let visibility = row.get::<_, Option<String>>(1)?.and_then(|word| word.parse().ok()).unwrap_or_default();
+        archived.push((row.get::<_, i64>(0)?, visibility, row.get::<_, String>(2)?));
+    }
+    for (id, visibility, text) in &archived {
+        index(tx, *id, owner, *visibility, text)?;
+        update.execute(params![id, visibility.as_str()])?;
+    }
+    Ok(archived.len())
+}
+
+/// Destroys all rows of an agent.
+pub(super) fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
+    unindex_all(tx, owner)?;
+    let count = tx.execute("DELETE FROM memories WHERE agent_uid = ?1", [owner.to_string()])?;
+    tx.execute("DELETE FROM memory_scopes WHERE agent_uid = ?1", [owner.to_string()])?;
+    Ok(count)
+}
+
+fn unindex_all(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<()> {
+    let slots = "SELECT slot FROM memories WHERE agent_uid = ?1 AND slot IS NOT NULL";
+    tx.execute(&format!("DELETE FROM memories_fts WHERE rowid IN ({slots})"), [owner.to_string()]).map(drop)
+}
+
+/// Saved memories that a clause sees, the newest first; `before` goes on after an earlier portion.
+pub(super) fn list(connection: &Connection, clause: &Clause, before: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+    let rest = format!("WHERE {} AND m.source = 'saved' AND m.id < ?2 ORDER BY m.id DESC LIMIT ?3", Clause::SQL);
+    let mut statement = connection.prepare_cached(&select("memories AS m", &rest))?;
+    let rows = statement.query_map(params![clause.owners(), before, limit], entry)?;
+    rows.collect()
+}
+
+/// An agent's own saved memories, the newest first.
+pub(super) fn own(connection: &Connection, owner: AgentUid, before: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+    let mut all = Vec::new();
+    // One kind at a time, because then the index gives them in their order.
+    for visibility in Visibility::ALL {
+        let rest =
+            "WHERE m.agent_uid = ?1 AND m.visibility = ?2 AND m.source = 'saved' AND m.id < ?3 ORDER BY m.id DESC LIMIT ?4";
+        let mut statement = connection.prepare_cached(&select("memories AS m", rest))?;
+        let rows = statement.query_map(params![owner.to_string(), visibility.as_str(), before, limit], entry)?;
+        all.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+    }
+    all.sort_by_key(|entry| std::cmp::Reverse(entry.id));
+    all.truncate(limit as usize);
+    Ok(all)
+}
+
+/// One of an agent's own saved memories.
+pub(super) fn own_by_id(connection: &Connection, owner: AgentUid, id: i64) -> rusqlite::Result<Option<Entry>> {
+    let rest = "WHERE m.id = ?1 AND m.agent_uid = ?2 AND m.source = 'saved' AND m.visibility <> 'archived'";
+    let mut statement = connection.prepare_cached(&select("memories AS m", rest))?;
+    statement.query_row(params![id, owner.to_string()], entry).optional()
+}
+
+/// An agent's saved memories, each by a mark that only the very same one has, with how often it is there.
+pub(super) fn marks(connection: &Connection, owner: AgentUid) -> rusqlite::Result<HashMap<u64, usize>> {
+    let mut statement = connection
+        .prepare_cached("SELECT visibility, created_at, text FROM memories WHERE agent_uid = ?1 AND source = 'saved'")?;
+    let rows = statement
+        .query_map([owner.to_string()], |row| Ok(mark(&row.get::<_, String>(0)?, row.get(1)?, &row.get::<_, String>(2)?)))?;
+    let mut marks = HashMap::new();
+    for mark in rows {
+        *marks.entry(mark?).or_default() += 1;
+    }
+    Ok(marks)
+}
+
+pub(super) fn mark(visibility: &str, created_at: i64, text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (visibility, created_at, text).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The pieces of one file, as they are stored.
+pub(super) fn pieces(connection: &Connection, owner: AgentUid, path: &str) -> rusqlite::Result<Vec<(i64, String)>> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, text FROM memories WHERE agent_uid = ?1 AND path = ?2 ORDER BY id")?;
+    let rows = statement.query_map(params![owner.to_string(), path], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+pub(super) fn counts(connection: &Connection, owner: AgentUid) -> rusqlite::Result<Counts> {
+    let mut counts = Counts::default();
+    let mut statement = connection.prepare_cached(
+        "SELECT visibility, source, count(*), max(id) FROM memories WHERE agent_uid = ?1 GROUP BY visibility, source",
+    )?;
+    let mut rows = statement.query([owner.to_string()])?;
+    let mut newest = None;
+    while let Some(row) = rows.next()? {
+        let (visibility, source): (String, String) = (row.get(0)?, row.get(1)?);
+        let count = row.get::<_, u32>(2)?;
+        match (visibility.as_str(), source.as_str()) {
+            ("archived", _) => counts.archived += count,
+            (_, "file") => counts.pieces += count,
+            ("global", _) => counts.global = count,
+            _ => counts.private = count,
+        }
+        if source == "saved" {
+            newest = newest.max(row.get::<_, Option<i64>>(3)?);
+        }
+    }
+    let mut time = connection.prepare_cached("SELECT created_at FROM memories WHERE id = ?1")?;
+    counts.last_saved_at = newest.map(|id| time.query_row([id], |row| row.get(0))).transpose()?;
+    Ok(counts)
+}

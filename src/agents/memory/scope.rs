@@ -1,0 +1,65 @@
+//! Decides which memories are seen. Every read of memories asks for a [`Scope`] and goes through the one [`Clause`] made from it.
+
+use rusqlite::{Connection, params};
+
+use crate::agents::Agent;
+use crate::domain::AgentUid;
+
+/// For whom memories are read.
+#[derive(Debug, Clone, Copy)]
+pub enum Scope<'a> {
+    /// Nobody in particular: global rows only.
+    Global,
+    /// An agent: its own rows, global rows, and the rows of those it reads from.
+    Of(&'a Agent),
+}
+
+/// Rows that a scope sees. There is no other place that says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Clause {
+    /// Agents whose private rows are seen; the first is the reader.
+    owners: Vec<AgentUid>,
+}
+
+/// The number of global rows in the index.
+pub(super) const GLOBAL: i64 = 0;
+
+impl Clause {
+    pub(super) fn of(scope: Scope<'_>) -> Self {
+        match scope {
+            Scope::Global => Clause { owners: Vec::new() },
+            Scope::Of(agent) => {
+                Clause { owners: [agent.uid].into_iter().chain(agent.memory.read_from.iter().map(|peer| peer.uid)).collect() }
+            }
+        }
+    }
+
+    /// A condition on `memories AS m`. `?1` is [`Clause::owners`]. Archived rows fit neither side.
+    pub(super) const SQL: &str = "(m.visibility = 'global' \
+        OR (m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1))))";
+
+    /// The value of `?1`: a JSON list of uids.
+    pub(super) fn owners(&self) -> String {
+        let uids: Vec<String> = self.owners.iter().map(|uid| format!("\"{uid}\"")).collect();
+        format!("[{}]", uids.join(","))
+    }
+
+    /// The numbers with which visible words begin in the index. Where nothing was ever saved, there is nothing to look for.
+    pub(super) fn numbers(&self, connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+        let mut find = connection.prepare_cached(
+            "SELECT number FROM memory_scopes WHERE slots > 0 \
+             AND (number = ?2 OR agent_uid IN (SELECT value FROM json_each(?1))) ORDER BY number DESC",
+        )?;
+        let numbers = find.query_map(params![self.owners(), GLOBAL], |row| row.get(0))?;
+        numbers.collect()
+    }
+
+    /// The clause with its values, for people.
+    pub(super) fn shown(&self) -> String {
+        let uids: Vec<String> = self.owners.iter().map(|uid| format!("'{uid}'")).collect();
+        match uids.is_empty() {
+            true => "visibility = 'global'".to_owned(),
+            false => format!("visibility = 'global' OR (visibility = 'private' AND agent_uid IN ({}))", uids.join(", ")),
+        }
+    }
+}

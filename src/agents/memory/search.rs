@@ -1,0 +1,150 @@
+//! Finds memories by their words, the best fitting first, in a time that does not depend on what others remember.
+
+use rusqlite::{Connection, params};
+
+use super::rows::{self, Entry};
+use super::scope::Clause;
+use super::words;
+
+/// Words of a question that are looked for; of more, the longest.
+const MAX_WORDS: usize = 16;
+/// Ranking a row costs about a microsecond, so no question ranks more than this many.
+const MOST_RANKED: u32 = 1000;
+/// Words that are looked for when all of them are in very many rows.
+const MOST_COMMON_WORDS: usize = 3;
+
+/// What is asked of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Question {
+    /// No visible row has any of the words.
+    Nothing,
+    /// Rows with any of these words, the best first.
+    Best(Vec<String>),
+    /// Every word is in very many rows: the newest, rather with all of these than with some.
+    Newest(Vec<String>),
+}
+
+/// The limit counts rows that were let through by the clause.
+pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+    let numbers = clause.numbers(connection)?;
+    match question(connection, &numbers, text)? {
+        Question::Nothing => Ok(Vec::new()),
+        Question::Best(words) => ask(connection, clause, &any(&numbers, &words), Order::Best, limit),
+        Question::Newest(words) => {
+            let mut found = newest(connection, clause, &numbers, limit, |number| all(&[number], &words))?;
+            if found.len() < limit as usize {
+                let others = newest(connection, clause, &numbers, limit, |number| any(&[number], &words))?;
+                let known: Vec<i64> = found.iter().map(|entry| entry.id).collect();
+                found.extend(others.into_iter().filter(|entry| !known.contains(&entry.id)));
+                found.truncate(limit as usize);
+            }
+            Ok(found)
+        }
+    }
+}
+
+/// What a search would ask, for people.
+pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> rusqlite::Result<String> {
+    let numbers = clause.numbers(connection)?;
+    let asked = match question(connection, &numbers, text)? {
+        Question::Nothing => "nothing: no visible memory has any of these words".to_owned(),
+        Question::Best(words) => format!("{}, best first (bm25)", any(&numbers, &words)),
+        Question::Newest(words) => {
+            format!("{}, newest first: each is in more than {MOST_RANKED} memories", all(&numbers, &words))
+        }
+    };
+    Ok(format!("clause: {}\nwords:  {asked}", clause.shown()))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// By bm25.
+    Best,
+    /// By slot, which is by age within one scope.
+    Newest,
+}
+
+fn ask(connection: &Connection, clause: &Clause, words: &str, order: Order, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+    let order = match order {
+        Order::Best => "f.rank",
+        Order::Newest => "f.rowid DESC",
+    };
+    // A cross join keeps the order of the two: first the index, then the rows it names.
+    let from = "memories_fts AS f CROSS JOIN memories AS m ON m.slot = f.rowid";
+    let rest = format!("WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3", Clause::SQL);
+    let mut statement = connection.prepare_cached(&rows::select(from, &rest))?;
+    let found = statement.query_map(params![clause.owners(), words, limit], rows::entry)?;
+    found.collect()
+}
+
+/// The newest of each scope, and of these the newest.
+fn newest(
+    connection: &Connection,
+    clause: &Clause,
+    numbers: &[i64],
+    limit: u32,
+    words: impl Fn(i64) -> String,
+) -> rusqlite::Result<Vec<Entry>> {
+    let mut found = Vec::new();
+    for number in numbers {
+        found.extend(ask(connection, clause, &words(*number), Order::Newest, limit)?);
+    }
+    found.sort_by_key(|entry| std::cmp::Reverse(entry.id));
+    found.truncate(limit as usize);
+    Ok(found)
+}
+
+/// Rare words tell more and cost less, so they are taken first, for as long as their rows can be ranked.
+fn question(connection: &Connection, numbers: &[i64], text: &str) -> rusqlite::Result<Question> {
+    if numbers.is_empty() {
+        return Ok(Question::Nothing);
+    }
+    let mut counted = Vec::new();
+    for word in asked_words(text) {
+        let rows = count(connection, &forms(numbers, &word))?;
+        if rows > 0 {
+            counted.push((rows, word));
+        }
+    }
+    // Stable: among equals, the longest word stays first.
+    counted.sort_by_key(|(rows, _)| *rows);
+    let mut room = MOST_RANKED;
+    let fits = |(rows, _): &&(u32, String)| {
+        let fits = *rows <= room;
+        room = room.saturating_sub(*rows);
+        fits
+    };
+    let rare: Vec<String> = counted.iter().take_while(fits).map(|(_, word)| word.clone()).collect();
+    Ok(match (rare.is_empty(), counted.is_empty()) {
+        (_, true) => Question::Nothing,
+        (false, _) => Question::Best(rare),
+        (true, _) => Question::Newest(counted.into_iter().take(MOST_COMMON_WORDS).map(|(_, word)| word).collect()),
+    })
+}
+
+fn asked_words(text: &str) -> Vec<String> {
+    let mut words = words::distinct(text);
+    words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
+    words.truncate(MAX_WORDS);
+    words
+}
+
+/// Rows with the word; everything above [`MOST_RANKED`] is the same.
+fn count(connection: &Connection, forms: &str) -> rusqlite::Result<u32> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ?1 LIMIT ?2)";
+    connection.prepare_cached(sql)?.query_row(params![forms, MOST_RANKED + 1], |row| row.get(0))
+}
+
+/// A word in all its visible forms, in the language of the index. Words have letters and digits only, so quotes are enough.
+fn forms(numbers: &[i64], word: &str) -> String {
+    let quoted = numbers.iter().map(|number| format!("\"{}\"", words::scoped(*number, word)));
+    quoted.collect::<Vec<_>>().join(" OR ")
+}
+
+fn any(numbers: &[i64], words: &[String]) -> String {
+    words.iter().map(|word| forms(numbers, word)).collect::<Vec<_>>().join(" OR ")
+}
+
+fn all(numbers: &[i64], words: &[String]) -> String {
+    words.iter().map(|word| format!("({})", forms(numbers, word))).collect::<Vec<_>>().join(" AND ")
+}

@@ -1,0 +1,211 @@
+//! Saved memories as text that can be read, moved and taken in again: JSON lines or Markdown. Pure.
+
+use serde::{Deserialize, Serialize};
+
+use super::Entry;
+use super::rows::Provenance;
+use crate::config::Visibility;
+use crate::domain::AgentId;
+
+/// How memories are written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    JsonLines,
+    Markdown,
+}
+
+/// A memory outside the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    pub agent: AgentId,
+    pub visibility: Visibility,
+    pub text: String,
+    pub said: Provenance,
+    pub created_at: i64,
+}
+
+/// What was wrong with a text, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct ReadError {
+    pub line: usize,
+    pub reason: String,
+}
+
+/// Begins each memory in Markdown; a browser does not show it.
+const MARK: &str = "<!-- memory ";
+const MARK_END: &str = " -->";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    agent: String,
+    visibility: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
+    created_at: i64,
+}
+
+pub fn write(entries: &[Entry], form: Form) -> String {
+    entries.iter().map(|entry| write_one(entry, form)).collect()
+}
+
+fn write_one(entry: &Entry, form: Form) -> String {
+    let written = Written {
+        agent: entry.agent.clone(),
+        visibility: entry.visibility.to_string(),
+        text: (form == Form::JsonLines).then(|| entry.text.clone()),
+        place: entry.said.place.as_ref().map(ToString::to_string),
+        person: entry.said.person.as_ref().map(ToString::to_string),
+        created_at: entry.created_at,
+    };
+    let json = serde_json::to_string(&written).expect("texts and numbers become JSON");
+    match form {
+        Form::JsonLines => format!("{json}\n"),
+        Form::Markdown => {
+            let lines: Vec<String> = entry.text.split('\n').map(escaped).collect();
+            // `--` would end a comment early, and JSON may say a hyphen in another way.
+            format!("{MARK}{}{MARK_END}\n{}\n\n", json.replace("--", "-\\u002d"), lines.join("\n"))
+        }
+    }
+}
+
+/// A line of a memory that looks like a mark gets a backslash, and one that has some already gets one more.
+fn escaped(line: &str) -> String {
+    if line.trim_start_matches('\\').starts_with(MARK) { format!("\\{line}") } else { line.to_owned() }
+}
+
+fn unescaped(line: &str) -> &str {
+    if line.starts_with('\\') && line.trim_start_matches('\\').starts_with(MARK) { &line[1..] } else { line }
+}
+
+/// Reads either form.
+pub fn read(text: &str) -> Result<Vec<Carried>, ReadError> {
+    if text.trim_start().starts_with(MARK) { read_markdown(text) } else { read_json_lines(text) }
+}
+
+fn read_json_lines(text: &str) -> Result<Vec<Carried>, ReadError> {
+    let lines = text.split('\n').zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    lines
+        .map(|(json, line)| {
+            let written = parsed(json, line)?;
+            let text = written.text.clone().ok_or_else(|| ReadError { line, reason: "`text` is missing".into() })?;
+            carried(&written, text, line)
+        })
+        .collect()
+}
+
+fn read_markdown(text: &str) -> Result<Vec<Carried>, ReadError> {
+    let mut found: Vec<(Written, usize, Vec<&str>)> = Vec::new();
+    for (line, number) in text.split('\n').zip(1..) {
+        match (line.strip_prefix(MARK), found.last_mut()) {
+            (Some(json), _) => {
+                let json = json.trim_end().strip_suffix(MARK_END.trim_start()).unwrap_or(json);
+                found.push((parsed(json, number)?, number, Vec::new()));
+            }
+            (None, Some((_, _, lines))) => lines.push(unescaped(line)),
+            (None, None) => {}
+        }
+    }
+    let memories = found.into_iter().map(|(written, number, lines)| {
+        let text = lines.join("\n");
+        // The empty line between two memories, and the end of the last line.
+        let text = text.strip_suffix("\n\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
+        carried(&written, text.to_owned(), number)
+    });
+    memories.collect()
+}
+
+fn parsed(json: &str, line: usize) -> Result<Written, ReadError> {
+    serde_json::from_str(json.trim()).map_err(|error| ReadError { line, reason: format!("this is no memory: {error}") })
+}
+
+fn carried(written: &Written, text: String, line: usize) -> Result<Carried, ReadError> {
+    let wrong = |what: &str, value: &str| ReadError { line, reason: format!("`{value}` is no {what}") };
+    let said = Provenance {
+        place: written.place.as_ref().map(|key| key.parse().map_err(|_| wrong("place", key))).transpose()?,
+        person: written.person.as_ref().map(|person| person.parse().map_err(|()| wrong("person", person))).transpose()?,
+    };
+    Ok(Carried {
+        agent: AgentId::parse(&written.agent).map_err(|_| wrong("agent", &written.agent))?,
+        visibility: written.visibility.parse().map_err(|()| wrong("visibility", &written.visibility))?,
+        text,
+        said,
+        created_at: written.created_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::AgentUid;
+
+    fn entry(text: &str, global: bool, place: bool) -> Entry {
+        Entry {
+            id: 7,
+            owner: AgentUid(Uuid::nil()),
+            agent: "night-desk".into(),
+            visibility: if global { Visibility::Global } else { Visibility::Private },
+            path: None,
+            text: text.into(),
+            said: Provenance {
+                place: place.then(|| "telegram:topic:-100:7".parse().unwrap()),
+                person: place.then(|| "telegram:5".parse().unwrap()),
+            },
+            created_at: 1_800_000_000_000,
+        }
+    }
+
+    #[test]
+    fn both_forms_are_readable() {
+        let entries = [entry("likes tea\n- green", false, true), entry("is open", true, false)];
+        insta::assert_snapshot!(write(&entries, Form::JsonLines), @r#"
+        {"agent":"night-desk","visibility":"private","text":"likes tea\n- green","place":"telegram:topic:-100:7","person":"telegram:5","created_at":1800000000000}
+        {"agent":"night-desk","visibility":"global","text":"is open","created_at":1800000000000}
+        "#);
+        insta::assert_snapshot!(write(&entries, Form::Markdown), @r#"
+        <!-- memory {"agent":"night-desk","visibility":"private","place":"telegram:topic:-100:7","person":"telegram:5","created_at":1800000000000} -->
+        likes tea
+        - green
+
+        <!-- memory {"agent":"night-desk","visibility":"global","created_at":1800000000000} -->
+        is open
+        "#);
+    }
+
+    #[test]
+    fn what_cannot_be_read_names_its_line() {
+        let told = |text: &str| read(text).unwrap_err().to_string();
+        insta::assert_snapshot!(told("\n{\"agent\":\"x\"}"), @"line 2: this is no memory: missing field `visibility` at line 1 column 13");
+        insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"secret","text":"x","created_at":1}"#), @"line 1: `secret` is no visibility");
+        insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"private","created_at":1}"#), @"line 1: `text` is missing");
+        assert_eq!(read("").unwrap(), []);
+    }
+
+    proptest! {
+        /// S2.40
+        #[test]
+        fn what_was_written_reads_back_the_same(
+            texts in proptest::collection::vec(("(\\PC|\n|\\\\|<!-- memory |-->){1,30}", any::<bool>(), any::<bool>()), 0..6),
+        ) {
+            // A memory has no space around it.
+            let entries: Vec<Entry> = texts.iter().map(|(text, global, place)| entry(text.trim(), *global, *place)).collect();
+            for form in [Form::JsonLines, Form::Markdown] {
+                let read = read(&write(&entries, form)).unwrap();
+                prop_assert_eq!(read.len(), entries.len());
+                for (read, entry) in read.iter().zip(&entries) {
+                    prop_assert_eq!(&read.text, &entry.text);
+                    prop_assert_eq!((read.visibility, &read.said, read.created_at), (entry.visibility, &entry.said, entry.created_at));
+                    prop_assert_eq!(read.agent.as_str(), entry.agent.as_str());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! How an answer looks, as far as it is the same on every platform.
+
+use super::Text;
+use crate::config::{Answers, Quote};
+use crate::domain::Destination;
+
+/// An answer that needs too many messages becomes its first one and a file.
+pub(super) fn is_too_long(style: Answers, text: &Text<'_>, parts: usize) -> bool {
+    !text.is_unfinished && style.max_parts > 0 && parts > style.max_parts as usize
+}
+
+pub(super) fn wants_quote(quote: Quote, to: &Destination, text: &Text<'_>) -> bool {
+    text.answers.is_some_and(|question| match quote {
+        Quote::Auto => question.others_wrote && !to.place().is_private(),
+        Quote::Always => true,
+        Quote::Never => false,
+    })
+}
+
+/// A name is no Markdown.
+pub(super) fn escaped(name: &str) -> String {
+    name.chars().flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c])).collect()
+}
+
+pub(super) const WHOLE_ANSWER: &str = "This is long, so here is the whole answer as a file.";
+pub(super) const ANSWER_FILE: &str = "answer.md";
+pub(super) const ANSWER_TYPE: &str = "text/markdown; charset=utf-8";

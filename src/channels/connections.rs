@@ -1,0 +1,110 @@
+//! HTTP connections to one platform, made anew when one of them died in silence.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Proxy, RequestBuilder, StatusCode};
+use tokio::io::AsyncWriteExt;
+
+use crate::config::Secret;
+
+/// Connections kept open between calls; more are made when many places are answered at once.
+const IDLE_CONNECTIONS: usize = 32;
+/// A file that takes longer than this to come has failed.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
+
+pub(super) struct Connections {
+    proxy: Option<Secret>,
+    /// Made when first needed, and anew when a call never came back. A plain mutex: it is held for a clone.
+    http: Mutex<Option<Client>>,
+}
+
+/// What a server said to one call.
+pub(super) struct Response {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why a file was not written.
+pub(super) enum DownloadError {
+    Answered(StatusCode),
+    Transport(reqwest::Error),
+    NotWritten(std::io::Error),
+}
+
+impl Connections {
+    /// `proxy` is a checked address.
+    pub(super) fn new(proxy: Option<Secret>) -> Self {
+        Connections { proxy, http: Mutex::new(None) }
+    }
+
+    /// The watchdog: a call that never comes back takes the connections down with it. One that died in silence, as behind a
+    /// router that forgot it, would let every later call wait in vain as well.
+    pub(super) async fn exchange<F>(&self, what: &str, timeout: Duration, make: F) -> reqwest::Result<Response>
+    where
+        F: FnOnce(&Client) -> RequestBuilder,
+    {
+        let request = make(&self.http()).timeout(timeout);
+        let exchanged = async {
+            let response = request.send().await?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            Ok(Response { status, headers, body: response.bytes().await?.into() })
+        };
+        let exchanged: reqwest::Result<_> = exchanged.await;
+        if exchanged.as_ref().is_err_and(|error| error.is_timeout() && !error.is_connect()) {
+            tracing::warn!("{what} had no answer for {} s; connecting anew", timeout.as_secs());
+            *self.http.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        exchanged
+    }
+
+    /// Writes what is at `url` to `to`. False when it has more than `max_bytes`.
+    pub(super) async fn download(&self, url: &str, to: &Path, max_bytes: u64) -> Result<bool, DownloadError> {
+        let request = self.http().get(url).timeout(DOWNLOAD_TIMEOUT);
+        let mut response = request.send().await.map_err(DownloadError::Transport)?;
+        if !response.status().is_success() {
+            return Err(DownloadError::Answered(response.status()));
+        }
+        let mut file = tokio::fs::File::create(to).await.map_err(DownloadError::NotWritten)?;
+        let mut left = max_bytes;
+        while let Some(chunk) = response.chunk().await.map_err(DownloadError::Transport)? {
+            let Some(rest) = left.checked_sub(chunk.len() as u64) else { return Ok(false) };
+            left = rest;
+            file.write_all(&chunk).await.map_err(DownloadError::NotWritten)?;
+        }
+        file.flush().await.map_err(DownloadError::NotWritten)?;
+        Ok(true)
+    }
+
+    fn http(&self) -> Client {
+        let mut http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
+        http.get_or_insert_with(|| self.new_client()).clone()
+    }
+
+    fn new_client(&self) -> Client {
+        // A redirect could take a secret along.
+        let builder =
+            crate::http::client_builder().redirect(reqwest::redirect::Policy::none()).pool_max_idle_per_host(IDLE_CONNECTIONS);
+        let proxy = self.proxy.as_ref().map(|proxy| Proxy::all(proxy.expose()).expect("the config checked the proxy's address"));
+        let builder = proxy.into_iter().fold(builder, reqwest::ClientBuilder::proxy);
+        builder.build().expect("a client without special settings can be built")
+    }
+}
+
+/// Whether a call may have arrived, and why there is no answer, without the address, which may be secret.
+pub(super) fn failure(error: reqwest::Error) -> (bool, String) {
+    let reached = !error.is_connect() && !error.is_builder();
+    (reached, plain_cause(&error.without_url()))
+}
+
+/// The innermost cause says most: "connection refused" rather than "error sending request".
+pub(super) fn plain_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,212 @@
+//! Calls to Discord's REST API. The token goes in a header, so addresses are not secret, but errors lose theirs all the same.
+//!
+//! <https://discord.com/developers/docs/reference>
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::buckets::Buckets;
+use crate::channels::connections::{Connections, DownloadError, Response, failure};
+use crate::channels::upload::{File, Form};
+use crate::config::Secret;
+
+/// A plain call that takes longer than this has failed.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Discord turns away who does not begin like this: <https://discord.com/developers/docs/reference#user-agent>.
+const OUR_NAME: &str = concat!("DiscordBot (parlor, ", env!("CARGO_PKG_VERSION"), ")");
+
+pub(super) struct Api {
+    base_url: String,
+    token: Secret,
+    connections: Connections,
+    buckets: Buckets,
+}
+
+/// One call.
+pub(super) struct Call {
+    method: Method,
+    /// After `/api/v10`.
+    path: String,
+    body: Option<Value>,
+}
+
+impl Call {
+    pub(super) fn get(path: String) -> Self {
+        Call { method: Method::GET, path, body: None }
+    }
+
+    pub(super) fn post(path: String, body: Value) -> Self {
+        Call { method: Method::POST, path, body: Some(body) }
+    }
+
+    pub(super) fn patch(path: String, body: Value) -> Self {
+        Call { method: Method::PATCH, path, body: Some(body) }
+    }
+
+    pub(super) fn put(path: String) -> Self {
+        Call { method: Method::PUT, path, body: None }
+    }
+
+    pub(super) fn delete(path: String) -> Self {
+        Call { method: Method::DELETE, path, body: None }
+    }
+
+    /// Discord counts by the kind of call and the channel or server it is about: the ids after that make no difference.
+    fn bucket(&self) -> String {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let is_id = |step: &str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
+        let steps = path.split('/').enumerate().map(|(index, step)| if index > 2 && is_id(step) { "*" } else { step });
+        format!("{} {}", self.method, steps.collect::<Vec<_>>().join("/"))
+    }
+}
+
+/// Why a call did not work.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApiError {
+    /// Discord answered that it will not.
+    #[error("Discord answered {status}: {message} ({code})")]
+    Answered { status: u16, code: u64, message: String },
+    /// Too many calls, as Discord says or as it said it would.
+    #[error("Discord asks to wait {} s", .0.as_secs_f32().ceil())]
+    TooFast(Duration),
+    /// Something on the way to Discord answered: it says nothing about the token or the channel.
+    #[error("Discord was not reached: something on the way answered {status}")]
+    InBetween { status: u16 },
+    /// No connection was made, so nothing was sent.
+    #[error("Discord cannot be reached: {0}")]
+    NotReached(String),
+    /// The call was made, but no answer came that could be read.
+    #[error("Discord gave no readable answer: {0}")]
+    NoAnswer(String),
+}
+
+/// <https://discord.com/developers/docs/reference#error-messages>, and what a 429 says besides.
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    code: u64,
+    message: String,
+    retry_after: Option<f64>,
+    #[serde(default)]
+    global: bool,
+}
+
+impl Api {
+    pub(super) fn new(base_url: &str, token: Secret) -> Self {
+        let base_url = format!("{}/api/v10", base_url.trim_end_matches('/'));
+        Api { base_url, token, connections: Connections::new(None), buckets: Buckets::default() }
+    }
+
+    /// A gateway is as well protected as the API is: the token is said there too.
+    pub(super) fn may_connect_to(&self, url: &str) -> bool {
+        url.starts_with("wss://") || (url.starts_with("ws://") && self.base_url.starts_with("http://"))
+    }
+
+    pub(super) fn token(&self) -> &Secret {
+        &self.token
+    }
+
+    pub(super) async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T, ApiError> {
+        let body = self.exchange(&call, CALL_TIMEOUT, |request| match &call.body {
+            Some(body) => request.json(body),
+            None => request,
+        });
+        // A call that is answered with nothing is read as `null`.
+        let body = body.await?;
+        let body = if body.is_empty() { b"null".as_slice() } else { body.as_slice() };
+        serde_json::from_slice(body).map_err(|error| ApiError::NoAnswer(error.to_string()))
+    }
+
+    pub(super) async fn upload<T: DeserializeOwned>(&self, call: Call, file: File<'_>) -> Result<T, ApiError> {
+        let payload = call.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let form = Form::new(&serde_json::json!({ "payload_json": payload }), file);
+        let timeout = form.timeout();
+        let fill = |request: RequestBuilder| {
+            request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
+        };
+        let body = self.exchange(&call, timeout, fill).await?;
+        serde_json::from_slice(&body).map_err(|error| ApiError::NoAnswer(error.to_string()))
+    }
+
+    /// Files lie elsewhere, and whoever has the address may have them: the token stays here.
+    pub(super) async fn download(&self, url: &str, to: &Path, max_bytes: u64) -> Result<bool, ApiError> {
+        self.connections.download(url, to, max_bytes).await.map_err(|error| match error {
+            DownloadError::Answered(status) => ApiError::InBetween { status: status.as_u16() },
+            DownloadError::Transport(error) => transport(error),
+            DownloadError::NotWritten(error) => ApiError::NoAnswer(format!("writing it: {error}")),
+        })
+    }
+
+    async fn exchange<F>(&self, call: &Call, timeout: Duration, fill: F) -> Result<Vec<u8>, ApiError>
+    where
+        F: FnOnce(RequestBuilder) -> RequestBuilder,
+    {
+        let bucket = call.bucket();
+        self.buckets.ready(&bucket).await.map_err(ApiError::TooFast)?;
+        let url = format!("{}{}", self.base_url, call.path);
+        let authorization = format!("Bot {}", self.token.expose());
+        let make = |http: &reqwest::Client| {
+            fill(http.request(call.method.clone(), url)).header(AUTHORIZATION, authorization).header(USER_AGENT, OUR_NAME)
+        };
+        let response = self.connections.exchange(&format!("Discord's {bucket}"), timeout, make).await.map_err(transport)?;
+        self.buckets.note(&bucket, &response.headers);
+        self.judge(&bucket, response)
+    }
+
+    fn judge(&self, bucket: &str, Response { status, headers, body }: Response) -> Result<Vec<u8>, ApiError> {
+        if status.is_success() {
+            return Ok(body);
+        }
+        let refusal = serde_json::from_slice::<Refusal>(&body).ok();
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let wait = refusal.as_ref().and_then(|refusal| refusal.retry_after).or_else(|| seconds_in(&headers, "retry-after"));
+            let wait = wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::from_secs(1));
+            let is_global = refusal.is_some_and(|refusal| refusal.global) || headers.contains_key("x-ratelimit-global");
+            self.buckets.wait(if is_global { None } else { Some(bucket) }, wait);
+            return Err(ApiError::TooFast(wait));
+        }
+        // Discord speaks JSON. What stands in front of it answers with HTML.
+        Err(match refusal {
+            Some(Refusal { code, message, .. }) => ApiError::Answered { status: status.as_u16(), code, message },
+            None => ApiError::InBetween { status: status.as_u16() },
+        })
+    }
+}
+
+pub(super) fn seconds_in(headers: &HeaderMap, name: &str) -> Option<f64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+fn transport(error: reqwest::Error) -> ApiError {
+    let (reached, text) = failure(error);
+    if reached { ApiError::NoAnswer(text) } else { ApiError::NotReached(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_not_said_in_the_clear() {
+        let (discord, own) =
+            (Api::new("https://discord.com", Secret::new("t")), Api::new("http://127.0.0.1:1", Secret::new("t")));
+        assert!(discord.may_connect_to("wss://gateway.discord.gg") && own.may_connect_to("ws://127.0.0.1:1"));
+        assert!(!discord.may_connect_to("ws://gateway.discord.gg") && !own.may_connect_to("http://127.0.0.1:1"));
+    }
+
+    #[test]
+    fn calls_of_one_kind_in_one_channel_are_counted_together() {
+        let check = |call: Call, expected| assert_eq!(call.bucket(), expected);
+        check(Call::post("/channels/7/messages".into(), Value::Null), "POST /channels/7/messages");
+        check(Call::patch("/channels/7/messages/9".into(), Value::Null), "PATCH /channels/7/messages/*");
+        check(Call::get("/channels/7/messages?after=9".into()), "GET /channels/7/messages");
+        check(Call::get("/guilds/7/members/9".into()), "GET /guilds/7/members/*");
+    }
+}

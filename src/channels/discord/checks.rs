@@ -1,0 +1,56 @@
+//! Looks at the start whether the bot can reach what bindings name, and says in the log where not.
+//!
+//! Beside everything else: nothing waits for it, and a question that fails is not asked again.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::DiscordChannel;
+use super::api::{ApiError, Call};
+use crate::domain::DiscordId;
+
+/// More bindings than this are not asked about.
+const MOST_ASKED: usize = 20;
+
+/// Servers tell what they have by themselves, soon after the greeting. What they told is not asked.
+const SERVERS_TELL: Duration = Duration::from_secs(2);
+
+/// A place that a binding names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedPlace {
+    /// The binding's `match`, for the operator.
+    pub binding: String,
+    pub what: Expected,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    Server(DiscordId),
+    Category(DiscordId),
+    /// Or a thread.
+    Channel(DiscordId),
+}
+
+pub(super) async fn report(channel: &DiscordChannel) {
+    channel.connected().await;
+    tokio::time::sleep(SERVERS_TELL).await;
+    for ExpectedPlace { binding, what } in channel.expected.iter().take(MOST_ASKED) {
+        let asked = match what {
+            Expected::Server(server) => channel.api.call::<Value>(Call::get(format!("/guilds/{server}"))).await.map(drop),
+            Expected::Category(id) | Expected::Channel(id) => channel.directory.find(&channel.api, *id).await.map(drop),
+        };
+        match (asked, what) {
+            (Err(ApiError::Answered { status: 403 | 404, .. }), Expected::Server(_)) => {
+                tracing::warn!("the bot is not on the server of the binding `{binding}`. Invite it there, or remove the binding");
+            }
+            (Err(ApiError::Answered { status: 403 | 404, .. }), _) => {
+                tracing::warn!(
+                    "the bot cannot see the place of the binding `{binding}`. Give its role View Channel there, or remove the binding"
+                );
+            }
+            (Err(error), _) => tracing::debug!("asking about the place of the binding `{binding}`: {error}"),
+            (Ok(()), _) => {}
+        }
+    }
+}

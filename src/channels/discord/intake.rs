@@ -1,0 +1,242 @@
+//! Takes events, one after the other in the order they came, and puts what concerns us into the inbox.
+//!
+//! Discord has no acknowledgement: what was not stored is asked for again when we are back, by what was seen last.
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::DiscordChannel;
+use super::api::ApiError;
+use super::catchup;
+use super::directory::{Surroundings, id_in};
+use super::parse::{Read, Reader};
+use super::seen::{self, Seen};
+use super::shard::Event;
+use crate::channels::{Batch, Intake};
+use crate::clock::now_ms;
+use crate::domain::{Addressed, Arrival, DiscordId, Note, Platform, SessionKey};
+use crate::storage::Durability;
+
+/// Events that wait to be looked at. When full, the connection is read no further.
+pub(super) const QUEUE: usize = 1024;
+/// Events that are stored together when many wait.
+const TOGETHER: usize = 64;
+/// Messages in a row, from servers, with nothing in them: then the operator is told why that may be.
+const EMPTIES_TOLD: u32 = 5;
+/// The pause before a batch that was not taken is offered again.
+const NOT_TAKEN: std::time::Duration = std::time::Duration::from_millis(500);
+/// Tries to find out where a message was written.
+const TRIES: u32 = 3;
+
+/// Everything that is in hand and not stored yet.
+#[derive(Default)]
+struct InHand {
+    arrivals: Vec<Arrival>,
+    seen: Vec<Seen>,
+}
+
+pub(super) struct Taker<'a> {
+    channel: &'a DiscordChannel,
+    intake: &'a Intake,
+    stop: &'a CancellationToken,
+    in_hand: InHand,
+    /// Messages in a row with nothing in them; none once it was told, or once one had something.
+    empties: Option<u32>,
+}
+
+impl<'a> Taker<'a> {
+    pub(super) fn new(channel: &'a DiscordChannel, intake: &'a Intake, stop: &'a CancellationToken) -> Self {
+        Taker { channel, intake, stop, in_hand: InHand::default(), empties: Some(0) }
+    }
+
+    /// Returns when no connection is left.
+    pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        let mut waiting = Vec::with_capacity(TOGETHER);
+        while events.recv_many(&mut waiting, TOGETHER).await > 0 {
+            for event in waiting.drain(..) {
+                self.take(event).await;
+            }
+            self.store().await;
+        }
+    }
+
+    async fn take(&mut self, Event { kind, data }: Event) {
+        let directory = &self.channel.directory;
+        match kind.as_str() {
+            "READY" => self.begin(&data).await,
+            "GUILD_CREATE" => directory.learn_server(&data),
+            "CHANNEL_CREATE" => drop(directory.learn(&data, None)),
+            "THREAD_CREATE" => self.thread_made(&data).await,
+            "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(&data),
+            "CHANNEL_DELETE" | "THREAD_DELETE" => id_in(&data, "id").into_iter().for_each(|id| directory.forget(id)),
+            "THREAD_LIST_SYNC" => directory.learn_threads(&data),
+            "MESSAGE_CREATE" => self.message(&data, None).await,
+            // Discord also says so when it has made a preview of a link.
+            "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(&data, Some(Note::Edit)).await,
+            "MESSAGE_REACTION_ADD" => self.reaction(&data).await,
+            // Slash commands and buttons would be taken here, as INTERACTION_CREATE: answered at once, then read as commands.
+            _ => {}
+        }
+    }
+
+    /// A new session: what came since the last one has to be asked for.
+    async fn begin(&mut self, ready: &Value) {
+        let Some(me) = id_in(&ready["user"], "id") else {
+            tracing::error!("Discord does not say who the bot is; it will not be heard");
+            return;
+        };
+        self.store().await;
+        self.channel.know_me(me);
+        tracing::info!("connected to Discord as {}", ready["user"]["username"].as_str().unwrap_or("the bot"));
+        catchup::run(self).await;
+    }
+
+    /// Discord also says so when we are let into a thread that was there before.
+    async fn thread_made(&mut self, raw: &Value) {
+        self.channel.directory.learn(raw, None);
+        let (Some(reader), Some(id), true) = (self.reader(), id_in(raw, "id"), raw["newly_created"] == true) else { return };
+        if let Ok(around) = self.channel.directory.surroundings(&self.channel.api, id).await {
+            self.in_hand.arrivals.extend(reader.thread_made(raw, &around).map(|made| Arrival::TopicMade(Box::new(made))));
+        }
+    }
+
+    fn changed(&mut self, raw: &Value) {
+        let Some(id) = id_in(raw, "id") else { return };
+        let before = self.channel.directory.learn(raw, None);
+        let Some(now) = self.channel.directory.get(id) else { return };
+        let place = self.channel.directory.thread(id);
+        if let (Some(place), Some(name)) = (&place, now.name())
+            && before.as_ref().is_none_or(|before| before.name() != Some(name))
+        {
+            self.in_hand.arrivals.push(Arrival::Named { place: place.clone(), name: name.to_owned() });
+        }
+        let was_shut = before.is_some_and(|before| before.is_locked || before.is_archived);
+        let is_open_again = was_shut && !now.is_locked && !now.is_archived;
+        if is_open_again || self.channel.lost.forget(id) {
+            let place = place.unwrap_or(SessionKey::DiscordChannel { channel: id, member: None });
+            self.in_hand.arrivals.push(Arrival::Reopened(place));
+        }
+    }
+
+    /// Where `raw` happened. A message alone does not say whether its channel is a thread.
+    pub(super) async fn surroundings(&self, raw: &Value) -> Surroundings {
+        let directory = &self.channel.directory;
+        let Some(channel) = id_in(raw, "channel_id") else { return Surroundings::default() };
+        // Only private messages name no server. One that was left out must not make a channel private.
+        let server = id_in(raw, "guild_id").or_else(|| directory.get(channel)?.server);
+        if server.is_none() {
+            return Surroundings::default();
+        }
+        for _ in 0..TRIES {
+            match directory.surroundings(&self.channel.api, channel).await {
+                Ok(found) => return Surroundings { server, ..found },
+                Err(error) => {
+                    tracing::warn!("asking Discord about the channel {channel}: {error}");
+                    if matches!(error, ApiError::Answered { status: 400..500, .. }) {
+                        break;
+                    }
+                }
+            }
+            tokio::time::sleep(NOT_TAKEN).await;
+        }
+        Surroundings { server, ..Surroundings::default() }
+    }
+
+    pub(super) async fn message(&mut self, raw: &Value, note: Option<Note>) {
+        let Some(reader) = self.reader() else { return };
+        // Nothing is asked about places where only machines talk.
+        let around = if reader.is_from_a_person(raw) { self.surroundings(raw).await } else { Surroundings::default() };
+        let read = reader.message(raw, &around, note);
+        if let (Some(channel), Some(message)) = (id_in(raw, "channel_id"), id_in(raw, "id")) {
+            if let Read::Messages(messages) = &read
+                && let Some(SessionKey::DiscordDm { user }) = messages.first().map(|inbound| &inbound.origin.key)
+            {
+                self.channel.directory.learn_private(*user, channel);
+            }
+            self.in_hand.seen.push(Seen { channel, message });
+        }
+        match read {
+            Read::Messages(messages) => {
+                // What mentions the bot comes with its text in any case.
+                if messages.iter().any(|inbound| inbound.addressed == Addressed::NotAtAll) {
+                    self.empties = None;
+                }
+                self.in_hand.arrivals.extend(messages.into_iter().map(|inbound| Arrival::Message(Box::new(inbound))));
+            }
+            Read::Empty => self.count_empty(),
+            Read::NotForUs => {}
+            Read::Unreadable(reason) => {
+                tracing::error!("a message from Discord cannot be read: {reason}");
+                self.in_hand.arrivals.push(broken(raw, reason));
+            }
+        }
+    }
+
+    /// Once a message had something in it, those that have nothing are really empty.
+    fn count_empty(&mut self) {
+        let Some(count) = &mut self.empties else { return };
+        *count += 1;
+        if *count == EMPTIES_TOLD {
+            self.empties = None;
+            tracing::warn!(
+                "messages from Discord come without their text. Enable Message Content Intent on the Bot page of the developer portal, \
+                 and start again"
+            );
+        }
+    }
+
+    async fn reaction(&mut self, raw: &Value) {
+        let Some(reader) = self.reader() else { return };
+        let around = self.surroundings(raw).await;
+        let noted = reader.reaction(raw, &around);
+        self.in_hand.arrivals.extend(noted.map(|inbound| Arrival::Message(Box::new(inbound))));
+    }
+
+    fn reader(&self) -> Option<Reader<'a>> {
+        let channel = self.channel;
+        let me = channel.me()?;
+        Some(Reader { me, group_sessions: channel.group_sessions, nicknames: &channel.nicknames, gather: channel.gather })
+    }
+
+    /// Returns once everything in hand is on disk. Nobody would send it again, so it is offered until it is taken.
+    pub(super) async fn store(&mut self) {
+        let InHand { arrivals, seen } = std::mem::take(&mut self.in_hand);
+        while !arrivals.is_empty() {
+            let batch = Batch { platform: Platform::Discord, arrivals: arrivals.clone() };
+            if self.intake.accept(batch).await.is_ok() {
+                break;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(NOT_TAKEN) => {}
+                // The next start asks for it.
+                () = self.stop.cancelled() => return,
+            }
+        }
+        if !seen.is_empty() {
+            let note = move |tx: &rusqlite::Transaction<'_>| seen::note(tx, &newest(seen), now_ms());
+            if let Err(error) = self.channel.db.write_as(Durability::Kill, note).await {
+                tracing::warn!("what was seen on Discord was not noted: {error}");
+            }
+        }
+    }
+
+    pub(super) fn channel(&self) -> &'a DiscordChannel {
+        self.channel
+    }
+}
+
+/// One per channel.
+fn newest(seen: Vec<Seen>) -> Vec<Seen> {
+    let mut newest = std::collections::BTreeMap::<DiscordId, DiscordId>::new();
+    for Seen { channel, message } in seen {
+        let known = newest.entry(channel).or_insert(message);
+        *known = message.max(*known);
+    }
+    newest.into_iter().map(|(channel, message)| Seen { channel, message }).collect()
+}
+
+fn broken(raw: &Value, reason: &str) -> Arrival {
+    let id = raw["id"].as_str().map_or_else(|| format!("at:{}", now_ms()), str::to_owned);
+    Arrival::Broken { update_id: format!("message:{id}"), reason: reason.to_owned(), raw: raw.to_string() }
+}

@@ -1,0 +1,135 @@
+//! Connects to the gateway, as often as Discord wants it, and keeps listening.
+
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::api::{ApiError, Call};
+use super::closing::BAD_TOKEN;
+use super::greetings::Greetings;
+use super::intake::{QUEUE, Taker};
+use super::shard::Shard;
+use super::{DiscordChannel, checks};
+use crate::channels::{Intake, ListenError};
+
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// How long connections may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(3);
+/// Fewer greetings than this left for today are worth a word.
+const FEW_GREETINGS: u64 = 20;
+
+/// <https://discord.com/developers/docs/events/gateway#get-gateway-bot>
+#[derive(Deserialize)]
+struct Door {
+    url: String,
+    #[serde(default = "one")]
+    shards: u64,
+    session_start_limit: Option<StartLimit>,
+}
+
+#[derive(Deserialize)]
+struct StartLimit {
+    remaining: u64,
+    /// Milliseconds.
+    reset_after: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+pub(super) async fn listen(channel: &DiscordChannel, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
+    // The gateway's TLS has no default cryptography.
+    crate::http::install_crypto();
+    let door = tokio::select! {
+        door = door(channel) => door?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let (events, received) = mpsc::channel(QUEUE);
+    let greetings = Greetings::default();
+    let shard = |number| Shard {
+        url: &door.url,
+        api: &channel.api,
+        number,
+        total: door.shards,
+        events: events.clone(),
+        greetings: &greetings,
+    };
+    let shards: Vec<Shard<'_>> = (0..door.shards).map(shard).collect();
+    drop(events);
+    let check = async {
+        checks::report(channel).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = take_in(channel, intake, stop, shards, received) => ended,
+        () = check => Ok(()),
+    }
+}
+
+async fn take_in(
+    channel: &DiscordChannel,
+    intake: &Intake,
+    stop: &CancellationToken,
+    shards: Vec<Shard<'_>>,
+    received: mpsc::Receiver<super::shard::Event>,
+) -> Result<(), ListenError> {
+    // The first connection that is refused for good ends them all: they have one token.
+    let running = async {
+        let mut running: Vec<_> = shards.iter().map(|shard| Box::pin(shard.run())).collect();
+        loop {
+            let (ended, _, rest) = select_all(running).await;
+            if ended.is_err() || rest.is_empty() {
+                return ended;
+            }
+            running = rest;
+        }
+    };
+    let mut running = std::pin::pin!(running);
+    tokio::select! {
+        ended = &mut running => return ended,
+        () = Taker::new(channel, intake, stop).run(received) => {}
+        () = stop.cancelled() => {}
+    }
+    // Nobody takes events any more, so the connections say goodbye.
+    drop(timeout(GOODBYE, running).await);
+    Ok(())
+}
+
+/// Where to connect, asked until Discord says it.
+async fn door(channel: &DiscordChannel) -> Result<Door, ListenError> {
+    let mut backoff = FIRST_BACKOFF;
+    loop {
+        match channel.api.call::<Door>(Call::get("/gateway/bot".into())).await {
+            Ok(door) if !channel.api.may_connect_to(&door.url) => {
+                return Err(ListenError(
+                    "Discord wants the bot to connect without encryption, which would show its token".into(),
+                ));
+            }
+            Ok(door) => match exhausted(&door) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Ok(door),
+            },
+            Err(ApiError::Answered { status: 401, .. }) => return Err(ListenError(BAD_TOKEN.into())),
+            Err(error) => {
+                tracing::warn!("asking Discord where to connect: {error}; trying again in {} s", backoff.as_secs());
+                tokio::time::sleep(backoff).await;
+                backoff = (backoff * 2).min(LONGEST_BACKOFF);
+            }
+        }
+    }
+}
+
+/// Discord takes back the token of a bot that connects anew too often.
+fn exhausted(door: &Door) -> Option<Duration> {
+    let limit = door.session_start_limit.as_ref()?;
+    if limit.remaining < FEW_GREETINGS {
+        tracing::warn!("Discord lets this bot connect {} more times today", limit.remaining);
+    }
+    (limit.remaining < door.shards).then(|| Duration::from_millis(limit.reset_after))
+}

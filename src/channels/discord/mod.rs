@@ -1,0 +1,194 @@
+//! Discord: events from the gateway in, Markdown out.
+//!
+//! serenity brings Discord's types and the bodies of calls. The connection and the calls are our own, because its client
+//! runs every event by itself, so that messages overtake each other; drops events that it cannot read without a word; begins a new
+//! session where one could be resumed; and sleeps inside calls for as long as Discord likes.
+
+mod api;
+mod buckets;
+mod catchup;
+mod checks;
+mod closing;
+mod content;
+mod directory;
+mod files;
+mod greetings;
+mod intake;
+mod listen;
+mod losses;
+mod parse;
+mod render;
+mod seen;
+mod send;
+mod sending_files;
+mod shard;
+mod socket;
+mod stream;
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::nicknames::Nicknames;
+use super::{
+    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text, Ticket,
+};
+use crate::config::{Answers, Discord, GroupSessions};
+use crate::domain::{Destination, DiscordId, FileRef, MessageId, OutgoingFile, Platform, SessionKey};
+use crate::storage::Db;
+
+use directory::Directory;
+use losses::Losses;
+
+pub(super) use sending_files::MAX_UPLOAD_BYTES;
+
+pub use checks::{Expected, ExpectedPlace};
+
+/// Nobody waits longer than this for an answer to begin, whatever the config says.
+const LONGEST_GATHER: Duration = Duration::from_secs(60);
+/// Discord remembers nonces for "the past few minutes".
+const NONCES_LIVE: Duration = Duration::from_secs(120);
+
+/// One bot's connection.
+pub struct DiscordChannel {
+    api: api::Api,
+    directory: Directory,
+    lost: Losses,
+    /// Who we are; Discord tells when it greets us.
+    me: watch::Sender<Option<DiscordId>>,
+    limits: Limits,
+    /// Whether answers are shown while they are written.
+    streaming: bool,
+    group_sessions: GroupSessions,
+    nicknames: Nicknames,
+    style: Answers,
+    /// How long messages of one person are waited for, to be taken as one.
+    gather: Duration,
+    max_file_mb: u32,
+    expected: Vec<ExpectedPlace>,
+    /// For what was seen before.
+    db: Db,
+}
+
+impl DiscordChannel {
+    /// `expected` is what bindings name.
+    pub fn new(config: &Discord, group_sessions: GroupSessions, expected: Vec<ExpectedPlace>, db: Db) -> Self {
+        let limits = Limits {
+            all_per_second: config.limits.per_second,
+            chat_per_second: config.limits.channel_per_second,
+            group_per_minute: 0,
+        };
+        DiscordChannel {
+            api: api::Api::new(&config.api_url, config.token.clone()),
+            directory: Directory::default(),
+            lost: Losses::default(),
+            me: watch::Sender::new(None),
+            limits,
+            streaming: config.streaming,
+            group_sessions,
+            nicknames: Nicknames::new(&config.nicknames),
+            style: config.answers,
+            gather: Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER),
+            max_file_mb: config.max_file_mb,
+            expected,
+            db,
+        }
+    }
+
+    fn me(&self) -> Option<DiscordId> {
+        *self.me.borrow()
+    }
+
+    fn know_me(&self, me: DiscordId) {
+        self.me.send_replace(Some(me));
+    }
+
+    /// Returns once Discord has greeted us.
+    async fn connected(&self) {
+        // The sender lives as long as we do.
+        drop(self.me.subscribe().wait_for(Option::is_some).await);
+    }
+
+    /// Channels and threads that bindings name.
+    fn bound_channels(&self) -> Vec<DiscordId> {
+        let channel = |place: &ExpectedPlace| match place.what {
+            Expected::Channel(channel) => Some(channel),
+            Expected::Server(_) | Expected::Category(_) => None,
+        };
+        self.expected.iter().filter_map(channel).collect()
+    }
+}
+
+#[async_trait]
+impl Channel for DiscordChannel {
+    fn platform(&self) -> Platform {
+        Platform::Discord
+    }
+
+    async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
+        listen::listen(self, &intake, &stop).await
+    }
+
+    fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part> {
+        send::render(self.style, to, text)
+    }
+
+    async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError> {
+        self.send_part(to, part, ticket).await
+    }
+
+    fn tells_repeats_for(&self) -> Duration {
+        NONCES_LIVE
+    }
+
+    async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
+        match progress {
+            Progress::Working => return self.typing(to).await,
+            Progress::Text { .. } => {}
+            Progress::Begun(message) => self.mark(to, message, Some(stream::WORKING)).await,
+            Progress::Over(message, outcome) => {
+                self.mark(to, message, (outcome == Outcome::Failed).then_some(stream::FAILED)).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn shows_marks(&self) -> bool {
+        self.style.reactions
+    }
+
+    fn streaming(&self, _to: &Destination) -> Streaming {
+        if self.streaming { stream::STREAMING } else { Streaming::Off }
+    }
+
+    async fn revise(&self, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
+        self.revise_part(to, revision).await
+    }
+
+    async fn send_file(
+        &self,
+        to: &Destination,
+        file: &OutgoingFile,
+        path: &Path,
+        ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
+        self.send_stored(to, file, path, ticket).await
+    }
+
+    async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError> {
+        self.fetch_file(file, to).await
+    }
+
+    fn pace(&self, to: &Destination) -> Option<Pace> {
+        let chat = match to.place() {
+            SessionKey::DiscordDm { user } => user.0,
+            SessionKey::DiscordChannel { channel, .. } => channel.0,
+            SessionKey::DiscordThread { thread, .. } => thread.0,
+            _ => return None,
+        };
+        Some(Pace { chat: chat.cast_signed(), is_group: false, limits: self.limits })
+    }
+}

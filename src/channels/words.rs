@@ -1,0 +1,61 @@
+//! Putting into words what is no text, the same on every platform.
+
+/// Names and titles of people, files and places.
+pub(super) const MAX_NAME_CHARS: usize = 64;
+/// What is shown of a message that is replied to.
+pub(super) const MAX_QUOTE_CHARS: usize = 300;
+/// Options shown of a poll.
+pub(super) const MAX_OPTIONS: usize = 12;
+
+/// A person's name: bounded and on one line, because it is put before messages.
+pub(super) fn name_line(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).take(MAX_NAME_CHARS).collect();
+    plain.trim().to_owned()
+}
+
+/// `1:02:05`.
+pub(super) fn duration(seconds: u64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+pub(super) fn titled(what: &str, name: Option<String>) -> String {
+    join(" ", [Some(what.to_owned()), name]).unwrap_or_default()
+}
+
+pub(super) fn replying(author: &str, said: Option<String>) -> String {
+    match said {
+        Some(said) => format!("[replying to {author}: {said}]"),
+        None => format!("[replying to {author}]"),
+    }
+}
+
+/// `120 KB`.
+pub(super) fn in_words(bytes: u64) -> String {
+    const KILO: u64 = 1000;
+    const MEGA: u64 = 1_000_000;
+    match bytes {
+        0..KILO => format!("{bytes} B"),
+        KILO..MEGA => format!("{} KB", bytes / KILO),
+        _ => format!("{}.{} MB", bytes / MEGA, bytes % MEGA / (MEGA / 10)),
+    }
+}
+
+pub(super) fn quoted(text: String) -> String {
+    format!("“{text}”")
+}
+
+pub(super) fn join(separator: &str, parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(separator))
+}
+
+/// Bounded and without what could pretend to be a mark. None when nothing is left.
+pub(super) fn one_line(text: &str, max_chars: usize) -> Option<String> {
+    let plain: String = text.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).collect();
+    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_cut = line.chars().count() > max_chars;
+    let kept: String = line.chars().take(max_chars).collect();
+    (!kept.is_empty()).then(|| if is_cut { format!("{}…", kept.trim_end()) } else { kept })
+}

@@ -1,0 +1,299 @@
+//! The verbs that change agents. What is done is in `tenants`; here it is asked for and told.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use comfy_table::{Table, presets};
+
+use super::super::{Failure, Outcome, data};
+use crate::config::Report;
+use crate::config::edit::NewAgent;
+use crate::gateway::Home;
+use crate::storage::Db;
+use crate::tenants::{self, Adding, Archive, Rows, Site, TenantError};
+
+#[derive(Args)]
+pub(in crate::cli) struct Add {
+    /// What people type: a-z, 0-9 and hyphens
+    id: String,
+    /// What people see; without it, the id with a capital letter
+    #[arg(long)]
+    name: Option<String>,
+    #[arg(long)]
+    emoji: Option<String>,
+    /// What it is like, in a sentence or more; becomes its SOUL.md. Asked for in a terminal
+    #[arg(long)]
+    personality: Option<String>,
+    /// provider/model; without it, the default
+    #[arg(long)]
+    model: Option<String>,
+    /// Names with commas between them, or "" for none; without it, the whole pool
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    skills: Option<Vec<String>>,
+    /// A place that belongs to it, as /whoami prints it; may be given several times
+    #[arg(long = "bind", value_name = "PLACE")]
+    bindings: Vec<String>,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct Restore {
+    /// Its id, or the name that `agent archive list` shows
+    which: String,
+    /// Another id, if its own is taken
+    #[arg(long = "as", value_name = "ID")]
+    as_id: Option<String>,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct Purge {
+    /// Its id, or the name that `agent archive list` shows
+    which: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct Export {
+    agent: String,
+    /// Where to; without it, <id>.parlor-agent.tar.gz in this folder
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct Import {
+    /// What `agent export` wrote
+    file: PathBuf,
+    /// Another id than it had
+    #[arg(long = "as", value_name = "ID")]
+    as_id: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(in crate::cli) enum ArchiveVerb {
+    /// List removed agents
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn told(error: TenantError) -> Failure {
+    match error {
+        TenantError::Unknown(error) => Failure::WrongUse(error.to_string()),
+        TenantError::Problems(report) => {
+            Failure::Failed(with_end(&report, "config.toml was not changed: this is how it would have become."))
+        }
+        TenantError::Broken(report) => Failure::Failed(with_end(&report, "config.toml was not changed: put this right first.")),
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+/// A report, with our words instead of its last line, which is about starting.
+fn with_end(report: &Report, end: &str) -> String {
+    let text = report.to_string();
+    let problems = text.rsplit_once("\n\n").map_or(text.as_str(), |(problems, _)| problems);
+    format!("{problems}\n\n{end}")
+}
+
+async fn site(home: &Home) -> Result<Site, Failure> {
+    Ok(Site { home: home.path().to_owned(), db: Db::open(&home.database()).await? })
+}
+
+pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
+    let personality = match arguments.personality {
+        None if io::stdin().is_terminal() => ask_for_personality(&arguments.id)?,
+        given => given,
+    };
+    let skills = arguments
+        .skills
+        .map(|names| names.into_iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect());
+    let entry = NewAgent { name: arguments.name, emoji: arguments.emoji, model: arguments.model, skills };
+    let personality = personality.filter(|text| !text.trim().is_empty());
+    let adding = Adding { id: arguments.id, entry, personality, bindings: arguments.bindings };
+    let added = tenants::add(&site(home).await?, adding).await.map_err(told)?;
+    for path in &added.files.created {
+        data(format_args!("created {}", path.display()));
+    }
+    for path in &added.files.kept {
+        data(format_args!("kept    {}", path.display()));
+    }
+    data(format_args!("{} is in config.toml.", added.id));
+    note_next_start();
+    Ok(())
+}
+
+fn ask_for_personality(id: &str) -> Result<Option<String>, Failure> {
+    eprint!("What is {id} like, in a sentence? Enter alone for a plain one: ");
+    read_line().map(Some)
+}
+
+fn read_line() -> Result<String, Failure> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
+
+fn note_next_start() {
+    eprintln!("A gateway that runs takes this in at its next start.");
+}
+
+pub(super) async fn adopt(home: &Home, id: &str) -> Outcome {
+    let id = tenants::adopt(&site(home).await?, id).await.map_err(told)?;
+    data(format_args!("{id} is in config.toml, with the files of agents/{id}."));
+    note_next_start();
+    Ok(())
+}
+
+pub(super) async fn clone(home: &Home, from: &str, to: &str) -> Outcome {
+    let id = tenants::clone(&site(home).await?, from, to).await.map_err(told)?;
+    data(format_args!("{id} is made like {from}: the same settings, identity files and skills. It remembers nothing."));
+    note_next_start();
+    Ok(())
+}
+
+pub(super) async fn default(home: &Home, agent: &str) -> Outcome {
+    match tenants::set_default(&site(home).await?, agent).await.map_err(told)? {
+        (id, false) => data(format_args!("{id} is the default agent already.")),
+        (id, true) => {
+            data(format_args!("{id} is the default agent."));
+            note_next_start();
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn rename(home: &Home, from: &str, to: &str) -> Outcome {
+    let _lock = home.lock()?;
+    let (from, to) = tenants::rename(&site(home).await?, from, to).await.map_err(told)?;
+    let days = tenants::KEEPS_OLD_ID.as_secs() / 86_400;
+    data(format_args!("{from} is now {to}. People can go on writing `/agent {from}` for {days} days."));
+    Ok(())
+}
+
+pub(super) async fn remove(home: &Home, agent: &str) -> Outcome {
+    let _lock = home.lock()?;
+    let removed = tenants::remove(&site(home).await?, agent).await.map_err(told)?;
+    let Archive { name, id, .. } = &removed.archive;
+    data(format_args!("{id} is removed. Its files are in archive/{name}; {} are kept, out of sight.", rows_text(&removed.rows)));
+    for binding in &removed.bindings {
+        data(format_args!("no longer bound: {binding}"));
+    }
+    for other in &removed.mentions {
+        data(format_args!("no longer named by: agents.{other}"));
+    }
+    data(format_args!("`parlor agent restore {name}` brings it back."));
+    Ok(())
+}
+
+pub(super) async fn restore(home: &Home, arguments: Restore) -> Outcome {
+    let _lock = home.lock()?;
+    let restored = tenants::restore(&site(home).await?, &arguments.which, arguments.as_id.as_deref()).await.map_err(told)?;
+    data(format_args!("{} is back, with {}.", restored.id, rows_text(&restored.rows)));
+    for binding in &restored.lost_bindings {
+        data(format_args!("not bound again, because it would not fit any more: {binding}"));
+    }
+    Ok(())
+}
+
+/// What is to be destroyed.
+enum Doomed {
+    Living(String),
+    Removed(Archive),
+}
+
+pub(super) async fn purge(home: &Home, arguments: Purge) -> Outcome {
+    let _lock = home.lock()?;
+    let site = site(home).await?;
+    let doomed = doomed(&site, &arguments.which).await?;
+    let word = match &doomed {
+        Doomed::Living(id) => id.clone(),
+        Doomed::Removed(archive) => archive.id.to_string(),
+    };
+    if !arguments.yes {
+        eprint!("This destroys {word} for good: files, memories and conversations. Type {word} to go on: ");
+        if read_line()? != word {
+            return Err(Failure::Failed(format!("that is not {word}; nothing was destroyed")));
+        }
+    }
+    let name = match doomed {
+        Doomed::Living(id) => tenants::remove(&site, &id).await.map_err(told)?.archive.name,
+        Doomed::Removed(archive) => archive.name,
+    };
+    let purged = tenants::purge(&site, &name).await.map_err(told)?;
+    let files = counted(purged.files, "file", "files");
+    data(format_args!("{} is gone: {files}, {}.", purged.archive.id, rows_text(&purged.rows)));
+    Ok(())
+}
+
+async fn doomed(site: &Site, which: &str) -> Result<Doomed, Failure> {
+    match (tenants::may_remove(site, which).await, tenants::find_archive(&site.home, which)) {
+        (Ok(_), Ok(archive)) => Err(Failure::WrongUse(format!(
+            "{which} is in use, and an earlier one was removed. Name the earlier one: {}; or remove the one in use first",
+            archive.name
+        ))),
+        (Ok(id), Err(_)) => Ok(Doomed::Living(id.to_string())),
+        (Err(_), Ok(archive)) => Ok(Doomed::Removed(archive)),
+        (Err(TenantError::Unknown(_)), Err(error)) | (Err(error), Err(_)) => Err(told(error)),
+    }
+}
+
+pub(super) async fn export(home: &Home, arguments: Export) -> Outcome {
+    let path = arguments.output.unwrap_or_else(|| PathBuf::from(format!("{}.parlor-agent.tar.gz", arguments.agent)));
+    let exported = tenants::export(&site(home).await?, &arguments.agent, &path).await.map_err(told)?;
+    let (files, memories) = (counted(exported.files, "file", "files"), counted(exported.memories, "memory", "memories"));
+    let messages = counted(exported.messages, "message", "messages");
+    data(format_args!("{} is in {}: {files}, {memories}, {messages}.", exported.id, exported.path.display()));
+    for path in &exported.left_out {
+        data(format_args!("left out, because it is no plain file: {}", path.display()));
+    }
+    eprintln!("What people wrote is in that file. Keep it as safe as the home folder.");
+    Ok(())
+}
+
+pub(super) async fn import(home: &Home, arguments: Import) -> Outcome {
+    let _lock = home.lock()?;
+    let imported = tenants::import(&site(home).await?, &arguments.file, arguments.as_id.as_deref()).await.map_err(told)?;
+    let (files, memories) = (counted(imported.files, "file", "files"), counted(imported.memories, "memory", "memories"));
+    let messages = counted(imported.messages, "message", "messages");
+    data(format_args!("{} is in config.toml, with {files}, {memories}, {messages}.", imported.id));
+    if !imported.left_out.is_empty() {
+        let keys = imported.left_out.join(", ");
+        data(format_args!("not taken over into [agents.{}]: {keys}. Write them there if they fit this house.", imported.id));
+    }
+    Ok(())
+}
+
+pub(super) async fn archives(home: &Home, ArchiveVerb::List { json }: ArchiveVerb) -> Outcome {
+    let archives = tenants::archives(home.path());
+    if json {
+        data(format_args!("{}", serde_json::to_string_pretty(&archives)?));
+        return Ok(());
+    }
+    if archives.is_empty() {
+        data(format_args!("No agent was removed."));
+        return Ok(());
+    }
+    let site = site(home).await?;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["ARCHIVE", "ID", "HAS"]);
+    for archive in archives {
+        let uid = archive.uid;
+        let rows = site.db.read(move |connection| tenants::rows_of(connection, uid)).await?;
+        table.add_row([archive.name, archive.id.to_string(), rows_text(&rows)]);
+    }
+    data(format_args!("{}", table.trim_fmt()));
+    Ok(())
+}
+
+fn rows_text(rows: &Rows) -> String {
+    let memories = counted(rows.memories, "memory", "memories");
+    let (messages, pins) = (counted(rows.messages, "message", "messages"), counted(rows.pins, "pin", "pins"));
+    format!("{memories}, {messages}, {pins}")
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+}

@@ -1,0 +1,218 @@
+//! `parlor memory …`: lists, export and import, and earlier versions of MEMORY.md. Works while the gateway runs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use super::agent::{find, moment};
+use super::{Failure, Outcome, data};
+use crate::agents::memory::transfer::{self, Form};
+use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
+use crate::agents::{Memories, Memory, Registry};
+use crate::config::Secrets;
+use crate::gateway::{Home, Plan};
+use crate::storage::Db;
+
+#[derive(Subcommand)]
+pub(super) enum Verb {
+    /// List what an agent sees, or without an agent what is global; the newest first
+    List {
+        #[command(flatten)]
+        of: Of,
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: u32,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what one agent saved, or all agents, so that it can be imported again
+    Export {
+        #[command(flatten)]
+        of: Of,
+        #[arg(long, value_enum, default_value = "jsonl")]
+        format: Format,
+    },
+    /// Take in what was exported; what is there already is left alone
+    Import {
+        file: PathBuf,
+        /// Make everything this agent's, whoever the file names
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the earlier versions of an agent's MEMORY.md
+    Versions {
+        #[command(flatten)]
+        of: Of,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make an earlier version the agent's MEMORY.md again
+    Restore {
+        version: String,
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+#[derive(Args)]
+pub(super) struct Of {
+    /// An agent's id or name
+    #[arg(long, short, value_name = "AGENT")]
+    agent: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Format {
+    Jsonl,
+    Markdown,
+}
+
+/// The agents of a home and what they remember.
+pub(super) struct Rooms {
+    pub(super) memories: Memories,
+    registry: Registry,
+}
+
+impl Rooms {
+    pub(super) async fn open(home: &Home) -> Result<Self, Failure> {
+        let plan = Plan::load(home, Secrets::WherePresent)?;
+        let db = Db::open(&home.database()).await?;
+        let (registry, _) = plan.registry(home, &db).await?;
+        Ok(Rooms { memories: Memories::new(db), registry })
+    }
+
+    /// The default agent's unless one is named.
+    pub(super) fn memory(&self, agent: Option<&str>) -> Result<Memory, Failure> {
+        let agent = agent.map_or_else(|| Ok(self.registry.default_agent()), |word| find(&self.registry, word))?;
+        let off = || Failure::Failed(format!("{} has no memory: memory = \"off\" in config.toml", agent.id));
+        self.memories.of(agent).ok_or_else(off)
+    }
+}
+
+pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
+    let rooms = Rooms::open(&home).await?;
+    match verb {
+        Verb::List { of, limit, json } => list(&rooms, of.agent.as_deref(), limit, json).await,
+        Verb::Export { of, format } => export(&rooms, of.agent.as_deref(), format).await,
+        Verb::Import { file, of } => import(&rooms, &file, of.agent.as_deref()).await,
+        Verb::Versions { of, json } => versions(&rooms.memory(of.agent.as_deref())?, json).await,
+        Verb::Restore { version, of } => {
+            let memory = rooms.memory(of.agent.as_deref())?;
+            let bytes = memory.restore(version).await.map_err(wrong_use)?;
+            eprintln!("MEMORY.md of {} has {bytes} bytes again.", memory.agent().id);
+            Ok(())
+        }
+    }
+}
+
+fn wrong_use(error: EditError) -> Failure {
+    match error {
+        EditError::Refused(error) => Failure::WrongUse(error.to_string()),
+        error => Failure::from(error),
+    }
+}
+
+async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Outcome {
+    let memory = agent.map(|agent| rooms.memory(Some(agent))).transpose()?;
+    let reader = memory.as_ref().map(Memory::agent);
+    let entries = rooms.memories.list(reader.map_or(Scope::Global, Scope::Of), i64::MAX, limit).await?;
+    if json {
+        data(format_args!("{}", json_rows(&entries)?));
+        return Ok(());
+    }
+    for entry in &entries {
+        data(format_args!("{}\t{}\t{}", entry.id, entry.visibility, entry.shown_to(reader)));
+    }
+    Ok(())
+}
+
+/// Rows that are read and printed at a time.
+const EXPORT_PORTION: u32 = 1000;
+
+async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
+    let memories = match agent {
+        Some(agent) => vec![rooms.memory(Some(agent))?],
+        None => rooms.registry.all().iter().filter_map(|agent| rooms.memories.of(agent)).collect(),
+    };
+    let form = match format {
+        Format::Jsonl => Form::JsonLines,
+        Format::Markdown => Form::Markdown,
+    };
+    for memory in memories {
+        let mut before = i64::MAX;
+        loop {
+            let entries = memory.newest(before, EXPORT_PORTION).await?;
+            let Some(last) = entries.last() else { break };
+            before = last.id;
+            data(format_args!("{}", transfer::write(&entries, form).trim_end_matches('\n')));
+        }
+    }
+    Ok(())
+}
+
+async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
+    let told = |error: &dyn std::fmt::Display| Failure::Failed(format!("{} cannot be imported: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;
+    let carried = transfer::read(&text).map_err(|error| told(&error))?;
+    // Everybody is found before anything is written.
+    let mut memories = Vec::new();
+    for id in memory::agents_of(&carried) {
+        memories.push((rooms.memory(Some(agent.unwrap_or(id.as_str())))?, id));
+    }
+    let mut total = Imported::default();
+    for (memory, id) in memories {
+        let own = carried.iter().filter(|carried| carried.agent == id).cloned().collect();
+        let imported = memory.import(own).await?;
+        total = Imported { new: total.new + imported.new, known: total.known + imported.known };
+    }
+    eprintln!("{} memories are new, {} were there already.", total.new, total.known);
+    Ok(())
+}
+
+async fn versions(memory: &Memory, json: bool) -> Outcome {
+    let versions = memory.versions().await?;
+    if json {
+        let rows: Vec<_> =
+            versions.iter().map(|version| serde_json::json!({ "version": version.name, "bytes": version.bytes })).collect();
+        data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
+        return Ok(());
+    }
+    for version in versions {
+        data(format_args!("{}\t{} bytes", version.name, version.bytes));
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: i64,
+    agent: &'a str,
+    visibility: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
+    created_at: i64,
+    created: String,
+}
+
+pub(super) fn json_rows(entries: &[Entry]) -> Result<String, Failure> {
+    let row = |entry: &Entry| -> serde_json::Value {
+        let row = Row {
+            id: entry.id,
+            agent: &entry.agent,
+            visibility: entry.visibility.as_str(),
+            file: entry.path.as_deref(),
+            text: &entry.text,
+            place: entry.said.place.as_ref().map(ToString::to_string),
+            person: entry.said.person.as_ref().map(ToString::to_string),
+            created_at: entry.created_at,
+            created: moment(entry.created_at),
+        };
+        serde_json::to_value(row).expect("texts and numbers become JSON")
+    };
+    Ok(serde_json::to_string_pretty(&entries.iter().map(row).collect::<Vec<_>>())?)
+}

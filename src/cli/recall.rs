@@ -1,0 +1,50 @@
+//! `parlor recall`: what an agent would find in its memory, or what everybody may find.
+
+use clap::Args;
+
+use super::memory::{Rooms, json_rows};
+use super::{Outcome, data};
+use crate::agents::memory::Scope;
+use crate::gateway::Home;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Who remembers; without one, only what is global is found
+    #[arg(long, short, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Tell which memories are seen and which words are looked for
+    #[arg(long)]
+    explain: bool,
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    limit: u32,
+    #[arg(long)]
+    json: bool,
+    /// What to look for
+    #[arg(required = true)]
+    query: Vec<String>,
+}
+
+pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+    let rooms = Rooms::open(&home).await?;
+    let query = arguments.query.join(" ");
+    let memory = arguments.agent.as_deref().map(|agent| rooms.memory(Some(agent))).transpose()?;
+    let scope = memory.as_ref().map_or(Scope::Global, |memory| Scope::Of(memory.agent()));
+    let found = match &memory {
+        Some(memory) => memory.search(&query, arguments.limit).await?,
+        None => rooms.memories.search(scope, &query, arguments.limit).await?,
+    };
+    if arguments.explain {
+        eprintln!("{}", rooms.memories.explain(scope, &query).await?);
+    }
+    if arguments.json {
+        data(format_args!("{}", json_rows(&found)?));
+        return Ok(());
+    }
+    if found.is_empty() {
+        eprintln!("Nothing is remembered with any of these words.");
+    }
+    for entry in &found {
+        data(format_args!("{}\t{}", entry.id, entry.shown_to(memory.as_ref().map(|memory| memory.agent()))));
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! `/memory`: what the agent here remembers. What all three memory commands share is here too.
+
+use super::{CommandError, Context, Outcome};
+use crate::access::Standing;
+use crate::agents::Memory;
+use crate::agents::memory::{Entry, Stats};
+use crate::domain::UserError;
+
+/// Memories that are shown.
+const NEWEST: u32 = 5;
+/// As much of one as a list shows.
+const MAX_CHARS: usize = 160;
+
+pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
+    let memory = memory(context)?;
+    let stats = memory.stats().await?;
+    // What was said in private is not read out to whoever happens to be in a group.
+    let newest = if is_guest(context) { Vec::new() } else { memory.newest(i64::MAX, NEWEST).await? };
+    Ok(Outcome::say(overview(&memory.agent().label(), &stats, &newest)))
+}
+
+/// The memory of the agent that answers here.
+pub(super) fn memory(context: &Context<'_>) -> Result<Memory, UserError> {
+    let registry = &context.desk.registry;
+    let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent());
+    context
+        .desk
+        .memories
+        .of(agent)
+        .ok_or_else(|| UserError::new(format!("{} has no memory: it is off in the config.", agent.label())))
+}
+
+pub(super) fn is_guest(context: &Context<'_>) -> bool {
+    context.standing == Standing::Stranger
+}
+
+/// A memory in one line of a list, with the number that `/forget` takes.
+pub(super) fn item(entry: &Entry) -> String {
+    let text = entry.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = text.chars().take(MAX_CHARS).collect();
+    let cut = if short.len() < text.len() { " …" } else { "" };
+    format!("- {} ({}): {short}{cut}", entry.id, entry.visibility)
+}
+
+fn overview(label: &str, stats: &Stats, newest: &[Entry]) -> String {
+    let counts = &stats.counts;
+    let file = match stats.memory_file_bytes {
+        Some(bytes) => format!("MEMORY.md has {} KiB", bytes.div_ceil(1024)),
+        None => "there is no MEMORY.md".to_owned(),
+    };
+    let mut lines = vec![
+        format!("{label} remembers {} private and {} global things.", counts.private, counts.global),
+        format!("From files: {} pieces; {file}.", counts.pieces),
+    ];
+    if !newest.is_empty() {
+        lines.push("\nThe newest:".to_owned());
+        lines.extend(newest.iter().map(item));
+    }
+    lines.push("\n`/remember` with a text adds to that, `/forget` with words or a number takes away.".to_owned());
+    lines.join("\n")
+}

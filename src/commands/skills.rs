@@ -1,0 +1,47 @@
+//! `/skills`: what the agent of this place has instructions for, and why.
+
+use super::Context;
+use crate::access::Standing;
+use crate::agents::skills::{Because, LeftOut, Reason, Skill};
+use crate::agents::{Agent, Skills};
+
+pub(super) async fn run(context: &Context<'_>) -> String {
+    let registry = &context.desk.registry;
+    let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent()).clone();
+    let of_agent = agent.clone();
+    match tokio::task::spawn_blocking(move || Skills::load(&of_agent)).await {
+        Ok(skills) => text(&agent, &skills, context.standing),
+        Err(_) => "The skills could not be looked up.".into(),
+    }
+}
+
+fn text(agent: &Agent, skills: &Skills, standing: Standing) -> String {
+    let mut text = opening(agent, skills.readable.len());
+    for skill in &skills.readable {
+        text.push_str(&format!("\n- `{}`{}: {}", skill.name, mark(skill), skill.description));
+    }
+    // What is wrong with files is for those who can mend them.
+    let broken: Vec<&LeftOut> = skills.left_out.iter().filter(|left| matches!(left.reason, Reason::Broken { .. })).collect();
+    if standing == Standing::Owner && !broken.is_empty() {
+        let names: Vec<String> = broken.iter().map(|left| format!("`{}`", left.name)).collect();
+        text.push_str(&format!("\n\nBroken and left out: {}. `parlor skill check` says why.", names.join(", ")));
+    }
+    text
+}
+
+fn opening(agent: &Agent, count: usize) -> String {
+    let (who, count) = (agent.label(), if count == 1 { "1 skill".to_owned() } else { format!("{count} skills") });
+    match &agent.skills {
+        Some(list) if list.is_empty() => format!("{who} has no skills: `skills = []` in config.toml."),
+        Some(_) => format!("{who} has {count}, as `skills` in config.toml says."),
+        None => format!("{who} has {count}: the whole pool and its own."),
+    }
+}
+
+fn mark(skill: &Skill) -> &'static str {
+    match (skill.because, skill.origin) {
+        (Because::OwnInsteadOfPool, _) => " (local, instead of the pool's)",
+        (_, crate::agents::skills::SkillOrigin::Local) => " (local)",
+        _ => "",
+    }
+}

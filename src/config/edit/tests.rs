@@ -1,0 +1,212 @@
+//! What edits leave of a file: everything but what they are about.
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+
+const FILE: &str = r#"# My house.
+
+default_agent = "main"   # who opens
+
+# The host.
+[agents.main]
+emoji = "☕"
+read_memory_from = ["rose", "ada"]  # both
+
+# Rose writes.
+[agents.rose]
+name = "Rose"  # short
+skills = [
+  "a",  # first
+]
+[agents.rose.limits]
+turns = 3
+
+[agents.ada]
+
+# Places. Keep this.
+
+# The writing room.
+[[bindings]]
+match = "local:home:writing"
+agent = "rose"
+[[bindings]]
+match = "local:home:code"
+agent = "ada"
+
+# The end.
+"#;
+
+fn id(text: &str) -> AgentId {
+    AgentId::parse(text).unwrap()
+}
+
+/// What a diff would show, so that everything else is seen to be untouched.
+fn changes(after: &str) -> String {
+    let (before, after): (Vec<&str>, Vec<&str>) = (FILE.lines().collect(), after.lines().collect());
+    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
+    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
+    gone.chain(new).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_agent_is_added_behind_the_others() {
+    let dot = NewAgent { name: Some("Dot \"the\" 1st".into()), skills: Some(vec!["a".into()]), ..NewAgent::default() };
+    let after = add_agent(FILE, &id("dot"), &dot).unwrap();
+    assert_snapshot!(changes(&after), @r#"
+    + [agents.dot]
+    + name = 'Dot "the" 1st'
+    + skills = ["a"]
+    "#);
+    assert!(after.contains("[agents.ada]\n\n[agents.dot]\n") && after.contains("\n\n# Places. Keep this.\n"), "{after}");
+    assert_eq!(add_agent("", &id("dot"), &NewAgent::default()).unwrap(), "[agents.dot]\n");
+}
+
+#[test]
+fn an_agent_is_taken_out_with_its_bindings_and_put_back() {
+    let taken = take_out_agent(FILE, &id("rose")).unwrap();
+    assert_snapshot!(taken.text, @r#"
+    # My house.
+
+    default_agent = "main"   # who opens
+
+    # The host.
+    [agents.main]
+    emoji = "☕"
+    read_memory_from = ["ada"]  # both
+
+    [agents.ada]
+
+    # Places. Keep this.
+
+    [[bindings]]
+    match = "local:home:code"
+    agent = "ada"
+
+    # The end.
+    "#);
+    assert_snapshot!(taken.piece, @r#"
+    # Rose writes.
+    [agents.rose]
+    name = "Rose"  # short
+    skills = [
+      "a",  # first
+    ]
+
+    [agents.rose.limits]
+    turns = 3
+
+    # The writing room.
+    [[bindings]]
+    match = "local:home:writing"
+    agent = "rose"
+    "#);
+    assert_eq!((taken.bindings, taken.mentions), (vec!["local:home:writing".to_owned()], vec!["main".to_owned()]));
+    let back = put_back(&taken.text, &taken.piece).unwrap();
+    assert_snapshot!(back, @r#"
+    # My house.
+
+    default_agent = "main"   # who opens
+
+    # The host.
+    [agents.main]
+    emoji = "☕"
+    read_memory_from = ["ada"]  # both
+
+    [agents.ada]
+
+    # Rose writes.
+    [agents.rose]
+    name = "Rose"  # short
+    skills = [
+      "a",  # first
+    ]
+
+    [agents.rose.limits]
+    turns = 3
+
+    # Places. Keep this.
+
+    [[bindings]]
+    match = "local:home:code"
+    agent = "ada"
+
+    # The writing room.
+    [[bindings]]
+    match = "local:home:writing"
+    agent = "rose"
+
+    # The end.
+    "#);
+}
+
+#[test]
+fn renaming_changes_every_place_that_names_the_agent() {
+    assert_snapshot!(changes(&rename_agent(FILE, &id("rose"), &id("rosa")).unwrap()), @r#"
+    - read_memory_from = ["rose", "ada"]  # both
+    - [agents.rose]
+    - [agents.rose.limits]
+    - agent = "rose"
+    + read_memory_from = ["rosa", "ada"]  # both
+    + [agents.rosa]
+    + [agents.rosa.limits]
+    + agent = "rosa"
+    "#);
+    assert_snapshot!(changes(&rename_agent(FILE, &id("main"), &id("host")).unwrap()), @r#"
+    - default_agent = "main"   # who opens
+    - [agents.main]
+    + default_agent = "host"   # who opens
+    + [agents.host]
+    "#);
+}
+
+/// S1.12
+#[test]
+fn the_default_is_one_key() {
+    assert_snapshot!(changes(&set_default(FILE, &id("ada")).unwrap()), @r#"
+    - default_agent = "main"   # who opens
+    + default_agent = "ada"   # who opens
+    "#);
+    assert_eq!(set_default("", &id("ada")).unwrap(), "default_agent = \"ada\"\n");
+    let without = "# Top.\n\n# About ada.\n[agents.ada]\n";
+    assert_eq!(set_default(without, &id("ada")).unwrap(), "# Top.\n\ndefault_agent = \"ada\"\n\n# About ada.\n[agents.ada]\n");
+    let with_key = "switch = 1\n[agents.ada]\n";
+    assert_eq!(set_default(with_key, &id("ada")).unwrap(), "default_agent = \"ada\"\nswitch = 1\n[agents.ada]\n");
+}
+
+#[test]
+fn a_form_that_cannot_be_edited_is_told() {
+    let told = |text: &str| take_out_agent(text, &id("rose")).unwrap_err().to_string();
+    assert_snapshot!(told("bindings = [{ match = \"local\", agent = \"rose\" }]\n[agents.rose]\n"), @"`bindings` is written in a way that cannot be edited by program. Write it as [[bindings]] tables, or make this change by hand");
+    assert_snapshot!(told("agents.rose.name = \"R\"\n"), @"agent rose is written in a way that cannot be edited by program. Write it as a table [agents.<id>], or make this change by hand");
+    assert_snapshot!(told("[agents]\nrose = { name = \"R\" }\n"), @"the agent is written in a way that cannot be edited by program. Write it as a table [agents.<id>], or make this change by hand");
+    assert_snapshot!(told("[agents"), @"config.toml is not TOML, so it was not changed. `parlor config check` shows where");
+}
+
+proptest! {
+    /// Whatever the order of tables: taking out and putting back loses no key, and edits give TOML.
+    #[test]
+    fn taking_out_and_putting_back_keeps_the_meaning(
+        order in Just((0..6).collect::<Vec<usize>>()).prop_shuffle(),
+        blank in proptest::collection::vec(any::<bool>(), 6),
+    ) {
+        let tables = [
+            "# a\n[agents.rose]\nname = \"R\" # x\n", "[agents.rose.limits]\nn = 1\n", "[agents.ada]\n", "[access]\ndms = \"open\"\n# late\n",
+            "[[bindings]]\nmatch = \"local:a\"\nagent = \"rose\"\n", "[[bindings]]\nagent = \"ada\"\nmatch = \"local:b\"\n",
+        ];
+        let parts = order.iter().zip(blank).map(|(index, blank)| format!("{}{}", tables[*index], if blank { "\n" } else { "" }));
+        let text = parts.collect::<String>();
+        let taken = take_out_agent(&text, &id("rose")).unwrap();
+        prop_assert!(!taken.text.contains("rose"));
+        let rest: toml::Table = taken.text.parse().unwrap();
+        prop_assert!(rest["access"]["dms"].as_str() == Some("open"));
+        prop_assert!(format!("{}{}", taken.text, taken.piece).contains("# late"), "no comment is lost");
+        let back: toml::Table = put_back(&taken.text, &taken.piece).unwrap().parse().unwrap();
+        let before: toml::Table = text.parse().unwrap();
+        prop_assert_eq!(&back["agents"], &before["agents"]);
+        prop_assert_eq!(back["bindings"].as_array().unwrap().len(), 2);
+        let renamed: toml::Table = rename_agent(&text, &id("rose"), &id("rosa")).unwrap().parse().unwrap();
+        prop_assert_eq!(&renamed["agents"]["rosa"], &before["agents"]["rose"]);
+    }
+}

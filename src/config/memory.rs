@@ -1,0 +1,79 @@
+//! Reads what an agent's table says about memory, and sees to it that agents read only memories that exist.
+
+use super::agents::Roster;
+use super::reader::{Problems, Section, Value, wrong_type};
+use super::{AgentMemory, MemorySwitch, Problem, Spanned};
+use crate::domain::{AgentId, nearest};
+
+/// Whose memories an agent wants to see, as written.
+pub(super) struct Reading {
+    pub(super) by: AgentId,
+    pub(super) of: Vec<Spanned<String>>,
+}
+
+/// All but `read_memory_from`, which needs to know the other agents.
+pub(super) fn of_agent(section: &Section<'_>) -> AgentMemory {
+    let default = AgentMemory::default();
+    AgentMemory {
+        switch: section.choice("memory").unwrap_or(default.switch),
+        recall: section.boolean("recall").unwrap_or(default.recall),
+        recall_tokens: section.count("recall_tokens").unwrap_or(default.recall_tokens),
+        read_from: Vec::new(),
+    }
+}
+
+pub(super) fn reads(section: &Section<'_>) -> Vec<Spanned<String>> {
+    section.list("read_memory_from", agent_name).map(|names| names.value).unwrap_or_default()
+}
+
+/// Gives every agent the ones it reads from. What cannot be meant is noted with both names.
+pub(super) fn join(roster: &mut Roster, readings: &[Reading], problems: &Problems) {
+    for Reading { by, of } in readings {
+        let mut read_from: Vec<AgentId> = Vec::new();
+        for name in of {
+            match looked_up(roster, by, name) {
+                Ok(Some(other)) if !read_from.contains(&other) => read_from.push(other),
+                Ok(_) => {}
+                Err(problem) => problems.note(problem),
+            }
+        }
+        let reader = roster.agents.iter_mut().find(|agent| agent.id == *by);
+        reader.expect("an agent that reads has a table").memory.read_from = read_from;
+    }
+}
+
+/// `None` for an id that was complained about where it is declared.
+fn looked_up(roster: &Roster, by: &AgentId, name: &Spanned<String>) -> Result<Option<AgentId>, Problem> {
+    let refuse = |label: &str, help: String| {
+        Problem::new(name.span.clone(), format!("`{by}` cannot read the memory of `{}`", name.value)).label(label).help(help)
+    };
+    let of = |id: &str| roster.agents.iter().find(|agent| agent.id.as_str() == id);
+    let without_memory = |id: &str| of(id).is_some_and(|agent| agent.memory.switch == MemorySwitch::Off);
+    match of(&name.value) {
+        None if roster.refused.contains(&name.value) => Ok(None),
+        None => Err(refuse("no agent has this id", unknown(roster, by, &name.value))),
+        Some(other) if other.id == *by => {
+            Err(refuse("this is the agent itself", "an agent always sees its own; take it out".into()))
+        }
+        Some(_) if without_memory(&name.value) => {
+            Err(refuse("it has memory = \"off\"", format!("take it out, or set memory = \"on\" under [agents.{}]", name.value)))
+        }
+        Some(_) if without_memory(by.as_str()) => {
+            Err(refuse("the reader has memory = \"off\"", format!("take it out, or set memory = \"on\" under [agents.{by}]")))
+        }
+        Some(other) => Ok(Some(other.id.clone())),
+    }
+}
+
+fn unknown(roster: &Roster, by: &AgentId, name: &str) -> String {
+    let others = || roster.agents.iter().map(|agent| agent.id.as_str()).filter(|id| *id != by.as_str());
+    match nearest(name, others()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", others().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn agent_name(value: &Value<'_>) -> Result<Spanned<String>, Problem> {
+    let text = value.get_ref().as_str().ok_or_else(|| wrong_type("an agent's id", value, "a string"))?;
+    Ok(Spanned { value: text.to_owned(), span: value.span() })
+}

@@ -1,0 +1,36 @@
+//! Looks whether a stored file is a picture that a model can be shown.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::models::{Image, ImageKind};
+
+/// What a file turned out to be.
+pub(super) enum Looked {
+    Picture(Image),
+    TooLarge,
+    SomethingElse,
+}
+
+pub(super) async fn look(path: &Path) -> io::Result<Looked> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || look_now(&path)).await.map_err(io::Error::other)?
+}
+
+fn look_now(path: &Path) -> io::Result<Looked> {
+    let mut file = std::fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(ImageKind::TELLING_BYTES as u64).read_to_end(&mut bytes)?;
+    let Some(kind) = ImageKind::of(&bytes) else { return Ok(Looked::SomethingElse) };
+    if file.metadata()?.len() > Image::MAX_BYTES {
+        return Ok(Looked::TooLarge);
+    }
+    file.take(Image::MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(Looked::Picture(Image::new(kind, &bytes)))
+}
+
+/// The limit as people read it.
+pub(super) fn max_mb() -> f64 {
+    const MEGABYTE: u32 = 1_000_000;
+    f64::from(u32::try_from(Image::MAX_BYTES).unwrap_or(u32::MAX)) / f64::from(MEGABYTE)
+}

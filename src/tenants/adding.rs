@@ -1,0 +1,102 @@
+//! New agents: from nothing, from a folder that is there, from another agent.
+
+use std::path::{Path, PathBuf};
+
+use toml_edit::{DocumentMut, Item};
+
+use super::editing::Editing;
+use super::{Site, TenantError, blocking, folder_of, folders};
+use crate::agents::{IdentityFile, Scaffolded, write_agent};
+use crate::config::edit::{self, EditError, NewAgent};
+use crate::domain::AgentId;
+
+/// What somebody wants.
+#[derive(Debug, Clone, Default)]
+pub struct Adding {
+    pub id: String,
+    pub entry: NewAgent,
+    /// Becomes its SOUL.md.
+    pub personality: Option<String>,
+    /// Places to bind to it.
+    pub bindings: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    pub id: AgentId,
+    /// As paths within the home folder.
+    pub files: Scaffolded,
+}
+
+/// A new agent with files from a template. Files that are there are kept.
+pub async fn add(site: &Site, adding: Adding) -> Result<Added, TenantError> {
+    let editing = Editing::begin(site).await?;
+    blocking(move || {
+        let id = editing.unused(&adding.id)?;
+        let mut text = edit::add_agent(&editing.text, &id, &adding.entry)?;
+        for pattern in &adding.bindings {
+            text = edit::add_binding(&text, pattern, &id)?;
+        }
+        // Before any file is made, and once more with the config's own commit.
+        editing.check(&text)?;
+        let files = write_agent(&editing.home, &id, adding.personality.as_deref()).map_err(|error| TenantError::Disk {
+            path: folder_of(&editing.home, &id),
+            error: std::io::Error::other(error.to_string()),
+        })?;
+        editing.commit(&text)?;
+        Ok(Added { id, files })
+    })
+    .await
+}
+
+/// Takes a folder that somebody made by hand into the config.
+pub async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
+    let (editing, word) = (Editing::begin(site).await?, word.to_owned());
+    blocking(move || {
+        let id = editing.unused(&word)?;
+        if !folder_of(&editing.home, &id).is_dir() {
+            return Err(TenantError::unknown(format!(
+                "there is no folder agents/{id}. `parlor agent add {id}` makes a new agent"
+            )));
+        }
+        editing.commit(&edit::add_agent(&editing.text, &id, &NewAgent::default())?)?;
+        Ok(id)
+    })
+    .await
+}
+
+/// Another agent that is made like this one: the same tables and identity files and skills, and nothing that it lived through.
+pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantError> {
+    let (editing, from, to) = (Editing::begin(site).await?, from.to_owned(), to.to_owned());
+    blocking(move || {
+        let (from, to) = (editing.find(&from)?.id.clone(), editing.free(&to)?);
+        let piece = edit::take_out_agent(&editing.text, &from)?.piece;
+        let (tables, _) = edit::without_bindings(&piece)?;
+        let text = edit::put_back(&editing.text, &nameless(&edit::rename_agent(&tables, &from, &to)?, &to)?)?;
+        let text = if piece.is_empty() { edit::add_agent(&text, &to, &NewAgent::default())? } else { text };
+        let (source, target) = (folder_of(&editing.home, &from), folder_of(&editing.home, &to));
+        let files: Vec<PathBuf> = folders::walk(&source)?.files.into_iter().filter(|file| is_character(file)).collect();
+        // The files first: the skills that the new table names must be where it says.
+        let done = folders::copy(&source, &target, &files).and_then(|()| editing.commit(&text));
+        done.inspect_err(|_| folders::discard(&target))?;
+        Ok(to)
+    })
+    .await
+}
+
+/// Two agents cannot have the same name.
+fn nameless(tables: &str, id: &AgentId) -> Result<String, TenantError> {
+    let mut document: DocumentMut = tables.parse().map_err(|_| EditError::NotToml)?;
+    let agent = document.get_mut("agents").and_then(|agents| agents.get_mut(id.as_str())).and_then(Item::as_table_mut);
+    if let Some(agent) = agent {
+        agent.remove("name");
+    }
+    Ok(document.to_string())
+}
+
+/// What an agent is made of, not what it remembers or works on.
+fn is_character(file: &Path) -> bool {
+    let is_identity = |file: &Path| IdentityFile::ALL.into_iter().any(|known| file == Path::new(known.name()));
+    file.starts_with("skills") || (is_identity(file) && file != Path::new(IdentityFile::Memory.name()))
+}

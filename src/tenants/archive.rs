@@ -1,0 +1,100 @@
+//! Where removed agents wait: `archive/<id>-<time>/` with a manifest, their tables of the config, and their files.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Local};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{TenantError, folders};
+use crate::domain::{AgentId, AgentUid};
+
+pub(super) const FILES: &str = "files";
+const MANIFEST: &str = "agent.json";
+const TABLES: &str = "config.toml";
+
+/// A removed agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Archive {
+    /// The folder's name, by which it is restored or purged.
+    pub name: String,
+    pub id: AgentId,
+    #[serde(serialize_with = "as_text")]
+    pub uid: AgentUid,
+    pub removed_at: i64,
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    v: u32,
+    id: AgentId,
+    uid: String,
+    removed_at: i64,
+}
+
+/// All of a home, the oldest first. What has no manifest is none of ours.
+pub fn archives(home: &Path) -> Vec<Archive> {
+    let Ok(entries) = fs::read_dir(home.join("archive")) else { return Vec::new() };
+    let mut all: Vec<Archive> = entries.flatten().filter_map(|entry| read(&entry.path())).collect();
+    all.sort_by(|a, b| (a.removed_at, &a.name).cmp(&(b.removed_at, &b.name)));
+    all
+}
+
+fn read(folder: &Path) -> Option<Archive> {
+    let name = folder.file_name()?.to_str()?.to_owned();
+    let manifest: Manifest = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
+    let uid = AgentUid(Uuid::parse_str(&manifest.uid).ok()?);
+    Some(Archive { name, id: manifest.id, uid, removed_at: manifest.removed_at, folder: folder.to_owned() })
+}
+
+/// Makes the folder; the files come later.
+pub(super) fn create(home: &Path, id: &AgentId, uid: AgentUid, tables: &str, now: i64) -> Result<Archive, TenantError> {
+    let (name, folder) = new_folder(home, id, now)?;
+    let manifest = Manifest { v: 1, id: id.clone(), uid: uid.to_string(), removed_at: now };
+    let json = serde_json::to_string_pretty(&manifest).expect("texts and numbers become JSON");
+    for (file, text) in [(TABLES, tables), (MANIFEST, json.as_str())] {
+        let path = folder.join(file);
+        fs::write(&path, text).map_err(TenantError::disk(&path))?;
+    }
+    Ok(Archive { name, id: id.clone(), uid, removed_at: now, folder })
+}
+
+fn new_folder(home: &Path, id: &AgentId, now: i64) -> Result<(String, PathBuf), TenantError> {
+    let time = DateTime::from_timestamp_millis(now).unwrap_or_default().with_timezone(&Local).format("%Y%m%d-%H%M%S");
+    let all = home.join("archive");
+    folders::create(&all)?;
+    let mut number = 1;
+    loop {
+        let name = if number == 1 { format!("{id}-{time}") } else { format!("{id}-{time}-{number}") };
+        let folder = all.join(&name);
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok((name, folder)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(TenantError::disk(&folder)(error)),
+        }
+    }
+}
+
+impl Archive {
+    /// What the config said about the agent.
+    pub(super) fn tables(&self) -> Result<String, TenantError> {
+        let path = self.folder.join(TABLES);
+        fs::read_to_string(&path).map_err(TenantError::disk(&path))
+    }
+
+    pub(super) fn files(&self) -> PathBuf {
+        self.folder.join(FILES)
+    }
+
+    pub(super) fn destroy(&self) -> Result<(), TenantError> {
+        fs::remove_dir_all(&self.folder).map_err(TenantError::disk(&self.folder))
+    }
+}
+
+fn as_text<S: serde::Serializer>(uid: &AgentUid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(uid)
+}

@@ -1,0 +1,175 @@
+//! Takes an agent to another house: its files, memories and conversations in one package.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::editing::Editing;
+use super::package::{self, Manifest, Texts};
+use super::{Site, TenantError, blocking, folder_of, folders, registry};
+use crate::agents::memory::transfer::{self, Form};
+use crate::agents::{Memories, roster};
+use crate::clock::now_ms;
+use crate::config::{self, Secrets, edit};
+use crate::domain::{AgentId, SessionKey};
+use crate::sessions::transcript::{self, Carried};
+
+/// Memories of one agent that are asked for at once.
+const PORTION: u32 = 1_000;
+
+/// What is in a package that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    pub id: AgentId,
+    pub path: PathBuf,
+    pub files: usize,
+    pub memories: usize,
+    pub messages: usize,
+    /// Links and the like, which were not taken along.
+    pub left_out: Vec<PathBuf>,
+}
+
+/// Writes everything about an agent into one file. Changes nothing here.
+pub async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, TenantError> {
+    let editing = Editing::begin(site).await?;
+    let id = editing.find(word)?.id.clone();
+    let (registry, _) = registry(&editing.config, &site.home, &site.db).await?;
+    let agent = registry.get(&id).ok_or_else(|| TenantError::unknown(format!("no agent is called {id}")))?;
+    let uid = agent.uid;
+    let messages = site.db.read(move |connection| transcript::carry(connection, uid)).await?;
+    let (memories, count) = written_memories(site, agent).await?;
+    let lines = messages.iter().map(|message| serde_json::to_string(message).expect("texts and numbers become JSON") + "\n");
+    let texts = Texts { tables: tables_of(&editing.text, &id)?, memories, messages: lines.collect() };
+    let (path, folder) = (path.to_owned(), folder_of(&site.home, &id));
+    blocking(move || {
+        let walk = folders::walk(&folder)?;
+        package::write(&path, &Manifest::new(id.clone(), now_ms()), &texts, &folder, &walk.files)?;
+        let (files, left_out) = (walk.files.len(), walk.left_out);
+        Ok(Exported { id, path, files, memories: count, messages: messages.len(), left_out })
+    })
+    .await
+}
+
+/// Places are not the agent's own, so bindings stay behind.
+fn tables_of(text: &str, id: &AgentId) -> Result<String, TenantError> {
+    Ok(edit::without_bindings(&edit::take_out_agent(text, id)?.piece)?.0)
+}
+
+async fn written_memories(site: &Site, agent: &Arc<crate::agents::Agent>) -> Result<(String, usize), TenantError> {
+    let Some(memory) = Memories::new(site.db.clone()).of(agent) else { return Ok((String::new(), 0)) };
+    let (mut text, mut count, mut before) = (String::new(), 0, i64::MAX);
+    loop {
+        let entries = memory.newest(before, PORTION).await?;
+        let Some(last) = entries.last() else { return Ok((text, count)) };
+        before = last.id;
+        count += entries.len();
+        text.push_str(&transfer::write(&entries, Form::JsonLines));
+    }
+}
+
+/// What came in with a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    pub id: AgentId,
+    pub files: usize,
+    pub memories: usize,
+    pub messages: usize,
+    /// Keys of its table that were not taken over.
+    pub left_out: Vec<String>,
+}
+
+/// Takes in a package, under the agent's own id or another.
+pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imported, TenantError> {
+    let editing = Editing::begin(site).await?;
+    let staging = Staging(site.home.join(format!(".incoming-{}", uuid::Uuid::now_v7())));
+    let (package, into) = (path.to_owned(), staging.0.clone());
+    let (manifest, texts) = blocking(move || package::read(&package, &into)).await?;
+    let id = editing.free(as_id.unwrap_or(manifest.id.as_str()))?;
+    let messages = read_messages(path, &texts.messages)?;
+    let memories = transfer::read(&texts.memories).map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
+    let (folder, from) = (folder_of(&site.home, &id), staging.0.clone());
+    let (preparing, new_id) = (editing.clone(), id.clone());
+    let (text, left_out, files) = blocking(move || {
+        // The files first: the skills that the tables name must be where they say.
+        let files = folders::walk(&from)?.files.len();
+        folders::relocate(&from, &folder)?;
+        let fitting = fitting(&preparing, &texts.tables, &manifest.id, &new_id);
+        let done = fitting.and_then(|(text, left_out)| preparing.commit(&text).map(|()| (text, left_out)));
+        let (text, left_out) = done.inspect_err(|_| folders::discard(&folder))?;
+        Ok((text, left_out, files))
+    })
+    .await?;
+    let (row_id, count) = (id.clone(), messages.len());
+    let written = site.db.write(move |tx| {
+        let uid = roster::add_new(tx, &row_id, now_ms())?;
+        transcript::take_in(tx, uid, &messages)
+    });
+    if let Err(error) = written.await {
+        editing.take_back(&text);
+        folders::discard(&folder_of(&site.home, &id));
+        return Err(error.into());
+    }
+    let memories = take_in_memories(site, &id, memories).await?;
+    Ok(Imported { id, files, memories, messages: count, left_out })
+}
+
+/// Keys that a package may bring. What gives an agent rights is for the operator of this house to write.
+const HARMLESS_KEYS: [&str; 10] =
+    ["name", "emoji", "model", "temperature", "max_tokens", "reasoning", "skills", "memory", "recall", "recall_tokens"];
+
+/// The config with the tables in it; where they do not fit, with as much of them as does. And what was left out.
+fn fitting(editing: &Editing, tables: &str, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
+    let written: toml::Table = tables.parse().unwrap_or_default();
+    let agent = written.get("agents").and_then(|agents| agents.get(old.as_str())).and_then(toml::Value::as_table);
+    let (mut kept, refused): (toml::Table, toml::Table) =
+        agent.cloned().unwrap_or_default().into_iter().partition(|(key, _)| HARMLESS_KEYS.contains(&key.as_str()));
+    let mut left_out: Vec<String> = refused.keys().cloned().collect();
+    loop {
+        let text = edit::put_back(&editing.text, &table_of(new, &kept))?;
+        let problem = match editing.check(&text) {
+            Ok(()) => return Ok((text, left_out)),
+            Err(problem) => problem,
+        };
+        // What is most likely to fit only the house it comes from goes first.
+        let Some(key) = ["model", "skills", "name"].into_iter().chain(HARMLESS_KEYS).find(|key| kept.contains_key(*key)) else {
+            return Err(problem);
+        };
+        kept.remove(key);
+        left_out.push(key.to_owned());
+    }
+}
+
+fn table_of(id: &AgentId, keys: &toml::Table) -> String {
+    format!("[agents.{id}]\n{keys}")
+}
+
+fn read_messages(path: &Path, lines: &str) -> Result<Vec<Carried>, TenantError> {
+    let wrong = |line: usize, reason: String| TenantError::package(path, format!("messages, line {line}: {reason}"));
+    let lines = lines.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    lines
+        .map(|(json, line)| {
+            let message: Carried = serde_json::from_str(json).map_err(|error| wrong(line, error.to_string()))?;
+            let place = message.place.parse::<SessionKey>();
+            place.map(|_| message).map_err(|error| wrong(line, error.to_string()))
+        })
+        .collect()
+}
+
+/// After the config, because only an agent of the config has a memory.
+async fn take_in_memories(site: &Site, id: &AgentId, carried: Vec<transfer::Carried>) -> Result<usize, TenantError> {
+    let home = site.home.clone();
+    let (config, _) = blocking(move || Ok(super::checked(config::load(&home, Secrets::WherePresent)?, &home)?)).await?;
+    let (registry, _) = registry(&config, &site.home, &site.db).await?;
+    match registry.get(id).and_then(|agent| Memories::new(site.db.clone()).of(agent)) {
+        Some(memory) => Ok(memory.import(carried).await?.new),
+        None => Ok(0),
+    }
+}
+
+/// What is being unpacked; what is left of it goes when the import is over, however it ends.
+struct Staging(PathBuf);
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        folders::discard(&self.0);
+    }
+}

@@ -1,0 +1,64 @@
+//! Why an agent could not be changed, told so that the person knows what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::config::edit::EditError;
+use crate::config::store::StoreConfigError;
+use crate::config::{LoadError, Report};
+use crate::domain::UserError;
+use crate::storage::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TenantError {
+    /// What was named does not exist, or cannot be a name.
+    #[error("{0}")]
+    Unknown(UserError),
+    /// Something is in the way: an id that is taken, the default agent.
+    #[error("{0}")]
+    Conflict(UserError),
+    /// The config has problems already, and nobody could tell whether an edit made them.
+    #[error("{0}")]
+    Broken(Box<Report>),
+    /// The edit would have made a config with problems, so it was not made.
+    #[error("{0}")]
+    Problems(Box<Report>),
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    #[error("{0}")]
+    Edit(#[from] EditError),
+    #[error("{0}")]
+    Config(#[from] StoreConfigError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// A package that is none, or that is not safe to unpack.
+    #[error("{}: {reason}", .path.display())]
+    Package { path: PathBuf, reason: String },
+    #[error("{}: {error}", .path.display())]
+    Disk { path: PathBuf, error: io::Error },
+}
+
+impl TenantError {
+    pub(super) fn unknown(text: impl Into<String>) -> Self {
+        TenantError::Unknown(UserError::new(text))
+    }
+
+    pub(super) fn conflict(text: impl Into<String>) -> Self {
+        TenantError::Conflict(UserError::new(text))
+    }
+
+    pub(super) fn disk(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |error| TenantError::Disk { path, error }
+    }
+
+    pub(super) fn package(path: &Path, reason: impl Into<String>) -> Self {
+        TenantError::Package { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+impl From<Report> for TenantError {
+    fn from(report: Report) -> Self {
+        TenantError::Problems(Box::new(report))
+    }
+}

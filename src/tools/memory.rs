@@ -1,0 +1,198 @@
+//! What an agent does with its memory: `memory_search`, `memory_save`, `memory_note`, `memory_edit`.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Outcome, Risk, Scope, Tool};
+use crate::access::Standing;
+use crate::agents::memory::{Edit, Provenance};
+use crate::agents::{Agent, Memories, Memory};
+use crate::config::Visibility;
+use crate::models::ToolSpec;
+
+/// Memories that a search gives when the model does not say.
+const USUALLY_FOUND: u32 = 8;
+const MOST_FOUND: u32 = 30;
+
+pub fn tools(memories: &Memories) -> Vec<Box<dyn Tool>> {
+    let verbs = [Verb::Search, Verb::Save, Verb::Note, Verb::Edit];
+    verbs.map(|verb| Box::new(MemoryTool { verb, memories: memories.clone() }) as Box<dyn Tool>).into()
+}
+
+struct MemoryTool {
+    verb: Verb,
+    memories: Memories,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Verb {
+    Search,
+    Save,
+    Note,
+    Edit,
+}
+
+#[async_trait]
+impl Tool for MemoryTool {
+    fn spec(&self) -> ToolSpec {
+        match self.verb {
+            Verb::Search => search_spec(),
+            Verb::Save => save_spec(),
+            Verb::Note => note_spec(),
+            Verb::Edit => edit_spec(),
+        }
+    }
+
+    fn risk(&self) -> Risk {
+        match self.verb {
+            Verb::Search => Risk::Look,
+            Verb::Save | Verb::Note | Verb::Edit => Risk::Change,
+        }
+    }
+
+    fn fits(&self, agent: &Agent) -> bool {
+        agent.memory.is_on
+    }
+
+    async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
+        let Some(memory) = self.memories.of(&scope.agent) else {
+            return Outcome::say("This agent has no memory.");
+        };
+        let done = match self.verb {
+            Verb::Search => search(&memory, arguments).await,
+            Verb::Save => save(&memory, scope, arguments).await,
+            Verb::Note => note(&memory, arguments).await,
+            Verb::Edit => edit(&memory, arguments).await,
+        };
+        Outcome::say(done.unwrap_or_else(|problem| problem))
+    }
+}
+
+/// What the model reads, whether it worked or not.
+type Told = Result<String, String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    query: String,
+    limit: Option<u32>,
+}
+
+async fn search(memory: &Memory, arguments: Value) -> Told {
+    let Search { query, limit } = read(arguments)?;
+    let limit = limit.unwrap_or(USUALLY_FOUND).clamp(1, MOST_FOUND);
+    let found = memory.search(&query, limit).await.map_err(failed)?;
+    if found.is_empty() {
+        return Ok("Nothing in memory has any of these words.".into());
+    }
+    Ok(found.iter().map(|entry| format!("- {}", entry.shown_to(Some(memory.agent())))).collect::<Vec<_>>().join("\n"))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Save {
+    text: String,
+    visibility: Option<String>,
+}
+
+async fn save(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
+    let Save { text, visibility } = read(arguments)?;
+    let visibility = visibility.map(|word| word.parse::<Visibility>().map_err(|()| no_visibility(&word))).transpose()?;
+    let said = Provenance { place: Some(scope.place.clone()), person: Some(scope.person.clone()) };
+    let saving = memory.saving(&text, visibility, said).map_err(failed)?;
+    // What a guest says must not become what all agents believe.
+    if saving.visibility() == Visibility::Global && scope.standing == Standing::Stranger {
+        return Err("You answer a guest, so only a private memory can be saved now. Nothing was saved.".into());
+    }
+    let visibility = saving.visibility();
+    let id = memory.save(saving).await.map_err(failed)?;
+    Ok(format!("Saved as memory {id}, {visibility}."))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    text: String,
+}
+
+async fn note(memory: &Memory, arguments: Value) -> Told {
+    let Note { text } = read(arguments)?;
+    let path = memory.note(text).await.map_err(failed)?;
+    Ok(format!("Noted in {path}."))
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "action", rename_all = "lowercase", deny_unknown_fields)]
+enum Change {
+    Add { text: String },
+    Replace { old: String, text: String },
+    Remove { old: String },
+}
+
+async fn edit(memory: &Memory, arguments: Value) -> Told {
+    let edit = match read(arguments)? {
+        Change::Add { text } => Edit::Add(text),
+        Change::Replace { old, text } => Edit::Replace { old, new: text },
+        Change::Remove { old } => Edit::Remove(old),
+    };
+    let bytes = memory.edit(edit).await.map_err(failed)?;
+    Ok(format!("MEMORY.md is changed and has {bytes} bytes now."))
+}
+
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
+    serde_json::from_value(arguments).map_err(|error| format!("These arguments do not fit: {error}."))
+}
+
+fn failed(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn no_visibility(word: &str) -> String {
+    format!("`{word}` is no visibility; use `private` or `global`. Nothing was saved.")
+}
+
+fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
+    let parameters = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    ToolSpec { name: name.into(), description: description.into(), parameters }
+}
+
+fn search_spec() -> ToolSpec {
+    let properties = json!({
+        "query": { "type": "string", "description": "Words that the memory may have." },
+        "limit": { "type": "integer", "minimum": 1, "maximum": MOST_FOUND },
+    });
+    let description = "Search your memory: what you saved, your MEMORY.md and daily notes, and what other agents share. \
+        What is not yours begins with its agent in brackets.";
+    spec("memory_search", description, properties, &["query"])
+}
+
+fn save_spec() -> ToolSpec {
+    let properties = json!({
+        "text": { "type": "string", "description": "One fact, understandable without the conversation." },
+        "visibility": { "type": "string", "enum": ["private", "global"], "description": "global: every agent can find it." },
+    });
+    let description = "Remember a fact for good. It is found again when words of it come up.";
+    spec("memory_save", description, properties, &["text"])
+}
+
+fn note_spec() -> ToolSpec {
+    let properties = json!({ "text": { "type": "string" } });
+    spec("memory_note", "Add a line to today's notes: what happened, what was decided.", properties, &["text"])
+}
+
+fn edit_spec() -> ToolSpec {
+    let properties = json!({
+        "action": { "type": "string", "enum": ["add", "replace", "remove"] },
+        "old": { "type": "string", "description": "For replace and remove: the text as it stands there; it must be there once." },
+        "text": { "type": "string", "description": "For add and replace: the new text." },
+    });
+    let description = "Change your MEMORY.md, which you always see. Keep it short: only what matters in every conversation.";
+    spec("memory_edit", description, properties, &["action"])
+}

@@ -1,0 +1,100 @@
+//! Long conversations: summed up before they are too long, and still findable.
+
+use serde_json::json;
+
+use crate::support::House;
+use crate::support::fake_model::{Request, Script};
+use crate::support::fake_telegram::{ALICE, BOB};
+
+const OPEN: &str =
+    "context_tokens = 3000\n[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
+
+/// Sums up when told to, and else answers at some length.
+fn talkative(request: &Request) -> Script {
+    match request.last_text() {
+        text if text.contains("[Sum all of this up") => Script::text("They planted roses; the gate code is 4711."),
+        text => Script::text(format!("On {:.20}: {}", text, "much to say. ".repeat(30))),
+    }
+}
+
+async fn talk(house: &House, gateway: &parlor::gateway::Gateway, rounds: usize) {
+    let alice = house.telegram.dm(ALICE);
+    for n in 0..rounds {
+        alice.says(&format!("question {n} about the garden, {}", "with many words ".repeat(10))).await;
+        house.settled(gateway).await;
+    }
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_summed_up_before_it_is_too_long_and_stays_findable() {
+    let house = House::new(OPEN).await;
+    house.model.answer_with(talkative);
+    let gateway = house.open().await;
+    talk(&house, &gateway, 12).await;
+
+    let journal = house.model.journal();
+    let summaries: Vec<&Request> = journal.iter().filter(|request| request.last_text().contains("[Sum all of this up")).collect();
+    assert!(!summaries.is_empty(), "it was never summed up");
+    assert!(summaries[0].last_text().contains("[Alice] question 0 about the garden"));
+    assert!(summaries[0].tools.is_empty());
+    let last = house.model.last_request();
+    let first = journal.iter().rev().find(|request| !request.last_text().contains("[Sum all of this up")).expect("a turn");
+    assert!(
+        first.messages[0].1.starts_with("[A summary of what was said here before:]\nThey planted roses; the gate code is 4711."),
+        "{:?}",
+        first.messages[0]
+    );
+    assert!(!last.messages.iter().any(|(_, text)| text.contains("question 0 about") && !text.contains("[Sum all")));
+    assert_eq!(house.ask("SELECT count(*) FROM messages"), "24", "nothing is thrown away, and no summary is anybody's words");
+    assert_eq!(house.telegram.dm(ALICE).texts().len(), 12, "nobody is sent a summary");
+
+    let alice = house.telegram.dm(ALICE);
+    alice.says("/status").await;
+    house.settled(&gateway).await;
+    let status = alice.texts().pop().expect("a status");
+    assert!(status.contains("messages are summed up; the agent can still look them up."), "{status}");
+
+    house.model.enqueue(Script::tool_call("transcript_search", json!({ "words": "QUESTION 0" })));
+    alice.says("what did I ask first").await;
+    house.settled(&gateway).await;
+    let told = house.model.journal();
+    let found = told.iter().rev().find_map(|request| request.messages.iter().find(|(role, _)| role == "tool")).expect("a result");
+    assert!(found.1.contains("[Alice] question 0 about the garden"), "{found:?}");
+
+    alice.says("/new").await;
+    alice.says("hello").await;
+    house.settled(&gateway).await;
+    let fresh = house.model.last_request();
+    assert_eq!(fresh.messages, [("user".to_owned(), "hello".to_owned())], "a fresh conversation has no summary");
+    gateway.shutdown().await;
+}
+
+/// A summary that cannot be had costs nothing: the oldest messages are left out as before.
+#[tokio::test]
+async fn a_failing_summary_is_in_nobodys_way() {
+    let house = House::new(OPEN).await;
+    house.model.answer_with(|request| match request.last_text() {
+        text if text.contains("[Sum all of this up") => Script::status(400, "{}"),
+        _ => talkative(request),
+    });
+    let gateway = house.open().await;
+    talk(&house, &gateway, 10).await;
+    assert_eq!(house.telegram.dm(ALICE).texts().len(), 10);
+    assert_eq!(house.ask("SELECT count(*) FROM summaries"), "0");
+    gateway.shutdown().await;
+}
+
+/// What was said elsewhere was said to others.
+#[tokio::test]
+async fn a_search_stays_in_its_place() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE).says("the secret is xyzzy").await;
+    house.settled(&gateway).await;
+    house.model.enqueue(Script::tool_call("transcript_search", json!({ "words": "xyzzy" })));
+    house.telegram.dm(BOB).says("what did Alice say").await;
+    house.settled(&gateway).await;
+    let told = house.model.last_request();
+    assert_eq!(told.last_text(), "Nothing with these words was said in this chat.");
+    gateway.shutdown().await;
+}
