@@ -90,6 +90,8 @@ pub struct Text<'a> {
     pub answers: Option<Question<'a>>,
     /// More will come, so nothing is made of it that cannot be changed.
     pub is_unfinished: bool,
+    /// Nobody but the one who is answered needs to see it, where the platform can do that.
+    pub is_for_asker_alone: bool,
 }
 
 /// What a text is the answer to.

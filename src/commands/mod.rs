@@ -15,6 +15,7 @@ mod queue;
 mod remember;
 mod retry;
 mod skills;
+mod specs;
 mod status;
 mod stop;
 mod whoami;
@@ -37,65 +38,7 @@ use crate::sessions::{Sessions, inbox, overrides, transcript};
 use crate::storage::{Db, StoreError};
 
 pub use parse::{Command, Parsed, parse};
-
-/// A command as people see it. Feeds `/help` and the README.
-#[derive(Debug, Clone, Copy)]
-pub struct Spec {
-    pub name: &'static str,
-    /// What follows the name.
-    pub arguments: &'static str,
-    pub summary: &'static str,
-    pub owners_only: bool,
-}
-
-pub const SPECS: &[Spec] = &[
-    Spec {
-        name: "agent",
-        arguments: "[name] [once] | reset",
-        summary: "who answers here, or let another do it",
-        owners_only: false,
-    },
-    Spec { name: "agents", arguments: "", summary: "everyone who can answer", owners_only: false },
-    Spec {
-        name: "model",
-        arguments: "[provider/model] | reset",
-        summary: "the model used here, or choose another",
-        owners_only: false,
-    },
-    Spec { name: "models", arguments: "", summary: "every model that can be chosen here", owners_only: false },
-    Spec { name: "whoami", arguments: "", summary: "who you are, where this is, and why this agent answers", owners_only: false },
-    Spec { name: "new", arguments: "", summary: "start a fresh conversation", owners_only: false },
-    Spec {
-        name: "stop",
-        arguments: "[all]",
-        summary: "stop what is being done here, or everything that waits too",
-        owners_only: false,
-    },
-    Spec { name: "queue", arguments: "[clear]", summary: "what is being done here and what waits", owners_only: false },
-    Spec { name: "status", arguments: "", summary: "what is going on here", owners_only: false },
-    Spec { name: "skills", arguments: "", summary: "what the agent here has instructions for", owners_only: false },
-    Spec { name: "memory", arguments: "", summary: "what the agent here remembers", owners_only: false },
-    Spec {
-        name: "remember",
-        arguments: "[--private | --global] text",
-        summary: "have the agent here remember something",
-        owners_only: false,
-    },
-    Spec {
-        name: "forget",
-        arguments: "words | id",
-        summary: "find something the agent here remembers, and take it away",
-        owners_only: false,
-    },
-    Spec { name: "help", arguments: "", summary: "this list", owners_only: false },
-    Spec {
-        name: "retry",
-        arguments: "",
-        summary: "send again what could not be delivered here, or anywhere when asked in private",
-        owners_only: true,
-    },
-    Spec { name: "pair", arguments: "CODE", summary: "let in the person who was given this code", owners_only: true },
-];
+pub use specs::{Argument, Audience, Offers, SPECS, Spec};
 
 /// What commands look at.
 pub struct Desk {

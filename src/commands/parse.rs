@@ -130,15 +130,26 @@ fn agent(rest: &str) -> Parsed {
 /// Phones like to make one dash of two.
 fn remember(rest: &str) -> Parsed {
     let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let (visibility, text) = match first.trim_start_matches(['-', '–', '—']) {
-        word if word.len() == first.len() => (None, rest),
-        "global" => (Some(Visibility::Global), after.trim()),
-        "private" => (Some(Visibility::Private), after.trim()),
-        _ => (None, rest),
+    let (before, last) = rest.rsplit_once(char::is_whitespace).unwrap_or(("", rest));
+    // At the end is where a form puts it that asks for the text first.
+    let (visibility, text) = match (flag(first), flag(last)) {
+        (Some(visibility), _) => (Some(visibility), after.trim()),
+        (None, Some(visibility)) => (Some(visibility), before.trim()),
+        (None, None) => (None, rest),
     };
     match text {
         "" => Parsed::Mistaken(UserError::new("What should be remembered? Write it like this: `/remember Ann likes tea`.")),
         text => Parsed::Command(Command::Remember { text: text.to_owned(), visibility }),
+    }
+}
+
+/// Telephones make one dash of two.
+fn flag(word: &str) -> Option<Visibility> {
+    match word.trim_start_matches(['-', '–', '—']) {
+        bare if bare.len() == word.len() => None,
+        "global" => Some(Visibility::Global),
+        "private" => Some(Visibility::Private),
+        _ => None,
     }
 }
 
@@ -201,6 +212,7 @@ mod tests {
         check("/remember tea at four", remember("tea at four", None));
         check("/remember --global  tea\nat four", remember("tea\nat four", Some(Visibility::Global)));
         check("/remember —private tea", remember("tea", Some(Visibility::Private)));
+        check("/remember tea at four --global", remember("tea at four", Some(Visibility::Global)));
         check("/remember -5 degrees", remember("-5 degrees", None));
         check("/remember global warming", remember("global warming", None));
         check("/forget 12", Command::Forget(ForgetWish::Show(12)));

@@ -1,5 +1,7 @@
 //! What comes with the words of a message: what it refers to, what was attached, what it belongs to.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Inbound;
@@ -18,6 +20,8 @@ pub struct Besides {
     /// Set on what the gateway itself put into a lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub internal: Option<Internal>,
+    /// Set when the platform waits for an answer to this very message.
+    pub reply: Option<ReplyHandle>,
 }
 
 /// Why the gateway put a message into a lane by itself. The run is a row of `children`.
@@ -28,6 +32,17 @@ pub enum Internal {
     Child { run: String },
     /// A run has ended, and its parent is to tell about it where it was asked.
     Report { run: String },
+}
+
+/// What the platform gave along to answer a message with. Only its channel can read it. It is as good as a key for a while,
+/// so it is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyHandle(pub String);
+
+impl fmt::Debug for ReplyHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReplyHandle(…)")
+    }
 }
 
 /// Something sent that is not text.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Besides, ChatId, Origin, PersonId, SessionKey};
+use super::{Besides, ChatId, Origin, PersonId, ReplyHandle, SessionKey};
 
 /// A platform's own id of a message, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,12 +83,19 @@ pub enum TurnEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
+    /// The platform waits for this very answer.
+    reply: Option<ReplyHandle>,
 }
 
 impl Destination {
-    /// The place the message was written in.
+    /// The place the message was written in, as the answer to it.
     pub fn of(inbound: &Inbound) -> Self {
-        Destination { place: inbound.origin.key.clone() }
+        Destination { place: inbound.origin.key.clone(), reply: inbound.besides.reply.clone() }
+    }
+
+    /// The same place, for something that is not the answer.
+    pub fn besides(inbound: &Inbound) -> Self {
+        Destination { place: inbound.origin.key.clone(), reply: None }
     }
 
     /// An owner's private chat, without topic. None for one who is not on a platform.
@@ -98,20 +105,24 @@ impl Destination {
             PersonId::Discord(user) => SessionKey::DiscordDm { user: *user },
             PersonId::Local(_) => return None,
         };
-        Some(Destination { place })
+        Some(Destination { place, reply: None })
     }
 
     /// A place that belongs to an agent now, by a binding, a pin or what was said there. Made only by who looked that up.
     pub(crate) fn of_agent(place: SessionKey) -> Self {
-        Destination { place }
+        Destination { place, reply: None }
     }
 
     /// The place an outbox row was written for.
     pub(crate) fn stored(place: SessionKey) -> Self {
-        Destination { place }
+        Destination { place, reply: None }
     }
 
     pub fn place(&self) -> &SessionKey {
         &self.place
+    }
+
+    pub fn reply(&self) -> Option<&ReplyHandle> {
+        self.reply.as_ref()
     }
 }

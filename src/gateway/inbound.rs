@@ -171,7 +171,7 @@ async fn look_at(house: &House, mut in_hand: InHand) {
             // One message must not end intake for all.
             Err(_) => {
                 tracing::error!(inbox.id = in_hand.accepted.id, "looking at a message panicked");
-                replies::close(house, in_hand.accepted.id, Closing::Failed, "panicked").await
+                replies::tell_broken(house, &in_hand.accepted).await
             }
         };
         let Err(error) = handled else { return };
@@ -257,7 +257,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
         Verdict::Observe => observe(house, in_hand, &parsed).await,
         Verdict::Ignore(reason) => {
             tracing::debug!(session = %inbound.origin.key, "ignored: {reason}");
-            replies::close(house, accepted.id, Closing::Refused, reason).await
+            replies::ignore(house, accepted, reason).await
         }
     }
 }

@@ -8,6 +8,7 @@ mod moving;
 mod plan;
 mod reactions;
 mod replies;
+mod slash;
 mod topics;
 
 use std::panic::AssertUnwindSafe;
@@ -25,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::people;
 use crate::agents::Memories;
-use crate::channels::discord::DiscordChannel;
+use crate::channels::discord::{self, DiscordChannel};
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
@@ -225,8 +226,14 @@ async fn channels(plan: &Plan, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreEr
         channels.push(Arc::new(TelegramChannel::new(telegram, config.group_sessions, outfit)));
     }
     if let Some(discord) = &config.discord {
-        let expected = expectations::on_discord(&plan.table);
-        channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, expected, db.clone())));
+        let outfit = discord::Outfit {
+            signer: keys::buttons(db).await?,
+            menu: slash::menu(config),
+            may_ask: slash::may_ask(plan, db),
+            expected: expectations::on_discord(&plan.table),
+            db: db.clone(),
+        };
+        channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, outfit)));
     }
     Ok(channels)
 }

@@ -61,7 +61,10 @@ pub(super) async fn hint(house: &House, accepted: &Accepted) -> Result<(), Store
     let write = move |tx: &Transaction<'_>| {
         let now = now_ms();
         let code = people::new_code(tx, &inbound.origin.person, &inbound.person_name, now)?;
-        let rows = code.map_or_else(Vec::new, |code| delivery.draft(&to, Kind::Notice, &Text::plain(&pairing(&code))));
+        let told = code.map(|code| pairing(&code));
+        // Where the platform waits for an answer, silence would be an error message.
+        let told = told.or_else(|| to.reply().map(|_| CODE_WAS_TOLD.to_owned()));
+        let rows = told.map_or_else(Vec::new, |told| delivery.draft(&to, Kind::Notice, &Text::plain(&told)));
         inbox::close(tx, id, Closing::Refused, "a stranger", now)?;
         outbox::insert(tx, &rows, Some(id), now)?;
         Ok(rows.len())
@@ -74,6 +77,28 @@ pub(super) async fn hint(house: &House, accepted: &Accepted) -> Result<(), Store
 pub(super) async fn tell_unbound(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
     let closed = Closed { kind: Kind::Notice, closing: Closing::Refused, outcome: "place is not bound" };
     reply(house, accepted, &unbound(&accepted.inbound.origin.key), closed).await
+}
+
+/// Ends a message that is not for us without a word. Where the platform waits for one, the person who asked gets a sentence.
+pub(super) async fn ignore(house: &House, accepted: &Accepted, reason: &'static str) -> Result<(), StoreError> {
+    let Accepted { id, inbound, .. } = accepted;
+    if inbound.besides.reply.is_none() {
+        return close(house, *id, Closing::Refused, reason).await;
+    }
+    let told = if inbound.origin.key.is_private() { NOT_WITH_YOU } else { NOT_HERE };
+    let text = Text { is_for_asker_alone: true, ..Text::plain(told) };
+    let id = *id;
+    let close = move |tx: &Transaction<'_>, now| inbox::close(tx, id, Closing::Refused, reason, now);
+    say(house, inbound, Kind::Notice, &text, Some(id), close).await
+}
+
+/// Looking at the message panicked. Something is said only where the platform would show an error instead.
+pub(super) async fn tell_broken(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+    let closed = Closed { kind: Kind::Error, closing: Closing::Failed, outcome: "panicked" };
+    match accepted.inbound.besides.reply {
+        None => close(house, accepted.id, closed.closing, closed.outcome).await,
+        Some(_) => reply(house, accepted, &broken(accepted.id), closed).await,
+    }
 }
 
 /// The person is told when it is `news`; the row says it each time.
@@ -108,7 +133,8 @@ async fn say<W>(
 where
     W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
 {
-    let destination = Destination::of(inbound);
+    // What belongs to no row is said besides, and is not the answer.
+    let destination = if id.is_some() { Destination::of(inbound) } else { Destination::besides(inbound) };
     let rows = house.delivery.draft(&destination, kind, text);
     let count = rows.len();
     let all = move |tx: &Transaction<'_>| {
@@ -123,6 +149,11 @@ where
 
 const LANE_FULL: &str = "Too many messages are waiting here, so I take no more for now. Please send it again later.";
 
+const NOT_HERE: &str = "I do not answer here. An owner can open this place with `/agent`, or bind it in config.toml.";
+const NOT_WITH_YOU: &str = "I only talk to people my owner has let in.";
+const CODE_WAS_TOLD: &str =
+    "I do not know you yet. You were given a code; if my owner wants us to talk, they can let you in with it.";
+
 fn unbound(place: &SessionKey) -> String {
     match place.whole_group().filter(|_| !place.is_shared()) {
         Some(group) => format!(
@@ -132,6 +163,10 @@ fn unbound(place: &SessionKey) -> String {
             format!("I do not answer here yet. `/agent <id>` opens this place, or bind `{place}` to an agent in config.toml.")
         }
     }
+}
+
+fn broken(reference: i64) -> String {
+    format!("Something broke while I was looking at this (ref {reference}). The operator can see more in the log.")
 }
 
 fn pairing(code: &str) -> String {

@@ -123,6 +123,7 @@ async fn reactions_show_how_far_an_answer_is() {
     let said = general.says(BOB, "hard one").await;
     reacted(&discord, 1).await;
     assert_eq!(general.reactions_to(said.message_id)[0].1, "👀");
+    house.model.wait_for_open(1).await;
     house.model.release();
     reacted(&discord, 2).await;
     gateway.settled().await;
@@ -257,12 +258,12 @@ async fn a_place_that_is_gone_or_closed_is_told_and_left_alone() {
     let told = owner.wait_for_sent(1).await.text;
     assert!(told.contains("`discord:dm:222`: this person takes no private messages from me"), "{told}");
     discord.fail(Route::CreateMessage, Fault::UNKNOWN_CHANNEL).only_in(general.id).times(9);
-    for text in ["one", "two", "three", "four", "five"] {
+    for (text, failed) in [("one", "2"), ("two", "3"), ("three", "4"), ("four", "5"), ("five", "6")] {
         general.says(CAROL, text).await;
+        house.wait_until_stored(FAILED, failed).await;
     }
     let told = owner.wait_for_sent(2).await.text;
     assert!(told.contains("the channel is gone"), "{told}");
-    house.wait_until_stored(FAILED, "6").await;
     let knocks = discord.calls(Route::CreateMessage).into_iter().filter(|call| call.channel_id == Some(general.id)).count();
     assert_eq!(knocks, 3, "then it is left alone");
     house.leave_leftovers();

@@ -2,6 +2,7 @@
 
 mod access;
 mod aimock;
+mod channels;
 mod checks;
 mod choosing;
 mod cli;
@@ -26,6 +27,7 @@ mod peers;
 mod pictures;
 mod proxy;
 mod skills;
+mod slash;
 mod streaming;
 mod subagents;
 mod support;

@@ -2,6 +2,7 @@
 //!
 //! <https://discord.com/developers/docs/reference>
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 use std::time::Duration;
 
@@ -54,6 +55,11 @@ impl Call {
         Call { method: Method::PUT, path, body: None }
     }
 
+    /// Everything there was is gone afterwards.
+    pub(super) fn replace_all(path: String, body: Value) -> Self {
+        Call { method: Method::PUT, path, body: Some(body) }
+    }
+
     pub(super) fn delete(path: String) -> Self {
         Call { method: Method::DELETE, path, body: None }
     }
@@ -61,6 +67,10 @@ impl Call {
     /// Discord counts by the kind of call and the channel or server it is about: the ids after that make no difference.
     fn bucket(&self) -> String {
         let path = self.path.split('?').next().unwrap_or_default();
+        if path.starts_with("/interactions/") || path.starts_with("/webhooks/") {
+            // Each has limits of its own, and its token must not be seen: this name is in the log.
+            return format!("{} interaction {:x}", self.method, BuildHasherDefault::<DefaultHasher>::default().hash_one(path));
+        }
         let is_id = |step: &str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
         let steps = path.split('/').enumerate().map(|(index, step)| if index > 2 && is_id(step) { "*" } else { step });
         format!("{} {}", self.method, steps.collect::<Vec<_>>().join("/"))
@@ -208,5 +218,7 @@ mod tests {
         check(Call::patch("/channels/7/messages/9".into(), Value::Null), "PATCH /channels/7/messages/*");
         check(Call::get("/channels/7/messages?after=9".into()), "GET /channels/7/messages");
         check(Call::get("/guilds/7/members/9".into()), "GET /guilds/7/members/*");
+        let of_interaction = Call::patch("/webhooks/7/secret/messages/@original".into(), Value::Null).bucket();
+        assert!(of_interaction.starts_with("PATCH interaction ") && !of_interaction.contains("secret"), "{of_interaction}");
     }
 }

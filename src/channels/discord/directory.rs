@@ -73,6 +73,13 @@ impl Directory {
         channels.insert(id, known)
     }
 
+    /// What interactions tell of their channel is less than what others do.
+    pub(super) fn learn_if_new(&self, channel: &Value, server: Option<DiscordId>) {
+        if id_in(channel, "id").is_some_and(|id| server.is_some() && self.get(id).is_none()) {
+            self.learn(channel, server);
+        }
+    }
+
     pub(super) fn forget(&self, channel: DiscordId) {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel);
     }

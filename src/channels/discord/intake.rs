@@ -15,7 +15,7 @@ use super::seen::{self, Seen};
 use super::shard::Event;
 use crate::channels::{Batch, Intake};
 use crate::clock::now_ms;
-use crate::domain::{Addressed, Arrival, DiscordId, Note, Platform, SessionKey};
+use crate::domain::{Addressed, Arrival, DiscordId, Note, PersonId, Platform, SessionKey};
 use crate::storage::Durability;
 
 /// Events that wait to be looked at. When full, the connection is read no further.
@@ -75,7 +75,7 @@ impl<'a> Taker<'a> {
             // Discord also says so when it has made a preview of a link.
             "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(&data, Some(Note::Edit)).await,
             "MESSAGE_REACTION_ADD" => self.reaction(&data).await,
-            // Slash commands and buttons would be taken here, as INTERACTION_CREATE: answered at once, then read as commands.
+            "INTERACTION_CREATE" => self.interaction(&data).await,
             _ => {}
         }
     }
@@ -87,6 +87,7 @@ impl<'a> Taker<'a> {
             return;
         };
         self.store().await;
+        self.channel.interactions.know_application(id_in(&ready["application"], "id"));
         self.channel.know_me(me);
         tracing::info!("connected to Discord as {}", ready["user"]["username"].as_str().unwrap_or("the bot"));
         catchup::run(self).await;
@@ -191,6 +192,20 @@ impl<'a> Taker<'a> {
         let around = self.surroundings(raw).await;
         let noted = reader.reaction(raw, &around);
         self.in_hand.arrivals.extend(noted.map(|inbound| Arrival::Message(Box::new(inbound))));
+    }
+
+    /// It has had its first answer; from here on it is a command that somebody wrote.
+    async fn interaction(&mut self, raw: &Value) {
+        let Some(reader) = self.reader() else { return };
+        self.channel.directory.learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
+        let around = self.surroundings(raw).await;
+        let Some(inbound) = self.channel.interactions.read(&reader, raw, &around) else { return };
+        if let (None, PersonId::Discord(person), Some(channel)) =
+            (around.server, &inbound.origin.person, id_in(raw, "channel_id"))
+        {
+            self.channel.directory.learn_private(*person, channel);
+        }
+        self.in_hand.arrivals.push(Arrival::Message(Box::new(inbound)));
     }
 
     fn reader(&self) -> Option<Reader<'a>> {

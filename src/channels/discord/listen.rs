@@ -13,7 +13,7 @@ use super::closing::BAD_TOKEN;
 use super::greetings::Greetings;
 use super::intake::{QUEUE, Taker};
 use super::shard::Shard;
-use super::{DiscordChannel, checks};
+use super::{DiscordChannel, checks, interactions};
 use crate::channels::{Intake, ListenError};
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ pub(super) async fn listen(channel: &DiscordChannel, intake: &Intake, stop: &Can
     let shards: Vec<Shard<'_>> = (0..door.shards).map(shard).collect();
     drop(events);
     let check = async {
-        checks::report(channel).await;
+        tokio::join!(checks::report(channel), interactions::register(channel));
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -91,9 +91,11 @@ async fn take_in(
         }
     };
     let mut running = std::pin::pin!(running);
+    let (queue, passed_on) = mpsc::channel(QUEUE);
+    let taker = Taker::new(channel, intake, stop);
     tokio::select! {
         ended = &mut running => return ended,
-        () = Taker::new(channel, intake, stop).run(received) => {}
+        ((), ()) = async { tokio::join!(interactions::answer_first(channel, received, queue), taker.run(passed_on)) } => {}
         () = stop.cancelled() => {}
     }
     // Nobody takes events any more, so the connections say goodbye.

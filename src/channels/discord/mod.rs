@@ -14,6 +14,7 @@ mod directory;
 mod files;
 mod greetings;
 mod intake;
+mod interactions;
 mod listen;
 mod losses;
 mod parse;
@@ -26,6 +27,7 @@ mod socket;
 mod stream;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -38,14 +40,17 @@ use super::{
 };
 use crate::config::{Answers, Discord, GroupSessions};
 use crate::domain::{Destination, DiscordId, FileRef, MessageId, OutgoingFile, Platform, SessionKey};
+use crate::signing::Signer;
 use crate::storage::Db;
 
 use directory::Directory;
+use interactions::Interactions;
 use losses::Losses;
 
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
 
 pub use checks::{Expected, ExpectedPlace};
+pub use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 
 /// Nobody waits longer than this for an answer to begin, whatever the config says.
 const LONGEST_GATHER: Duration = Duration::from_secs(60);
@@ -54,8 +59,8 @@ const NONCES_LIVE: Duration = Duration::from_secs(120);
 
 /// One bot's connection.
 pub struct DiscordChannel {
-    api: api::Api,
-    directory: Directory,
+    api: Arc<api::Api>,
+    directory: Arc<Directory>,
     lost: Losses,
     /// Who we are; Discord tells when it greets us.
     me: watch::Sender<Option<DiscordId>>,
@@ -69,21 +74,32 @@ pub struct DiscordChannel {
     gather: Duration,
     max_file_mb: u32,
     expected: Vec<ExpectedPlace>,
+    interactions: Interactions,
     /// For what was seen before.
     db: Db,
 }
 
+/// What a bot needs besides its config.
+pub struct Outfit {
+    /// Of buttons and menus.
+    pub signer: Signer,
+    pub menu: Menu,
+    pub may_ask: MayAsk,
+    /// What bindings name.
+    pub expected: Vec<ExpectedPlace>,
+    pub db: Db,
+}
+
 impl DiscordChannel {
-    /// `expected` is what bindings name.
-    pub fn new(config: &Discord, group_sessions: GroupSessions, expected: Vec<ExpectedPlace>, db: Db) -> Self {
+    pub fn new(config: &Discord, group_sessions: GroupSessions, outfit: Outfit) -> Self {
         let limits = Limits {
             all_per_second: config.limits.per_second,
             chat_per_second: config.limits.channel_per_second,
             group_per_minute: 0,
         };
         DiscordChannel {
-            api: api::Api::new(&config.api_url, config.token.clone()),
-            directory: Directory::default(),
+            api: Arc::new(api::Api::new(&config.api_url, config.token.clone())),
+            directory: Arc::default(),
             lost: Losses::default(),
             me: watch::Sender::new(None),
             limits,
@@ -93,8 +109,9 @@ impl DiscordChannel {
             style: config.answers,
             gather: Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER),
             max_file_mb: config.max_file_mb,
-            expected,
-            db,
+            expected: outfit.expected,
+            interactions: Interactions::new(outfit.menu, outfit.may_ask, outfit.signer),
+            db: outfit.db,
         }
     }
 
@@ -129,15 +146,18 @@ impl Channel for DiscordChannel {
     }
 
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
-        listen::listen(self, &intake, &stop).await
+        let ended = listen::listen(self, &intake, &stop).await;
+        self.interactions.settled().await;
+        ended
     }
 
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part> {
-        send::render(self.style, to, text)
+        let components = self.interactions.components(to, text);
+        self.answering(to, text, send::render(self.style, to, text, &components))
     }
 
     async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError> {
-        self.send_part(to, part, ticket).await
+        self.send_any(to, part, ticket).await
     }
 
     fn tells_repeats_for(&self) -> Duration {

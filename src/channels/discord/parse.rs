@@ -121,15 +121,8 @@ impl Reader<'_> {
         is_plain && !is_bot && id_in(&raw["author"], "id") != Some(self.me)
     }
 
-    fn key(&self, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {
-        match (around.server, around.thread_of) {
-            (None, _) => SessionKey::DiscordDm { user: author },
-            (Some(_), Some(parent)) => SessionKey::DiscordThread { channel: parent, thread: channel },
-            (Some(_), None) => {
-                let member = (self.group_sessions == GroupSessions::PerUser).then_some(author);
-                SessionKey::DiscordChannel { channel, member }
-            }
-        }
+    pub(super) fn key(&self, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {
+        place(self.group_sessions, channel, author, around)
     }
 
     /// Takes our name off the beginning, and tells whether it is anywhere.
@@ -178,7 +171,18 @@ impl Reader<'_> {
     }
 }
 
-fn origin(key: SessionKey, person: DiscordId, raw: &Value, around: &Surroundings) -> Origin {
+pub(super) fn place(sessions: GroupSessions, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {
+    match (around.server, around.thread_of) {
+        (None, _) => SessionKey::DiscordDm { user: author },
+        (Some(_), Some(parent)) => SessionKey::DiscordThread { channel: parent, thread: channel },
+        (Some(_), None) => {
+            let member = (sessions == GroupSessions::PerUser).then_some(author);
+            SessionKey::DiscordChannel { channel, member }
+        }
+    }
+}
+
+pub(super) fn origin(key: SessionKey, person: DiscordId, raw: &Value, around: &Surroundings) -> Origin {
     let roles = list(&raw["member"], "roles").filter_map(id);
     Origin {
         roles: roles.collect(),

@@ -39,18 +39,25 @@ pub(super) enum StoredPart {
         /// A message to quote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quote: Option<DiscordId>,
+        /// Rows of buttons and menus, in Discord's words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        components: Vec<Value>,
     },
 }
 
-/// The first part quotes. An answer of too many parts becomes its first and a file.
-pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>) -> Vec<Part> {
+/// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
+pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>, components: &[Value]) -> Vec<Part> {
     let mut rendered = with_speaker(style, text);
     let is_too_long = is_too_long(style, text, rendered.len());
     if is_too_long {
         rendered.truncate(1);
     }
-    let part =
-        |(number, content)| StoredPart::Message { content, quote: if number == 0 { quoted(style, to, text) } else { None } };
+    let last = rendered.len().saturating_sub(1);
+    let part = |(number, content)| StoredPart::Message {
+        content,
+        quote: if number == 0 { quoted(style, to, text) } else { None },
+        components: if number == last { components.to_vec() } else { Vec::new() },
+    };
     let file = is_too_long.then(|| StoredPart::File { markdown: text.markdown.to_owned() });
     let parts = rendered.into_iter().enumerate().map(part).chain(file);
     parts.map(|part| Part(serde_json::to_string(&part).expect("text and numbers are JSON"))).collect()
@@ -105,13 +112,13 @@ impl DiscordChannel {
     async fn create(&self, channel: DiscordId, part: &StoredPart, ticket: &Ticket) -> Result<Value, ApiError> {
         let path = format!("/channels/{channel}/messages");
         match part {
-            StoredPart::Message { content, quote } => {
+            StoredPart::Message { content, quote, components } => {
                 let message = quote.iter().fold(new_message(self.style, content, ticket), |message, quote| {
                     let reference = MessageReference::new(MessageReferenceKind::Default, serenity_channel(channel));
                     let quoted = reference.message_id(SerenityMessageId::new(quote.0.max(1))).fail_if_not_exists(false);
                     message.reference_message(quoted)
                 });
-                self.api.call(Call::post(path, body(&message))).await
+                self.api.call(Call::post(path, with_components(body(&message), components))).await
             }
             StoredPart::File { markdown } => {
                 let content = Content::Text(markdown.clone());
@@ -212,6 +219,13 @@ pub(super) fn new_message(style: Answers, content: &str, ticket: &Ticket) -> Cre
 pub(super) fn changed_message(style: Answers, content: &str) -> EditMessage {
     let message = EditMessage::new().content(content).allowed_mentions(nobody());
     if style.link_previews { message } else { message.suppress_embeds(true) }
+}
+
+pub(super) fn with_components(mut message: Value, components: &[Value]) -> Value {
+    if !components.is_empty() {
+        message["components"] = components.into();
+    }
+    message
 }
 
 /// What models write may name everybody. It is shown, and pings nobody.

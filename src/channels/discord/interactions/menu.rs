@@ -1,0 +1,264 @@
+//! The slash commands: what Discord is told of them, what it offers while somebody types, and what was written in the end.
+//!
+//! <https://discord.com/developers/docs/interactions/application-commands>
+
+use rusqlite::{OptionalExtension, params};
+use serde_json::{Value, json};
+
+use crate::channels::discord::DiscordChannel;
+use crate::channels::discord::api::{ApiError, Call};
+use crate::channels::discord::directory::list;
+use crate::domain::DiscordId;
+use crate::storage::{Db, StoreError};
+
+/// Discord's limits.
+const MAX_DESCRIPTION_CHARS: usize = 100;
+const MAX_SUGGESTION_CHARS: usize = 100;
+const MOST_SUGGESTIONS: usize = 25;
+
+/// An option that takes text.
+const TEXT: u8 = 3;
+/// Servers and private chats with the bot; not chats of people that it is no part of.
+const CONTEXTS: [u8; 2] = [0, 1];
+/// Bots are brought to a server, not taken along by a person.
+const INSTALLED_ON_SERVERS: [u8; 1] = [0];
+/// On a server only its administrators see the command. Whoever uses it is still asked whether they are an owner.
+const ADMINISTRATORS_ONLY: &str = "0";
+
+#[derive(Debug, Clone, Default)]
+pub struct Menu {
+    pub commands: Vec<SlashCommand>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SlashCommand {
+    /// Without the slash.
+    pub name: String,
+    pub description: String,
+    /// In the order in which they are written.
+    pub options: Vec<SlashOption>,
+    pub owners_only: bool,
+    /// Nobody but the one who asks needs to see the answer.
+    pub is_for_asker_alone: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct SlashOption {
+    pub name: String,
+    pub description: String,
+    pub is_required: bool,
+    pub offered: Offered,
+}
+
+/// What can be chosen instead of written.
+#[derive(Debug, Clone)]
+pub enum Offered {
+    Nothing,
+    /// One of these and nothing else.
+    Choices(Vec<Suggestion>),
+    /// What fits is shown while somebody types; anything may be written.
+    Suggestions(Vec<Suggestion>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    pub label: String,
+    /// As it is written in a command.
+    pub value: String,
+}
+
+impl Menu {
+    /// The command line that somebody put together.
+    pub(super) fn line(&self, data: &Value) -> String {
+        let name = data["name"].as_str().unwrap_or_default();
+        let given: Vec<(&str, String)> = list(data, "options").filter_map(given).collect();
+        let known = self.find(data).map(|command| command.options.as_slice()).unwrap_or_default();
+        let in_order = known.iter().filter_map(|option| given.iter().find(|(name, _)| *name == option.name));
+        // One that an older version of us offered.
+        let unknown = given.iter().filter(|(name, _)| known.iter().all(|option| option.name != *name));
+        let words = in_order.chain(unknown).map(|(_, value)| value.trim());
+        std::iter::once(format!("/{name}").as_str()).chain(words).collect::<Vec<_>>().join(" ").trim_end().to_owned()
+    }
+
+    /// What fits what somebody has typed so far, in an option of a command.
+    pub(super) fn suggestions(&self, data: &Value) -> Vec<Value> {
+        let Some(focused) = list(data, "options").find(|option| option["focused"] == true) else { return Vec::new() };
+        let option = self.find(data).and_then(|command| command.options.iter().find(|option| focused["name"] == *option.name));
+        let Some(Offered::Suggestions(offered)) = option.map(|option| &option.offered) else { return Vec::new() };
+        let typed = focused["value"].as_str().unwrap_or_default().trim().to_lowercase();
+        let fits = |suggestion: &&Suggestion| {
+            suggestion.value.to_lowercase().contains(&typed) || suggestion.label.to_lowercase().contains(&typed)
+        };
+        let short_enough = |suggestion: &&Suggestion| suggestion.value.chars().count() <= MAX_SUGGESTION_CHARS;
+        offered.iter().filter(fits).filter(short_enough).take(MOST_SUGGESTIONS).map(suggestion).collect()
+    }
+
+    /// What we do not have is nobody else's business either.
+    pub(super) fn is_for_asker_alone(&self, data: &Value) -> bool {
+        self.find(data).is_none_or(|command| command.is_for_asker_alone)
+    }
+
+    fn find(&self, data: &Value) -> Option<&SlashCommand> {
+        self.commands.iter().find(|command| data["name"] == *command.name)
+    }
+
+    fn registered(&self) -> Value {
+        self.commands.iter().map(registered).collect()
+    }
+}
+
+fn given(option: &Value) -> Option<(&str, String)> {
+    let value = match &option["value"] {
+        Value::String(text) => text.clone(),
+        Value::Null => return None,
+        other => other.to_string(),
+    };
+    Some((option["name"].as_str()?, value))
+}
+
+fn registered(command: &SlashCommand) -> Value {
+    // Discord asks for what is required first, wherever it is written.
+    let (required, optional): (Vec<_>, Vec<_>) = command.options.iter().partition(|option| option.is_required);
+    let mut registered = json!({
+        "type": 1,
+        "name": command.name,
+        "description": shortened(&command.description, MAX_DESCRIPTION_CHARS),
+        "options": required.into_iter().chain(optional).map(registered_option).collect::<Vec<_>>(),
+        "contexts": CONTEXTS,
+        "integration_types": INSTALLED_ON_SERVERS,
+    });
+    if command.owners_only {
+        registered["default_member_permissions"] = ADMINISTRATORS_ONLY.into();
+    }
+    registered
+}
+
+fn registered_option(option: &SlashOption) -> Value {
+    let mut registered = json!({
+        "type": TEXT,
+        "name": option.name,
+        "description": shortened(&option.description, MAX_DESCRIPTION_CHARS),
+        "required": option.is_required,
+    });
+    match &option.offered {
+        Offered::Nothing => {}
+        Offered::Choices(choices) => registered["choices"] = choices.iter().map(suggestion).collect(),
+        Offered::Suggestions(_) => registered["autocomplete"] = true.into(),
+    }
+    registered
+}
+
+fn suggestion(Suggestion { label, value }: &Suggestion) -> Value {
+    json!({ "name": shortened(label, MAX_SUGGESTION_CHARS), "value": value })
+}
+
+fn shortened(text: &str, max_chars: usize) -> String {
+    text.chars().take(max_chars).collect()
+}
+
+/// Tells Discord the commands, all at once, if they are not what it was last told. Failing is no harm: the next start tries
+/// again.
+pub(in crate::channels::discord) async fn register(channel: &DiscordChannel) {
+    let mut application = channel.interactions.application.subscribe();
+    let Ok(application) = application.wait_for(Option::is_some).await.map(|application| *application) else { return };
+    let Some(application) = application else { return };
+    if let Err(error) = tell(channel, application).await {
+        tracing::warn!("the slash commands were not registered: {error}");
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RegisterError {
+    #[error("{0}")]
+    Api(#[from] ApiError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+async fn tell(channel: &DiscordChannel, application: DiscordId) -> Result<(), RegisterError> {
+    let wanted = channel.interactions.menu.registered();
+    // The whole list rather than a hash of it: it is short, and it can be read.
+    let text = wanted.to_string();
+    if told_before(&channel.db, application).await?.as_ref() == Some(&text) {
+        return Ok(());
+    }
+    channel.api.call::<Value>(Call::replace_all(format!("/applications/{application}/commands"), wanted)).await?;
+    Ok(remember(&channel.db, application, text).await?)
+}
+
+async fn told_before(db: &Db, application: DiscordId) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT commands FROM discord_commands WHERE application = ?1";
+    let application = application.0.cast_signed();
+    db.read(move |connection| connection.query_row(sql, [application], |row| row.get(0)).optional()).await
+}
+
+async fn remember(db: &Db, application: DiscordId, commands: String) -> Result<(), StoreError> {
+    let sql = "INSERT OR REPLACE INTO discord_commands (application, commands) VALUES (?1, ?2)";
+    db.write(move |tx| tx.execute(sql, params![application.0.cast_signed(), commands]).map(drop)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn menu() -> Menu {
+        let suggestion = |value: &str| Suggestion { label: format!("🌹 {}", value.to_uppercase()), value: value.into() };
+        let option = |name: &str, offered| SlashOption {
+            name: name.into(),
+            description: "x".repeat(200),
+            is_required: name == "text",
+            offered,
+        };
+        let agents = (0..40).map(|number| suggestion(&format!("rose{number}"))).collect();
+        let options =
+            vec![option("name", Offered::Suggestions(agents)), option("once", Offered::Choices(vec![suggestion("once")]))];
+        let command = |name: &str, options, is_for_asker_alone| SlashCommand {
+            name: name.into(),
+            description: "does things".into(),
+            options,
+            owners_only: is_for_asker_alone,
+            is_for_asker_alone,
+        };
+        let remembered = vec![option("how", Offered::Nothing), option("text", Offered::Nothing)];
+        let remember = command("remember", remembered, false);
+        Menu { commands: vec![command("agent", options, false), command("pair", Vec::new(), true), remember] }
+    }
+
+    fn check(data: Value, expected: &str) {
+        assert_eq!(menu().line(&data), expected);
+    }
+
+    #[test]
+    fn options_become_a_command_line_in_the_order_of_the_command() {
+        let (name, once) = (json!({ "name": "name", "value": " rose " }), json!({ "name": "once", "value": "once" }));
+        check(json!({ "name": "agent" }), "/agent");
+        check(json!({ "name": "agent", "options": [once, name] }), "/agent rose once");
+        let (text, how) = (json!({ "name": "text", "value": "the lamp" }), json!({ "name": "how", "value": "--global" }));
+        check(json!({ "name": "remember", "options": [text, how] }), "/remember --global the lamp");
+        check(json!({ "name": "gone", "options": [name, { "name": "count", "value": 3 }] }), "/gone rose 3");
+    }
+
+    #[test]
+    fn what_fits_is_suggested_up_to_a_number() {
+        let typed = |text: &str| {
+            let option = json!({ "name": "name", "value": text, "focused": true });
+            menu().suggestions(&json!({ "name": "agent", "options": [option] }))
+        };
+        assert_eq!(typed("").len(), 25);
+        assert_eq!(typed("E39"), [json!({ "name": "🌹 ROSE39", "value": "rose39" })]);
+        assert_eq!(typed("nobody").len(), 0);
+        assert_eq!(menu().suggestions(&json!({ "name": "other" })).len(), 0);
+    }
+
+    #[test]
+    fn what_is_registered_keeps_within_the_limits() {
+        let registered = menu().registered();
+        let [agent, pair] = [&registered[0], &registered[1]];
+        assert_eq!(agent["options"][0]["description"].as_str().unwrap().len(), 100);
+        assert_eq!((&agent["options"][0]["autocomplete"], &agent["default_member_permissions"]), (&json!(true), &Value::Null));
+        assert_eq!(agent["options"][1]["choices"][0]["value"], "once");
+        assert_eq!(pair["default_member_permissions"], "0");
+        let remember = &registered[2]["options"];
+        assert_eq!([&remember[0]["name"], &remember[1]["name"]], ["text", "how"], "what is required comes first");
+    }
+}

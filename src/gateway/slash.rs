@@ -1,0 +1,92 @@
+//! The command list, as Discord's slash commands show it.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use super::Plan;
+use crate::access::{self, Asking, Standing, Verdict, people};
+use crate::channels::discord::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
+use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
+use crate::config::{AgentSpec, Config};
+use crate::domain::{Addressed, Origin};
+use crate::routing::{self, pins};
+use crate::storage::{Db, StoreError};
+
+pub(super) fn menu(config: &Config) -> Menu {
+    let command = |spec: &Spec| SlashCommand {
+        name: spec.name.into(),
+        description: spec.summary.into(),
+        options: spec.options.iter().map(|argument| option(config, argument)).collect(),
+        owners_only: spec.owners_only,
+        is_for_asker_alone: spec.audience == Audience::Asker,
+    };
+    Menu { commands: SPECS.iter().map(command).collect() }
+}
+
+/// Names are offered to those whose command would be carried out.
+pub(super) fn may_ask(plan: &Plan, db: &Db) -> MayAsk {
+    let (plan, db) = (plan.clone(), db.clone());
+    Arc::new(move |origin| {
+        let (plan, db) = (plan.clone(), db.clone());
+        async move {
+            let decided = decide(&plan, &db, origin).await;
+            decided.inspect_err(|error| tracing::warn!("nothing is offered on Discord: {error}")).unwrap_or(false)
+        }
+        .boxed()
+    })
+}
+
+async fn decide(plan: &Plan, db: &Db, origin: Origin) -> Result<bool, StoreError> {
+    let (key, person) = (origin.key.clone(), origin.person.clone());
+    let look = move |connection: &rusqlite::Connection| {
+        Ok((pins::load(connection, &key)?, key.is_private() && people::is_paired(connection, &person)?))
+    };
+    let (pin, is_paired) = db.read(look).await?;
+    let (route, access) = (routing::route(&plan.table, pin.as_ref(), &origin), &plan.config.access);
+    let asking = Asking {
+        key: &origin.key,
+        standing: Standing::of(access, &origin.person, is_paired),
+        addressed: Addressed::ByMention,
+        is_command: true,
+        place_is_bound: route.opens_place,
+        require_mention: route.require_mention,
+    };
+    Ok(access::decide(access, &asking) == Verdict::Admit)
+}
+
+fn option(config: &Config, argument: &Argument) -> SlashOption {
+    let offered = match argument.offers {
+        Offers::Nothing => Offered::Nothing,
+        Offers::Words(words) => Offered::Choices(plain(words).collect()),
+        Offers::Agents(words) => Offered::Suggestions(config.agents.iter().map(agent).chain(plain(words)).collect()),
+        Offers::Models(words) => Offered::Suggestions(models(config).into_iter().chain(plain(words)).collect()),
+    };
+    SlashOption { name: argument.name.into(), description: argument.summary.into(), is_required: argument.is_required, offered }
+}
+
+fn plain(words: &'static [&'static str]) -> impl Iterator<Item = Suggestion> {
+    words.iter().map(|word| Suggestion { label: (*word).to_owned(), value: (*word).to_owned() })
+}
+
+/// With its name, so that it is found by that too.
+fn agent(spec: &AgentSpec) -> Suggestion {
+    let id = spec.id.to_string();
+    let label = spec.name.as_ref().map_or_else(|| id.clone(), |name| format!("{name} ({id})"));
+    let label = spec.emoji.iter().fold(label, |label, emoji| format!("{emoji} {label}"));
+    Suggestion { label, value: id }
+}
+
+/// Every model that the config names, once.
+fn models(config: &Config) -> Vec<Suggestion> {
+    let of_agents = config.agents.iter().flat_map(|agent| agent.model.iter().chain(&agent.fallback));
+    let of_providers =
+        config.providers.iter().flat_map(|(name, provider)| provider.models.iter().map(move |model| format!("{name}/{model}")));
+    let mut models: Vec<String> = Vec::new();
+    for model in std::iter::once(&config.default_model).chain(of_agents).map(ToString::to_string).chain(of_providers) {
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    models.into_iter().map(|model| Suggestion { label: model.clone(), value: model }).collect()
+}
