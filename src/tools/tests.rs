@@ -12,7 +12,7 @@ use crate::config::{Ceilings, RiskProfile, Spanned, ToolLimits};
 pub(super) fn scope_in(home: &Path) -> Scope {
     let agent = Arc::new(agent_of(home, "main"));
     let (place, person) = ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
-    Scope { agent, place, person, standing: Standing::Owner }
+    Scope { agent, place, person, standing: Standing::Owner, parent: None }
 }
 
 fn scope_with(policy: ToolPolicy, standing: Standing) -> Scope {
