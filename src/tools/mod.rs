@@ -6,6 +6,7 @@ mod files;
 mod memory;
 mod message_send;
 mod now;
+mod overflow;
 pub mod policy;
 mod skill;
 mod spawn;
@@ -220,7 +221,8 @@ impl ToolView {
             return Outcome::say(format!("The tool `{}` was not run: {refusal}. Go on without it.", call.name));
         }
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
-        Outcome { text: bounded(outcome.text), ..outcome }
+        let can_read_files = self.offered().any(|entry| entry.spec.name == "file_read");
+        Outcome { text: overflow::fit(scope, &call.name, can_read_files, outcome.text).await, ..outcome }
     }
 
     fn offered(&self) -> impl Iterator<Item = &Entry> {
@@ -267,12 +269,10 @@ fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
     read.map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
 }
 
-/// The longest tool result a model gets, in bytes.
-const MAX_RESULT_BYTES: usize = 32 * 1024;
-
+/// What is told of a run's result.
 pub(crate) fn bounded(mut result: String) -> String {
-    if result.len() > MAX_RESULT_BYTES {
-        result.truncate(result.floor_char_boundary(MAX_RESULT_BYTES));
+    if result.len() > overflow::MAX_RESULT_BYTES {
+        result.truncate(result.floor_char_boundary(overflow::MAX_RESULT_BYTES));
         result.push_str("\n[cut: the result was longer]");
     }
     result
