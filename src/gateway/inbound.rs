@@ -242,7 +242,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
     }
     match verdict {
         Verdict::Admit => {
-            if standing == Standing::Stranger {
+            if standing == Standing::Stranger && !inbound.origin.key.is_private() {
                 standing = known_as(house, &inbound).await?;
             }
             let context = Context { desk: &house.desk, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
