@@ -101,6 +101,12 @@ pub(super) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> 
     tx.prepare_cached("UPDATE tasks SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
+/// Another agent begins the task anew. What the one before it has done is nothing it could go on with.
+pub(super) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
+    tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
+    tx.execute("UPDATE tasks SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
+}
+
 /// The turn is over.
 pub(super) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM tasks WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)

@@ -194,6 +194,10 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
         budgets::refuse(inner, &accepted, &agent, over).await?;
         return Ok(Begun::Refused);
     }
+    if began_with.is_some_and(|uid| uid != agent.uid) {
+        let (id, uid) = (accepted.id, agent.uid);
+        inner.parts.db.write(move |tx| journal::hand_over(tx, id, uid)).await?;
+    }
     let lineup = agent.brain.lineup(&chosen);
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);

@@ -26,6 +26,7 @@ mod menus;
 mod models;
 mod pictures;
 mod proxy;
+mod put_aside;
 mod skills;
 mod slash;
 mod streaming;

@@ -1,0 +1,47 @@
+//! Tasks that are put aside, taken up by another process, stopped there, or moved with their group.
+
+use serde_json::json;
+
+use crate::support::House;
+use crate::support::fake_model::Script;
+use crate::support::fake_telegram::ALICE;
+
+const OPEN: &str = "[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
+
+fn look_at_the_clock() -> Script {
+    Script::tool_call("now", json!({}))
+}
+
+fn held(script: Script) -> Script {
+    Script::Held(Box::new(script))
+}
+
+/// What another agent had done is nothing that its successor could go on with.
+#[tokio::test]
+async fn a_task_whose_agent_is_gone_after_a_kill_is_begun_anew_by_another() {
+    let house = House::new(&format!("{OPEN}[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:111\"\nagent = \"rose\"\n")).await;
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen")));
+    alice.says("the time").await;
+    house.model.wait_for_requests(2).await;
+    process.kill().await;
+    house.configure("", OPEN);
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen either")));
+    let process = house.spawn().await;
+    house.model.wait_for_requests(4).await;
+    // What the successor has done is kept like anything else.
+    process.kill().await;
+    house.model.enqueue(Script::text("Noon."));
+    let process = house.spawn().await;
+    assert_eq!(alice.wait_for_sent(1).await.text, "Noon.");
+    let journal = house.model.journal();
+    let roles: Vec<Vec<&str>> =
+        journal.iter().map(|request| request.messages.iter().map(|(role, _)| role.as_str()).collect()).collect();
+    assert_eq!(roles[2..], [vec!["user"], vec!["user", "call", "tool"], vec!["user", "call", "tool"]]);
+    house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    process.stop().await;
+}
