@@ -15,6 +15,7 @@ use super::running::{self, Due, Ended, Exchange, Task};
 use super::{Arrived, Inner, Item, LaneFull, Purpose, Queue, observing};
 use crate::clock::now_ms;
 use crate::domain::{Addressed, Besides, Inbound, Origin, SessionKey};
+use crate::routing;
 use crate::work::WorkGuard;
 
 /// Messages that wait in one place. One more is refused, and the person is told.
@@ -27,14 +28,6 @@ const MOST_JOINED: usize = 20;
 const MOST_DRAINED: usize = 50;
 /// Tasks of one place that are put aside at a time. With this many, messages wait for the end of the turn.
 const MOST_PARKED: usize = 3;
-
-/// Whether messages of several people may be answered as one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum People {
-    Together,
-    /// Each has a budget of their own.
-    Apart,
-}
 
 /// A message in its lane.
 pub(super) struct Waiting {
@@ -119,7 +112,11 @@ impl Lane {
 
     /// The sizes of the messages that are answered at once: the oldest, and if they came while the place was busy, all that
     /// wait behind it and may do the same.
-    fn oldest_batch(&self, now: Instant, people: People) -> Result<Vec<usize>, NotBefore> {
+    fn oldest_batch(
+        &self,
+        now: Instant,
+        are_alike: impl Fn(&Waiting, &Waiting) -> bool,
+    ) -> Result<Vec<usize>, NotBefore> {
         let mut sizes: Vec<usize> = Vec::new();
         let mut taken = 0;
         while let Some(front) = self.waiting.get(taken) {
@@ -130,7 +127,7 @@ impl Lane {
                 Some(_) => break,
                 None => {}
             }
-            let follows = sizes.is_empty() || (front.is_question() && front.is_alike(&self.waiting[0], people));
+            let follows = sizes.is_empty() || (front.is_question() && are_alike(front, &self.waiting[0]));
             if !follows || taken + count > MOST_DRAINED.max(count) {
                 break;
             }
@@ -144,15 +141,17 @@ impl Lane {
     }
 }
 
-impl Waiting {
-    /// Tools may do the same for both, the same person pays where that matters, and neither was begun before.
-    fn is_alike(&self, other: &Waiting, people: People) -> bool {
-        let person = |waiting: &Waiting| waiting.accepted.inbound.origin.person.clone();
-        (people == People::Together || person(self) == person(other))
-            && self.accepted.standing == other.accepted.standing
-            && self.arrived == Arrived::Now
-            && other.arrived == Arrived::Now
-    }
+/// The same agent answers both, tools may do the same for both, the same person pays where that matters, and neither was
+/// begun before.
+fn are_alike(inner: &Inner, one: &Waiting, other: &Waiting) -> bool {
+    let (ours, theirs) = (&one.accepted.inbound.origin, &other.accepted.inbound.origin);
+    // Without the pin, which is the place's and so the same for both.
+    let agent_of = |origin: &Origin| routing::route(&inner.parts.table, None, origin).agent;
+    let may_differ = || !inner.parts.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
+    one.accepted.standing == other.accepted.standing
+        && one.arrived == Arrived::Now
+        && other.arrived == Arrived::Now
+        && (ours.person == theirs.person || may_differ())
 }
 
 pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> Result<(), LaneFull> {
@@ -346,8 +345,7 @@ fn take(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Result<J
         lane.current = lane.parked.pop();
         return Some(Ok(Job::Resume));
     }
-    let people = if inner.parts.access.limits.is_any() { People::Apart } else { People::Together };
-    let sizes = match lane.oldest_batch(Instant::now(), people) {
+    let sizes = match lane.oldest_batch(Instant::now(), |one, other| are_alike(inner, one, other)) {
         Ok(sizes) => sizes,
         Err(not_before) => return Some(Err(not_before)),
     };

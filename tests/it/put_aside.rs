@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::House;
 use crate::support::fake_model::Script;
-use crate::support::fake_telegram::ALICE;
+use crate::support::fake_telegram::{ALICE, BOB, CAROL};
 
 const OPEN: &str = "[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
 
@@ -44,4 +44,31 @@ async fn a_task_whose_agent_is_gone_after_a_kill_is_begun_anew_by_another() {
     house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
     process.stop().await;
+}
+
+/// A rule may give one person another agent. What others ask is not for it, even if it waits behind what that person asks.
+#[tokio::test]
+async fn people_with_different_agents_are_not_answered_as_one() {
+    let rose = "[agents.rose]\n[[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nusers = [\"telegram:222\"]\nagent = \"rose\"\n";
+    let house = House::new(&format!("{OPEN}{rose}")).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.hold();
+    topic.says(BOB, "begin").await;
+    house.model.wait_for_open(1).await;
+    topic.says(BOB, "for rose").await;
+    topic.says(CAROL, "for main").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    let asked: Vec<(bool, String)> = house
+        .model
+        .journal()
+        .iter()
+        .map(|request| (request.system.starts_with("You are Rose"), request.last_text().to_owned()))
+        .collect();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert!(asked[1].0 && asked[1].1 == "[Bob] for rose", "{asked:?}");
+    assert!(!asked[2].0 && asked[2].1.ends_with("[Carol] for main"), "{asked:?}");
+    gateway.shutdown().await;
 }
