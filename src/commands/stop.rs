@@ -5,7 +5,7 @@ use super::{Context, Effect, Outcome};
 use crate::sessions::Queue;
 
 pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
-    let Queue { current, parked, waiting } = context.desk.sessions.queue(&context.inbound.origin.key);
+    let Queue { current, parked, waiting } = context.desk.sessions.queue(&context.inbound.origin);
     let under_way = current.iter().chain(&parked).count();
     let tasks = current.into_iter().chain(parked);
     let (ids, dropped): (Vec<i64>, usize) = match which {

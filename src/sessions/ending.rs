@@ -71,7 +71,7 @@ pub(super) async fn stopped(inner: &Inner, mut task: Task) -> Ended {
 }
 
 /// The group may have become another one while the agent was thinking.
-fn follow_moves(parts: &Parts, task: &mut Task) {
+pub(super) fn follow_moves(parts: &Parts, task: &mut Task) {
     parts.aliases.follow(&mut task.accepted.inbound.origin);
     task.said.iter_mut().for_each(|said| parts.aliases.follow(&mut said.origin));
 }
@@ -128,7 +128,7 @@ fn draft_effects(parts: &Parts, task: &Task) -> Vec<outbox::Draft> {
 async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
     let place = &accepted.inbound.origin.key;
     if place.is_private() || place.is_shared() {
-        return lane::others_wait(inner, place);
+        return lane::others_wait(inner, &accepted.inbound.origin);
     }
     // In a group whose members have a conversation each, the others are in lanes of their own.
     let accepted = accepted.clone();

@@ -181,21 +181,21 @@ pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> 
 
 /// The place's own, or the one it had before its group moved for as long as that still has something to answer: its
 /// messages came first.
-fn lane_of(inner: &Inner, origin: &Origin) -> SessionKey {
+pub(super) fn lane_of(inner: &Inner, origin: &Origin) -> SessionKey {
     let former = origin.formerly.map(|chat| origin.key.in_telegram_group(chat));
     former.filter(|former| inner.lanes.contains_key(former)).unwrap_or_else(|| origin.key.clone())
 }
 
 /// How the message that this one continues turned to us, while that one still waits.
 pub(super) fn continues(inner: &Inner, next: &Inbound) -> Option<Addressed> {
-    let lane = inner.lanes.get(&next.origin.key)?;
+    let lane = inner.lanes.get(&lane_of(inner, &next.origin))?;
     let last = &lane.waiting.back()?.accepted.inbound;
     last.is_one_with(next).then_some(last.addressed)
 }
 
 /// The worker takes messages out under the same lock, so one that is found here has not begun.
 pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
-    let mut lane = inner.lanes.get_mut(&edit.origin.key)?;
+    let mut lane = inner.lanes.get_mut(&lane_of(inner, &edit.origin))?;
     let mut waiting = lane.waiting.iter_mut().map(|waiting| &mut waiting.accepted);
     let accepted =
         waiting.find(|accepted| accepted.inbound.message == edit.message && accepted.inbound.besides.note.is_none())?;
@@ -206,20 +206,20 @@ pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
 }
 
 /// Whether people have written here since the message that is being answered.
-pub(super) fn others_wait(inner: &Inner, place: &SessionKey) -> bool {
-    let lane = inner.lanes.get(place);
+pub(super) fn others_wait(inner: &Inner, origin: &Origin) -> bool {
+    let lane = inner.lanes.get(&lane_of(inner, origin));
     lane.is_some_and(|lane| lane.waiting.iter().any(|waiting| waiting.accepted.inbound.besides.note.is_none()))
 }
 
 /// Whether the running turn should be put aside: somebody waits for an answer, and not too much is put aside already.
-pub(super) fn may_steer(inner: &Inner, place: &SessionKey) -> bool {
-    let lane = inner.lanes.get(place);
+pub(super) fn may_steer(inner: &Inner, origin: &Origin) -> bool {
+    let lane = inner.lanes.get(&lane_of(inner, origin));
     lane.is_some_and(|lane| lane.parked.len() < MOST_PARKED && lane.waiting.iter().any(Waiting::is_question))
 }
 
 /// Ends what these messages are about, as far as it is still under way or waits here.
-pub(super) fn halt(inner: &Inner, place: &SessionKey, ids: &[i64]) {
-    let Some(mut lane) = inner.lanes.get_mut(place) else { return };
+pub(super) fn halt(inner: &Inner, origin: &Origin, ids: &[i64]) {
+    let Some(mut lane) = inner.lanes.get_mut(&lane_of(inner, origin)) else { return };
     let (gone, left) = lane.waiting.drain(..).partition(|waiting| ids.contains(&waiting.accepted.id));
     lane.waiting = left;
     let under_way = lane.current.iter().chain(&lane.parked);

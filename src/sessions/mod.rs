@@ -32,7 +32,7 @@ use tokio_util::task::TaskTracker;
 use crate::agents::{Agent, Chosen, Memories, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
-use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
+use crate::domain::{Addressed, AgentUid, Inbound, Origin, SessionKey};
 use crate::models::Models;
 use crate::routing::Table;
 use crate::routing::aliases::Aliases;
@@ -189,18 +189,18 @@ impl Sessions {
     }
 
     /// Messages that wait or are being answered in a place.
-    pub fn depth(&self, place: &SessionKey) -> usize {
-        self.inner.lanes.get(place).map_or(0, |lane| lane.depth())
+    pub fn depth(&self, origin: &Origin) -> usize {
+        self.inner.lanes.get(&lane::lane_of(&self.inner, origin)).map_or(0, |lane| lane.depth())
     }
 
     /// What waits and what is being done in a place.
-    pub fn queue(&self, place: &SessionKey) -> Queue {
-        self.inner.lanes.get(place).map(|lane| lane.queue()).unwrap_or_default()
+    pub fn queue(&self, origin: &Origin) -> Queue {
+        self.inner.lanes.get(&lane::lane_of(&self.inner, origin)).map(|lane| lane.queue()).unwrap_or_default()
     }
 
     /// Ends what these inbox rows are about. Their rows are closed already.
-    pub fn halt(&self, place: &SessionKey, ids: &[i64]) {
-        lane::halt(&self.inner, place, ids);
+    pub fn halt(&self, origin: &Origin, ids: &[i64]) {
+        lane::halt(&self.inner, origin, ids);
     }
 
     /// Places with something under way.

@@ -267,7 +267,7 @@ fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressH
         speaker: agent.label(),
         inbox_id: accepted.id,
         question: inbound.message.clone(),
-        others_wrote: lane::others_wait(inner, &inbound.origin.key),
+        others_wrote: lane::others_wait(inner, &inbound.origin),
     })
 }
 
@@ -426,7 +426,7 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
         if let Some(over) = budgets::check_running(inner, task, &today) {
             return Left::Failed(TurnError::OverBudget(over));
         }
-        if lane::may_steer(inner, &task.accepted.inbound.origin.key) {
+        if lane::may_steer(inner, &task.accepted.inbound.origin) {
             return Left::ForOthers;
         }
     }
@@ -477,6 +477,7 @@ async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<Today
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
 async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
+    ending::follow_moves(&inner.parts, &mut task);
     let (accepted, said, is_asked, conversation) = (task.accepted.clone(), task.said.clone(), task.is_asked, task.conversation);
     let shared = Arc::new((accepted, said));
     let write = || {

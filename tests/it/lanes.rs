@@ -123,7 +123,7 @@ async fn an_agent_with_much_to_do_leaves_room_for_another() {
     assert_eq!(sessions.busy(), 1001);
 
     // One that waits for its turn can be stopped without having had it.
-    let waiting = "telegram:dm:700".parse().expect("a key");
+    let waiting = Origin::new("telegram:dm:700".parse().expect("a key"), "telegram:111".parse().expect("a person"));
     sessions.halt(&waiting, &[700]);
     while sessions.depth(&waiting) > 0 {
         tokio::task::yield_now().await;

@@ -72,3 +72,51 @@ async fn people_with_different_agents_are_not_answered_as_one() {
     assert!(!asked[2].0 && asked[2].1.ends_with("[Carol] for main"), "{asked:?}");
     gateway.shutdown().await;
 }
+
+const OLD: i64 = -5;
+const NEW: i64 = -1_000_005;
+
+#[tokio::test]
+async fn a_task_that_runs_while_its_group_moves_is_seen_and_stopped_from_the_new_chat() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    house.model.hold();
+    group.says(BOB, "something endless").await;
+    house.model.wait_for_open(1).await;
+    let new = group.migrates_to(NEW).await;
+    house.telegram.all_confirmed().await;
+    new.says(BOB, "and this").await;
+    new.says(BOB, "/queue").await;
+    let queue = new.wait_for_sent(1).await.text;
+    assert!(queue.contains("“something endless” (Bob).\n1 message waits:\n• “and this”"), "{queue}");
+    new.says(BOB, "/stop all").await;
+    house.settled(&gateway).await;
+    assert_eq!(new.texts()[1..], ["Stopped. 1 waiting message is dropped."]);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_task_is_put_aside_in_the_place_its_group_has_moved_to() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    house.model.enqueue(held(look_at_the_clock()));
+    house.model.enqueue_when("which colour", Script::text("Blue."));
+    house.model.enqueue_when("Go on with your task", Script::text("The report is done."));
+    group.says(BOB, "write the report").await;
+    house.model.wait_for_open(1).await;
+    let new = group.migrates_to(NEW).await;
+    new.says(BOB, "which colour is it").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(new.texts(), ["Blue.", "The report is done."]);
+    assert_eq!(
+        house.ask("SELECT group_concat(text, '|') FROM (SELECT text FROM messages WHERE session_key = 'telegram:group:-1000005:222' ORDER BY id)"),
+        "write the report|which colour is it|Blue.|The report is done."
+    );
+    gateway.shutdown().await;
+}
