@@ -26,7 +26,7 @@ use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle, Underway};
 use crate::domain::{Destination, Inbound, SessionKey, TurnEvent};
 use crate::models::{Image, Lineup, ModelMessage, Models, Usage};
-use crate::routing::Route;
+use crate::routing::{Route, pins};
 use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Effect, Outcome as ToolOutcome, Scope};
@@ -479,6 +479,7 @@ async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<Today
 async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
     ending::follow_moves(&inner.parts, &mut task);
     let (accepted, said, is_asked, conversation) = (task.accepted.clone(), task.said.clone(), task.is_asked, task.conversation);
+    let (used_once, started_at) = (std::mem::take(&mut task.used_once), task.started_at);
     let shared = Arc::new((accepted, said));
     let write = || {
         let shared = shared.clone();
@@ -489,12 +490,19 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
                 transcript::touch(tx, place, now)?;
                 said.iter().try_for_each(|said| transcript::append_person(tx, said, conversation, now))?;
             }
+            if used_once {
+                // It was for this message, and not for those that are answered before it.
+                pins::use_up(tx, place, started_at)?;
+            }
             journal::park(tx, accepted.id)?;
             decisions::note(tx, place, accepted.id, Decision::Parked, now)
         }
     };
     if inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await.is_err() {
         return Ended::LeftBehind;
+    }
+    if used_once {
+        inner.parts.pins.changed(&task.accepted.inbound.origin.key);
     }
     task.is_asked = true;
     task.run.put_aside();

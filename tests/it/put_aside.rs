@@ -73,6 +73,30 @@ async fn people_with_different_agents_are_not_answered_as_one() {
     gateway.shutdown().await;
 }
 
+/// A pin for one message is for one, also when the next one comes before that is answered.
+#[tokio::test]
+async fn what_is_asked_meanwhile_is_not_for_the_agent_of_one_message() {
+    let house = House::new(&format!("{OPEN}[agents.rose]\n")).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    alice.says("/agent rose once").await;
+    alice.wait_for_sent(1).await;
+    house.model.enqueue(held(look_at_the_clock()));
+    house.model.enqueue_when("which colour", Script::text("Blue."));
+    house.model.enqueue_when("Go on with your task", Script::text("The report is done."));
+    alice.says("write the report").await;
+    house.model.wait_for_open(1).await;
+    alice.says("which colour is it").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(alice.texts()[1..], ["Blue.", "The report is done."]);
+    let agents: Vec<bool> = house.model.journal().iter().map(|request| request.system.starts_with("You are Rose")).collect();
+    assert_eq!(agents, [true, false, true], "rose, main, and rose to the end");
+    assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
+    gateway.shutdown().await;
+}
+
 const OLD: i64 = -5;
 const NEW: i64 = -1_000_005;
 
