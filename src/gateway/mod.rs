@@ -148,7 +148,7 @@ impl Gateway {
             memories: memories.clone(),
             access: plan.config.access.clone(),
             max_running: plan.config.max_running,
-            absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
+            absorbing: db.read(journal::absorbing).await?.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());

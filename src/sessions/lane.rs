@@ -155,7 +155,7 @@ fn are_alike(inner: &Inner, one: &Waiting, other: &Waiting) -> bool {
 }
 
 pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> Result<(), LaneFull> {
-    if arrived == Arrived::Before && inner.parts.absorbed.remove(&waiting.accepted.id).is_some() {
+    if arrived == Arrived::Before && is_absorbed(inner, &waiting) {
         // A task that goes on answers it, and closes its row.
         return Ok(());
     }
@@ -177,6 +177,19 @@ pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> 
         inner.tasks.spawn(work_through(inner.clone(), place));
     }
     Ok(())
+}
+
+/// A task comes before its members, and only one that goes on answers them: its message may not be heard any more.
+fn is_absorbed(inner: &Inner, waiting: &Waiting) -> bool {
+    let id = waiting.accepted.id;
+    if waiting.is_question()
+        && let Some((_, members)) = inner.parts.absorbing.remove(&id)
+    {
+        for member in members {
+            inner.absorbed.insert(member);
+        }
+    }
+    inner.absorbed.remove(&id).is_some()
 }
 
 /// The place's own, or the one it had before its group moved for as long as that still has something to answer: its

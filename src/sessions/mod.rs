@@ -63,8 +63,8 @@ pub struct Parts {
     pub access: Access,
     /// Turns that run at once. More wait in their lanes.
     pub max_running: usize,
-    /// Inbox rows that a task which goes on answers along with its own.
-    pub absorbed: DashSet<i64>,
+    /// Tasks that an earlier process began, with the inbox rows that they answer along with their own.
+    pub absorbing: DashMap<i64, Vec<i64>>,
     /// Agents that have finished a turn before.
     pub bootstrapped: DashSet<AgentUid>,
 }
@@ -79,6 +79,8 @@ struct Inner {
     parts: Parts,
     overrides: Overrides,
     lanes: DashMap<SessionKey, Lane>,
+    /// Rows that a task which goes on answers along with its own.
+    absorbed: DashSet<i64>,
     slots: Arc<Slots>,
     paces: Paces,
     tasks: TaskTracker,
@@ -139,6 +141,7 @@ impl Sessions {
                 overrides: overrides::remembered(parts.db.clone()),
                 parts,
                 lanes: DashMap::new(),
+                absorbed: DashSet::new(),
                 slots,
                 paces,
                 tasks: TaskTracker::new(),

@@ -154,7 +154,7 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
         memories,
         access: plan.config.access.clone(),
         max_running: plan.config.max_running,
-        absorbed: dashmap::DashSet::new(),
+        absorbing: dashmap::DashMap::new(),
         bootstrapped: dashmap::DashSet::new(),
         db,
     });

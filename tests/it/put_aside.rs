@@ -97,6 +97,69 @@ async fn what_is_asked_meanwhile_is_not_for_the_agent_of_one_message() {
     gateway.shutdown().await;
 }
 
+/// A task that goes on after a kill, and a second one behind it that had taken in two messages.
+async fn killed_with_two_tasks(house: &House) {
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(held(look_at_the_clock()));
+    alice.says("write the report").await;
+    house.model.wait_for_open(1).await;
+    alice.says("one").await;
+    alice.says("two").await;
+    house.telegram.all_confirmed().await;
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen")));
+    house.model.release();
+    house.model.wait_for_requests(3).await;
+    process.kill().await;
+    assert_eq!(house.ask("SELECT group_concat(members, ' ') FROM tasks"), "[1] [2,3]");
+}
+
+/// What was taken in with a task ends with it.
+#[tokio::test]
+async fn a_stopped_task_takes_along_what_it_had_taken_in_before_a_kill() {
+    let house = House::new(OPEN).await;
+    killed_with_two_tasks(&house).await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(held(Script::text("never seen either")));
+    let gateway = house.open().await;
+    house.model.wait_for_requests(4).await;
+    alice.says("/stop all").await;
+    house.settled(&gateway).await;
+    assert_eq!(alice.texts(), ["Stopped. 1 waiting message is dropped."]);
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "0", "the next start would answer it");
+    gateway.shutdown().await;
+}
+
+/// Somebody is no longer heard after a restart; what was to be answered with their message is answered by itself.
+#[tokio::test]
+async fn a_message_whose_task_does_not_go_on_is_answered_all_the_same() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.enqueue(held(Script::text("Begun.")));
+    topic.says(BOB, "begin").await;
+    house.model.wait_for_open(1).await;
+    topic.says(BOB, "one").await;
+    topic.says(CAROL, "two").await;
+    house.telegram.all_confirmed().await;
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen")));
+    house.model.release();
+    house.model.wait_for_requests(3).await;
+    process.kill().await;
+    assert_eq!(house.ask("SELECT members FROM tasks"), "[2,3]");
+    let carol_alone = "[access]\nowners = [\"telegram:111\"]\nrequire_mention = false\n\
+                       [[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nusers = [\"telegram:333\"]\nagent = \"main\"\n";
+    house.configure("", carol_alone);
+    house.model.enqueue(Script::text("Two."));
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "0", "nobody would answer it");
+    assert_eq!(topic.texts(), ["Begun.", "Two."]);
+    gateway.shutdown().await;
+}
+
 const OLD: i64 = -5;
 const NEW: i64 = -1_000_005;
 
