@@ -1,5 +1,6 @@
 //! What is written when a turn is over, in one transaction: transcript, turn, closed inbox row, outbox rows.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use chrono::Local;
@@ -8,7 +9,7 @@ use rusqlite::Transaction;
 use super::decisions::{self, Decision};
 use super::inbox::{self, Accepted, Closing};
 use super::ledger::{Spending, Today};
-use super::running::{Ended, Exchange, Task};
+use super::running::{self, Ended, Exchange, Task};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
 use super::{Inner, Parts, budgets, journal, lane, ledger};
@@ -42,7 +43,9 @@ pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), Turn
     let ending = Ending::of(&task, result);
     follow_moves(parts, &mut task);
     let others_wrote = others_wrote(inner, &task.accepted).await;
-    let rows = Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
+    let drafting = || Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
+    // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
+    let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return running::broken(inner, task).await };
     let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
     let exchange = Exchange { question: task.question(), answer: ending.reply.clone() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
@@ -63,7 +66,8 @@ pub(super) async fn stopped(inner: &Inner, mut task: Task) -> Ended {
     let said = Some(task.run.shown()).filter(|said| !said.is_empty());
     let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| format!("{said}\n\n{STOPPED}"));
     let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done };
-    let answer = if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let drafting = || if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
     let rows = Rows { answer, effects: Vec::new() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     task.end_mark(Outcome::Answered);

@@ -112,11 +112,7 @@ impl Lane {
 
     /// The sizes of the messages that are answered at once: the oldest, and if they came while the place was busy, all that
     /// wait behind it and may do the same.
-    fn oldest_batch(
-        &self,
-        now: Instant,
-        are_alike: impl Fn(&Waiting, &Waiting) -> bool,
-    ) -> Result<Vec<usize>, NotBefore> {
+    fn oldest_batch(&self, now: Instant, are_alike: impl Fn(&Waiting, &Waiting) -> bool) -> Result<Vec<usize>, NotBefore> {
         let mut sizes: Vec<usize> = Vec::new();
         let mut taken = 0;
         while let Some(front) = self.waiting.get(taken) {

@@ -384,19 +384,28 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
         Ok(Left::Answered) => {
             let finished = compaction::Finished::of(&task);
             let ended = ending::store(inner, task, Ok(())).await;
-            compaction::consider(inner, &finished).await;
+            if AssertUnwindSafe(compaction::consider(inner, &finished)).catch_unwind().await.is_err() {
+                tracing::error!("a summary panicked");
+            }
             ended
         }
         Ok(Left::Failed(error)) => ending::store(inner, task, Err(error)).await,
         Ok(Left::Halted) => ending::stopped(inner, task).await,
         Ok(Left::ForOthers) => park(inner, task).await,
         Ok(Left::Stopping) => Ended::LeftBehind,
-        Err(_) => {
-            let told = ending::after_panic(inner, &task.accepted, Some(&task)).await;
-            task.end_mark(Outcome::Failed);
-            told.map_or(Ended::LeftBehind, |()| Ended::Over(None))
+        Err(_) => broken(inner, task).await,
+    }
+}
+
+/// The turn panicked.
+pub(super) async fn broken(inner: &Inner, mut task: Task) -> Ended {
+    while let Err(error) = ending::after_panic(inner, &task.accepted, Some(&task)).await {
+        if !worth_another_try(inner, &task.accepted, &error).await {
+            return Ended::LeftBehind;
         }
     }
+    task.end_mark(Outcome::Failed);
+    Ended::Over(None)
 }
 
 async fn drive(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
