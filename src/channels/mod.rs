@@ -35,7 +35,7 @@ pub trait Channel: Send + Sync + 'static {
     async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError>;
 
     /// For how long a second send with the same ticket makes no second message.
-    fn tells_repeats_for(&self) -> Duration {
+    fn tells_repeats_for(&self, _part: &Part) -> Duration {
         Duration::ZERO
     }
 

@@ -35,7 +35,7 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
 use crate::routing::{Pin, Route, Table, pins};
 use crate::sessions::decisions::{self, Decision};
-use crate::sessions::{Sessions, inbox, overrides, transcript};
+use crate::sessions::{Sessions, inbox, journal, overrides, transcript};
 use crate::storage::{Db, StoreError};
 
 pub use parse::{Command, Parsed, parse};
@@ -191,7 +191,8 @@ impl Effect {
             Effect::ResetModel => overrides::clear(tx, place),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
             Effect::CallOff(ids) => {
-                inbox::call_off(tx, ids, now)?;
+                // What another process took in with a task is not among them.
+                inbox::call_off(tx, &journal::with_members(tx, ids)?, now)?;
                 ids.iter().try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
             }
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),

@@ -21,8 +21,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let desk = context.desk;
     let place = context.inbound.origin.key.clone();
-    let waiting = desk.sessions.depth(&place);
-    let queue = desk.sessions.queue(&place);
+    let waiting = desk.sessions.depth(&context.inbound.origin);
+    let queue = desk.sessions.queue(&context.inbound.origin);
     let looked_up = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
         let summary = compaction::of(connection, &place, conversation)?;

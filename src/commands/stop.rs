@@ -5,7 +5,7 @@ use super::{Context, Effect, Outcome};
 use crate::sessions::Queue;
 
 pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
-    let Queue { current, parked, waiting, runs } = context.desk.sessions.queue(&context.inbound.origin.key);
+    let Queue { current, parked, waiting, runs } = context.desk.sessions.queue(&context.inbound.origin);
     // Those of a task that is stopped end with it; the others are told about.
     let under_way = match current.iter().chain(&parked).count() {
         0 => runs.len(),

@@ -167,7 +167,7 @@ async fn settle(
     row: ClaimedRow,
     outcome: Result<MessageId, SendError>,
 ) -> Result<Step, StoreError> {
-    let (id, verdict) = (row.id, judge(&row, outcome, outlet.channel.tells_repeats_for()));
+    let (id, verdict) = (row.id, judge(&row, outcome, outlet.channel.tells_repeats_for(&row.part)));
     let step = match &verdict {
         Verdict::Sent(_) | Verdict::GivenUp(_) | Verdict::PlaceLost(_) => Step::Sent,
         Verdict::SendInstead => Step::Wait(Duration::ZERO),

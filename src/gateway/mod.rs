@@ -150,7 +150,7 @@ impl Gateway {
             work: work.clone(),
             access: plan.config.access.clone(),
             max_running: plan.config.max_running,
-            absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
+            absorbing: db.read(journal::absorbing).await?.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());

@@ -46,7 +46,7 @@ pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outco
     if changes_pin {
         house.pins.changed(&accepted.inbound.origin.key);
     }
-    house.desk.sessions.halt(&accepted.inbound.origin.key, &called_off);
+    house.desk.sessions.halt(&accepted.inbound.origin, &called_off);
     if changes_model {
         house.desk.sessions.model_changed(&accepted.inbound.origin.key);
     }

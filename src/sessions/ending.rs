@@ -1,5 +1,6 @@
 //! What is written when a turn is over, in one transaction: transcript, turn, closed inbox row, outbox rows.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use chrono::Local;
@@ -10,7 +11,7 @@ use super::decisions::{self, Decision};
 use super::errands::Errand;
 use super::inbox::{self, Accepted, Closing};
 use super::ledger::{Spending, Today};
-use super::running::{Ended, Exchange, Task};
+use super::running::{self, Ended, Exchange, Task};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
 use super::{Inner, Parts, budgets, journal, lane, ledger, runs};
@@ -44,7 +45,9 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
     let ending = Ending::of(&task, result);
     follow_moves(parts, &mut task);
     let others_wrote = others_wrote(inner, &task.accepted).await;
-    let rows = Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
+    let drafting = || Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
+    // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
+    let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return running::broken(inner, task).await };
     let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
     let exchange = Exchange { question: task.question(), answer: ending.reply.clone() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
@@ -65,7 +68,8 @@ pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let said = Some(task.run.shown()).filter(|said| !said.is_empty());
     let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| format!("{said}\n\n{STOPPED}"));
     let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done };
-    let answer = if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let drafting = || if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
     let rows = Rows { answer, effects: Vec::new() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     task.end_mark(Outcome::Answered);
@@ -73,7 +77,7 @@ pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
 }
 
 /// The group may have become another one while the agent was thinking.
-fn follow_moves(parts: &Parts, task: &mut Task) {
+pub(super) fn follow_moves(parts: &Parts, task: &mut Task) {
     parts.aliases.follow(&mut task.accepted.inbound.origin);
     task.said.iter_mut().for_each(|said| parts.aliases.follow(&mut said.origin));
 }
@@ -142,7 +146,7 @@ fn files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFile> {
 async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
     let place = &accepted.inbound.origin.key;
     if place.is_private() || place.is_shared() {
-        return lane::others_wait(inner, place);
+        return lane::others_wait(inner, &accepted.inbound.origin);
     }
     // In a group whose members have a conversation each, the others are in lanes of their own.
     let accepted = accepted.clone();

@@ -2,6 +2,8 @@
 //!
 //! A call is written down before it runs and again when it has ended, so that another process can go on without running it twice.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::inbox;
@@ -101,6 +103,12 @@ pub(super) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> 
     tx.prepare_cached("UPDATE tasks SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
+/// Another agent begins the task anew. What the one before it has done is nothing it could go on with.
+pub(super) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
+    tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
+    tx.execute("UPDATE tasks SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
+}
+
 /// The turn is over.
 pub(super) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM tasks WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
@@ -116,10 +124,28 @@ pub fn forget_orphans(tx: &Transaction<'_>) -> rusqlite::Result<usize> {
     tx.execute(&format!("DELETE FROM tasks WHERE inbox_id NOT IN ({})", inbox::WAITING_IDS), [])
 }
 
-/// Rows that are answered with a task's own and get no turn of their own.
-pub fn absorbed(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
-    let sql = "SELECT each.value FROM tasks, json_each(tasks.members) AS each WHERE each.value <> tasks.inbox_id";
-    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+/// Tasks with the rows that are answered with their own.
+pub fn absorbing(connection: &Connection) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
+    let sql = "SELECT inbox_id, each.value FROM tasks, json_each(tasks.members) AS each WHERE each.value <> inbox_id";
+    let mut tasks = HashMap::<i64, Vec<i64>>::new();
+    for row in connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))? {
+        let (task, member) = row?;
+        tasks.entry(task).or_default().push(member);
+    }
+    Ok(tasks)
+}
+
+/// These rows and all that are answered with them.
+pub fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT each.value FROM tasks, json_each(tasks.members) AS each WHERE inbox_id = ?1 AND each.value <> inbox_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut all = ids.to_vec();
+    for id in ids {
+        for member in statement.query_map([id], |row| row.get(0))? {
+            all.push(member?);
+        }
+    }
+    Ok(all)
 }
 
 /// What is known about a task.

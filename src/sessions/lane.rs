@@ -15,6 +15,7 @@ use super::running::{self, Due, Ended, Exchange, Task};
 use super::{Arrived, Inner, Item, LaneFull, Purpose, Queue, observing};
 use crate::clock::now_ms;
 use crate::domain::{Addressed, Besides, Inbound, Origin, SessionKey};
+use crate::routing;
 use crate::work::WorkGuard;
 
 /// Messages that wait in one place. One more is refused, and the person is told.
@@ -27,14 +28,6 @@ const MOST_JOINED: usize = 20;
 const MOST_DRAINED: usize = 50;
 /// Tasks of one place that are put aside at a time. With this many, messages wait for the end of the turn.
 const MOST_PARKED: usize = 3;
-
-/// Whether messages of several people may be answered as one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum People {
-    Together,
-    /// Each has a budget of their own.
-    Apart,
-}
 
 /// A message in its lane.
 pub(super) struct Waiting {
@@ -121,7 +114,7 @@ impl Lane {
 
     /// The sizes of the messages that are answered at once: the oldest, and if they came while the place was busy, all that
     /// wait behind it and may do the same.
-    fn oldest_batch(&self, now: Instant, people: People) -> Result<Vec<usize>, NotBefore> {
+    fn oldest_batch(&self, now: Instant, are_alike: impl Fn(&Waiting, &Waiting) -> bool) -> Result<Vec<usize>, NotBefore> {
         let mut sizes: Vec<usize> = Vec::new();
         let mut taken = 0;
         while let Some(front) = self.waiting.get(taken) {
@@ -132,7 +125,7 @@ impl Lane {
                 Some(_) => break,
                 None => {}
             }
-            let follows = sizes.is_empty() || (front.is_question() && front.is_alike(&self.waiting[0], people));
+            let follows = sizes.is_empty() || (front.is_question() && are_alike(front, &self.waiting[0]));
             if !follows || taken + count > MOST_DRAINED.max(count) {
                 break;
             }
@@ -146,19 +139,21 @@ impl Lane {
     }
 }
 
-impl Waiting {
-    /// Tools may do the same for both, the same person pays where that matters, and neither was begun before.
-    fn is_alike(&self, other: &Waiting, people: People) -> bool {
-        let person = |waiting: &Waiting| waiting.accepted.inbound.origin.person.clone();
-        (people == People::Together || person(self) == person(other))
-            && self.accepted.standing == other.accepted.standing
-            && self.arrived == Arrived::Now
-            && other.arrived == Arrived::Now
-    }
+/// The same agent answers both, tools may do the same for both, the same person pays where that matters, and neither was
+/// begun before.
+fn are_alike(inner: &Inner, one: &Waiting, other: &Waiting) -> bool {
+    let (ours, theirs) = (&one.accepted.inbound.origin, &other.accepted.inbound.origin);
+    // Without the pin, which is the place's and so the same for both.
+    let agent_of = |origin: &Origin| routing::route(&inner.parts.table, None, origin).agent;
+    let may_differ = || !inner.parts.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
+    one.accepted.standing == other.accepted.standing
+        && one.arrived == Arrived::Now
+        && other.arrived == Arrived::Now
+        && (ours.person == theirs.person || may_differ())
 }
 
 pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> Result<(), LaneFull> {
-    if arrived == Arrived::Before && inner.parts.absorbed.remove(&waiting.accepted.id).is_some() {
+    if arrived == Arrived::Before && is_absorbed(inner, &waiting) {
         // A task that goes on answers it, and closes its row.
         return Ok(());
     }
@@ -182,23 +177,36 @@ pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> 
     Ok(())
 }
 
+/// A task comes before its members, and only one that goes on answers them: its message may not be heard any more.
+fn is_absorbed(inner: &Inner, waiting: &Waiting) -> bool {
+    let id = waiting.accepted.id;
+    if waiting.is_question()
+        && let Some((_, members)) = inner.parts.absorbing.remove(&id)
+    {
+        for member in members {
+            inner.absorbed.insert(member);
+        }
+    }
+    inner.absorbed.remove(&id).is_some()
+}
+
 /// The place's own, or the one it had before its group moved for as long as that still has something to answer: its
 /// messages came first.
-fn lane_of(inner: &Inner, origin: &Origin) -> SessionKey {
+pub(super) fn lane_of(inner: &Inner, origin: &Origin) -> SessionKey {
     let former = origin.formerly.map(|chat| origin.key.in_telegram_group(chat));
     former.filter(|former| inner.lanes.contains_key(former)).unwrap_or_else(|| origin.key.clone())
 }
 
 /// How the message that this one continues turned to us, while that one still waits.
 pub(super) fn continues(inner: &Inner, next: &Inbound) -> Option<Addressed> {
-    let lane = inner.lanes.get(&next.origin.key)?;
+    let lane = inner.lanes.get(&lane_of(inner, &next.origin))?;
     let last = &lane.waiting.back()?.accepted.inbound;
     last.is_one_with(next).then_some(last.addressed)
 }
 
 /// The worker takes messages out under the same lock, so one that is found here has not begun.
 pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
-    let mut lane = inner.lanes.get_mut(&edit.origin.key)?;
+    let mut lane = inner.lanes.get_mut(&lane_of(inner, &edit.origin))?;
     let mut waiting = lane.waiting.iter_mut().map(|waiting| &mut waiting.accepted);
     let accepted =
         waiting.find(|accepted| accepted.inbound.message == edit.message && accepted.inbound.besides.note.is_none())?;
@@ -209,20 +217,24 @@ pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
 }
 
 /// Whether people have written here since the message that is being answered.
-pub(super) fn others_wait(inner: &Inner, place: &SessionKey) -> bool {
-    let lane = inner.lanes.get(place);
+pub(super) fn others_wait(inner: &Inner, origin: &Origin) -> bool {
+    let lane = inner.lanes.get(&lane_of(inner, origin));
     let is_said = |besides: &Besides| besides.note.is_none() && besides.internal.is_none();
     lane.is_some_and(|lane| lane.waiting.iter().any(|waiting| is_said(&waiting.accepted.inbound.besides)))
 }
 
 /// Whether the running turn should be put aside: somebody waits for an answer, and not too much is put aside already.
-pub(super) fn may_steer(inner: &Inner, place: &SessionKey) -> bool {
-    let lane = inner.lanes.get(place);
+pub(super) fn may_steer(inner: &Inner, origin: &Origin) -> bool {
+    let lane = inner.lanes.get(&lane_of(inner, origin));
     lane.is_some_and(|lane| lane.parked.len() < MOST_PARKED && lane.waiting.iter().any(Waiting::is_question))
 }
 
 /// Ends what these messages are about, as far as it is still under way or waits here.
-pub(super) fn halt(inner: &Inner, place: &SessionKey, ids: &[i64]) {
+pub(super) fn halt(inner: &Inner, origin: &Origin, ids: &[i64]) {
+    halt_in(inner, &lane_of(inner, origin), ids);
+}
+
+pub(super) fn halt_in(inner: &Inner, place: &SessionKey, ids: &[i64]) {
     let Some(mut lane) = inner.lanes.get_mut(place) else { return };
     let (gone, left) = lane.waiting.drain(..).partition(|waiting| ids.contains(&waiting.accepted.id));
     lane.waiting = left;
@@ -349,8 +361,7 @@ fn take(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Result<J
         lane.current = lane.parked.pop();
         return Some(Ok(Job::Resume));
     }
-    let people = if inner.parts.access.limits.is_any() { People::Apart } else { People::Together };
-    let sizes = match lane.oldest_batch(Instant::now(), people) {
+    let sizes = match lane.oldest_batch(Instant::now(), |one, other| are_alike(inner, one, other)) {
         Ok(sizes) => sizes,
         Err(not_before) => return Some(Err(not_before)),
     };

@@ -39,7 +39,7 @@ use tokio_util::task::TaskTracker;
 use crate::agents::{Agent, Chosen, Memories, Registry};
 use crate::config::Access;
 use crate::delivery::Delivery;
-use crate::domain::{Addressed, AgentUid, Inbound, SessionKey};
+use crate::domain::{Addressed, AgentUid, Inbound, Origin, SessionKey};
 use crate::models::Models;
 use crate::routing::Table;
 use crate::routing::aliases::Aliases;
@@ -72,8 +72,8 @@ pub struct Parts {
     pub access: Access,
     /// Turns that run at once. More wait in their lanes.
     pub max_running: usize,
-    /// Inbox rows that a task which goes on answers along with its own.
-    pub absorbed: DashSet<i64>,
+    /// Tasks that an earlier process began, with the inbox rows that they answer along with their own.
+    pub absorbing: DashMap<i64, Vec<i64>>,
     /// Agents that have finished a turn before.
     pub bootstrapped: DashSet<AgentUid>,
 }
@@ -88,6 +88,8 @@ struct Inner {
     parts: Parts,
     overrides: Overrides,
     lanes: DashMap<SessionKey, Lane>,
+    /// Rows that a task which goes on answers along with its own.
+    absorbed: DashSet<i64>,
     slots: Arc<Slots>,
     paces: Paces,
     /// Runs that belong to a turn and are under way, by their inbox row.
@@ -154,6 +156,7 @@ impl Sessions {
                 overrides: overrides::remembered(parts.db.clone()),
                 parts,
                 lanes: DashMap::new(),
+                absorbed: DashSet::new(),
                 slots,
                 paces,
                 runs: DashMap::new(),
@@ -206,19 +209,20 @@ impl Sessions {
     }
 
     /// Messages that wait or are being answered in a place.
-    pub fn depth(&self, place: &SessionKey) -> usize {
-        self.inner.lanes.get(place).map_or(0, |lane| lane.depth())
+    pub fn depth(&self, origin: &Origin) -> usize {
+        self.inner.lanes.get(&lane::lane_of(&self.inner, origin)).map_or(0, |lane| lane.depth())
     }
 
     /// What waits and what is being done in a place.
-    pub fn queue(&self, place: &SessionKey) -> Queue {
-        let queue = self.inner.lanes.get(place).map(|lane| lane.queue()).unwrap_or_default();
-        Queue { runs: runs::of_place(&self.inner, place), ..queue }
+    pub fn queue(&self, origin: &Origin) -> Queue {
+        let lane = self.inner.lanes.get(&lane::lane_of(&self.inner, origin));
+        let queue = lane.map(|lane| lane.queue()).unwrap_or_default();
+        Queue { runs: runs::of_place(&self.inner, &origin.key), ..queue }
     }
 
     /// Ends what these inbox rows are about, and the runs they asked for. Their rows are closed already.
-    pub fn halt(&self, place: &SessionKey, ids: &[i64]) {
-        lane::halt(&self.inner, place, ids);
+    pub fn halt(&self, origin: &Origin, ids: &[i64]) {
+        lane::halt(&self.inner, origin, ids);
         runs::stop(&self.inner, |id, run| ids.contains(&id) || ids.contains(&run.parent_inbox_id));
     }
 

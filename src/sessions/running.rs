@@ -28,7 +28,7 @@ use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle, Underway};
 use crate::domain::{Destination, Inbound, SessionKey, TurnEvent};
 use crate::models::{Image, Lineup, ModelMessage, Models, Usage};
-use crate::routing::Route;
+use crate::routing::{Route, pins};
 use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Effect, Kin, Scope, Then};
@@ -195,12 +195,10 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
         // Nobody knows any more on whose behalf.
         accepted.standing = Standing::Stranger;
     }
+    let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
     let (choice, in_line) = match &errand {
         Some(errand) => send_on(inner, &accepted, errand, &due.halt).await?,
-        None => {
-            let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
-            starting::choose(inner, &accepted, began_with, &due.halt).await?
-        }
+        None => starting::choose(inner, &accepted, began_with, &due.halt).await?,
     };
     let Choice { agent, route, chosen, used_once } = choice;
     let slot = match in_line {
@@ -213,6 +211,10 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
     if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
         budgets::refuse(inner, &accepted, &agent, over).await?;
         return Ok(Begun::Refused);
+    }
+    if began_with.is_some_and(|uid| uid != agent.uid) {
+        let (id, uid) = (accepted.id, agent.uid);
+        inner.parts.db.write(move |tx| journal::hand_over(tx, id, uid)).await?;
     }
     let lineup = agent.brain.lineup(&chosen);
     // Begun before the files are fetched, which may take a while.
@@ -292,7 +294,7 @@ fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressH
         speaker: agent.label(),
         inbox_id: accepted.id,
         question: inbound.message.clone(),
-        others_wrote: lane::others_wait(inner, &inbound.origin.key),
+        others_wrote: lane::others_wait(inner, &inbound.origin),
     })
 }
 
@@ -418,19 +420,28 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
         Ok(Left::Answered) => {
             let finished = compaction::Finished::of(&task);
             let ended = ending::store(inner, task, Ok(())).await;
-            compaction::consider(inner, &finished).await;
+            if AssertUnwindSafe(compaction::consider(inner, &finished)).catch_unwind().await.is_err() {
+                tracing::error!("a summary panicked");
+            }
             ended
         }
         Ok(Left::Failed(error)) => ending::store(inner, task, Err(error)).await,
         Ok(Left::Halted) => ending::stopped(inner, task).await,
         Ok(Left::ForOthers) => park(inner, task).await,
         Ok(Left::Stopping) => Ended::LeftBehind,
-        Err(_) => {
-            let told = ending::after_panic(inner, &task.accepted, Some(&task)).await;
-            task.end_mark(Outcome::Failed);
-            told.map_or(Ended::LeftBehind, |()| Ended::Over(None))
+        Err(_) => broken(inner, task).await,
+    }
+}
+
+/// The turn panicked.
+pub(super) async fn broken(inner: &Arc<Inner>, mut task: Task) -> Ended {
+    while let Err(error) = ending::after_panic(inner, &task.accepted, Some(&task)).await {
+        if !worth_another_try(inner, &task.accepted, &error).await {
+            return Ended::LeftBehind;
         }
     }
+    task.end_mark(Outcome::Failed);
+    Ended::Over(None)
 }
 
 async fn drive(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
@@ -464,7 +475,7 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
         if let Some(over) = budgets::check_running(inner, task, &today) {
             return Left::Failed(TurnError::OverBudget(over));
         }
-        if lane::may_steer(inner, &task.accepted.inbound.origin.key) {
+        if lane::may_steer(inner, &task.accepted.inbound.origin) {
             return Left::ForOthers;
         }
     }
@@ -485,7 +496,9 @@ async fn send_on(
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
 async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
+    ending::follow_moves(&inner.parts, &mut task);
     let (accepted, said, is_asked, conversation) = (task.accepted.clone(), task.said.clone(), task.is_asked, task.conversation);
+    let (used_once, started_at) = (std::mem::take(&mut task.used_once), task.started_at);
     let shared = Arc::new((accepted, said));
     let write = || {
         let shared = shared.clone();
@@ -496,12 +509,19 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
                 transcript::touch(tx, place, now)?;
                 said.iter().try_for_each(|said| transcript::append_person(tx, said, conversation, now))?;
             }
+            if used_once {
+                // It was for this message, and not for those that are answered before it.
+                pins::use_up(tx, place, started_at)?;
+            }
             journal::park(tx, accepted.id)?;
             decisions::note(tx, place, accepted.id, Decision::Parked, now)
         }
     };
     if inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await.is_err() {
         return Ended::LeftBehind;
+    }
+    if used_once {
+        inner.parts.pins.changed(&task.accepted.inbound.origin.key);
     }
     task.is_asked = true;
     task.run.put_aside();

@@ -181,7 +181,7 @@ pub(super) fn stop(inner: &Arc<Inner>, which: impl Fn(i64, &UnderWay) -> bool) {
     let found = inner.runs.iter().filter(|entry| which(*entry.key(), entry.value()));
     let found: Vec<(i64, UnderWay)> = found.map(|entry| (*entry.key(), entry.value().clone())).collect();
     for (id, under_way) in found {
-        lane::halt(inner, &under_way.session, &[id]);
+        lane::halt_in(inner, &under_way.session, &[id]);
         let guard = inner.parts.work.begin();
         inner.tasks.spawn(write_stop(inner.clone(), id, under_way.run, guard));
     }

@@ -1,14 +1,17 @@
 //! The lanes by themselves, where a race must be hit exactly.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
+use std::time::Duration;
 
 use parlor::agents::Memories;
+use parlor::channels::{Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Streaming, Text, Ticket};
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
-use parlor::domain::{Addressed, Besides, Inbound, MessageId, Origin};
+use parlor::domain::{Addressed, Besides, Destination, FileRef, Inbound, MessageId, Origin, Platform};
 use parlor::gateway::{Home, Plan};
 use parlor::models::Models;
 use parlor::models::ToolSpec;
@@ -18,6 +21,7 @@ use parlor::sessions::{Arrived, Parts, Sessions};
 use parlor::storage::Db;
 use parlor::tools::{Outcome, Risk, Scope, Tool, ToolBox};
 use parlor::work::{Work, WorkGuard};
+use tokio_util::sync::CancellationToken;
 
 /// What a message does that comes in at the very moment at which a place's lane ends.
 struct Barges {
@@ -83,6 +87,81 @@ async fn a_tool_that_panics_ends_no_turn() {
     assert!(answer.contains("`boom` says: “The tool broke inside and did not finish."), "{answer}");
 }
 
+/// Breaks when it is to put eggs into words, and keeps what it sends.
+#[derive(Default)]
+struct Brittle {
+    sent: Mutex<Vec<String>>,
+    /// How often it was asked to tell what broke.
+    told: tokio::sync::watch::Sender<usize>,
+}
+
+#[async_trait::async_trait]
+impl Channel for Brittle {
+    fn platform(&self) -> Platform {
+        Platform::Telegram
+    }
+
+    async fn listen(&self, _intake: Intake, _stop: CancellationToken) -> Result<(), ListenError> {
+        Ok(())
+    }
+
+    fn render(&self, _to: &Destination, text: &Text<'_>) -> Vec<Part> {
+        assert!(!text.markdown.contains("egg"), "broken on purpose");
+        if text.markdown.starts_with("Something broke") {
+            self.told.send_modify(|told| *told += 1);
+        }
+        vec![Part(text.markdown.to_owned())]
+    }
+
+    async fn send(&self, _to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
+        self.sent.lock().expect("nobody panics here").push(part.0.clone());
+        Ok(MessageId("1".into()))
+    }
+
+    async fn progress(&self, _to: &Destination, _progress: Progress<'_>) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    fn streaming(&self, _to: &Destination) -> Streaming {
+        Streaming::Off
+    }
+
+    async fn fetch(&self, _file: &FileRef, _to: &Path) -> Result<(), FetchError> {
+        unreachable!("nothing is attached")
+    }
+
+    fn pace(&self, _to: &Destination) -> Option<Pace> {
+        None
+    }
+}
+
+/// The place is told, and what waits there is answered. A store that fails at that moment is waited for.
+#[tokio::test]
+async fn an_answer_that_cannot_be_rendered_ends_no_lane() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
+    let channel = Arc::new(Brittle::default());
+    let channels: [Arc<dyn Channel>; 1] = [channel.clone()];
+    let (sessions, work) = sessions_with(&Home::new(home.path()), ToolBox::standard(), &channels).await;
+    let store = rusqlite::Connection::open(home.path().join("parlor.db")).expect("the store opens");
+    let fails =
+        "CREATE TRIGGER fails BEFORE INSERT ON turns WHEN NEW.outcome = 'panicked' BEGIN SELECT RAISE(ABORT, 'full'); END";
+    store.execute_batch(fails).expect("the statement works");
+    let asked = Accepted::new(1, Inbound { text: "an egg".into(), ..from_alice(1) });
+    sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
+    sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.begin()).expect("the lane has room");
+    let rest = async {
+        drop(channel.told.subscribe().wait_for(|told| *told == 2).await);
+        store.execute_batch("DROP TRIGGER fails").expect("the statement works");
+        work.settled().await;
+    };
+    tokio::time::timeout(Duration::from_secs(20), rest).await.expect("the lane goes on");
+    let sent = channel.sent.lock().expect("nobody panics here").clone();
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert!(sent[0].starts_with("Something broke while I was working on this (ref 1)."), "{sent:?}");
+    assert_eq!(crate::support::house::ask(home.path(), "SELECT group_concat(outcome) FROM turns"), "panicked,answered");
+}
+
 /// Tells whose turn has come to it, and keeps everybody.
 struct Gate(tokio::sync::mpsc::UnboundedSender<String>);
 
@@ -123,7 +202,7 @@ async fn an_agent_with_much_to_do_leaves_room_for_another() {
     assert_eq!(sessions.busy(), 1001);
 
     // One that waits for its turn can be stopped without having had it.
-    let waiting = "telegram:dm:700".parse().expect("a key");
+    let waiting = Origin::new("telegram:dm:700".parse().expect("a key"), "telegram:111".parse().expect("a person"));
     sessions.halt(&waiting, &[700]);
     while sessions.depth(&waiting) > 0 {
         tokio::task::yield_now().await;
@@ -138,6 +217,10 @@ async fn an_agent_with_much_to_do_leaves_room_for_another() {
 
 /// Lanes with the built-in model and nowhere to send to.
 async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
+    sessions_with(home, tools, &[]).await
+}
+
+async fn sessions_with(home: &Home, tools: ToolBox, channels: &[Arc<dyn Channel>]) -> (Sessions, Work) {
     let plan = Plan::load(home, Secrets::Required).expect("the config is fine");
     let db = Db::open(&home.database()).await.expect("the store opens");
     let (registry, _) = plan.registry(home, &db).await.expect("the store works");
@@ -149,13 +232,13 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
         pins: Arc::new(pins::remembered(db.clone())),
         aliases: Arc::default(),
         models: Models::new(&plan.config.providers),
-        delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
+        delivery: Delivery::new(db.clone(), channels, Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools,
         memories,
         work: work.clone(),
         access: plan.config.access.clone(),
         max_running: plan.config.max_running,
-        absorbed: dashmap::DashSet::new(),
+        absorbing: dashmap::DashMap::new(),
         bootstrapped: dashmap::DashSet::new(),
         db,
     });

@@ -27,6 +27,7 @@ mod models;
 mod peers;
 mod pictures;
 mod proxy;
+mod put_aside;
 mod skills;
 mod slash;
 mod streaming;

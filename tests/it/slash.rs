@@ -257,6 +257,22 @@ async fn whoever_may_not_ask_is_told_so_alone() {
     gateway.shutdown().await;
 }
 
+/// Discord cannot tell a repetition of what only one person sees, so it is made once and no more.
+#[tokio::test]
+async fn what_is_for_the_asker_alone_is_repeated_once_when_no_answer_comes() {
+    let (mut house, discord, guild, _) = team("").await;
+    let lounge = guild.text_channel(8400, "lounge");
+    let gateway = open(&house, &discord).await;
+    discord.fail(Route::CreateFollowup, Fault::DroppedAfter).times(2);
+    lounge.command(BOB, "agent").option("name", "rose").await;
+    discord.wait_for_calls(Route::CreateFollowup, 2).await;
+    gateway.settled().await;
+    assert_eq!(discord.calls(Route::CreateFollowup).len(), 2);
+    assert_eq!(house.ask("SELECT state || ' ' || repeated FROM outbox"), "failed 1");
+    gateway.shutdown().await;
+    house.leave_leftovers();
+}
+
 /// The token is in the rows, so whoever finds them answers with it.
 #[tokio::test]
 async fn an_answer_that_a_restart_interrupts_still_arrives_where_it_is_waited_for() {

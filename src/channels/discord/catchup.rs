@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::api::{ApiError, Call};
 use super::directory::id_in;
@@ -33,15 +33,14 @@ pub(super) async fn run(taker: &mut Taker<'_>) {
         Ok(channels) => channels,
         Err(error) => return tracing::error!("what was missed on Discord is not known: {error}"),
     };
-    let count = channels.len();
-    let all = async {
-        for seen in channels {
-            one(taker, seen).await;
-            taker.store().await;
+    let (count, until) = (channels.len(), Instant::now() + LONGEST);
+    for seen in channels {
+        let in_time = timeout_at(until, one(taker, seen)).await;
+        // Not cut short: nobody would bring what is in hand a second time.
+        taker.store().await;
+        if in_time.is_err() {
+            return tracing::warn!("asking for missed messages in {count} channels took too long; some may be missing");
         }
-    };
-    if timeout(LONGEST, all).await.is_err() {
-        tracing::warn!("asking for missed messages in {count} channels took too long; some may be missing");
     }
 }
 

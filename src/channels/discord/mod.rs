@@ -160,8 +160,8 @@ impl Channel for DiscordChannel {
         self.send_any(to, part, ticket).await
     }
 
-    fn tells_repeats_for(&self) -> Duration {
-        NONCES_LIVE
+    fn tells_repeats_for(&self, part: &Part) -> Duration {
+        if interactions::is_for_asker_alone(part) { Duration::ZERO } else { NONCES_LIVE }
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {

@@ -145,6 +145,11 @@ impl DiscordChannel {
     }
 }
 
+/// What only one person sees has no nonce, and so cannot be told from its repetition.
+pub(in crate::channels::discord) fn is_for_asker_alone(part: &Part) -> bool {
+    serde_json::from_str::<Slip>(&part.0).is_ok_and(|slip| matches!(slip.way(), Way::Alone { .. }))
+}
+
 impl Slip {
     fn way(&self) -> Way {
         match (self.answers.first, self.is_for_asker_alone, self.number) {

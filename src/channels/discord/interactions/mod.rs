@@ -26,6 +26,7 @@ use crate::channels::Text;
 use crate::domain::{Destination, DiscordId};
 use crate::signing::Signer;
 
+pub(super) use answer::is_for_asker_alone;
 pub(super) use menu::register;
 pub use menu::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
 pub use typing::MayAsk;

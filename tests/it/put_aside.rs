@@ -1,0 +1,209 @@
+//! Tasks that are put aside, taken up by another process, stopped there, or moved with their group.
+
+use serde_json::json;
+
+use crate::support::House;
+use crate::support::fake_model::Script;
+use crate::support::fake_telegram::{ALICE, BOB, CAROL};
+
+const OPEN: &str = "[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
+
+fn look_at_the_clock() -> Script {
+    Script::tool_call("now", json!({}))
+}
+
+fn held(script: Script) -> Script {
+    Script::Held(Box::new(script))
+}
+
+/// What another agent had done is nothing that its successor could go on with.
+#[tokio::test]
+async fn a_task_whose_agent_is_gone_after_a_kill_is_begun_anew_by_another() {
+    let house = House::new(&format!("{OPEN}[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:111\"\nagent = \"rose\"\n")).await;
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen")));
+    alice.says("the time").await;
+    house.model.wait_for_requests(2).await;
+    process.kill().await;
+    house.configure("", OPEN);
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen either")));
+    let process = house.spawn().await;
+    house.model.wait_for_requests(4).await;
+    // What the successor has done is kept like anything else.
+    process.kill().await;
+    house.model.enqueue(Script::text("Noon."));
+    let process = house.spawn().await;
+    assert_eq!(alice.wait_for_sent(1).await.text, "Noon.");
+    let journal = house.model.journal();
+    let roles: Vec<Vec<&str>> =
+        journal.iter().map(|request| request.messages.iter().map(|(role, _)| role.as_str()).collect()).collect();
+    assert_eq!(roles[2..], [vec!["user"], vec!["user", "call", "tool"], vec!["user", "call", "tool"]]);
+    house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    process.stop().await;
+}
+
+/// A rule may give one person another agent. What others ask is not for it, even if it waits behind what that person asks.
+#[tokio::test]
+async fn people_with_different_agents_are_not_answered_as_one() {
+    let rose = "[agents.rose]\n[[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nusers = [\"telegram:222\"]\nagent = \"rose\"\n";
+    let house = House::new(&format!("{OPEN}{rose}")).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.hold();
+    topic.says(BOB, "begin").await;
+    house.model.wait_for_open(1).await;
+    topic.says(BOB, "for rose").await;
+    topic.says(CAROL, "for main").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    let asked: Vec<(bool, String)> = house
+        .model
+        .journal()
+        .iter()
+        .map(|request| (request.system.starts_with("You are Rose"), request.last_text().to_owned()))
+        .collect();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert!(asked[1].0 && asked[1].1 == "[Bob] for rose", "{asked:?}");
+    assert!(!asked[2].0 && asked[2].1.ends_with("[Carol] for main"), "{asked:?}");
+    gateway.shutdown().await;
+}
+
+/// A pin for one message is for one, also when the next one comes before that is answered.
+#[tokio::test]
+async fn what_is_asked_meanwhile_is_not_for_the_agent_of_one_message() {
+    let house = House::new(&format!("{OPEN}[agents.rose]\n")).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    alice.says("/agent rose once").await;
+    alice.wait_for_sent(1).await;
+    house.model.enqueue(held(look_at_the_clock()));
+    house.model.enqueue_when("which colour", Script::text("Blue."));
+    house.model.enqueue_when("Go on with your task", Script::text("The report is done."));
+    alice.says("write the report").await;
+    house.model.wait_for_open(1).await;
+    alice.says("which colour is it").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(alice.texts()[1..], ["Blue.", "The report is done."]);
+    let agents: Vec<bool> = house.model.journal().iter().map(|request| request.system.starts_with("You are Rose")).collect();
+    assert_eq!(agents, [true, false, true], "rose, main, and rose to the end");
+    assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
+    gateway.shutdown().await;
+}
+
+/// A task that goes on after a kill, and a second one behind it that had taken in two messages.
+async fn killed_with_two_tasks(house: &House) {
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(held(look_at_the_clock()));
+    alice.says("write the report").await;
+    house.model.wait_for_open(1).await;
+    alice.says("one").await;
+    alice.says("two").await;
+    house.telegram.all_confirmed().await;
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen")));
+    house.model.release();
+    house.model.wait_for_requests(3).await;
+    process.kill().await;
+    assert_eq!(house.ask("SELECT group_concat(members, ' ') FROM tasks"), "[1] [2,3]");
+}
+
+/// What was taken in with a task ends with it.
+#[tokio::test]
+async fn a_stopped_task_takes_along_what_it_had_taken_in_before_a_kill() {
+    let house = House::new(OPEN).await;
+    killed_with_two_tasks(&house).await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(held(Script::text("never seen either")));
+    let gateway = house.open().await;
+    house.model.wait_for_requests(4).await;
+    alice.says("/stop all").await;
+    house.settled(&gateway).await;
+    assert_eq!(alice.texts(), ["Stopped. 1 waiting message is dropped."]);
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "0", "the next start would answer it");
+    gateway.shutdown().await;
+}
+
+/// Somebody is no longer heard after a restart; what was to be answered with their message is answered by itself.
+#[tokio::test]
+async fn a_message_whose_task_does_not_go_on_is_answered_all_the_same() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.enqueue(held(Script::text("Begun.")));
+    topic.says(BOB, "begin").await;
+    house.model.wait_for_open(1).await;
+    topic.says(BOB, "one").await;
+    topic.says(CAROL, "two").await;
+    house.telegram.all_confirmed().await;
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(held(Script::text("never seen")));
+    house.model.release();
+    house.model.wait_for_requests(3).await;
+    process.kill().await;
+    assert_eq!(house.ask("SELECT members FROM tasks"), "[2,3]");
+    let carol_alone = "[access]\nowners = [\"telegram:111\"]\nrequire_mention = false\n\
+                       [[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nusers = [\"telegram:333\"]\nagent = \"main\"\n";
+    house.configure("", carol_alone);
+    house.model.enqueue(Script::text("Two."));
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "0", "nobody would answer it");
+    assert_eq!(topic.texts(), ["Begun.", "Two."]);
+    gateway.shutdown().await;
+}
+
+const OLD: i64 = -5;
+const NEW: i64 = -1_000_005;
+
+#[tokio::test]
+async fn a_task_that_runs_while_its_group_moves_is_seen_and_stopped_from_the_new_chat() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    house.model.hold();
+    group.says(BOB, "something endless").await;
+    house.model.wait_for_open(1).await;
+    let new = group.migrates_to(NEW).await;
+    house.telegram.all_confirmed().await;
+    new.says(BOB, "and this").await;
+    new.says(BOB, "/queue").await;
+    let queue = new.wait_for_sent(1).await.text;
+    assert!(queue.contains("“something endless” (Bob).\n1 message waits:\n• “and this”"), "{queue}");
+    new.says(BOB, "/stop all").await;
+    house.settled(&gateway).await;
+    assert_eq!(new.texts()[1..], ["Stopped. 1 waiting message is dropped."]);
+    gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_task_is_put_aside_in_the_place_its_group_has_moved_to() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    house.model.enqueue(held(look_at_the_clock()));
+    house.model.enqueue_when("which colour", Script::text("Blue."));
+    house.model.enqueue_when("Go on with your task", Script::text("The report is done."));
+    group.says(BOB, "write the report").await;
+    house.model.wait_for_open(1).await;
+    let new = group.migrates_to(NEW).await;
+    new.says(BOB, "which colour is it").await;
+    house.telegram.all_confirmed().await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(new.texts(), ["Blue.", "The report is done."]);
+    assert_eq!(
+        house.ask("SELECT group_concat(text, '|') FROM (SELECT text FROM messages WHERE session_key = 'telegram:group:-1000005:222' ORDER BY id)"),
+        "write the report|which colour is it|Blue.|The report is done."
+    );
+    gateway.shutdown().await;
+}
