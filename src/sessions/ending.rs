@@ -44,7 +44,7 @@ pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), Turn
     let others_wrote = others_wrote(inner, &task.accepted).await;
     let rows = Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
     let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
-    let exchange = Exchange { question: task.question(), answer: ending.reply.clone() };
+    let exchange = Exchange { by: task.agent.clone(), question: task.question(), answer: ending.reply.clone() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     if outcome == Outcome::Answered {
         parts.bootstrapped.insert(task.agent.uid);
