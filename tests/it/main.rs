@@ -34,4 +34,5 @@ mod tenants;
 mod topics;
 mod topics_life;
 mod turns;
+mod walls;
 mod webhook;
