@@ -1,5 +1,6 @@
 //! Logs, to stderr. Never message text, never a secret.
 
+use std::any::Any;
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
@@ -16,9 +17,32 @@ pub fn start(level: LevelFilter) {
     let started = tracing_subscriber::registry().with(lines.with_filter(filter_fn(|meta| is_ours(meta.target())))).try_init();
     // A second start in one process, as in tests, keeps the first.
     drop(started);
+    std::panic::set_hook(Box::new(|panic| {
+        let at = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        tracing::error!("panicked at {at}{}", reason(panic.payload()));
+    }));
+}
+
+/// Only what stands in the program as it is: what was put together may have words of people in it, such as the text that was
+/// cut in the middle of a character.
+fn reason(payload: &(dyn Any + Send)) -> String {
+    payload.downcast_ref::<&'static str>().map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 /// Libraries log whole requests and answers, with everything in them, so only our own lines are shown.
 pub fn is_ours(target: &str) -> bool {
     target == "parlor" || target.starts_with("parlor::")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_tells_nothing_that_was_put_together() {
+        let payload = |panic: fn()| std::panic::catch_unwind(panic).expect_err("it panics");
+        assert_eq!(reason(&*payload(|| panic!("the lane is gone"))), ": the lane is gone");
+        assert_eq!(reason(&*payload(|| drop("grüße"[..3].to_owned()))), "");
+        assert_eq!(reason(&*payload(|| assert!("words".parse::<u8>().expect("a number") > 0))), "");
+    }
 }

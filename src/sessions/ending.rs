@@ -49,7 +49,7 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
     // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
     let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return running::broken(inner, task).await };
     let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
-    let exchange = Exchange { question: task.question(), answer: ending.reply.clone() };
+    let exchange = Exchange { by: task.agent.clone(), question: task.question(), answer: ending.reply.clone() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     if outcome == Outcome::Answered {
         parts.bootstrapped.insert(task.agent.uid);

@@ -285,7 +285,7 @@ async fn do_one(inner: &Arc<Inner>, job: Job, parked: &mut Vec<Parked>) -> Optio
         }
         Job::Fresh(taken) => {
             let Taken { accepted, arrived, halt, guards, .. } = *taken;
-            let aside = parked.iter().map(|parked| parked.task.reminder()).collect();
+            let aside = parked.iter().map(|parked| parked.task.aside()).collect();
             (running::begin(inner, Due { accepted, arrived, halt, aside }).await, guards)
         }
         Job::Resume => {

@@ -44,8 +44,15 @@ pub(super) struct Due {
     pub(super) arrived: Arrived,
     /// Cancelled when somebody wants it stopped.
     pub(super) halt: CancellationToken,
-    /// What the agent was put aside from to answer this.
-    pub(super) aside: Vec<String>,
+    /// What was put aside here to answer this.
+    pub(super) aside: Vec<Aside>,
+}
+
+/// A task that was put aside, as far as whoever answers meanwhile may know of it.
+pub(super) struct Aside {
+    agent: Arc<Agent>,
+    /// For its own agent only.
+    reminder: String,
 }
 
 /// A turn that was begun, as far as it has come.
@@ -84,6 +91,13 @@ pub(super) struct Task {
     halt: CancellationToken,
 }
 
+impl Aside {
+    /// The place may have changed hands since: how far one agent has come is not for another.
+    fn told_to(&self, agent: &Agent) -> String {
+        if agent.uid == self.agent.uid { self.reminder.clone() } else { history::somebody_elses(&self.agent.id) }
+    }
+}
+
 /// How a turn left its lane.
 pub(super) enum Ended {
     /// With what was said by whom, for tasks that were put aside meanwhile.
@@ -97,8 +111,16 @@ pub(super) enum Ended {
 /// A question and its answer.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
+    pub(super) by: Arc<Agent>,
     pub(super) question: String,
     pub(super) answer: String,
+}
+
+impl Exchange {
+    fn told_to(&self, agent: &Agent) -> history::Exchanged<'_> {
+        let by = (self.by.uid != agent.uid).then_some(&self.by.id);
+        history::Exchanged { question: &self.question, by, answer: &self.answer }
+    }
 }
 
 /// Answers the message. Whatever goes wrong is told in the place it came from.
@@ -149,7 +171,8 @@ pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exch
     if let Err(error) = noted.await {
         tracing::warn!("a decision was not noted: {error}");
     }
-    task.run.take_up(history::meanwhile(meanwhile.iter().map(|exchange| (&*exchange.question, &*exchange.answer))));
+    let told = history::meanwhile(meanwhile.iter().map(|exchange| exchange.told_to(&task.agent)));
+    task.run.take_up(told);
     let progress = progress(inner, &task.accepted, &task.agent);
     proceed(inner, task, progress).await
 }
@@ -229,7 +252,8 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
         }
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
-    let asked = Asked { said: &said, is_asked, aside: &due.aside, errand: errand.as_ref() };
+    let aside: Vec<String> = due.aside.iter().map(|aside| aside.told_to(&agent)).collect();
+    let asked = Asked { said: &said, is_asked, aside: &aside, errand: errand.as_ref() };
     let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);
     // What wakes an agent is nobody's words.
@@ -575,9 +599,10 @@ impl Task {
         usage
     }
 
-    /// What an agent that is interrupted is reminded of.
-    pub(super) fn reminder(&self) -> String {
-        history::reminder(&self.question(), self.rounds, self.run.said())
+    /// What whoever answers while it is put aside hears of it.
+    pub(super) fn aside(&self) -> Aside {
+        let reminder = history::reminder(&self.question(), self.rounds, self.run.said());
+        Aside { agent: self.agent.clone(), reminder }
     }
 
     /// Somebody wants it stopped.

@@ -1,7 +1,7 @@
 //! Folders of agents: made, copied and listed. Links are never followed.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::TenantError;
@@ -29,6 +29,7 @@ pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
         collect(folder, Path::new(""), 0, &mut walk)?;
     }
     walk.files.sort();
+    walk.left_out.sort();
     Ok(walk)
 }
 
@@ -36,7 +37,7 @@ fn collect(folder: &Path, within: &Path, depth: usize, walk: &mut Walk) -> Resul
     for entry in fs::read_dir(folder).map_err(TenantError::disk(folder))? {
         let entry = entry.map_err(TenantError::disk(folder))?;
         let (path, kind) = (within.join(entry.file_name()), entry.file_type().map_err(TenantError::disk(folder))?);
-        if kind.is_file() {
+        if kind.is_file() && !is_elsewhere_too(&entry, &path) {
             walk.files.push(path);
         } else if kind.is_dir() && depth < MAX_DEPTH {
             collect(&entry.path(), &path, depth + 1, walk)?;
@@ -45,6 +46,11 @@ fn collect(folder: &Path, within: &Path, depth: usize, walk: &mut Walk) -> Resul
         }
     }
     Ok(())
+}
+
+/// In the workspace, a file with a second name is nothing that the agent's tools read: it may be another agent's.
+fn is_elsewhere_too(entry: &fs::DirEntry, path: &Path) -> bool {
+    path.starts_with("workspace") && entry.metadata().is_ok_and(|metadata| metadata.nlink() > 1)
 }
 
 /// Copies these files from one folder to another.

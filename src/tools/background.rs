@@ -13,8 +13,9 @@ pub(super) struct Broke;
 /// Runs on a thread that may block, when there is one to spare.
 pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Broke> {
     let _slot = SLOTS.acquire().await.expect("nobody closes the slots");
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!("a tool broke: {error}");
+    tokio::task::spawn_blocking(work).await.map_err(|_| {
+        // Where it did, the panic itself has told; why, may have words of a file in it.
+        tracing::error!("a tool broke");
         Broke
     })
 }

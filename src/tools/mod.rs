@@ -220,6 +220,8 @@ impl ToolView {
             tracing::info!(agent.id = %self.agent.id, tool = %call.name, "refused: {refusal}");
             return Outcome::say(format!("The tool `{}` was not run: {refusal}. Go on without it.", call.name));
         }
+        // Under its own name: what a model writes instead can be anything.
+        tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
         let can_read_files = self.offered().any(|entry| entry.spec.name == "file_read");
         Outcome { text: overflow::fit(scope, &call.name, can_read_files, outcome.text).await, ..outcome }

@@ -102,13 +102,28 @@ pub fn reminder(question: &str, rounds: u32, said: &str) -> String {
     )
 }
 
+/// What an agent is told about a task of another that is not done yet: nothing of what came of it so far.
+pub fn somebody_elses(agent: &AgentId) -> String {
+    format!("[@{agent} is still at work on an earlier message here, and will answer it. Answer only the next message.]")
+}
+
+/// Something that was asked and answered while an agent was put aside.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchanged<'a> {
+    pub question: &'a str,
+    /// None: the agent itself.
+    pub by: Option<&'a AgentId>,
+    pub answer: &'a str,
+}
+
 /// What an agent is told when it goes on with a task: what was asked and answered since.
-pub fn meanwhile<'a>(exchanges: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let told = exchanges.map(|(question, answer)| {
-        format!("{}\n[you answered] {}\n", head(question, MAX_REMINDED_BYTES), head(answer, MAX_REMINDED_BYTES))
+pub fn meanwhile<'a>(exchanges: impl Iterator<Item = Exchanged<'a>>) -> String {
+    let told = exchanges.map(|Exchanged { question, by, answer }| {
+        let by = by.map_or_else(|| "you".to_owned(), |agent| format!("@{agent}"));
+        format!("{}\n[{by} answered] {}\n", head(question, MAX_REMINDED_BYTES), head(answer, MAX_REMINDED_BYTES))
     });
     format!(
-        "[While you were at this, people wrote, and you have answered:]\n{}[Go on with your task, with what they said in mind. Do not answer them again.]",
+        "[While you were at this, people wrote and were answered:]\n{}[Go on with your task, with what they said in mind. Do not answer them again.]",
         told.collect::<String>()
     )
 }

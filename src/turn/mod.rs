@@ -243,7 +243,6 @@ impl Run {
     /// Runs the tools of a round side by side and yields each as it ends.
     pub fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
         let running = round.calls.iter().enumerate().map(move |(number, call)| async move {
-            tracing::debug!(tool = %call.name, "tool called");
             let called = AssertUnwindSafe(self.request.tools.call(&self.request.scope, call)).catch_unwind().await;
             Ran { number, outcome: called.map_err(|_| ToolPanicked) }
         });

@@ -37,4 +37,5 @@ mod tenants;
 mod topics;
 mod topics_life;
 mod turns;
+mod walls;
 mod webhook;

@@ -431,7 +431,7 @@ async fn an_agent_moves_to_another_house() {
     let package = package.to_str().expect("text");
     assert_snapshot!(fine(home.path(), &["agent", "export", "rose", "--output", package]).await, @"
     rose is in HOME/rose.tar.gz: 4 files, 2 memories, 5 messages.
-    left out, because it is no plain file: link
+    left out, because it is a link or no plain file: link
     ");
     assert_eq!(run(home.path(), &["agent", "export", "rose", "--output", package]).await.code, 1, "it is there");
     let taken = run(other.path(), &["agent", "import", package]).await;

@@ -49,7 +49,7 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     ");
     assert_eq!(roles(&journal[2]), ["user", "call", "tool", "user"]);
     insta::assert_snapshot!(journal[2].last_text(), @"
-    [While you were at this, people wrote, and you have answered:]
+    [While you were at this, people wrote and were answered:]
     which colour is it
     [you answered] Blue.
     [Go on with your task, with what they said in mind. Do not answer them again.]

@@ -247,7 +247,7 @@ pub(super) async fn export(home: &Home, arguments: Export) -> Outcome {
     let messages = counted(exported.messages, "message", "messages");
     data(format_args!("{} is in {}: {files}, {memories}, {messages}.", exported.id, exported.path.display()));
     for path in &exported.left_out {
-        data(format_args!("left out, because it is no plain file: {}", path.display()));
+        data(format_args!("left out, because it is a link or no plain file: {}", path.display()));
     }
     eprintln!("What people wrote is in that file. Keep it as safe as the home folder.");
     Ok(())
