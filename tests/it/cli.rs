@@ -102,6 +102,8 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     let unknown = run_with_input(home.path(), &["chat", "--topic", "Not A Topic"], "").await;
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
+    let unknown = run_with_input(home.path(), &["chat"], "/topic Not A Topic\n").await;
+    assert_snapshot!(unknown.stdout, @"a topic is written with a-z, 0-9, - and _, not `Not A Topic`.");
 }
 
 /// Part of S0.31.
