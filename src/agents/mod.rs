@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::clock::now_ms;
 use crate::config::{AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
-use crate::domain::{AgentId, AgentUid, nearest};
+use crate::domain::{AgentId, AgentUid, Platform, nearest};
 
 mod brain;
 mod files;
@@ -61,6 +61,23 @@ pub struct Agent {
     pub tools: ToolPolicy,
     /// What the file tools reach.
     pub files: Files,
+    /// Whom it may write to and give work.
+    pub peers: Vec<Colleague>,
+}
+
+/// Another agent of a peer group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Colleague {
+    pub id: AgentId,
+    /// The group counts only in places of this platform.
+    pub platform: Option<Platform>,
+}
+
+impl Colleague {
+    /// Whether it may be reached from a place of this platform.
+    pub fn counts_on(&self, platform: Option<Platform>) -> bool {
+        self.platform.is_none() || self.platform == platform
+    }
 }
 
 /// Everything in the config that limits an agent's tools. `tools::policy` decides by it.
@@ -169,6 +186,7 @@ impl Agent {
             is_default: spec.id == config.default_agent,
             tools: ToolPolicy::new(config, spec),
             files: workspaces.of(&spec.id, &spec.tools.access),
+            peers: peers(config, &spec.id),
         }
     }
 
@@ -203,6 +221,20 @@ impl ToolPolicy {
         let profile = spec.tools.risk_profile.as_ref().and_then(|name| config.tools.profiles.get(name));
         ToolPolicy { profile: profile.cloned(), own: spec.tools.limits.clone(), ceilings: config.tools.ceilings }
     }
+}
+
+/// Everybody who is in a peer group with this agent, each once for a platform.
+fn peers(config: &Config, id: &AgentId) -> Vec<Colleague> {
+    let mut peers: Vec<Colleague> = Vec::new();
+    for group in config.peer_groups.iter().filter(|group| group.members.contains(id)) {
+        let others = group.members.iter().filter(|member| *member != id);
+        for peer in others.map(|member| Colleague { id: member.clone(), platform: group.platform }) {
+            if !peers.contains(&peer) {
+                peers.push(peer);
+            }
+        }
+    }
+    peers
 }
 
 fn closest(word: &str, agents: &[&Arc<Agent>]) -> Option<usize> {
@@ -249,6 +281,7 @@ pub(crate) mod tests {
             access: Access::default(),
             memory: config::Memory::default(),
             tools: Default::default(),
+            peer_groups: Vec::new(),
             agents,
             bindings: Vec::new(),
         }

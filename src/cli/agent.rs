@@ -15,7 +15,7 @@ use super::agent_tools::ToolReport;
 use super::{Failure, Outcome, data};
 use crate::agents::memory::{self, Stats};
 use crate::agents::skills::Skill;
-use crate::agents::{Agent, Identity, Memories, Registry, Roster, Skills};
+use crate::agents::{Agent, Colleague, Identity, Memories, Registry, Roster, Skills};
 use crate::config::Secrets;
 use crate::domain::{AgentId, AgentUid, nearest};
 use crate::gateway::{Home, Plan};
@@ -246,6 +246,8 @@ struct Info<'a> {
     uid: String,
     bootstrapped: bool,
     matches: Vec<&'a str>,
+    /// Agents it may write to and give work.
+    peers: Vec<String>,
     files: Vec<FileInfo>,
     skills: Vec<Skill>,
     memory: Option<MemoryInfo>,
@@ -291,6 +293,7 @@ async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         uid: agent.uid.to_string(),
         bootstrapped: house.is_bootstrapped(agent),
         matches: house.bindings_of(agent),
+        peers: agent.peers.iter().map(peer).collect(),
         files: file_infos(&identity),
         skills: identity.skills().readable.clone(),
         last_error: last_error.map(|(at, reason)| LastError { at, reason }),
@@ -303,6 +306,10 @@ async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         data(format_args!("{}", info_text(agent, &info)));
     }
     Ok(())
+}
+
+fn peer(peer: &Colleague) -> String {
+    peer.platform.map_or_else(|| peer.id.to_string(), |platform| format!("{} (on {platform})", peer.id))
 }
 
 fn memory_info(stats: &Stats) -> MemoryInfo {
@@ -358,6 +365,9 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
     text.push_str(&memory_line(info.memory.as_ref()));
     text.push('\n');
     text.push_str(&info.tools.text());
+    if !info.peers.is_empty() {
+        text.push_str(&format!("peers: {}\n", info.peers.join(", ")));
+    }
     match info.matches.as_slice() {
         [] => text.push_str("bindings: none\n"),
         matches => text.push_str(&format!("bindings: {}\n", matches.join(", "))),

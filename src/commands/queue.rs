@@ -31,8 +31,14 @@ fn clear(queue: Queue) -> Outcome {
 
 /// What is going on, as `/queue` and `/status` tell it.
 pub(super) fn show(queue: &Queue, now: i64) -> String {
-    let Some(current) = &queue.current else { return IDLE.to_owned() };
-    let mut lines = vec![format!("Working for {} on {}.", duration(now - current.since), describe(current))];
+    if queue.current.is_none() && queue.runs.is_empty() {
+        return IDLE.to_owned();
+    }
+    let working =
+        queue.current.iter().map(|current| format!("Working for {} on {}.", duration(now - current.since), describe(current)));
+    let mut lines: Vec<String> = working.collect();
+    let run = |item: &Item| format!("A subagent has worked for {} on {}.", duration(now - item.since), describe(item));
+    lines.extend(queue.runs.iter().map(run));
     lines.extend(queue.parked.iter().map(|item| format!("Put aside meanwhile: {}.", describe(item))));
     match queue.waiting.len() {
         0 => lines.push("Nothing waits.".into()),
@@ -83,9 +89,15 @@ mod tests {
     fn a_queue_reads_well() {
         assert_eq!(show(&Queue::default(), 0), IDLE);
         let waiting = (0..12).map(|number| item(&format!("question {number}"))).collect();
-        let queue = Queue { current: Some(item(&"long ".repeat(30))), parked: vec![item("the report")], waiting };
+        let queue = Queue {
+            current: Some(item(&"long ".repeat(30))),
+            parked: vec![item("the report")],
+            waiting,
+            runs: vec![item("the sources")],
+        };
         insta::assert_snapshot!(show(&queue, 75_000), @"
         Working for 1 min 15 s on “long long long long long long long long long long long long …” (Alice).
+        A subagent has worked for 1 min 15 s on “the sources” (Alice).
         Put aside meanwhile: “the report” (Alice).
         12 messages wait:
         - “question 0” (Alice)

@@ -50,7 +50,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     if let Some(last) = last {
         text.push_str(&format!("\n{}", last_turn(&last)));
     }
-    if queue.current.is_some() {
+    if queue.current.is_some() || !queue.runs.is_empty() {
         text.push_str(&format!("\n\n{}", queue::show(&queue, now_ms())));
     }
     if !decided.is_empty() {

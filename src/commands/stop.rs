@@ -5,9 +5,13 @@ use super::{Context, Effect, Outcome};
 use crate::sessions::Queue;
 
 pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
-    let Queue { current, parked, waiting } = context.desk.sessions.queue(&context.inbound.origin.key);
-    let under_way = current.iter().chain(&parked).count();
-    let tasks = current.into_iter().chain(parked);
+    let Queue { current, parked, waiting, runs } = context.desk.sessions.queue(&context.inbound.origin.key);
+    // Those of a task that is stopped end with it; the others are told about.
+    let under_way = match current.iter().chain(&parked).count() {
+        0 => runs.len(),
+        tasks => tasks,
+    };
+    let tasks = current.into_iter().chain(parked).chain(runs);
     let (ids, dropped): (Vec<i64>, usize) = match which {
         Which::Current => (tasks.flat_map(|item| item.ids).collect(), 0),
         Which::All => (tasks.chain(waiting.clone()).flat_map(|item| item.ids).collect(), waiting.len()),

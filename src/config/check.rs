@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Answers, Config, Memory, Problem, Telegram, TelegramLimits};
-use super::{agents, bindings, discord, keys, limits, providers, tools, transport};
+use super::{agents, bindings, discord, keys, limits, peers, providers, tools, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -31,6 +31,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         memory: top.section("memory", &keys::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
         access: access.as_ref().map(rights).unwrap_or_default(),
         tools: tools::read(&top, access.as_ref(), &roster),
+        peer_groups: peers::read(&top, &roster),
         bindings: bindings::read(&top, &roster),
         agents: roster.agents,
     };

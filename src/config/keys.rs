@@ -72,6 +72,7 @@ pub(super) const TOP: Shape = Shape {
         nothing("bindings", "[[bindings]]"),
         nothing("risk_profiles", "[risk_profiles.careful]"),
         nothing("shared_paths", "[shared_paths.handbook]"),
+        nothing("peer_groups", "[peer_groups.desk]"),
     ],
 };
 
@@ -183,6 +184,9 @@ pub(super) const SIBLINGS: Shape =
 
 pub(super) const SHARED_PATH: Shape =
     Shape { name: "a shared folder", keys: &[nothing("read", r#"["rose"]"#), nothing("write", r#"["main"]"#)] };
+
+pub(super) const PEER_GROUP: Shape =
+    Shape { name: "a peer group", keys: &[refused("members", r#"["rose", "ada"]"#), nothing("platform", r#""telegram""#)] };
 
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",

@@ -20,6 +20,7 @@ mod keys;
 mod limits;
 mod memory;
 mod models;
+mod peers;
 mod providers;
 mod reader;
 mod redact;
@@ -34,6 +35,7 @@ mod words;
 mod tests;
 
 pub use file::{LoadError, draft, load};
+pub use peers::PeerGroup;
 pub use report::{Problem, Report, Source};
 pub use secrets::{Secret, Secrets};
 pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
@@ -55,6 +57,8 @@ pub struct Config {
     pub access: Access,
     pub memory: Memory,
     pub tools: ToolRules,
+    /// In file order.
+    pub peer_groups: Vec<PeerGroup>,
     /// In file order; `main` is always among them.
     pub agents: Vec<AgentSpec>,
     /// In file order, as written; `routing` gives them their meaning.
@@ -421,6 +425,7 @@ impl Config {
             providers: BTreeMap::new(),
             access: Access::default(),
             memory: Memory::default(),
+            peer_groups: Vec::new(),
             tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::{
     Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk, TransportMode, Visibility,
 };
+use crate::domain::Platform;
 
 /// A value that is written as one of a few words.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -45,6 +46,12 @@ macro_rules! choices {
             }
         }
     )+};
+}
+
+impl Choice for Platform {
+    fn words() -> Vec<&'static str> {
+        Platform::ALL.into_iter().map(Platform::as_str).collect()
+    }
 }
 
 choices! {

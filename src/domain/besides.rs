@@ -17,8 +17,21 @@ pub struct Besides {
     pub together: Option<Together>,
     /// Set on what is kept and not answered.
     pub note: Option<Note>,
+    /// Set on what the gateway itself put into a lane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub internal: Option<Internal>,
     /// Set when the platform waits for an answer to this very message.
     pub reply: Option<ReplyHandle>,
+}
+
+/// Why the gateway put a message into a lane by itself. The run is a row of `children`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Internal {
+    /// What an agent wants done by another run.
+    Child { run: String },
+    /// A run has ended, and its parent is to tell about it where it was asked.
+    Report { run: String },
 }
 
 /// What the platform gave along to answer a message with. Only its channel can read it. It is as good as a key for a while,

@@ -78,8 +78,8 @@ pub enum TurnEvent {
     Text(String),
 }
 
-/// Where something is sent. Made only from a message that came in or an owner in the config, or read back from the outbox
-/// row that one led to.
+/// Where something is sent. Made only from a message that came in, an owner in the config or a place that an agent has, or read
+/// back from the outbox row that one led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -106,6 +106,11 @@ impl Destination {
             PersonId::Local(_) => return None,
         };
         Some(Destination { place, reply: None })
+    }
+
+    /// A place that belongs to an agent now, by a binding, a pin or what was said there. Made only by who looked that up.
+    pub(crate) fn of_agent(place: SessionKey) -> Self {
+        Destination { place, reply: None }
     }
 
     /// The place an outbox row was written for.

@@ -8,7 +8,7 @@ mod outgoing;
 mod session_key;
 mod user_error;
 
-pub use besides::{Attachment, Besides, FileRef, Note, ReplyHandle, Together};
+pub use besides::{Attachment, Besides, FileRef, Internal, Note, ReplyHandle, Together};
 pub use ids::{AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform, TelegramUserId, TopicId};
 pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, Moved, TurnEvent};
 pub use origin::Origin;

@@ -42,6 +42,11 @@ impl SessionKey {
         }
     }
 
+    /// Whether nobody but agents is there: nothing is ever sent to it.
+    pub fn is_internal(&self) -> bool {
+        self.platform().is_none()
+    }
+
     /// Whether exactly one person talks to the bot here.
     pub fn is_private(&self) -> bool {
         matches!(self, Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. })

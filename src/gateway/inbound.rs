@@ -85,9 +85,20 @@ async fn take_up(house: &House) {
             return;
         }
     }
+    // What the turns that go on put into lanes by themselves meanwhile is not from before.
+    let until = loop {
+        match house.desk.db.read(inbox::newest).await {
+            Ok(newest) => break newest,
+            Err(error) => {
+                if pause(house, &error).await.is_break() {
+                    return;
+                }
+            }
+        }
+    };
     let mut after = 0;
     loop {
-        match house.desk.db.read(move |connection| inbox::waiting(connection, after, REPLAY_PORTION)).await {
+        match house.desk.db.read(move |connection| inbox::waiting(connection, after, until, REPLAY_PORTION)).await {
             Ok(waiting) => {
                 let Some(last) = waiting.last() else { return };
                 after = last.id;
@@ -107,6 +118,7 @@ async fn take_up(house: &House) {
 
 async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
     match inbound {
+        Ok(inbound) if inbound.besides.internal.is_some() => take_up_internal(house, Accepted::new(id, inbound)).await,
         Ok(inbound) if house.delivery.reaches(&inbound.origin.key) => {
             let (accepted, guard) = (Accepted::new(id, inbound), Some(house.work.begin()));
             look_at(house, InHand { accepted, arrived: Arrived::Before, guard }).await;
@@ -120,6 +132,25 @@ async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Goes on with what no person wrote. What is to be told on a platform that is off waits until it is on again.
+async fn take_up_internal(house: &House, accepted: Accepted) {
+    let place = &accepted.inbound.origin.key;
+    if !place.is_internal() && !house.delivery.reaches(place) {
+        return;
+    }
+    loop {
+        let taken = match house.desk.sessions.take_up(accepted.clone()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(_)) => replies::close(house, accepted.id, Closing::Failed, "nobody knows what it is about").await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = taken else { return };
+        if pause(house, &error).await.is_break() {
+            return;
         }
     }
 }
@@ -211,7 +242,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
     }
     match verdict {
         Verdict::Admit => {
-            if standing == Standing::Stranger {
+            if standing == Standing::Stranger && !inbound.origin.key.is_private() {
                 standing = known_as(house, &inbound).await?;
             }
             let context = Context { desk: &house.desk, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };

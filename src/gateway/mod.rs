@@ -38,7 +38,7 @@ use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, TranscriptSearch, decisions, files, inbox, journal, ledger};
+use crate::sessions::{self, Sessions, TranscriptSearch, children, decisions, files, inbox, journal, ledger};
 use crate::storage::{Db, StoreError};
 use crate::tools::{self, ToolBox};
 use crate::work::Work;
@@ -135,6 +135,7 @@ impl Gateway {
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
+        db.write(|tx| children::close_orphans(tx, now_ms())).await?;
         let memories = Memories::new(db.clone());
         let sessions = Sessions::new(sessions::Parts {
             db: db.clone(),
@@ -146,6 +147,7 @@ impl Gateway {
             delivery: delivery.clone(),
             tools: toolbox(&memories, &db),
             memories: memories.clone(),
+            work: work.clone(),
             access: plan.config.access.clone(),
             max_running: plan.config.max_running,
             absorbed: db.read(journal::absorbed).await?.into_iter().collect(),
@@ -266,6 +268,7 @@ async fn keep_house(house: Arc<House>) {
                 + people::forget_old(tx, now)?
                 + decisions::forget_old(tx, now)?
                 + ledger::forget_old(tx, now)?
+                + children::forget_old(tx, now)?
                 + journal::forget_orphans(tx)?)
         };
         match house.desk.db.write(forget).await {

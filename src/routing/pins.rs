@@ -29,6 +29,13 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
     Ok(parsed.map(|(agent, set_by)| Pin { agent, once, set_by }))
 }
 
+/// The places that people gave to an agent for good.
+pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<SessionKey>> {
+    let mut statement = connection.prepare_cached("SELECT session_key FROM pins WHERE agent_uid = ?1 AND once = 0")?;
+    let keys = statement.query_map([uid.to_string()], |row| row.get::<_, String>(0))?;
+    keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
+}
+
 /// A lasting pin ends one for a single message; the other way round it waits beneath.
 pub fn set(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, pin: &Pin, now: i64) -> rusqlite::Result<()> {
     clear_once(tx, place)?;

@@ -105,6 +105,12 @@ impl Table {
         })
     }
 
+    /// The places that bindings give to an agent by name, in file order. Others may have been given them since, or be stronger.
+    pub fn places_of(&self, agent: &AgentId) -> impl Iterator<Item = &SessionKey> {
+        let own = self.bindings.iter().filter(move |bound| bound.agent == *agent);
+        own.filter_map(|bound| if let Target::Place(key) = &bound.target { Some(key) } else { None })
+    }
+
     /// The Discord servers, categories, channels and threads that bindings name, in file order.
     pub fn discord_places(&self) -> impl Iterator<Item = BoundOnDiscord<'_>> {
         self.bindings.iter().filter_map(|bound| {

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use chrono::Local;
 use rusqlite::Transaction;
 
+use super::children::{self, End, State};
 use super::decisions::{self, Decision};
+use super::errands::Errand;
 use super::inbox::{self, Accepted, Closing};
 use super::ledger::{Spending, Today};
 use super::running::{Ended, Exchange, Task};
 use super::transcript::{self, Conversation};
 use super::usage::{self, TurnRow};
-use super::{Inner, Parts, budgets, journal, lane, ledger};
+use super::{Inner, Parts, budgets, journal, lane, ledger, runs};
 use crate::agents::roster;
 use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
 use crate::delivery::{Kind, outbox, streams};
-use crate::domain::{Destination, Inbound};
+use crate::domain::{Destination, Inbound, Internal, OutgoingFile};
 use crate::models::ModelError;
 use crate::routing::pins;
 use crate::storage::{Durability, StoreError};
 use crate::tools::Effect;
-use crate::turn::TurnError;
+use crate::turn::{Charge, TurnError};
 
 /// How a turn came out.
 struct Ending {
@@ -34,7 +36,7 @@ struct Ending {
 }
 
 /// Writes the end of the turn and sends what there is to send.
-pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), TurnError>) -> Ended {
+pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(), TurnError>) -> Ended {
     if let Err(error) = &result {
         tracing::warn!(agent.id = %task.agent.id, session = %task.accepted.inbound.origin.key, "the turn failed: {error}");
     }
@@ -54,7 +56,7 @@ pub(super) async fn store(inner: &Inner, mut task: Task, result: Result<(), Turn
 }
 
 /// Ends a task because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
-pub(super) async fn stopped(inner: &Inner, mut task: Task) -> Ended {
+pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let parts = &inner.parts;
     follow_moves(parts, &mut task);
     let id = task.accepted.id;
@@ -77,7 +79,7 @@ fn follow_moves(parts: &Parts, task: &mut Task) {
 }
 
 /// None when the process stops before it is written.
-async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
+async fn close(inner: &Arc<Inner>, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
     let place = Destination::of(&task.accepted.inbound).place().clone();
     let used_once = task.used_once;
     let all = Arc::new((Page::of(inner, &task), ending, rows));
@@ -86,7 +88,11 @@ async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<
         move |tx: &Transaction<'_>| write(tx, &all.0, &all.1, &all.2, now_ms())
     };
     let written = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await;
-    let (count, today) = written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
+    let Written { count, today, report } =
+        written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
+    if let Some(Errand::Run(known)) = &task.errand {
+        runs::over(inner, task.accepted.id, &known.child.run, report);
+    }
     if used_once {
         inner.parts.pins.changed(&place);
     }
@@ -97,11 +103,15 @@ async fn close(inner: &Inner, task: Task, ending: Ending, rows: Rows) -> Option<
 
 fn draft(parts: &Parts, task: &Task, ending: &Ending, others_wrote: bool) -> Vec<outbox::Draft> {
     let to = Destination::of(&task.accepted.inbound);
+    if !runs::is_delivered(true, to.place()) {
+        return Vec::new();
+    }
     let label = task.agent.label();
     // Of several messages the last is the one people still have before them.
     let asked = task.accepted.messages().last().unwrap_or(&task.accepted);
     let question = Question { message: &asked.inbound.message, others_wrote };
-    let text = Text { answers: Some(question), ..Text::plain(&ending.reply) };
+    let is_written = asked.inbound.besides.internal.is_none();
+    let text = Text { answers: is_written.then_some(question), ..Text::plain(&ending.reply) };
     let mut rows = match ending.said {
         Some(_) => parts.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..text }),
         None => parts.delivery.draft(&to, Kind::Error, &text),
@@ -121,7 +131,11 @@ struct Rows {
 
 fn draft_effects(parts: &Parts, task: &Task) -> Vec<outbox::Draft> {
     let to = Destination::of(&task.accepted.inbound);
-    task.effects.iter().flat_map(|Effect::SendFile(file)| parts.delivery.draft_file(&to, file)).collect()
+    files(&task.effects).flat_map(|file| parts.delivery.draft_file(&to, file)).collect()
+}
+
+fn files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFile> {
+    effects.iter().filter_map(|effect| if let Effect::SendFile(file) = effect { Some(file) } else { None })
 }
 
 /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
@@ -148,6 +162,10 @@ struct Page {
     turn: TurnRow,
     /// What the ledger does not have yet.
     spending: Spending,
+    /// The run that this was.
+    run: Option<String>,
+    /// Runs that the agent was told about.
+    told: Vec<String>,
 }
 
 impl Page {
@@ -173,12 +191,22 @@ impl Page {
             has_rounds: task.rounds > 0,
             turn,
             spending: Spending { turns: 1, ..budgets::spending(inner, task, task.usage().without(task.counted)) },
+            run: run_of(task),
+            told: task.told.clone(),
         }
     }
 }
 
-/// Returns how many rows are to be sent, and what was spent today.
-fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<(usize, Today)> {
+/// What came of writing down the end of a turn.
+struct Written {
+    /// Rows that are to be sent.
+    count: usize,
+    today: Today,
+    /// What wakes a parent.
+    report: Option<Accepted>,
+}
+
+fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<Written> {
     let Page { accepted, conversation, turn, .. } = page;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
@@ -201,9 +229,30 @@ fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i
     note_decisions(tx, page, now)?;
     inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
     let today = page.record(tx, &ending.outcome, now)?;
+    children::seen(tx, &page.told)?;
+    let report = match &page.run {
+        Some(run) => runs::write_end(tx, run, &end_of_run(page, ending), now)?,
+        None => None,
+    };
     let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
     outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
-    Ok((count + rows.effects.len(), today))
+    Ok(Written { count: count + rows.effects.len(), today, report })
+}
+
+fn run_of(task: &Task) -> Option<String> {
+    match &task.errand {
+        Some(Errand::Run(known)) => Some(known.child.run.clone()),
+        _ => None,
+    }
+}
+
+fn end_of_run(page: &Page, ending: &Ending) -> End {
+    let state = match (&ending.said, ending.outcome.as_str()) {
+        (_, STOPPED_ON_REQUEST) => State::Stopped,
+        (Some(_), _) => State::Finished,
+        (None, _) => State::Failed,
+    };
+    End { state, result: ending.reply.clone(), used: Charge { steps: page.turn.steps, usage: page.turn.usage } }
 }
 
 impl Page {
@@ -245,7 +294,7 @@ impl Ending {
 }
 
 /// Nothing of a turn that panicked is kept but the question, the fact, and what it has cost.
-pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
+pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
     let is_asked = task.is_some_and(|task| task.is_asked);
     let page = task.map(|task| Page::of(inner, task));
     let parts = &inner.parts;
@@ -253,8 +302,14 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option
     let destination = Destination::of(&accepted.inbound);
     let question = Question { message: &accepted.inbound.message, others_wrote: others_wrote(inner, accepted).await };
     let text = panicked(accepted.id);
-    let rows = parts.delivery.draft(&destination, Kind::Error, &Text { answers: Some(question), ..Text::plain(&text) });
-    let accepted = accepted.clone();
+    let is_delivered = runs::is_delivered(true, destination.place());
+    let text_for_people = Text { answers: Some(question), ..Text::plain(&text) };
+    let rows = if is_delivered { parts.delivery.draft(&destination, Kind::Error, &text_for_people) } else { Vec::new() };
+    let run = match &accepted.inbound.besides.internal {
+        Some(Internal::Child { run }) => Some(run.clone()),
+        _ => None,
+    };
+    let (id, ended, accepted) = (accepted.id, run.clone(), accepted.clone());
     let close = move |tx: &Transaction<'_>| {
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);
         transcript::touch(tx, place, now)?;
@@ -265,9 +320,14 @@ pub(super) async fn after_panic(inner: &Inner, accepted: &Accepted, task: Option
         journal::forget(tx, accepted.id)?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
         page.map(|page| page.record(tx, "panicked", now)).transpose()?;
-        outbox::insert_answer(tx, &rows, accepted.id, now)
+        let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
+        let report = run.map_or(Ok(None), |run| runs::write_end(tx, &run, &end, now))?;
+        Ok((outbox::insert_answer(tx, &rows, accepted.id, now)?, report))
     };
-    let count = parts.db.write(close).await?;
+    let (count, report) = parts.db.write(close).await?;
+    if let Some(run) = ended {
+        runs::over(inner, id, &run, report);
+    }
     parts.delivery.submit(destination.place(), count);
     Ok(())
 }
@@ -289,7 +349,7 @@ fn tools_broke(tools: &[String], reference: i64) -> String {
 
 /// Stands for an agent that sent files without a word.
 fn sent(effects: &[Effect]) -> String {
-    let names: Vec<&str> = effects.iter().map(|Effect::SendFile(file)| file.name.as_str()).collect();
+    let names: Vec<&str> = files(effects).map(|file| file.name.as_str()).collect();
     format!("Here is {}.", names.join(", "))
 }
 

@@ -102,14 +102,26 @@ fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &s
 }
 
 fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
+    insert_from(tx, platform.as_str(), inbound, now)
+}
+
+fn insert_from(tx: &Transaction<'_>, source: &str, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
     let payload = payload(inbound)?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
          VALUES (?1, ?2, ?3, 'waiting', ?4, ?5) ON CONFLICT DO NOTHING",
     )?;
     let key = inbound.origin.key.to_string();
-    Ok(statement.execute(params![platform.as_str(), inbound.update_id, key, payload, now])? == 1)
+    Ok(statement.execute(params![source, inbound.update_id, key, payload, now])? == 1)
 }
+
+/// Stores what the gateway itself puts into a lane, and returns its row; none when it is known already.
+pub(super) fn insert_internal(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<Option<i64>> {
+    Ok(insert_from(tx, INTERNAL, inbound, now)?.then(|| tx.last_insert_rowid()))
+}
+
+/// Stands where other rows have their platform.
+const INTERNAL: &str = "internal";
 
 /// Puts a new form of a message into its row, if that still waits.
 pub fn replace(tx: &Transaction<'_>, id: i64, inbound: &Inbound) -> rusqlite::Result<()> {
@@ -166,11 +178,16 @@ pub struct Waiting {
     pub inbound: Result<Inbound, String>,
 }
 
-/// What still waits, oldest first, after row `after`.
-pub fn waiting(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 ORDER BY id LIMIT ?2")?;
-    let rows = statement.query_map(params![after, limit], |row| {
+/// The newest row there is; 0 when there is none.
+pub fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT coalesce(max(id), 0) FROM inbox", [], |row| row.get(0))
+}
+
+/// What still waits, oldest first, after row `after` and up to row `until`.
+pub fn waiting(connection: &Connection, after: i64, until: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
+    let mut statement = connection
+        .prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
+    let rows = statement.query_map(params![after, until, limit], |row| {
         // One row that cannot be read must not hide all the others.
         let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
         Ok(Waiting { id: row.get(0)?, inbound: serde_json::from_str(&payload).map_err(|error| error.to_string()) })

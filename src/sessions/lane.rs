@@ -47,9 +47,10 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Something that wants an answer.
+    /// Something that a person wants answered.
     fn is_question(&self) -> bool {
-        self.purpose == Purpose::Answer && self.accepted.inbound.besides.note.is_none()
+        let besides = &self.accepted.inbound.besides;
+        self.purpose == Purpose::Answer && besides.note.is_none() && besides.internal.is_none()
     }
 }
 
@@ -84,6 +85,7 @@ impl Lane {
         Queue {
             current: self.current.as_ref().map(|current| current.item.clone()),
             parked: self.parked.iter().map(|parked| parked.item.clone()).collect(),
+            runs: Vec::new(),
             waiting: self
                 .waiting
                 .iter()
@@ -209,7 +211,8 @@ pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
 /// Whether people have written here since the message that is being answered.
 pub(super) fn others_wait(inner: &Inner, place: &SessionKey) -> bool {
     let lane = inner.lanes.get(place);
-    lane.is_some_and(|lane| lane.waiting.iter().any(|waiting| waiting.accepted.inbound.besides.note.is_none()))
+    let is_said = |besides: &Besides| besides.note.is_none() && besides.internal.is_none();
+    lane.is_some_and(|lane| lane.waiting.iter().any(|waiting| is_said(&waiting.accepted.inbound.besides)))
 }
 
 /// Whether the running turn should be put aside: somebody waits for an answer, and not too much is put aside already.
@@ -379,6 +382,11 @@ fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
     let (mut accepted, purpose, arrived) = messages.next()?;
     accepted.backlog = messages.map(|(accepted, ..)| accepted).collect();
     Some(Taken { accepted, purpose, arrived, halt: CancellationToken::new(), guards })
+}
+
+/// How people are told about a message.
+pub(super) fn item(accepted: &Accepted) -> Item {
+    Item::of(accepted)
 }
 
 impl Item {

@@ -1,9 +1,12 @@
 //! Places and their lanes: one turn at a time in each, all of them side by side.
 
 mod budgets;
+pub mod children;
 pub mod compaction;
 pub mod decisions;
+mod effects;
 mod ending;
+mod errands;
 pub mod files;
 pub mod inbox;
 pub mod journal;
@@ -14,8 +17,11 @@ mod notes;
 mod observing;
 pub mod overrides;
 mod pictures;
+mod places;
 mod question;
+mod rounds;
 mod running;
+mod runs;
 mod search;
 mod slots;
 mod starting;
@@ -25,6 +31,7 @@ pub mod usage;
 use std::sync::Arc;
 
 use dashmap::{DashMap, DashSet};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,8 +46,9 @@ use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
 use crate::tools::ToolBox;
-use crate::work::WorkGuard;
+use crate::work::{Work, WorkGuard};
 
+pub use runs::Unknown;
 pub use search::TranscriptSearch;
 
 use budgets::Paces;
@@ -59,6 +67,7 @@ pub struct Parts {
     pub models: Models,
     pub delivery: Delivery,
     pub tools: ToolBox,
+    pub work: Work,
     pub memories: Memories,
     pub access: Access,
     /// Turns that run at once. More wait in their lanes.
@@ -81,6 +90,10 @@ struct Inner {
     lanes: DashMap<SessionKey, Lane>,
     slots: Arc<Slots>,
     paces: Paces,
+    /// Runs that belong to a turn and are under way, by their inbox row.
+    runs: DashMap<i64, runs::UnderWay>,
+    /// Wakes those who wait for the end of a run.
+    endings: DashMap<String, Arc<Notify>>,
     tasks: TaskTracker,
     stop: CancellationToken,
     abandon: CancellationToken,
@@ -120,6 +133,8 @@ pub struct Queue {
     /// Put aside for what came meanwhile.
     pub parked: Vec<Item>,
     pub waiting: Vec<Item>,
+    /// Subagents, and other agents that were asked.
+    pub runs: Vec<Item>,
 }
 
 /// The lane has as much waiting as it takes.
@@ -141,6 +156,8 @@ impl Sessions {
                 lanes: DashMap::new(),
                 slots,
                 paces,
+                runs: DashMap::new(),
+                endings: DashMap::new(),
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
                 abandon: CancellationToken::new(),
@@ -195,12 +212,19 @@ impl Sessions {
 
     /// What waits and what is being done in a place.
     pub fn queue(&self, place: &SessionKey) -> Queue {
-        self.inner.lanes.get(place).map(|lane| lane.queue()).unwrap_or_default()
+        let queue = self.inner.lanes.get(place).map(|lane| lane.queue()).unwrap_or_default();
+        Queue { runs: runs::of_place(&self.inner, place), ..queue }
     }
 
-    /// Ends what these inbox rows are about. Their rows are closed already.
+    /// Ends what these inbox rows are about, and the runs they asked for. Their rows are closed already.
     pub fn halt(&self, place: &SessionKey, ids: &[i64]) {
         lane::halt(&self.inner, place, ids);
+        runs::stop(&self.inner, |id, run| ids.contains(&id) || ids.contains(&run.parent_inbox_id));
+    }
+
+    /// Queues what an earlier process put into a lane by itself.
+    pub async fn take_up(&self, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
+        runs::take_up(&self.inner, accepted).await
     }
 
     /// Places with something under way.

@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::{compaction, decisions, inbox, journal, overrides, transcript};
+use super::{children, compaction, decisions, inbox, journal, overrides, transcript};
 use crate::delivery::outbox;
 use crate::domain::{Moved, SessionKey};
 use crate::routing::aliases::{self, Renaming};
@@ -28,6 +28,7 @@ pub fn follow(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Followed> 
     compaction::follow(tx, &renaming)?;
     journal::follow(tx, &renaming)?;
     decisions::follow(tx, &renaming)?;
+    children::follow(tx, &renaming)?;
     let open = outbox::follow(tx, moved, &renaming)?;
     Ok(Followed { is_news, open })
 }

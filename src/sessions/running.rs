@@ -4,21 +4,23 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use rusqlite::Transaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
+use super::errands::{self, Errand};
 use super::inbox::Accepted;
-use super::journal::{CallId, Recall};
-use super::ledger::Today;
+use super::journal::Recall;
 use super::question::Question;
 use super::slots::Slot;
 use super::starting::{self, Choice, InLine};
 use super::transcript::{self, Conversation, History};
-use super::{Arrived, Inner, budgets, ending, journal, lane, ledger, notes, question};
+use super::{Arrived, Inner, budgets, children, ending, journal, lane, notes, question, rounds, runs};
+use crate::access::Standing;
 use crate::agents::{Agent, Chosen, Identity};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
@@ -29,8 +31,8 @@ use crate::models::{Image, Lineup, ModelMessage, Models, Usage};
 use crate::routing::Route;
 use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
-use crate::tools::{Effect, Outcome as ToolOutcome, Scope};
-use crate::turn::history::{self, Said, Speaker};
+use crate::tools::{Effect, Kin, Scope, Then};
+use crate::turn::history::{self, Said};
 use crate::turn::{Round, Run, Step, TurnError, TurnLimits, TurnRequest, prompt};
 
 /// The pause before a turn is begun again when the store could not be read.
@@ -72,6 +74,12 @@ pub(super) struct Task {
     pub(super) broken_tools: Vec<String>,
     /// What tools want done with the turn's end, in the order of their calls.
     pub(super) effects: Vec<Effect>,
+    /// Set when it is not a person who asks.
+    pub(super) errand: Option<Errand>,
+    /// Runs whose end the agent is told about in this turn.
+    pub(super) told: Vec<String>,
+    /// A round of which an earlier process did not see the end.
+    pub(super) unfinished: Option<(Round, Vec<Recall>)>,
     mark: Option<Mark>,
     halt: CancellationToken,
 }
@@ -98,7 +106,8 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
     if due.accepted.inbound.besides.note.is_some() {
         return keep_note(inner, &due.accepted).await;
     }
-    let mark = inner.parts.delivery.mark(due.accepted.messages().map(|message| &message.inbound));
+    let written = due.accepted.messages().filter(|message| message.inbound.besides.internal.is_none());
+    let mark = inner.parts.delivery.mark(written.map(|message| &message.inbound));
     loop {
         // The group may have become another one while the message waited.
         inner.parts.aliases.follow(&mut due.accepted.inbound.origin);
@@ -130,7 +139,8 @@ pub(super) async fn begin(inner: &Arc<Inner>, mut due: Due) -> Ended {
 /// Goes on with a task that was put aside, after these exchanges.
 pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exchange]) -> Ended {
     let _slot = match starting::wait(inner, task.agent.uid, &task.halt).await {
-        InLine::Next(slot) => slot,
+        InLine::Next(slot) => Some(slot),
+        InLine::NoNeed => None,
         InLine::Halted => return ending::stopped(inner, task).await,
         InLine::Stopping => return Ended::LeftBehind,
     };
@@ -179,17 +189,27 @@ enum Begun {
 /// Everything up to the first question to the model.
 async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
     let recorded = recorded(inner, due).await?;
-    let accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
-    let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
-    let (choice, in_line) = starting::choose(inner, &accepted, began_with, &due.halt).await?;
+    let mut accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
+    let errand = errands::errand(inner, &accepted.inbound).await?;
+    if errand.is_none() && accepted.inbound.besides.internal.is_some() {
+        // Nobody knows any more on whose behalf.
+        accepted.standing = Standing::Stranger;
+    }
+    let (choice, in_line) = match &errand {
+        Some(errand) => send_on(inner, &accepted, errand, &due.halt).await?,
+        None => {
+            let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
+            starting::choose(inner, &accepted, began_with, &due.halt).await?
+        }
+    };
     let Choice { agent, route, chosen, used_once } = choice;
     let slot = match in_line {
         InLine::Next(slot) => Some(slot),
-        InLine::Halted => None,
+        InLine::Halted | InLine::NoNeed => None,
         InLine::Stopping => return Ok(Begun::Stopping),
     };
     // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
-    let is_new = recorded.is_none() && slot.is_some();
+    let is_new = recorded.is_none() && slot.is_some() && errand.is_none();
     if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
         budgets::refuse(inner, &accepted, &agent, over).await?;
         return Ok(Begun::Refused);
@@ -197,19 +217,21 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
     let lineup = agent.brain.lineup(&chosen);
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &accepted, &agent);
-    let Question { said, images } = match &recorded {
-        Some(recorded) => {
-            Question { said: vec![question::plain(&accepted.inbound, recorded.task.question.clone())], images: Vec::new() }
-        }
-        None => {
+    let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
+    let Question { said, images } = match (&recorded, &errand) {
+        (Some(recorded), _) => plain(recorded.task.question.clone()),
+        (None, Some(Errand::Report(known))) => plain(runs::to_report(known)),
+        (None, _) => {
             let someone_sees = lineup.iter().any(|model| inner.parts.models.sees(model));
             question::in_words(inner, &accepted, &agent, someone_sees).await
         }
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
-    let asked = Asked { said: &said, is_asked, aside: &due.aside };
-    let Prepared { conversation, mut request, fill } = request(inner, &accepted, &agent, lineup, asked).await?;
+    let asked = Asked { said: &said, is_asked, aside: &due.aside, errand: errand.as_ref() };
+    let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);
+    // What wakes an agent is nobody's words.
+    let is_asked = is_asked || matches!(errand, Some(Errand::Report(_)));
     let mut task = Task {
         accepted,
         said,
@@ -227,11 +249,18 @@ async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),
         effects: Vec::new(),
+        errand,
+        told,
+        unfinished: None,
         mark: None,
         halt: due.halt.clone(),
     };
+    if let Some(Errand::Run(known)) = &task.errand {
+        task.run.limit_steps(known.child.max_steps);
+    }
     if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
         task.replay(recorded.rounds);
+        task.charge_runs(inner).await?;
     }
     Ok(Begun::Ready { task: Box::new(task), progress, slot })
 }
@@ -268,10 +297,11 @@ fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressH
 }
 
 /// What a turn is asked, and how that stands to what was said before.
-struct Asked<'a> {
-    said: &'a [Inbound],
+pub(super) struct Asked<'a> {
+    pub(super) said: &'a [Inbound],
     is_asked: bool,
-    aside: &'a [String],
+    pub(super) aside: &'a [String],
+    pub(super) errand: Option<&'a Errand>,
 }
 
 async fn request(
@@ -283,14 +313,19 @@ async fn request(
 ) -> Result<Prepared, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
-    let (place, named) = (origin.key.clone(), origin.key.is_shared());
-    let history = parts.db.read(move |connection| transcript::history(connection, &place));
+    let (place, uid) = (origin.key.clone(), agent.uid);
+    let history = parts
+        .db
+        .read(move |connection| Ok((transcript::history(connection, &place)?, children::unseen(connection, &place, uid)?)));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
     let recalled = async { Ok(recall(inner, agent, &words).await) };
-    let (history, system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
-    let current: Vec<Said> = asked.said.iter().map(person_said).collect();
-    let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: asked.aside };
+    let ((history, unseen), system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
+    let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(inner));
+    let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
+    let named = origin.key.is_shared() || is_by_peer;
+    let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
+    let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
     let History { conversation, summary, messages: before } = history;
     let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let room = history::room(smallest_window(&parts.models, &models), &system);
@@ -299,11 +334,12 @@ async fn request(
     messages = history::reminded(messages, recalled);
     messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
     let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
-    let scope =
-        Scope { agent: agent.clone(), place: origin.key.clone(), person: origin.person.clone(), standing: accepted.standing };
-    let (tools, limits) = (parts.tools.view(agent, scope.standing), TurnLimits::of(&agent.limits));
-    let request = TurnRequest { lineup, system, messages, tools, scope, limits };
-    Ok(Prepared { conversation, request, fill })
+    let tools = parts.tools.view(agent, accepted.standing).within(parent.clone());
+    let (place, person, standing) = (origin.key.clone(), origin.person.clone(), accepted.standing);
+    let scope = Scope { agent: agent.clone(), place, person, standing, parent };
+    let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
+    let told = unseen.into_iter().map(|known| known.child.run).collect();
+    Ok(Prepared { conversation, request, fill, told })
 }
 
 /// What the model is asked, and how much of the conversation that is.
@@ -311,6 +347,8 @@ struct Prepared {
     conversation: Conversation,
     request: TurnRequest,
     fill: Fill,
+    /// Runs that the agent is told about.
+    told: Vec<String>,
 }
 
 /// Whoever answers in the end must be able to read it all.
@@ -329,10 +367,6 @@ fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
 /// Tells a provider nothing about the place.
 fn cache_key(agent: &Agent, place: &SessionKey) -> String {
     Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
-}
-
-fn person_said(inbound: &Inbound) -> Said {
-    Said { by: Speaker::Person(inbound.person_name.clone()), text: inbound.readable() }
 }
 
 /// An agent that cannot be reminded answers without.
@@ -366,13 +400,17 @@ enum Left {
 /// Runs until there is a reason to leave off, and writes down what that means.
 async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -> Ended {
     let events = progress.events();
-    let halt = task.halt.clone();
+    let (halt, span) = (task.halt.clone(), task.span());
     let left = tokio::select! {
         // First, so that a turn that was stopped before it began asks no model.
         biased;
         () = halt.cancelled() => Ok(Left::Halted),
-        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind() => left,
+        left = AssertUnwindSafe(drive(inner, &mut task, &events)).catch_unwind().instrument(span) => left,
     };
+    if matches!(left, Ok(Left::Failed(_) | Left::Halted) | Err(_)) {
+        let id = task.accepted.id;
+        runs::stop(inner, |_, run| run.parent_inbox_id == id && run.then == Then::Wait);
+    }
     drop(events);
     // Also after a panic: what is said about it must not be followed by a late preview.
     progress.end().await;
@@ -395,12 +433,16 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     }
 }
 
-async fn drive(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+async fn drive(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
     let in_time = tokio::time::timeout(task.run.time_left(), steps(inner, task, events)).await;
     in_time.unwrap_or_else(|_| Left::Failed(TurnError::TooSlow(TurnLimits::of(&task.agent.limits).time)))
 }
 
-async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+    if let Err(error) = rounds::finish(inner, task).await {
+        tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+        return Left::Stopping;
+    }
     if !task.run.said().is_empty() {
         // What was shown before adds up to the answer.
         drop(events.send(TurnEvent::Text(task.run.said().to_owned())).await);
@@ -411,7 +453,7 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
             Ok(Step::Wants(round)) => round,
             Err(error) => return Left::Failed(error),
         };
-        let today = match run_tools(inner, task, round).await {
+        let today = match rounds::run(inner, task, round).await {
             Ok(today) => today,
             Err(error) => {
                 tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
@@ -428,47 +470,17 @@ async fn steps(inner: &Inner, task: &mut Task, events: &mpsc::Sender<TurnEvent>)
     }
 }
 
-/// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
-/// stops.
-async fn run_tools(inner: &Inner, task: &mut Task, round: Round) -> Result<Today, StoreError> {
-    let (row, number) = (Arc::new((task.row(), budgets::spending(inner, task, round.usage))), task.rounds);
-    let shared = Arc::new(round);
-    let wanted = || {
-        let (row, round) = (row.clone(), shared.clone());
-        move |tx: &Transaction<'_>| {
-            journal::wanted(tx, &row.0, number, &round)?;
-            ledger::spend(tx, &row.1, now_ms())
-        }
-    };
-    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
-    task.counted.add(shared.usage);
-    task.rounds += 1;
-    let mut results = vec![ToolOutcome::say(""); shared.calls.len()];
-    let mut broken = Vec::new();
-    let mut running = task.run.call(&shared);
-    while let Some(ran) = running.next().await {
-        let outcome = match ran.outcome {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let tool = &shared.calls[ran.number].name;
-                tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
-                broken.push(tool.clone());
-                ToolOutcome::say(TOOL_BROKE)
-            }
-        };
-        let (call, outcome) = (CallId { inbox_id: task.accepted.id, round: number, number: ran.number }, Arc::new(outcome));
-        let write = || {
-            let outcome = outcome.clone();
-            move |tx: &Transaction<'_>| journal::ran(tx, call, &outcome.text, &outcome.effects)
-        };
-        // A power cut that takes it back makes the model hear that the call was interrupted.
-        inner.parts.db.write_patiently(&inner.stop, Durability::Kill, write).await?;
-        results[ran.number] = Arc::unwrap_or_clone(outcome);
-    }
-    drop(running);
-    task.broken_tools.extend(broken);
-    task.take_in(Arc::unwrap_or_clone(shared), results);
-    Ok(today)
+/// An errand has its agent, wherever its place belongs by now. One that is waited for runs in the slot of whoever waits.
+async fn send_on(
+    inner: &Inner,
+    accepted: &Accepted,
+    errand: &Errand,
+    halt: &CancellationToken,
+) -> Result<(Choice, InLine), StoreError> {
+    let (agent, route) = errands::send_on(inner, accepted, errand);
+    let chosen = agent.brain.choose(inner.overrides.get(&accepted.inbound.origin.key).await?.as_ref());
+    let in_line = if errand.is_waited_for() { InLine::NoNeed } else { starting::wait(inner, agent.uid, halt).await };
+    Ok((Choice { agent, route, chosen, used_once: false }, in_line))
 }
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
@@ -497,26 +509,25 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
 }
 
 impl Task {
-    fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
-        for (round, calls) in rounds {
-            let known = |recall: Recall| {
-                let text = recall.result.unwrap_or_else(|| journal::INTERRUPTED.to_owned());
-                ToolOutcome { text, effects: recall.effects }
-            };
-            self.rounds += 1;
-            self.counted.add(round.usage);
-            self.run.count_step(round.usage);
-            self.take_in(round, calls.into_iter().map(known).collect());
+    /// Everything that is logged on the way says for whom.
+    fn span(&self) -> tracing::Span {
+        let span = tracing::info_span!(
+            "turn",
+            agent.id = %self.agent.id,
+            inbox.id = self.accepted.id,
+            parent.agent = tracing::field::Empty,
+            parent.session = tracing::field::Empty,
+            run = tracing::field::Empty
+        );
+        if let Some(Errand::Run(known)) = &self.errand {
+            span.record("parent.agent", known.parent_id.as_str());
+            span.record("parent.session", known.child.parent.to_string());
+            span.record("run", &known.child.run);
         }
+        span
     }
 
-    fn take_in(&mut self, round: Round, outcomes: Vec<ToolOutcome>) {
-        let (texts, effects): (Vec<_>, Vec<_>) = outcomes.into_iter().map(|outcome| (outcome.text, outcome.effects)).unzip();
-        self.effects.extend(effects.into_iter().flatten());
-        self.run.take_in(round, texts);
-    }
-
-    fn row(&self) -> journal::Task {
+    pub(super) fn row(&self) -> journal::Task {
         journal::Task {
             inbox_id: self.accepted.id,
             members: self.accepted.all().map(|accepted| accepted.id).collect(),
@@ -560,7 +571,3 @@ impl Task {
         }
     }
 }
-
-/// What the model hears about a tool that panicked.
-const TOOL_BROKE: &str =
-    "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";

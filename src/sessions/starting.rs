@@ -24,6 +24,8 @@ pub(super) struct Choice {
 /// What came of waiting in the line.
 pub(super) enum InLine {
     Next(Slot),
+    /// It runs in the slot of whoever waits for it: two slots for one piece of work could wait for each other for ever.
+    NoNeed,
     /// Somebody wants it stopped, so it need not wait.
     Halted,
     /// The process stops.

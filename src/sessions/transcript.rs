@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::compaction::{self, Summary};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
@@ -178,6 +179,43 @@ pub fn append_mark(tx: &Transaction<'_>, place: &SessionKey, text: &str, now: i6
     )?;
     let conversation = conversation(tx, place)?;
     statement.execute(params![place.to_string(), conversation.0, text, now]).map(drop)
+}
+
+/// One short line about something that happened elsewhere; what there is to know about it is in `meta`.
+pub fn append_event(tx: &Transaction<'_>, place: &SessionKey, text: &str, meta: &Value, now: i64) -> rusqlite::Result<()> {
+    append_mark(tx, place, text, now)?;
+    explain_last(tx, meta)
+}
+
+/// What an agent said here though it was asked elsewhere.
+pub fn append_sent(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    uid: AgentUid,
+    text: &str,
+    meta: &Value,
+    now: i64,
+) -> rusqlite::Result<()> {
+    touch(tx, place, now)?;
+    append_agent(tx, place, conversation(tx, place)?, uid, text, now)?;
+    explain_last(tx, meta)
+}
+
+fn explain_last(tx: &Transaction<'_>, meta: &Value) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("UPDATE messages SET meta_json = ?2 WHERE id = ?1")?;
+    statement.execute(params![tx.last_insert_rowid(), meta.to_string()]).map(drop)
+}
+
+/// Places whose running conversation an agent has taken part in, the latest first.
+pub fn places_of(connection: &Connection, uid: AgentUid, limit: u32) -> rusqlite::Result<Vec<SessionKey>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key FROM sessions WHERE EXISTS (
+             SELECT 1 FROM messages
+             WHERE session_key = sessions.key AND conversation = sessions.conversation AND agent_uid = ?1)
+         ORDER BY active_at DESC LIMIT ?2",
+    )?;
+    let keys = statement.query_map(params![uid.to_string(), limit], |row| row.get::<_, String>(0))?;
+    keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
 }
 
 /// Starts a new conversation; the old messages stay in the store.

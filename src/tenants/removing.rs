@@ -13,7 +13,7 @@ use crate::clock::now_ms;
 use crate::config::edit;
 use crate::domain::{AgentId, AgentUid};
 use crate::routing::pins;
-use crate::sessions::{compaction, journal, ledger, transcript, usage};
+use crate::sessions::{children, compaction, journal, ledger, transcript, usage};
 
 /// What became of an agent that was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +164,7 @@ fn destroy_rows(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Rows> {
     let pins = pins::purge(tx, uid)?;
     let turns = usage::purge(tx, uid)?;
     journal::purge(tx, uid)?;
+    children::purge(tx, uid)?;
     compaction::purge(tx, uid)?;
     ledger::purge(tx, uid)?;
     let share = transcript::purge(tx, uid)?;

@@ -1,11 +1,15 @@
 //! What an agent can do besides talking.
 
+mod agent_send;
 mod background;
 mod files;
 mod memory;
+mod message_send;
 mod now;
+mod overflow;
 pub mod policy;
 mod skill;
+mod spawn;
 mod web;
 
 use std::sync::Arc;
@@ -17,7 +21,7 @@ use serde_json::Value;
 
 use crate::access::Standing;
 use crate::agents::Agent;
-use crate::domain::{OutgoingFile, PersonId, SessionKey};
+use crate::domain::{AgentId, OutgoingFile, PersonId, SessionKey};
 use crate::models::{ToolCall, ToolSpec};
 
 pub use crate::config::Risk;
@@ -47,6 +51,30 @@ pub struct Scope {
     pub place: SessionKey,
     pub person: PersonId,
     pub standing: Standing,
+    /// Set when another agent's turn asked for this one.
+    pub parent: Option<Arc<Parent>>,
+}
+
+/// The turn that a run belongs to. What the run may do is never more than what its parent may.
+#[derive(Debug, Clone)]
+pub struct Parent {
+    pub agent: Arc<Agent>,
+    /// Where the parent was asked.
+    pub place: SessionKey,
+    /// The run's own name.
+    pub run: String,
+    pub kin: Kin,
+    /// The only tools of the run, if the parent said so.
+    pub tools: Option<Vec<String>>,
+}
+
+/// What a run is to its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kin {
+    /// Does a part of its parent's work, with no more rights than it.
+    Child,
+    /// Another agent that was asked, with its own tools.
+    Peer,
 }
 
 /// What came of a call.
@@ -54,21 +82,67 @@ pub struct Scope {
 pub struct Outcome {
     /// What the model gets to read.
     pub text: String,
-    /// What is to happen when the turn is written down.
+    /// What sessions are to do about it.
     pub effects: Vec<Effect>,
 }
 
-/// Something a tool wants done that belongs to the turn's own writing, so that it happens once.
+/// Something a tool wants done that belongs to the turn's own writing, so that it happens once: files with the turn's end, all
+/// else with the call's result, which is then what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// To the place of the turn.
     SendFile(OutgoingFile),
+    Spawn(Spawn),
+    AskPeer(AskPeer),
+    SendMessage(SendMessage),
+}
+
+/// Runs a subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    pub agent: AgentId,
+    pub task: String,
+    /// The only tools it gets, as far as it may have them at all.
+    pub tools: Option<Vec<String>>,
+    pub then: Then,
+}
+
+/// What a parent does about a run's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// Waits for it: the result is the call's result.
+    Wait,
+    /// Goes on, and knows of it in its next turn.
+    Announce,
+    /// Goes on, and is woken to tell about it where it was asked.
+    Report,
+}
+
+/// Asks another agent and waits for what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskPeer {
+    pub agent: AgentId,
+    pub text: String,
+}
+
+/// Says something in another place of the same agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendMessage {
+    /// A session key or a topic's name; whoever carries it out knows the places.
+    pub place: Option<String>,
+    pub text: String,
 }
 
 impl Outcome {
     pub fn say(text: impl Into<String>) -> Self {
         Outcome { text: text.into(), effects: Vec::new() }
+    }
+
+    /// Whoever carries it out says what came of it.
+    fn wish(effect: Effect) -> Self {
+        Outcome { text: String::new(), effects: vec![effect] }
     }
 }
 
@@ -91,6 +165,7 @@ pub struct ToolView {
     tools: Arc<[Arc<Entry>]>,
     agent: Arc<Agent>,
     standing: Standing,
+    parent: Option<Arc<Parent>>,
 }
 
 impl ToolBox {
@@ -98,6 +173,9 @@ impl ToolBox {
         let mut tools: Vec<Box<dyn Tool>> =
             vec![Box::new(now::Now), Box::new(skill::ReadSkill), Box::new(web::WebFetch::default())];
         tools.extend(files::all());
+        tools.push(Box::new(spawn::SpawnTool));
+        tools.push(Box::new(agent_send::AgentSend));
+        tools.push(Box::new(message_send::MessageSend));
         Self::of(tools)
     }
 
@@ -113,7 +191,7 @@ impl ToolBox {
 
     /// What an agent has when somebody of this standing asks.
     pub fn view(&self, agent: &Arc<Agent>, standing: Standing) -> ToolView {
-        ToolView { tools: self.tools.clone(), agent: agent.clone(), standing }
+        ToolView { tools: self.tools.clone(), agent: agent.clone(), standing, parent: None }
     }
 
     /// Every tool's name and what it can do at most.
@@ -123,6 +201,11 @@ impl ToolBox {
 }
 
 impl ToolView {
+    /// The same for a run that belongs to another turn.
+    pub fn within(self, parent: Option<Arc<Parent>>) -> Self {
+        ToolView { parent, ..self }
+    }
+
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.offered().map(|entry| entry.spec.clone()).collect()
     }
@@ -138,7 +221,8 @@ impl ToolView {
             return Outcome::say(format!("The tool `{}` was not run: {refusal}. Go on without it.", call.name));
         }
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
-        Outcome { text: bounded(outcome.text), ..outcome }
+        let can_read_files = self.offered().any(|entry| entry.spec.name == "file_read");
+        Outcome { text: overflow::fit(scope, &call.name, can_read_files, outcome.text).await, ..outcome }
     }
 
     fn offered(&self) -> impl Iterator<Item = &Entry> {
@@ -150,7 +234,9 @@ impl ToolView {
     }
 
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
-        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.standing)
+        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.standing)?;
+        let Some(parent) = &self.parent else { return Ok(()) };
+        policy::for_run(parent, &entry.spec.name, entry.risk, self.standing)
     }
 }
 
@@ -168,6 +254,9 @@ pub const KNOWN: &[(&str, Risk)] = &[
     ("file_search", Risk::Look),
     ("file_delete", Risk::Change),
     ("file_send", Risk::Reach),
+    ("spawn", Risk::Change),
+    ("agent_send", Risk::Reach),
+    ("message_send", Risk::Reach),
     ("memory_search", Risk::Look),
     ("memory_save", Risk::Change),
     ("memory_note", Risk::Change),
@@ -180,12 +269,10 @@ fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
     read.map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
 }
 
-/// The longest tool result a model gets, in bytes.
-const MAX_RESULT_BYTES: usize = 32 * 1024;
-
-fn bounded(mut result: String) -> String {
-    if result.len() > MAX_RESULT_BYTES {
-        result.truncate(result.floor_char_boundary(MAX_RESULT_BYTES));
+/// What is told of a run's result.
+pub(crate) fn bounded(mut result: String) -> String {
+    if result.len() > overflow::MAX_RESULT_BYTES {
+        result.truncate(result.floor_char_boundary(overflow::MAX_RESULT_BYTES));
         result.push_str("\n[cut: the result was longer]");
     }
     result

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::{Kin, Parent};
 use crate::access::Standing;
 use crate::agents::ToolPolicy;
 use crate::config::{Config, Problem, Risk, Spanned, ToolLimits};
@@ -14,18 +15,54 @@ use crate::domain::nearest;
 /// The rule that keeps a tool from an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    ProfileAllows { profile: String },
-    ProfileDenies { profile: String },
-    ProfileRisk { profile: String, risk: Risk, max: Risk },
+    ProfileAllows {
+        profile: String,
+    },
+    ProfileDenies {
+        profile: String,
+    },
+    ProfileRisk {
+        profile: String,
+        risk: Risk,
+        max: Risk,
+    },
     AgentAllows,
     AgentDenies,
-    Ceiling { standing: Standing, risk: Risk, max: Risk },
+    Ceiling {
+        standing: Standing,
+        risk: Risk,
+        max: Risk,
+    },
+    /// A run that belongs to another turn has neither people nor runs of its own.
+    Depth,
+    Hops,
+    Silent,
+    /// The parent was given a shorter list for it.
+    Task,
+    Parent(Box<Refusal>),
 }
 
 pub fn decide(policy: &ToolPolicy, tool: &str, risk: Risk, standing: Standing) -> Result<(), Refusal> {
     for_agent(policy, tool, risk)?;
     let max = ceiling(policy, standing);
     if risk > max { Err(Refusal::Ceiling { standing, risk, max }) } else { Ok(()) }
+}
+
+/// What is left of an agent's tools in a run that belongs to another turn.
+pub fn for_run(parent: &Parent, tool: &str, risk: Risk, standing: Standing) -> Result<(), Refusal> {
+    match tool {
+        "spawn" => return Err(Refusal::Depth),
+        "agent_send" => return Err(Refusal::Hops),
+        "message_send" | "file_send" => return Err(Refusal::Silent),
+        _ => {}
+    }
+    if parent.tools.as_ref().is_some_and(|tools| !tools.iter().any(|name| name == tool)) {
+        return Err(Refusal::Task);
+    }
+    match parent.kin {
+        Kin::Child => decide(&parent.agent.tools, tool, risk, standing).map_err(|refusal| Refusal::Parent(refusal.into())),
+        Kin::Peer => Ok(()),
+    }
 }
 
 /// Whoever asks.
@@ -99,6 +136,11 @@ impl fmt::Display for Refusal {
                 write!(f, "the risk profile `{profile}` stops at `{max}`, and this is a `{risk}` tool")
             }
             Refusal::AgentAllows => f.write_str("the agent's `tools.allow` does not name it"),
+            Refusal::Depth => f.write_str("a subagent cannot start another"),
+            Refusal::Hops => f.write_str("you were asked by another agent yourself, and messages go one hop"),
+            Refusal::Silent => f.write_str("you work for another agent, which gets your answer and decides what people see"),
+            Refusal::Task => f.write_str("whoever gave you this task left it out"),
+            Refusal::Parent(refusal) => write!(f, "the agent you work for may not use it: {refusal}"),
             Refusal::AgentDenies => f.write_str("the agent's `tools.deny` names it"),
             Refusal::Ceiling { standing, risk, max } => {
                 write!(f, "a {} may use tools up to `{max}` (`[access.tools]`), and this is a `{risk}` tool", standing.as_str())

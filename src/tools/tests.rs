@@ -12,7 +12,7 @@ use crate::config::{Ceilings, RiskProfile, Spanned, ToolLimits};
 pub(super) fn scope_in(home: &Path) -> Scope {
     let agent = Arc::new(agent_of(home, "main"));
     let (place, person) = ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
-    Scope { agent, place, person, standing: Standing::Owner }
+    Scope { agent, place, person, standing: Standing::Owner, parent: None }
 }
 
 fn scope_with(policy: ToolPolicy, standing: Standing) -> Scope {
@@ -83,9 +83,9 @@ fn every_tool_has_a_name_of_its_own() {
 
 #[test]
 fn a_huge_result_is_cut_at_a_character() {
-    let cut = bounded("é".repeat(MAX_RESULT_BYTES));
+    let cut = bounded("é".repeat(overflow::MAX_RESULT_BYTES));
     assert!(cut.ends_with("é\n[cut: the result was longer]"));
-    assert!(cut.len() <= MAX_RESULT_BYTES + 40);
+    assert!(cut.len() <= overflow::MAX_RESULT_BYTES + 40);
 }
 
 /// A tool of some name and risk that says when it ran.

@@ -136,6 +136,8 @@ fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessa
             Speaker::Person(_) => messages.push(ModelMessage::user(said.text.clone())),
             // A mark before anything was said hands over nothing.
             Speaker::Handoff if messages.is_empty() => {}
+            // One that has brackets already says who it is about.
+            Speaker::Handoff if said.text.starts_with('[') => messages.push(ModelMessage::user(said.text.clone())),
             Speaker::Handoff => messages.push(ModelMessage::user(format!("[{}]", said.text))),
         }
     }

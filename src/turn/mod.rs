@@ -62,13 +62,20 @@ pub struct Run {
     saying: Mutex<String>,
     steps: u32,
     usage: Usage,
-    /// Spent by others for this turn. It counts against the turn's limit and is written down by them.
-    charged: Usage,
+    /// What runs that it waited for have used.
+    charged: Charge,
     /// The one that had the last word.
     model: Option<ModelRef>,
     /// Time used before it was last taken up.
     spent: Duration,
     since: Instant,
+}
+
+/// What another run used that counts against this one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Charge {
+    pub steps: u32,
+    pub usage: Usage,
 }
 
 /// A model call that ended in a wish for tools.
@@ -118,8 +125,29 @@ pub enum TurnError {
 impl Run {
     pub fn new(request: TurnRequest) -> Self {
         let (usage, spent, since) = (Usage::default(), Duration::ZERO, Instant::now());
-        let charged = usage;
+        let charged = Charge::default();
         Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, charged, model: None, spent, since }
+    }
+
+    /// Lets it make fewer model calls than a turn usually may.
+    pub fn limit_steps(&mut self, max_steps: u32) {
+        self.request.limits.steps = self.request.limits.steps.min(max_steps);
+    }
+
+    /// Model calls that are left, for itself and for runs that it starts.
+    pub fn steps_left(&self) -> u32 {
+        self.request.limits.steps.saturating_sub(self.steps + self.charged.steps)
+    }
+
+    /// Counts what another run used as its own. The row of that run has the tokens already, so [`Run::usage`] leaves them out.
+    pub fn charge(&mut self, charge: Charge) {
+        self.charged.steps += charge.steps;
+        self.charged.usage.add(charge.usage);
+    }
+
+    /// What runs that it waited for have used.
+    pub fn charged(&self) -> Charge {
+        self.charged
     }
 
     pub fn lineup(&self) -> &Lineup {
@@ -191,18 +219,13 @@ impl Run {
 
     fn may_ask(&self) -> Result<(), TurnError> {
         let TurnLimits { steps, tokens, .. } = self.request.limits;
-        if self.steps >= steps {
+        if self.steps_left() == 0 {
             return Err(TurnError::TooManySteps(steps));
         }
-        match tokens.filter(|most| budget::tokens(self.usage) + budget::tokens(self.charged) >= *most) {
+        match tokens.filter(|most| budget::tokens(self.usage) + budget::tokens(self.charged.usage) >= *most) {
             Some(most) => Err(TurnError::TooManyTokens(most)),
             None => Ok(()),
         }
-    }
-
-    /// Counts what was spent elsewhere for this turn, such as by an agent it has called.
-    pub fn charge(&mut self, usage: Usage) {
-        self.charged.add(usage);
     }
 
     /// What a call has cost that was cut short, so that no provider will ever tell. Only of one that had begun to answer.

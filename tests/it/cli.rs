@@ -140,8 +140,8 @@ async fn agent_info_says_where_each_file_comes_from() {
     skill thread-summary: pool, it has the whole pool
     skill tighten: local, it is its own
     memory: 0 private, 0 global, 0 pieces of files; no MEMORY.md; nothing saved yet
-    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
     bindings: local:home:writing
     last error: none
@@ -150,6 +150,11 @@ async fn agent_info_says_where_each_file_comes_from() {
         serde_json::from_str(&run(home.path(), &["agent", "info", "rose", "--json"]).await.stdout).expect("JSON");
     assert_eq!(json["files"][1]["file"], "SOUL.md");
     assert_eq!(json["files"][1]["origin"], "own");
+    let config = std::fs::read_to_string(home.path().join("config.toml")).expect("a config");
+    let groups = "\n[peer_groups.desk]\nmembers = [\"rose\", \"ada\"]\n[peer_groups.chat]\nmembers = [\"rose\", \"main\"]\nplatform = \"telegram\"\n";
+    std::fs::write(home.path().join("config.toml"), config + groups).expect("it can be written");
+    let told = run(home.path(), &["agent", "info", "rose"]).await.stdout;
+    assert!(told.contains("\npeers: ada, main (on telegram)\n"), "{told}");
     let missing = run(home.path(), &["agent", "info", "ros"]).await;
     assert_eq!(missing.code, 2);
     assert_snapshot!(missing.stderr, @"error: no agent is called ros. Did you mean rose?");

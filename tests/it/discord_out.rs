@@ -285,3 +285,21 @@ async fn an_answer_whose_message_was_deleted_is_sent_again() {
     gateway.settled().await;
     gateway.shutdown().await;
 }
+
+/// A file of the workspace arrives as an attachment, after the answer, and its copy goes.
+#[tokio::test]
+async fn an_agent_sends_a_file() {
+    let (house, discord, general) = house("").await;
+    let gateway = open(&house, &discord).await;
+    house.write("agents/main/workspace/plan.md", "# The plan");
+    let call = serde_json::json!({ "path": "plan.md", "caption": "@everyone, the plan" });
+    house.model.enqueue(Script::tool_call("file_send", call));
+    house.model.enqueue(Script::text("Here it is."));
+    general.says(ALICE, "send me the plan").await;
+    let file = general.wait_for_sent(2).await;
+    assert_eq!(general.texts(), ["Here it is.", "@everyone, the plan"]);
+    assert_eq!(file.json["attachments"][0]["filename"], "plan.md");
+    gateway.settled().await;
+    assert_eq!(std::fs::read_dir(house.home.path().join("outgoing")).map_or(0, Iterator::count), 0);
+    gateway.shutdown().await;
+}

@@ -266,7 +266,7 @@ guest = "everything"
     6 | tools = { allow = ["file_raed", "juggle"] }
       |                                 ^^^^^^^^ no tool has this name
       |
-      = help: there are: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+      = help: there are: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
 
     error: unknown agent `rosa`
      --> HOME/config.toml:7:20
@@ -339,4 +339,26 @@ write = ["rose"]
     also reaches: @main/ (read)
     also reaches: shared/handbook/ (read and write)
     ");
+}
+
+/// What a tool wants sent is written with its result: a kill between the two neither loses nor repeats it.
+#[tokio::test]
+async fn a_kill_before_the_answer_sends_the_file_once() {
+    let house = House::new(ROSE).await;
+    put(&house, "agents/main/workspace/a.bin", b"abc");
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(send("a.bin", None));
+    house.model.enqueue(Script::Held(Box::new(Script::text("never seen"))));
+    alice.says("send it").await;
+    house.model.wait_for_requests(2).await;
+    process.kill().await;
+    house.model.enqueue(Script::text("Here it is."));
+    let process = house.spawn().await;
+    alice.wait_for_sent(2).await;
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    assert_eq!(alice.texts(), ["Here it is.", ""]);
+    assert_eq!(house.telegram.calls("sendDocument").len(), 1);
+    assert_eq!(house.model.journal().len(), 3, "the tool ran once");
+    process.stop().await;
 }

@@ -206,7 +206,7 @@ async fn an_album_that_a_crash_tore_apart_is_one_again() {
 #[tokio::test]
 async fn quick_messages_of_one_person_are_gathered_when_the_operator_wants_it() {
     let (house, _) = open_house().await;
-    house.configure_telegram("gather_ms = 400");
+    house.configure_telegram("gather_ms = 1500");
     let group = house.telegram.forum(-100_777).topic(7, "Seven");
     group.says(ALICE, "one").await;
     group.says(ALICE, "two").await;

@@ -152,6 +152,7 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
         delivery: Delivery::new(db.clone(), &[], Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools,
         memories,
+        work: work.clone(),
         access: plan.config.access.clone(),
         max_running: plan.config.max_running,
         absorbed: dashmap::DashSet::new(),

@@ -2,6 +2,7 @@
 
 mod example;
 mod form;
+mod peers;
 mod secrets;
 mod values;
 

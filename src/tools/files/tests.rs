@@ -48,7 +48,8 @@ impl House {
     async fn outcome(&self, id: &str, tool: &str, arguments: serde_json::Value) -> Outcome {
         let agent = self.agent(id);
         let place: SessionKey = "telegram:dm:7".parse().unwrap();
-        let scope = Scope { agent: agent.clone(), place, person: "telegram:7".parse().unwrap(), standing: Standing::Owner };
+        let scope =
+            Scope { agent: agent.clone(), place, person: "telegram:7".parse().unwrap(), standing: Standing::Owner, parent: None };
         let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
         ToolBox::standard().view(&agent, Standing::Owner).call(&scope, &call).await
     }

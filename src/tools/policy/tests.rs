@@ -50,3 +50,30 @@ fn guests_only_look_unless_the_config_says_otherwise() {
     check(Standing::Paired, Risk::Reach, true);
     check(Standing::Owner, Risk::Reach, true);
 }
+
+/// S3.6: whatever the policies, a run has no tool that its parent lacks.
+#[test]
+fn a_run_is_within_its_parents_limits() {
+    let parent = |kin, tools: Option<&[&str]>, deny: &[&str]| {
+        let mut agent = crate::agents::tests::agent_of(std::path::Path::new("home"), "main");
+        agent.tools.own.deny = names(deny);
+        let tools = tools.map(|tools| tools.iter().map(|name| (*name).to_owned()).collect());
+        Parent { agent: agent.into(), place: "local:desk".parse().unwrap(), run: "1-0-0".into(), kin, tools }
+    };
+    let check = |parent: &Parent, tool: &str, expected: Result<(), &str>| {
+        let decided = for_run(parent, tool, Risk::Look, Standing::Owner).map_err(|refusal| refusal.to_string());
+        assert_eq!(decided, expected.map_err(str::to_owned), "{tool} {:?}", parent.kin);
+    };
+    let (child, peer) = (parent(Kin::Child, None, &["now"]), parent(Kin::Peer, None, &["now"]));
+    check(&child, "now", Err("the agent you work for may not use it: the agent's `tools.deny` names it"));
+    check(&peer, "now", Ok(()));
+    for kin in [&child, &peer] {
+        check(kin, "file_read", Ok(()));
+        check(kin, "spawn", Err("a subagent cannot start another"));
+        check(kin, "agent_send", Err("you were asked by another agent yourself, and messages go one hop"));
+    }
+    check(&parent(Kin::Child, Some(&["now"]), &[]), "now", Ok(()));
+    check(&parent(Kin::Child, Some(&["now"]), &[]), "file_read", Err("whoever gave you this task left it out"));
+    let guest = for_run(&parent(Kin::Child, None, &[]), "file_write", Risk::Change, Standing::Stranger);
+    assert!(matches!(guest, Err(Refusal::Parent(_))));
+}

@@ -7,7 +7,7 @@ use crate::agents::tests::agent_of;
 use crate::config::{AgentLimits, ModelRef};
 use crate::models::{Lineup, ModelMessage, Models};
 use crate::tools::{Scope, ToolBox};
-use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
+use crate::turn::{Charge, Run, Step, TurnError, TurnLimits, TurnRequest};
 
 const NONE: DayLimits = DayLimits { tokens: None, cost: None };
 
@@ -80,6 +80,7 @@ fn run(limits: AgentLimits) -> Run {
         place: "local:home".parse().unwrap(),
         person: "telegram:1".parse().unwrap(),
         standing: Standing::Stranger,
+        parent: None,
     };
     let messages = vec![ModelMessage::user("use now {}")];
     let lineup = Lineup { models: vec![ModelRef::Offline], settings: Default::default(), cache_key: String::new() };
@@ -97,7 +98,7 @@ async fn a_turn_stops_when_others_have_spent_its_tokens() {
     assert!(matches!(run.ask(&models, &events).await, Ok(Step::Wants(_))));
     let own = run.usage();
     assert!(tokens(own) > 0, "a call counts before its tools have run");
-    run.charge(Usage { input_tokens: 990, output_tokens: 10, cached_tokens: 0 });
+    run.charge(Charge { steps: 0, usage: Usage { input_tokens: 990, output_tokens: 10, cached_tokens: 0 } });
     assert_eq!(run.ask(&models, &events).await.unwrap_err(), TurnError::TooManyTokens(1_000));
     assert_eq!(run.usage(), own, "whoever spent it has written it down");
 }

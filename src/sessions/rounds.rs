@@ -1,0 +1,145 @@
+//! One round of tools: written down before it runs, and call by call as it ends.
+
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt, TryStreamExt};
+use rusqlite::Transaction;
+
+use super::children::{self, Child};
+use super::effects::{self, Asker, Carried};
+use super::journal::{self, CallId, Recall};
+use super::ledger::{self, Today};
+use super::running::Task;
+use super::{Inner, budgets, runs};
+use crate::clock::now_ms;
+use crate::storage::{Durability, StoreError};
+use crate::tools::{self, Outcome, Then};
+use crate::turn::{Charge, Round};
+
+/// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
+/// stops.
+pub(super) async fn run(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Result<Today, StoreError> {
+    let (row, number) = (Arc::new((task.row(), budgets::spending(inner, task, round.usage))), task.rounds);
+    let shared = Arc::new(round);
+    let wanted = || {
+        let (row, round) = (row.clone(), shared.clone());
+        move |tx: &Transaction<'_>| {
+            journal::wanted(tx, &row.0, number, &round)?;
+            ledger::spend(tx, &row.1, now_ms())
+        }
+    };
+    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
+    task.counted.add(shared.usage);
+    task.rounds += 1;
+    let mut results = vec![Outcome::say(""); shared.calls.len()];
+    let mut broken = Vec::new();
+    let asker = Asker { accepted: &task.accepted, agent: &task.agent, steps_left: task.run.steps_left() };
+    let mut running = task.run.call(&shared);
+    let mut waits = FuturesUnordered::new();
+    let mut charges = Vec::new();
+    loop {
+        tokio::select! {
+            Some(ran) = running.next() => {
+                let call = CallId { inbox_id: task.accepted.id, round: number, number: ran.number };
+                let outcome = ran.outcome.unwrap_or_else(|_| {
+                    let tool = &shared.calls[ran.number].name;
+                    tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
+                    broken.push(tool.clone());
+                    Outcome::say(TOOL_BROKE)
+                });
+                match effects::carry_out(inner, &asker, call, outcome).await? {
+                    Carried::Done(outcome) => results[ran.number] = outcome,
+                    Carried::Waits { run } => waits.push(wait_for(inner, call, run)),
+                }
+            }
+            Some(waited) = waits.next() => {
+                let (call, outcome, charge) = waited?;
+                results[call.number] = outcome;
+                charges.push(charge);
+            }
+            else => break,
+        }
+    }
+    drop((running, waits));
+    charges.into_iter().for_each(|charge| task.run.charge(charge));
+    task.broken_tools.extend(broken);
+    task.take_in(Arc::unwrap_or_clone(shared), results);
+    Ok(today)
+}
+
+/// The end of a run is the result of the call that asked for it.
+async fn wait_for(inner: &Inner, call: CallId, run: String) -> Result<(CallId, Outcome, Charge), StoreError> {
+    let known = runs::ended(inner, &run).await?;
+    let charge = known.as_ref().map(|known| known.end.used).unwrap_or_default();
+    let outcome = Outcome::say(tools::bounded(runs::result(known.as_ref())));
+    effects::done(inner, call, outcome.clone()).await?;
+    Ok((call, outcome, charge))
+}
+
+/// Waits for what an earlier process was waiting for. Of a call that was no run, nobody knows how far it came.
+pub(super) async fn finish(inner: &Arc<Inner>, task: &mut Task) -> Result<(), StoreError> {
+    let Some((round, calls)) = task.unfinished.take() else { return Ok(()) };
+    let (inbox_id, number) = (task.accepted.id, task.rounds - 1);
+    let known = runs::of_turn(inner, inbox_id).await?;
+    let waits = FuturesUnordered::new();
+    for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
+        let call = CallId { inbox_id, round: number, number: index };
+        let run = Child::name_of(call);
+        if known.iter().any(|known| known.child.run == run) {
+            waits.push(wait_for(inner, call, run));
+        }
+    }
+    let mut results: Vec<Outcome> = calls.into_iter().map(Outcome::from).collect();
+    for (call, outcome, charge) in waits.try_collect::<Vec<_>>().await? {
+        results[call.number] = outcome;
+        task.run.charge(charge);
+    }
+    task.take_in(round, results);
+    Ok(())
+}
+
+impl From<Recall> for Outcome {
+    fn from(Recall { result, effects }: Recall) -> Self {
+        Outcome { text: result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()), effects }
+    }
+}
+
+impl Task {
+    /// Goes through what an earlier process did.
+    pub(super) fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
+        for (round, calls) in rounds {
+            self.rounds += 1;
+            self.counted.add(round.usage);
+            self.run.count_step(round.usage);
+            if calls.iter().all(|recall| recall.result.is_some()) {
+                self.take_in(round, calls.into_iter().map(Outcome::from).collect());
+            } else {
+                // Only the last round can be one.
+                self.unfinished = Some((round, calls));
+            }
+        }
+    }
+
+    fn take_in(&mut self, round: Round, outcomes: Vec<Outcome>) {
+        let (texts, effects): (Vec<_>, Vec<_>) = outcomes.into_iter().map(|outcome| (outcome.text, outcome.effects)).unzip();
+        self.effects.extend(effects.into_iter().flatten());
+        self.run.take_in(round, texts);
+    }
+
+    /// Counts what runs have used whose end an earlier process has seen.
+    pub(super) async fn charge_runs(&mut self, inner: &Inner) -> Result<(), StoreError> {
+        let id = self.accepted.id;
+        let known = inner.parts.db.read(move |connection| children::of_turn(connection, id)).await?;
+        let open = self.unfinished.as_ref().map_or(0..0, |(_, calls)| 0..calls.len());
+        let open: Vec<String> =
+            open.map(|number| Child::name_of(CallId { inbox_id: id, round: self.rounds - 1, number })).collect();
+        let over = known.iter().filter(|known| known.child.then == Then::Wait && !open.contains(&known.child.run));
+        over.for_each(|known| self.run.charge(known.end.used));
+        Ok(())
+    }
+}
+
+/// What the model hears about a tool that panicked.
+const TOOL_BROKE: &str =
+    "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";

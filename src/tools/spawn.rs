@@ -1,0 +1,113 @@
+//! Gives a part of the work to a subagent: a run of its own, with no more rights than whoever starts it.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Effect, Outcome, Risk, Scope, Spawn, Then, Tool, read_arguments};
+use crate::agents::Agent;
+use crate::domain::{AgentId, nearest};
+use crate::models::ToolSpec;
+
+/// The longest task, in bytes.
+const MAX_TASK_BYTES: usize = 32 * 1024;
+
+pub(super) struct SpawnTool;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    task: String,
+    agent: Option<String>,
+    tools: Option<Vec<String>>,
+    #[serde(default)]
+    wait: Option<bool>,
+    #[serde(default)]
+    report: bool,
+}
+
+#[async_trait]
+impl Tool for SpawnTool {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "spawn".into(),
+            description: "Gives a task to a subagent, which works by itself and sees nothing of this chat: put everything it must know into \
+                          `task`. Call it several times in one round to let several work at once. You get the results as results of the \
+                          calls; with `wait` false you go on, and hear of it in your next turn."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "task": { "type": "string" },
+                    "agent": { "type": "string", "description": "Another agent of your peer group. Without it, you yourself." },
+                    "tools": {
+                        "type": "array", "items": { "type": "string" },
+                        "description": "The only tools it gets. Without it, those that you have.",
+                    },
+                    "wait": { "type": "boolean", "description": "Whether to wait for the result. True unless you say otherwise." },
+                    "report": {
+                        "type": "boolean",
+                        "description": "Do not wait, but be woken when it is done, to tell the people here.",
+                    },
+                },
+                "required": ["task"],
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    /// What the subagent itself can do is limited by its tools. Starting it spends the agent's budget.
+    fn risk(&self) -> Risk {
+        Risk::Change
+    }
+
+    async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
+        let Arguments { task, agent, tools, wait, report } = match read_arguments(arguments) {
+            Ok(arguments) => arguments,
+            Err(outcome) => return outcome,
+        };
+        if task.trim().is_empty() || task.len() > MAX_TASK_BYTES {
+            return Outcome::say(format!("Nothing was started: a task has 1 to {MAX_TASK_BYTES} bytes."));
+        }
+        let then = match (report, wait) {
+            (true, Some(true)) => return Outcome::say(EITHER),
+            (true, _) => Then::Report,
+            (false, Some(false)) => Then::Announce,
+            (false, _) => Then::Wait,
+        };
+        match chosen(scope, agent.as_deref()) {
+            Ok(agent) => Outcome::wish(Effect::Spawn(Spawn { agent, task, tools, then })),
+            Err(refusal) => Outcome::say(format!("Nothing was started: {refusal}")),
+        }
+    }
+}
+
+const EITHER: &str =
+    "Nothing was started: `report` is for a task that you do not wait for. Leave out one of `wait` and `report`.";
+
+fn chosen(scope: &Scope, word: Option<&str>) -> Result<AgentId, String> {
+    match word.filter(|word| *word != scope.agent.id.as_str()) {
+        None => Ok(scope.agent.id.clone()),
+        Some(word) => peer(&scope.agent, word, scope),
+    }
+}
+
+/// The agent of the same peer group that a word names.
+pub(super) fn peer(agent: &Agent, word: &str, scope: &Scope) -> Result<AgentId, String> {
+    let word = word.trim_start_matches('@');
+    let peers: Vec<&AgentId> =
+        agent.peers.iter().filter(|peer| peer.counts_on(scope.place.platform())).map(|peer| &peer.id).collect();
+    if let Some(found) = peers.iter().find(|peer| peer.as_str() == word) {
+        return Ok((*found).clone());
+    }
+    let names = peers.iter().map(|peer| peer.as_str());
+    Err(match (nearest(word, names.clone()), peers.is_empty()) {
+        (Some(near), _) => format!("`{word}` is not in a peer group with you here. Did you mean `{near}`?"),
+        (None, true) => {
+            format!("`{word}` is not in a peer group with you here. Nobody is; the operator decides in [peer_groups].")
+        }
+        (None, false) => {
+            format!("`{word}` is not in a peer group with you here. You have: {}.", names.collect::<Vec<_>>().join(", "))
+        }
+    })
+}
