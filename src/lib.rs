@@ -8,18 +8,19 @@
 //! - [`access`]: who may speak to the bot, and where.
 //! - [`routing`]: which agent answers in a place, and why.
 //! - [`channels`]: the platforms: Telegram, Discord and the terminal.
-//! - [`agents`]: the tenants: registry, identity files, the team that ships.
-//! - [`models`]: model providers, and the built-in stand-in.
-//! - [`tools`]: what an agent can do besides talking.
+//! - [`agents`]: who the agents are and what is theirs: identity files, models, skills, memory, workspace.
+//! - [`models`]: model providers, who is asked when one fails, and the built-in stand-in.
+//! - [`tools`]: what an agent can do besides talking, and the policy that decides whether it may.
 //! - [`turn`]: one run of one agent: prompt → model ⇄ tools.
-//! - [`delivery`]: the outbox and its senders.
-//! - [`sessions`]: places, their lanes, inbox and transcript.
+//! - [`delivery`]: the outbox and its senders, the platforms' limits, answers that are being written.
+//! - [`sessions`]: places: inbox, lanes, turns and their journal, transcript, what was spent.
 //! - [`tenants`]: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - [`commands`]: what people tell the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
 //!
-//! Beside them, for everyone: `clock` (the time), `http` (how clients begin), `signing` (tags on buttons), [`telemetry`] (logs), [`work`] (what is under way).
+//! Beside them, for everyone: `clock` (the time), `http` (how clients begin), `signing` (tags on buttons), [`telemetry`] (logs),
+//! [`work`] (what is under way).
 
 pub mod access;
 pub mod agents;

@@ -262,6 +262,6 @@ mod tests {
         let hints =
             text.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.starts_with('[') || line.contains(" = "));
         let table: toml::Table = hints.collect::<Vec<_>>().join("\n").parse().unwrap();
-        assert_eq!(table.keys().collect::<Vec<_>>(), ["access", "providers", "telegram"]);
+        assert_eq!(table.keys().collect::<Vec<_>>(), ["access", "discord", "providers", "telegram"]);
     }
 }

@@ -94,7 +94,8 @@ impl Chat {
             [] => {}
             ["/quit" | "/exit"] => return ControlFlow::Break(()),
             ["/topic"] => self.go(None),
-            ["/topic", topic] => self.go(Some(topic)),
+            // More than one word is no topic, and is told so.
+            ["/topic", words @ ..] => self.go(Some(&words.join(" "))),
             _ => self.say(line).await,
         }
         ControlFlow::Continue(())

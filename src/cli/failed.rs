@@ -79,7 +79,7 @@ async fn retry(db: &Db, which: Which) -> Outcome {
         })
         .await?;
     match count {
-        0 => return Err(Failure::Failed("nothing like that is undelivered".into())),
+        0 => return Err(Failure::Failed("nothing like that is undelivered. `parlor failed` lists what is".into())),
         1 => data(format_args!("1 message is sent again at the next start of the gateway.")),
         count => data(format_args!("{count} messages are sent again at the next start of the gateway.")),
     }

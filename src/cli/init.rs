@@ -12,6 +12,9 @@ pub(super) fn run(home: &Home) -> Outcome {
     for path in &written.kept {
         data(format_args!("kept    {}", path.display()));
     }
-    eprintln!("{} is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram.", home.path().display());
+    eprintln!(
+        "{} is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram and Discord.",
+        home.path().display()
+    );
     Ok(())
 }

@@ -177,6 +177,9 @@ async fn versions(memory: &Memory, json: bool) -> Outcome {
         data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
         return Ok(());
     }
+    if versions.is_empty() {
+        eprintln!("There is no earlier version of MEMORY.md. One is kept whenever its agent changes the file.");
+    }
     for version in versions {
         data(format_args!("{}\t{} bytes", version.name, version.bytes));
     }

@@ -42,6 +42,10 @@ pub(super) fn item(entry: &Entry) -> String {
     format!("- {} ({}): {short}{cut}", entry.id, entry.visibility)
 }
 
+fn pieces(count: u32) -> String {
+    if count == 1 { "1 piece".to_owned() } else { format!("{count} pieces") }
+}
+
 fn overview(label: &str, stats: &Stats, newest: &[Entry]) -> String {
     let counts = &stats.counts;
     let file = match stats.memory_file_bytes {
@@ -50,7 +54,7 @@ fn overview(label: &str, stats: &Stats, newest: &[Entry]) -> String {
     };
     let mut lines = vec![
         format!("{label} remembers {} private and {} global things.", counts.private, counts.global),
-        format!("From files: {} pieces; {file}.", counts.pieces),
+        format!("From files: {}; {file}.", pieces(counts.pieces)),
     ];
     if !newest.is_empty() {
         lines.push("\nThe newest:".to_owned());

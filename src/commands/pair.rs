@@ -12,7 +12,7 @@ pub(super) async fn run(code: String, context: &Context<'_>) -> Result<Outcome, 
     let wanted = code.clone();
     let found = context.desk.db.read(move |connection| people::of_code(connection, &wanted, now_ms())).await?;
     let Some(known) = found else {
-        return Err(UserError::new("No code like that is open. A code counts for one hour; ask for a new message.").into());
+        return Err(UserError::new("No code like that is open. A code counts for one hour; whoever was given it gets a new one by writing to the bot again.").into());
     };
     let reply = format!("{} ({}) may now write to me.", known.name, known.person);
     Ok(Outcome::of(reply, Effect::Approve { code }))

@@ -8,15 +8,15 @@ use super::{Binding, Problem, Spanned, keys};
 /// A binding with any problem is left out: without one of its filters it would match more than its author meant.
 pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<Binding> {
     let mut bindings = Vec::new();
-    for item in top.items("bindings") {
+    for (index, item) in top.items("bindings").into_iter().enumerate() {
         let problems_before = top.problems.count();
-        let binding = item.section(&keys::BINDING).and_then(|section| binding(&section, roster));
+        let binding = item.section(&keys::BINDING).and_then(|section| binding(index, &section, roster));
         bindings.extend(binding.filter(|_| top.problems.count() == problems_before));
     }
     bindings
 }
 
-fn binding(section: &Section<'_>, roster: &Roster) -> Option<Binding> {
+fn binding(index: usize, section: &Section<'_>, roster: &Roster) -> Option<Binding> {
     // All keys are read before the first one that is missing ends it, so that all problems are seen.
     let pattern = section.text("match");
     let agent = section.text("agent").and_then(|name| {
@@ -29,7 +29,7 @@ fn binding(section: &Section<'_>, roster: &Roster) -> Option<Binding> {
     let roles = section.list("roles", role);
     let name = section.text("name");
     let tag = section.text("tag");
-    Some(Binding { pattern: pattern?, agent: agent?, locked, require_mention, users, roles, name, tag })
+    Some(Binding { index, pattern: pattern?, agent: agent?, locked, require_mention, users, roles, name, tag })
 }
 
 /// Discord shows role ids as long numbers; people write them with or without quotes.

@@ -376,6 +376,8 @@ pub struct AgentMemory {
 /// One `[[bindings]]` table. Its `match` text is read by `routing`, which knows what can be matched.
 #[derive(Debug, Clone)]
 pub struct Binding {
+    /// Counted from 0 in the order of the file, with those that have a problem.
+    pub index: usize,
     pub pattern: Spanned<String>,
     pub agent: Spanned<AgentId>,
     /// `/agent` is refused here, except for owners.

@@ -63,20 +63,15 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     let address = section.address("base_url", default_url);
     let api_key = vault.secret(section, "api_key");
     let prices = limits::prices(section).into_iter().collect();
+    let (models, vision) = (models::offered(section), models::vision(section));
+    let context_tokens = models::context_tokens(section);
+    // All keys are read by now, so that all problems are seen.
     let (kind, address) = (kind?, address?);
     let needs_key = kind != ProviderKind::Ollama && !address.is_loopback;
     if needs_key && api_key.is_none() {
         section.problems.note(missing_api_key(name));
     }
-    Some(Provider {
-        kind,
-        base_url: address.url,
-        api_key,
-        prices,
-        models: models::offered(section),
-        vision: models::vision(section),
-        context_tokens: models::context_tokens(section),
-    })
+    Some(Provider { kind, base_url: address.url, api_key, prices, models, vision, context_tokens })
 }
 
 fn missing_api_key(name: &Spanned<String>) -> Problem {

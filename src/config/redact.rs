@@ -12,7 +12,7 @@ use crate::domain::nearest;
 /// The keys that take a secret. A proxy may have a password in it, and not always where one looks for it.
 const SECRET_KEYS: [&str; 3] = ["token", "api_key", "proxy"];
 /// Keys that sound like one and are numbers of tokens.
-const COUNTED_KEYS: [&str; 2] = ["max_tokens", "context_tokens"];
+const COUNTED_KEYS: [&str; 5] = ["max_tokens", "context_tokens", "recall_tokens", "tokens_per_turn", "tokens_per_day"];
 
 /// The text with asterisks for secrets. Its length stays the same, so that every span still fits.
 pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String {
@@ -27,7 +27,8 @@ pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String
 fn collect_from_table(text: &str, table: &DeTable<'_>, spans: &mut Vec<Range<usize>>) {
     for (key, value) in table.iter() {
         let is_secret = SECRET_KEYS.contains(&key.get_ref().as_ref());
-        if is_secret || sounds_secret(key.get_ref()) && !is_under_a_header(text, value) {
+        let is_harmless = is_under_a_header(text, value) || is_counted(key.get_ref(), value);
+        if is_secret || sounds_secret(key.get_ref()) && !is_harmless {
             collect_from_secret(value, spans);
         } else {
             collect_from_value(text, value, spans);
@@ -134,6 +135,11 @@ fn every_key() -> impl Iterator<Item = &'static str> {
 /// `[agents.keeper]`: a name that sounds secret, but an ordinary table.
 fn is_under_a_header(text: &str, value: &Value<'_>) -> bool {
     value.get_ref().is_table() && !text[value.span().start..].starts_with('{')
+}
+
+/// `tokens_per_dya = 1000`: a slip in a number of tokens, and no secret is a number.
+fn is_counted(key: &str, value: &Value<'_>) -> bool {
+    key.contains("tokens") && matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_))
 }
 
 /// `https://user:password@host`

@@ -116,7 +116,7 @@ impl fmt::Display for SessionKey {
 
 /// The text is no session key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no session key; one looks like telegram:topic:-1001234567890:101 or local:home")]
+#[error("`{0}` is no session key; one looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home")]
 pub struct InvalidSessionKey(pub String);
 
 impl FromStr for SessionKey {

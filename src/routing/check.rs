@@ -109,18 +109,18 @@ fn ties(table: &Table, slot: &Slot, bindings: &[Binding]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for bound in table.at(slot) {
         let earlier = seen.iter().find(|earlier| earlier.filters.collide(&bound.filters));
-        problems.extend(earlier.map(|earlier| tie(&bindings[bound.index], bound, earlier)));
+        problems.extend(earlier.map(|earlier| tie(&bindings[bound.index], bound, (&bindings[earlier.index], earlier))));
         seen.push(bound);
     }
     problems
 }
 
-fn tie(binding: &Binding, bound: &Bound, earlier: &Bound) -> Problem {
+fn tie(binding: &Binding, bound: &Bound, (other, earlier): (&Binding, &Bound)) -> Problem {
     let label = match bound.filters.count() {
         0 => format!("`{}` is already taken", bound.target),
         _ => format!("one message can match both: the other is {}", earlier.text),
     };
-    let message = format!("this rule is exactly as strong as bindings[{}]", earlier.index);
+    let message = format!("this rule is exactly as strong as bindings[{}]", other.index);
     let help = "remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`";
     problem(&binding.pattern.span, message, label, help.to_owned())
 }
@@ -129,7 +129,7 @@ fn tie(binding: &Binding, bound: &Bound, earlier: &Bound) -> Problem {
 fn never_reached(table: &Table, bound: &Bound, bindings: &[Binding]) -> Option<Problem> {
     let users = bound.filters.users()?;
     let own_rules: Option<Vec<&Bound>> = users.iter().map(|user| own_rule(table, &bound.target, user)).collect();
-    let indexes: Vec<String> = own_rules?.iter().map(|rule| format!("bindings[{}]", rule.index)).collect();
+    let indexes: Vec<String> = own_rules?.iter().map(|rule| format!("bindings[{}]", bindings[rule.index].index)).collect();
     let binding = &bindings[bound.index];
     let label = format!("{} already decided by {}", comma_separated(users), comma_separated(&indexes));
     let help = "remove it, or the stronger rules for the same people";

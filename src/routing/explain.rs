@@ -17,7 +17,9 @@ pub fn explain(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Explanation
     let route = Route::new(table, pin, decision.as_ref());
     let judge = Judge { origin, pin, decision: decision.as_ref() };
     let mut steps = vec![pin_step(pin, origin)];
-    steps.extend(trials.iter().map(|trial| judge.step(trial)));
+    // Where nobody in particular writes, rules for one person are not looked for.
+    let is_shown = |trial: &&Trial<'_>| !(origin.person.is_nobody() && matches!(trial.slot.rank, Rank::Member | Rank::Person));
+    steps.extend(trials.iter().filter(is_shown).map(|trial| judge.step(trial)));
     steps.push(default_step(table, &route));
     Explanation { origin: origin.clone(), reason: route.rule.to_string(), route, steps }
 }

@@ -83,7 +83,7 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
     let staging = Staging(site.home.join(format!(".incoming-{}", uuid::Uuid::now_v7())));
     let (package, into) = (path.to_owned(), staging.0.clone());
     let (manifest, texts) = blocking(move || package::read(&package, &into)).await?;
-    let id = editing.free(as_id.unwrap_or(manifest.id.as_str()))?;
+    let id = editing.free_as(as_id, &manifest.id)?;
     let messages = read_messages(path, &texts.messages)?;
     let memories = transfer::read(&texts.memories).map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
     let (folder, from) = (folder_of(&site.home, &id), staging.0.clone());

@@ -79,6 +79,16 @@ impl Editing {
         Ok(id)
     }
 
+    /// The same for an agent that comes with an id, and can be given another.
+    pub(super) fn free_as(&self, as_id: Option<&str>, own: &AgentId) -> Result<AgentId, TenantError> {
+        match as_id {
+            None if self.spec(own).is_some() => {
+                Err(TenantError::conflict(format!("there is an agent called {own} already. `--as` gives this one another id")))
+            }
+            _ => self.free(as_id.unwrap_or(own.as_str())),
+        }
+    }
+
     /// An id that a new agent can have.
     pub(super) fn unused(&self, word: &str) -> Result<AgentId, TenantError> {
         let id = AgentId::parse(word).map_err(|error| TenantError::unknown(error.to_string()))?;
@@ -86,7 +96,7 @@ impl Editing {
             return Err(TenantError::conflict("`main` is the agent that every house has, so no other can be called that"));
         }
         if self.spec(&id).is_some() {
-            return Err(TenantError::conflict(format!("there is an agent called {id} already")));
+            return Err(TenantError::conflict(format!("there is an agent called {id} already. Choose another id")));
         }
         Ok(id)
     }

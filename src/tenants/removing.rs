@@ -96,7 +96,7 @@ pub struct Restored {
 pub async fn restore(site: &Site, which: &str, as_id: Option<&str>) -> Result<Restored, TenantError> {
     let archive = find_archive(&site.home, which)?;
     let editing = Editing::begin(site).await?;
-    let id = editing.free(as_id.unwrap_or(archive.id.as_str()))?;
+    let id = editing.free_as(as_id, &archive.id)?;
     let (committing, back, new_id) = (editing.clone(), archive.clone(), id.clone());
     let (text, lost_bindings) = blocking(move || {
         let tables = edit::rename_agent(&back.tables()?, &back.id, &new_id)?;

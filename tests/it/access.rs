@@ -54,7 +54,7 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
     alice.says(&format!("/pair {code}")).await;
     assert_eq!(
         alice.wait_for_sent(1).await.text,
-        "No code like that is open. A code counts for one hour; ask for a new message."
+        "No code like that is open. A code counts for one hour; whoever was given it gets a new one by writing to the bot again."
     );
     assert_eq!(alice.wait_for_sent(2).await.text, "Bob (telegram:222) may now write to me.");
     assert!(alice.wait_for_sent(3).await.text.starts_with("No code like that"), "a code counts once");

@@ -64,7 +64,7 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     created config.toml
     kept    agents/rose/SOUL.md
     ");
-    assert_snapshot!(first.stderr, @"HOME is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram.");
+    assert_snapshot!(first.stderr, @"HOME is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram and Discord.");
     assert_eq!(std::fs::read_to_string(home.path().join("agents/rose/SOUL.md")).expect("reads"), "my own rose");
     let second = run(home.path(), &["init"]).await;
     assert!(second.stdout.lines().all(|line| line.starts_with("kept")), "{}", second.stdout);
@@ -102,6 +102,8 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     let unknown = run_with_input(home.path(), &["chat", "--topic", "Not A Topic"], "").await;
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
+    let unknown = run_with_input(home.path(), &["chat"], "/topic Not A Topic\n").await;
+    assert_snapshot!(unknown.stdout, @"a topic is written with a-z, 0-9, - and _, not `Not A Topic`.");
 }
 
 /// Part of S0.31.
@@ -199,9 +201,10 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     assert_eq!(pinned["reason"], "pin set by local:you");
     let anybody = run(home.path(), &["route", "explain", "telegram:topic:-5:5"]).await.stdout;
     assert!(anybody.contains("person: nobody in particular; --user names one\n"), "{anybody}");
+    assert!(!anybody.contains(":0 "), "a rule for nobody is not looked for: {anybody}");
     let wrong = run(home.path(), &["route", "explain", "telegram:topic:5:5"]).await;
     assert_eq!(wrong.code, 2);
-    assert_snapshot!(wrong.stderr, @"error: `telegram:topic:5:5` is no session key; one looks like telegram:topic:-1001234567890:101 or local:home");
+    assert_snapshot!(wrong.stderr, @"error: `telegram:topic:5:5` is no session key; one looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home");
 }
 
 /// S4.43, S0.56: everything at once, also what only routing can see.
@@ -368,4 +371,22 @@ fn the_readme_has_every_chat_command() {
             spec.summary
         );
     }
+}
+
+/// Rules are counted as the file has them, also behind one that is left out for a problem of its own.
+#[tokio::test]
+async fn config_check_counts_rules_as_the_file_does() {
+    let home = tempfile::tempdir().expect("a folder");
+    let broken = "[[bindings]]\nmatch = \"local\"\nagent = \"nobody\"\n";
+    let rule = "[[bindings]]\nmatch = \"discord:channel:1\"\nagent = \"main\"\n";
+    let provider = "[providers.mine]\nkind = \"nothing\"\nvision = \"yes\"\n";
+    std::fs::write(home.path().join("config.toml"), format!("{provider}{broken}{rule}{rule}")).expect("writes");
+    let told = run(home.path(), &["config", "check"]).await.stderr;
+    let headings: Vec<&str> = told.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_snapshot!(headings.join("\n"), @"
+    error: `nothing` is no value for `kind`
+    error: `vision`: expected `true`, `false` or a list of models
+    error: unknown agent `nobody`
+    error: this rule is exactly as strong as bindings[1]
+    ");
 }

@@ -223,7 +223,9 @@ async fn the_command_line_remembers_and_recalls() {
     let unknown = run(home, &["memory", "restore", "--agent", "rose", "yesterday"]).await;
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"error: There is no version yesterday. `parlor memory versions` lists them.");
-    assert_eq!(ok(&["memory", "versions", "--agent", "rose"]).await, "");
+    let none = run(home, &["memory", "versions", "--agent", "rose"]).await;
+    assert_eq!((none.code, none.stdout.as_str()), (0, ""));
+    assert_snapshot!(none.stderr, @"There is no earlier version of MEMORY.md. One is kept whenever its agent changes the file.");
     let info = ok(&["agent", "info", "rose"]).await;
     let line = info.lines().find(|line| line.starts_with("memory")).expect("a line about memory");
     assert!(line.starts_with("memory: 1 private, 0 global, 0 pieces of files; no MEMORY.md; last saved TODAY "), "{line}");

@@ -142,7 +142,7 @@ async fn what_cannot_be_added_changes_nothing() {
         stderr
     };
     assert_snapshot!(refused(&["agent", "add", "main"]).await, @"error: `main` is the agent that every house has, so no other can be called that");
-    assert_snapshot!(refused(&["agent", "add", "rose"]).await, @"error: there is an agent called rose already");
+    assert_snapshot!(refused(&["agent", "add", "rose"]).await, @"error: there is an agent called rose already. Choose another id");
     assert_snapshot!(refused(&["agent", "add", "rosa", "--name", "Rose"]).await, @r#"
     error: two agents answer to `Rose`
       --> HOME/config.toml:17:8
@@ -191,7 +191,7 @@ async fn of_fifty_who_add_the_same_agent_one_does() {
     let ran = futures_util::future::join_all(tries).await;
     let told = |code: i32| ran.iter().filter(|ran| ran.code == code).collect::<Vec<_>>();
     assert_eq!((told(0).len(), told(1).len()), (1, 49));
-    assert!(told(1).iter().all(|ran| ran.stderr == "error: there is an agent called dot already\n"));
+    assert!(told(1).iter().all(|ran| ran.stderr == "error: there is an agent called dot already. Choose another id\n"));
     assert_eq!(config(home.path()).matches("[agents.dot]").count(), 1);
     fine(home.path(), &["config", "check"]).await;
 }
@@ -291,7 +291,7 @@ async fn an_id_can_be_used_again_and_both_agents_come_back() {
     assert_eq!(names.len(), 2);
     fine(home.path(), &["agent", "restore", names[0]]).await;
     let taken = run(home.path(), &["agent", "restore", names[1]]).await;
-    assert_snapshot!(taken.stderr, @"error: there is an agent called rose already");
+    assert_snapshot!(taken.stderr, @"error: there is an agent called rose already. `--as` gives this one another id");
     fine(home.path(), &["agent", "restore", names[1], "--as", "second-rose"]).await;
     let soul = |id: &str| std::fs::read_to_string(home.path().join(format!("agents/{id}/SOUL.md"))).expect("reads");
     assert!(soul("rose").starts_with("Every sentence") && soul("second-rose").starts_with("The second."));
@@ -435,10 +435,13 @@ async fn an_agent_moves_to_another_house() {
     ");
     assert_eq!(run(home.path(), &["agent", "export", "rose", "--output", package]).await.code, 1, "it is there");
     let taken = run(other.path(), &["agent", "import", package]).await;
-    assert_eq!((taken.code, taken.stderr.as_str()), (1, "error: there is an agent called rose already\n"));
+    assert_eq!(
+        (taken.code, taken.stderr.as_str()),
+        (1, "error: there is an agent called rose already. `--as` gives this one another id\n")
+    );
     assert_snapshot!(fine(other.path(), &["agent", "import", package, "--as", "rosa"]).await, @"
     rosa is in config.toml, with 4 files, 2 memories, 5 messages.
-    not taken over into [agents.rosa]: name. Write them there if they fit this house.
+    not taken over into [agents.rosa]: name. Write there what fits this house.
     ");
     assert!(config(other.path()).contains("[agents.rosa]\nemoji = \"🌹\""), "{}", config(other.path()));
     let mut expected = files(&home.path().join("agents/rose"));

@@ -156,7 +156,10 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
     assert_eq!(rows[1]["place"], "telegram:topic:-1001234:101");
     let first = rows[0]["id"].to_string();
 
-    assert_eq!(run(&house, &["failed", "retry", "telegram:topic:-1001234:7"]).await, "error: nothing like that is undelivered\n");
+    assert_eq!(
+        run(&house, &["failed", "retry", "telegram:topic:-1001234:7"]).await,
+        "error: nothing like that is undelivered. `parlor failed` lists what is\n"
+    );
     assert!(run(&house, &["failed", "retry", "roses"]).await.starts_with("error: `roses` is neither a number"));
     insta::assert_snapshot!(run(&house, &["failed", "retry", &first]).await, @r"
     1 message is sent again at the next start of the gateway.

@@ -126,9 +126,13 @@ fn a_link_that_is_swapped_in_meanwhile_leads_nowhere() {
         scope.spawn(|| {
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
                 std::fs::rename(&folder, &aside).unwrap();
-                symlink("../target", &folder).unwrap();
-                std::fs::remove_file(&folder).unwrap();
-                std::fs::rename(&aside, &folder).unwrap();
+                if symlink("../target", &folder).is_ok() {
+                    std::fs::remove_file(&folder).unwrap();
+                }
+                // While the name was free, a write may have made a folder of it.
+                while std::fs::rename(&aside, &folder).is_err() {
+                    drop(std::fs::remove_dir_all(&folder));
+                }
             }
         });
         for _ in 0..400 {

@@ -261,7 +261,7 @@ pub(super) async fn import(home: &Home, arguments: Import) -> Outcome {
     data(format_args!("{} is in config.toml, with {files}, {memories}, {messages}.", imported.id));
     if !imported.left_out.is_empty() {
         let keys = imported.left_out.join(", ");
-        data(format_args!("not taken over into [agents.{}]: {keys}. Write them there if they fit this house.", imported.id));
+        data(format_args!("not taken over into [agents.{}]: {keys}. Write there what fits this house.", imported.id));
     }
     Ok(())
 }

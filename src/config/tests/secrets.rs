@@ -259,3 +259,15 @@ fn a_home_folder_without_a_config_says_what_to_do() {
     std::fs::write(&path, "").unwrap();
     assert!(load(home.path(), Secrets::Required).unwrap().finish().is_ok());
 }
+
+/// Numbers of tokens are no tokens.
+#[test]
+fn a_number_of_tokens_is_shown() {
+    let shown = report(
+        "[agents.rose]\nrecall_tokens = -4\n[agents.rose.limits]\ntokens_per_dya = 5\ntokens_per_day = \"many\"\ntokens = \"hunter2\"\n",
+    );
+    assert!(shown.contains("recall_tokens = -4"), "{shown}");
+    assert!(shown.contains("tokens_per_dya = 5"), "{shown}");
+    assert!(shown.contains("tokens_per_day = \"many\""), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}

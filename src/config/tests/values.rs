@@ -528,7 +528,7 @@ fn limits_that_cannot_be_meant_are_told() {
     error: `max_steps` cannot be 0
      --> config.toml:2:24
       |
-    2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = * }
+    2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = 5 }
       |                        ^ nothing could ever be done
       |
       = help: write 1 or more, such as `max_steps = 40`, or leave it out
@@ -536,7 +536,7 @@ fn limits_that_cannot_be_meant_are_told() {
     error: unknown key `tokens_per_hour`
      --> config.toml:2:45
       |
-    2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = * }
+    2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = 5 }
       |                                             ^^^^^^^^^^^^^^^ not a key of `limits`
       |
       = help: did you mean `tokens_per_turn`?

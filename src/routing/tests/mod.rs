@@ -18,7 +18,7 @@ fn rules(text: &str) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for line in text.split_inclusive('\n') {
         if !line.trim().is_empty() {
-            bindings.push(rule(line, start));
+            bindings.push(Binding { index: bindings.len(), ..rule(line, start) });
         }
         start += line.len();
     }
@@ -32,6 +32,7 @@ fn rule(line: &str, start: usize) -> Binding {
     let spanned = |word: &str| Spanned { value: word.to_owned(), span: span(word) };
     let filter = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)).map(spanned);
     Binding {
+        index: 0,
         pattern: spanned(words[0]),
         agent: Spanned { value: AgentId::parse(agent.trim()).unwrap(), span: span(agent) },
         locked: words.contains(&"locked"),
