@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Inner;
 use super::children::{self, Known};
 use super::inbox::Accepted;
-use super::running::Asked;
+use super::request::Asked;
 use super::runs;
 use crate::agents::Agent;
 use crate::domain::{AgentUid, Inbound, Internal};

@@ -1,6 +1,6 @@
 //! One message's turn, from the lane to its end: who answers, with what, and in which steps.
 
-use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,28 +12,25 @@ use tracing::Instrument;
 
 use super::compaction::{self, Fill};
 use super::decisions::{self, Decision};
-use super::errands::{self, Errand};
+use super::errands::Errand;
 use super::inbox::Accepted;
 use super::journal::Recall;
-use super::question::Question;
-use super::slots::Slot;
-use super::starting::{self, Choice, InLine};
-use super::transcript::{self, Conversation, History};
-use super::{Arrived, Inner, budgets, children, ending, journal, lane, notes, question, rounds, runs};
-use crate::access::Standing;
-use crate::agents::{Agent, Chosen, Identity};
+use super::preparing::{Begun, prepare, progress};
+use super::starting::{self, InLine};
+use super::transcript::{self, Conversation};
+use super::{Arrived, Inner, budgets, ending, journal, lane, notes, rounds, runs};
+use crate::agents::{Agent, Chosen};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
-use crate::delivery::{Mark, ProgressHandle, Underway};
-use crate::domain::{Destination, Inbound, SessionKey, TurnEvent};
-use crate::models::{Image, Lineup, ModelMessage, Models, Usage};
+use crate::delivery::{Mark, ProgressHandle};
+use crate::domain::{Inbound, TurnEvent};
+use crate::models::Usage;
 use crate::routing::{Route, pins};
-use crate::signing::Signer;
 use crate::storage::{Durability, StoreError};
-use crate::tools::{Effect, Kin, Scope, Then};
-use crate::turn::history::{self, Said};
-use crate::turn::{Round, Run, Step, TurnError, TurnLimits, TurnRequest, prompt};
+use crate::tools::{Effect, Then};
+use crate::turn::history;
+use crate::turn::{Round, Run, Step, TurnError, TurnLimits};
 
 /// The pause before a turn is begun again when the store could not be read.
 const STORE_BACKOFF: Duration = Duration::from_secs(1);
@@ -87,13 +84,13 @@ pub(super) struct Task {
     pub(super) told: Vec<String>,
     /// A round of which an earlier process did not see the end.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
-    mark: Option<Mark>,
-    halt: CancellationToken,
+    pub(super) mark: Option<Mark>,
+    pub(super) halt: CancellationToken,
 }
 
 impl Aside {
     /// The place may have changed hands since: how far one agent has come is not for another.
-    fn told_to(&self, agent: &Agent) -> String {
+    pub(super) fn told_to(&self, agent: &Agent) -> String {
         if agent.uid == self.agent.uid { self.reminder.clone() } else { history::somebody_elses(&self.agent.id) }
     }
 }
@@ -195,222 +192,6 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
     }
 }
 
-/// What came of preparing a turn.
-enum Begun {
-    /// Nobody may answer it now, and the place knows.
-    Refused,
-    Ready {
-        task: Box<Task>,
-        progress: ProgressHandle,
-        /// Held while it runs. One that was stopped while it waited has none.
-        slot: Option<Slot>,
-    },
-    /// The process stops.
-    Stopping,
-}
-
-/// Everything up to the first question to the model.
-async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
-    let recorded = recorded(inner, due).await?;
-    let mut accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
-    let errand = errands::errand(inner, &accepted.inbound).await?;
-    if errand.is_none() && accepted.inbound.besides.internal.is_some() {
-        // Nobody knows any more on whose behalf.
-        accepted.standing = Standing::Stranger;
-    }
-    let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
-    let (choice, in_line) = match &errand {
-        Some(errand) => send_on(inner, &accepted, errand, &due.halt).await?,
-        None => starting::choose(inner, &accepted, began_with, &due.halt).await?,
-    };
-    let Choice { agent, route, chosen, used_once } = choice;
-    let slot = match in_line {
-        InLine::Next(slot) => Some(slot),
-        InLine::Halted | InLine::NoNeed => None,
-        InLine::Stopping => return Ok(Begun::Stopping),
-    };
-    // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
-    let is_new = recorded.is_none() && slot.is_some() && errand.is_none();
-    if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
-        budgets::refuse(inner, &accepted, &agent, over).await?;
-        return Ok(Begun::Refused);
-    }
-    if began_with.is_some_and(|uid| uid != agent.uid) {
-        let (id, uid) = (accepted.id, agent.uid);
-        inner.parts.db.write(move |tx| journal::hand_over(tx, id, uid)).await?;
-    }
-    let lineup = agent.brain.lineup(&chosen);
-    // Begun before the files are fetched, which may take a while.
-    let progress = progress(inner, &accepted, &agent);
-    let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
-    let Question { said, images } = match (&recorded, &errand) {
-        (Some(recorded), _) => plain(recorded.task.question.clone()),
-        (None, Some(Errand::Report(known))) => plain(runs::to_report(known)),
-        (None, _) => {
-            let someone_sees = lineup.iter().any(|model| inner.parts.models.sees(model));
-            question::in_words(inner, &accepted, &agent, someone_sees).await
-        }
-    };
-    let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
-    let aside: Vec<String> = due.aside.iter().map(|aside| aside.told_to(&agent)).collect();
-    let asked = Asked { said: &said, is_asked, aside: &aside, errand: errand.as_ref() };
-    let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
-    show(&mut request.messages, images);
-    // What wakes an agent is nobody's words.
-    let is_asked = is_asked || matches!(errand, Some(Errand::Report(_)));
-    let mut task = Task {
-        accepted,
-        said,
-        agent,
-        route,
-        chosen,
-        used_once,
-        started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
-        conversation,
-        run: Run::new(request),
-        fill,
-        rounds: 0,
-        counted: Usage::default(),
-        is_asked,
-        is_steering: !due.aside.is_empty(),
-        broken_tools: Vec::new(),
-        effects: Vec::new(),
-        errand,
-        told,
-        unfinished: None,
-        mark: None,
-        halt: due.halt.clone(),
-    };
-    if let Some(Errand::Run(known)) = &task.errand {
-        task.run.limit_steps(known.child.max_steps);
-    }
-    if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
-        task.replay(recorded.rounds);
-        task.charge_runs(inner).await?;
-    }
-    Ok(Begun::Ready { task: Box::new(task), progress, slot })
-}
-
-/// What an earlier process wrote down about this turn.
-async fn recorded(inner: &Inner, due: &Due) -> Result<Option<journal::Recorded>, StoreError> {
-    if due.arrived == Arrived::Now {
-        return Ok(None);
-    }
-    let (id, place) = (due.accepted.id, due.accepted.inbound.origin.key.clone());
-    let recorded = inner.parts.db.read(move |connection| journal::recorded(connection, id)).await?;
-    if recorded.is_some() {
-        inner.parts.db.write(move |tx| decisions::note(tx, &place, id, Decision::Recovered, now_ms())).await?;
-    }
-    Ok(recorded)
-}
-
-/// The rows that were answered with it were kept from having turns of their own.
-fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
-    let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
-    let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
-    Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
-}
-
-fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
-    let inbound = &accepted.inbound;
-    inner.parts.delivery.progress(Underway {
-        to: Destination::of(inbound),
-        speaker: agent.label(),
-        inbox_id: accepted.id,
-        question: inbound.message.clone(),
-        others_wrote: lane::others_wait(inner, &inbound.origin),
-    })
-}
-
-/// What a turn is asked, and how that stands to what was said before.
-pub(super) struct Asked<'a> {
-    pub(super) said: &'a [Inbound],
-    is_asked: bool,
-    pub(super) aside: &'a [String],
-    pub(super) errand: Option<&'a Errand>,
-}
-
-async fn request(
-    inner: &Inner,
-    accepted: &Accepted,
-    agent: &Arc<Agent>,
-    models: Vec<ModelRef>,
-    asked: Asked<'_>,
-) -> Result<Prepared, StoreError> {
-    let parts = &inner.parts;
-    let origin = &accepted.inbound.origin;
-    let (place, uid) = (origin.key.clone(), agent.uid);
-    let history = parts
-        .db
-        .read(move |connection| Ok((transcript::history(connection, &place)?, children::unseen(connection, &place, uid)?)));
-    let bootstrap = !parts.bootstrapped.contains(&agent.uid);
-    let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
-    let recalled = async { Ok(recall(inner, agent, &words).await) };
-    let ((history, unseen), system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
-    let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(inner));
-    let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
-    let named = origin.key.is_shared() || is_by_peer;
-    let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
-    let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
-    let History { conversation, summary, messages: before } = history;
-    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
-    let room = history::room(smallest_window(&parts.models, &models), &system);
-    let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
-    let mut messages = history::for_model(&before, &current, &agent.id, named, room);
-    messages = history::reminded(messages, recalled);
-    messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
-    let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
-    let tools = parts.tools.view(agent, accepted.standing).within(parent.clone());
-    let (place, person, standing) = (origin.key.clone(), origin.person.clone(), accepted.standing);
-    let scope = Scope { agent: agent.clone(), place, person, standing, parent };
-    let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
-    let told = unseen.into_iter().map(|known| known.child.run).collect();
-    Ok(Prepared { conversation, request, fill, told })
-}
-
-/// What the model is asked, and how much of the conversation that is.
-struct Prepared {
-    conversation: Conversation,
-    request: TurnRequest,
-    fill: Fill,
-    /// Runs that the agent is told about.
-    told: Vec<String>,
-}
-
-/// Whoever answers in the end must be able to read it all.
-fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
-    let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
-    usize::try_from(smallest).unwrap_or(usize::MAX)
-}
-
-/// Pictures belong to what is to be answered, which comes last.
-fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
-    if let Some(ModelMessage::User(content)) = messages.last_mut() {
-        content.images = images;
-    }
-}
-
-/// Tells a provider nothing about the place.
-fn cache_key(agent: &Agent, place: &SessionKey) -> String {
-    Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
-}
-
-/// An agent that cannot be reminded answers without.
-async fn recall(inner: &Inner, agent: &Arc<Agent>, text: &str) -> Option<String> {
-    let recalled = inner.parts.memories.of(agent)?.recall(text).await;
-    recalled.inspect_err(|error| tracing::warn!(agent.id = %agent.id, "nothing is recalled: {error}")).ok().flatten()
-}
-
-/// The files are read anew for every turn, so that an edit counts from the next message on.
-async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, StoreError> {
-    let read = tokio::task::spawn_blocking(move || prompt::assemble(&agent, &Identity::load(&agent, bootstrap)));
-    read.await.map_err(|error| match error.try_into_panic() {
-        // The turn's own panic, to be told in the chat: tried again like a failing store, it would panic for ever.
-        Ok(panic) => resume_unwind(panic),
-        Err(error) => StoreError::Failed(format!("reading identity files: {error}")),
-    })
-}
-
 /// Why a turn left off.
 enum Left {
     Answered,
@@ -503,19 +284,6 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
             return Left::ForOthers;
         }
     }
-}
-
-/// An errand has its agent, wherever its place belongs by now. One that is waited for runs in the slot of whoever waits.
-async fn send_on(
-    inner: &Inner,
-    accepted: &Accepted,
-    errand: &Errand,
-    halt: &CancellationToken,
-) -> Result<(Choice, InLine), StoreError> {
-    let (agent, route) = errands::send_on(inner, accepted, errand);
-    let chosen = agent.brain.choose(inner.overrides.get(&accepted.inbound.origin.key).await?.as_ref());
-    let in_line = if errand.is_waited_for() { InLine::NoNeed } else { starting::wait(inner, agent.uid, halt).await };
-    Ok((Choice { agent, route, chosen, used_once: false }, in_line))
 }
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.

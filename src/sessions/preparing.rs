@@ -1,0 +1,166 @@
+//! Everything about a turn up to the first question to the model: what it is about, who answers, and when it may begin.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::decisions::{self, Decision};
+use super::errands::{self, Errand};
+use super::inbox::Accepted;
+use super::question::Question;
+use super::request::{Asked, Prepared, request, show};
+use super::running::{Due, Task};
+use super::slots::Slot;
+use super::starting::{self, Choice, InLine};
+use super::{Arrived, Inner, budgets, journal, lane, question, runs};
+use crate::access::Standing;
+use crate::agents::Agent;
+use crate::clock::now_ms;
+use crate::config::ModelRef;
+use crate::delivery::{ProgressHandle, Underway};
+use crate::domain::Destination;
+use crate::models::Usage;
+use crate::storage::StoreError;
+use crate::turn::Run;
+
+/// What came of preparing a turn.
+pub(super) enum Begun {
+    /// Nobody may answer it now, and the place knows.
+    Refused,
+    Ready {
+        task: Box<Task>,
+        progress: ProgressHandle,
+        /// Held while it runs. One that was stopped while it waited has none.
+        slot: Option<Slot>,
+    },
+    /// The process stops.
+    Stopping,
+}
+
+/// Everything up to the first question to the model.
+pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
+    let recorded = recorded(inner, due).await?;
+    let mut accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
+    let errand = errands::errand(inner, &accepted.inbound).await?;
+    if errand.is_none() && accepted.inbound.besides.internal.is_some() {
+        // Nobody knows any more on whose behalf.
+        accepted.standing = Standing::Stranger;
+    }
+    let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
+    let (choice, in_line) = match &errand {
+        Some(errand) => send_on(inner, &accepted, errand, &due.halt).await?,
+        None => starting::choose(inner, &accepted, began_with, &due.halt).await?,
+    };
+    let Choice { agent, route, chosen, used_once } = choice;
+    let slot = match in_line {
+        InLine::Next(slot) => Some(slot),
+        InLine::Halted | InLine::NoNeed => None,
+        InLine::Stopping => return Ok(Begun::Stopping),
+    };
+    // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
+    let is_new = recorded.is_none() && slot.is_some() && errand.is_none();
+    if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
+        budgets::refuse(inner, &accepted, &agent, over).await?;
+        return Ok(Begun::Refused);
+    }
+    if began_with.is_some_and(|uid| uid != agent.uid) {
+        let (id, uid) = (accepted.id, agent.uid);
+        inner.parts.db.write(move |tx| journal::hand_over(tx, id, uid)).await?;
+    }
+    let lineup = agent.brain.lineup(&chosen);
+    // Begun before the files are fetched, which may take a while.
+    let progress = progress(inner, &accepted, &agent);
+    let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
+    let Question { said, images } = match (&recorded, &errand) {
+        (Some(recorded), _) => plain(recorded.task.question.clone()),
+        (None, Some(Errand::Report(known))) => plain(runs::to_report(known)),
+        (None, _) => what_people_ask(inner, &accepted, &agent, &lineup).await,
+    };
+    let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
+    let aside: Vec<String> = due.aside.iter().map(|aside| aside.told_to(&agent)).collect();
+    let asked = Asked { said: &said, is_asked, aside: &aside, errand: errand.as_ref() };
+    let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
+    show(&mut request.messages, images);
+    // What wakes an agent is nobody's words.
+    let is_asked = is_asked || matches!(errand, Some(Errand::Report(_)));
+    let mut task = Task {
+        accepted,
+        said,
+        agent,
+        route,
+        chosen,
+        used_once,
+        started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
+        conversation,
+        run: Run::new(request),
+        fill,
+        rounds: 0,
+        counted: Usage::default(),
+        is_asked,
+        is_steering: !due.aside.is_empty(),
+        broken_tools: Vec::new(),
+        effects: Vec::new(),
+        errand,
+        told,
+        unfinished: None,
+        mark: None,
+        halt: due.halt.clone(),
+    };
+    if let Some(Errand::Run(known)) = &task.errand {
+        task.run.limit_steps(known.child.max_steps);
+    }
+    if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
+        task.replay(recorded.rounds);
+        task.charge_runs(inner).await?;
+    }
+    Ok(Begun::Ready { task: Box::new(task), progress, slot })
+}
+
+async fn what_people_ask(inner: &Inner, accepted: &Accepted, agent: &Agent, lineup: &[ModelRef]) -> Question {
+    let someone_sees = lineup.iter().any(|model| inner.parts.models.sees(model));
+    question::in_words(inner, accepted, agent, someone_sees).await
+}
+
+/// What an earlier process wrote down about this turn.
+async fn recorded(inner: &Inner, due: &Due) -> Result<Option<journal::Recorded>, StoreError> {
+    if due.arrived == Arrived::Now {
+        return Ok(None);
+    }
+    let (id, place) = (due.accepted.id, due.accepted.inbound.origin.key.clone());
+    let recorded = inner.parts.db.read(move |connection| journal::recorded(connection, id)).await?;
+    if recorded.is_some() {
+        inner.parts.db.write(move |tx| decisions::note(tx, &place, id, Decision::Recovered, now_ms())).await?;
+    }
+    Ok(recorded)
+}
+
+/// The rows that were answered with it were kept from having turns of their own.
+fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
+    let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
+    let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
+    Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
+}
+
+pub(super) fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
+    let inbound = &accepted.inbound;
+    inner.parts.delivery.progress(Underway {
+        to: Destination::of(inbound),
+        speaker: agent.label(),
+        inbox_id: accepted.id,
+        question: inbound.message.clone(),
+        others_wrote: lane::others_wait(inner, &inbound.origin),
+    })
+}
+
+/// An errand has its agent, wherever its place belongs by now. One that is waited for runs in the slot of whoever waits.
+async fn send_on(
+    inner: &Inner,
+    accepted: &Accepted,
+    errand: &Errand,
+    halt: &CancellationToken,
+) -> Result<(Choice, InLine), StoreError> {
+    let (agent, route) = errands::send_on(inner, accepted, errand);
+    let chosen = agent.brain.choose(inner.overrides.get(&accepted.inbound.origin.key).await?.as_ref());
+    let in_line = if errand.is_waited_for() { InLine::NoNeed } else { starting::wait(inner, agent.uid, halt).await };
+    Ok((Choice { agent, route, chosen, used_once: false }, in_line))
+}

@@ -1,0 +1,108 @@
+//! What the model is asked: the prompt, what was said before, what is recalled, and the question.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use super::compaction::Fill;
+use super::errands::Errand;
+use super::inbox::Accepted;
+use super::transcript::{self, Conversation, History};
+use super::{Inner, children};
+use crate::agents::{Agent, Identity};
+use crate::config::ModelRef;
+use crate::domain::{Inbound, SessionKey};
+use crate::models::{Image, Lineup, ModelMessage, Models};
+use crate::signing::Signer;
+use crate::storage::StoreError;
+use crate::tools::{Kin, Scope};
+use crate::turn::history::{self, Said};
+use crate::turn::{TurnLimits, TurnRequest, prompt};
+
+/// What a turn is asked, and how that stands to what was said before.
+pub(super) struct Asked<'a> {
+    pub(super) said: &'a [Inbound],
+    pub(super) is_asked: bool,
+    pub(super) aside: &'a [String],
+    pub(super) errand: Option<&'a Errand>,
+}
+
+pub(super) async fn request(
+    inner: &Inner,
+    accepted: &Accepted,
+    agent: &Arc<Agent>,
+    models: Vec<ModelRef>,
+    asked: Asked<'_>,
+) -> Result<Prepared, StoreError> {
+    let parts = &inner.parts;
+    let origin = &accepted.inbound.origin;
+    let (place, uid) = (origin.key.clone(), agent.uid);
+    let history = parts
+        .db
+        .read(move |connection| Ok((transcript::history(connection, &place)?, children::unseen(connection, &place, uid)?)));
+    let bootstrap = !parts.bootstrapped.contains(&agent.uid);
+    let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
+    let recalled = async { Ok(recall(inner, agent, &words).await) };
+    let ((history, unseen), system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
+    let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(inner));
+    let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
+    let named = origin.key.is_shared() || is_by_peer;
+    let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
+    let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
+    let History { conversation, summary, messages: before } = history;
+    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
+    let room = history::room(smallest_window(&parts.models, &models), &system);
+    let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
+    let mut messages = history::for_model(&before, &current, &agent.id, named, room);
+    messages = history::reminded(messages, recalled);
+    messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
+    let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
+    let tools = parts.tools.view(agent, accepted.standing).within(parent.clone());
+    let (place, person, standing) = (origin.key.clone(), origin.person.clone(), accepted.standing);
+    let scope = Scope { agent: agent.clone(), place, person, standing, parent };
+    let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
+    let told = unseen.into_iter().map(|known| known.child.run).collect();
+    Ok(Prepared { conversation, request, fill, told })
+}
+
+/// What the model is asked, and how much of the conversation that is.
+pub(super) struct Prepared {
+    pub(super) conversation: Conversation,
+    pub(super) request: TurnRequest,
+    pub(super) fill: Fill,
+    /// Runs that the agent is told about.
+    pub(super) told: Vec<String>,
+}
+
+/// Whoever answers in the end must be able to read it all.
+fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
+    let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
+    usize::try_from(smallest).unwrap_or(usize::MAX)
+}
+
+/// Pictures belong to what is to be answered, which comes last.
+pub(super) fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
+    if let Some(ModelMessage::User(content)) = messages.last_mut() {
+        content.images = images;
+    }
+}
+
+/// Tells a provider nothing about the place.
+fn cache_key(agent: &Agent, place: &SessionKey) -> String {
+    Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
+}
+
+/// An agent that cannot be reminded answers without.
+async fn recall(inner: &Inner, agent: &Arc<Agent>, text: &str) -> Option<String> {
+    let recalled = inner.parts.memories.of(agent)?.recall(text).await;
+    recalled.inspect_err(|error| tracing::warn!(agent.id = %agent.id, "nothing is recalled: {error}")).ok().flatten()
+}
+
+/// The files are read anew for every turn, so that an edit counts from the next message on.
+async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, StoreError> {
+    let read = tokio::task::spawn_blocking(move || prompt::assemble(&agent, &Identity::load(&agent, bootstrap)));
+    read.await.map_err(|error| match error.try_into_panic() {
+        // The turn's own panic, to be told in the chat: tried again like a failing store, it would panic for ever.
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => StoreError::Failed(format!("reading identity files: {error}")),
+    })
+}
