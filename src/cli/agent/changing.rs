@@ -57,7 +57,7 @@ pub(in crate::cli) struct Purge {
 #[derive(Args)]
 pub(in crate::cli) struct Export {
     agent: String,
-    /// Where to; without it, <id>.parlor-agent.tar.gz in this folder
+    /// Where to; without it, ID.parlor-agent.tar.gz in this folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
