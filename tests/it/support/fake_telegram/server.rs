@@ -150,6 +150,10 @@ async fn read_params(request: Request) -> Result<Value, ApiError> {
         let Form(pairs) = Form::<Vec<(String, String)>>::from_request(request, &()).await.map_err(unreadable)?;
         params.extend(pairs.into_iter().map(typed));
     } else if content_type.starts_with("multipart/form-data") {
+        // Read to its very end first: a connection with something left in it is closed after the answer.
+        let (head, body) = request.into_parts();
+        let bytes = axum::body::to_bytes(body, MAX_BODY_BYTES).await.map_err(unreadable)?;
+        let request = Request::from_parts(head, bytes.into());
         let mut parts = Multipart::from_request(request, &()).await.map_err(unreadable)?;
         while let Some(part) = parts.next_field().await.map_err(unreadable)? {
             let name = part.name().unwrap_or("").to_owned();
