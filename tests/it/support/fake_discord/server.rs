@@ -208,7 +208,10 @@ async fn read_json(http: HttpRequest) -> Result<Value, ApiError> {
 
 /// `payload_json` and any number of `files[n]`.
 async fn read_multipart(http: HttpRequest) -> Result<(Value, Vec<UploadedFile>), ApiError> {
-    let mut parts = Multipart::from_request(http, &()).await.map_err(unreadable)?;
+    // Read to its very end first: a connection with something left in it is closed after the answer.
+    let (head, body) = http.into_parts();
+    let bytes = axum::body::to_bytes(body, MAX_BODY_BYTES).await.map_err(unreadable)?;
+    let mut parts = Multipart::from_request(HttpRequest::from_parts(head, bytes.into()), &()).await.map_err(unreadable)?;
     let (mut body, mut files) = (Value::Null, Vec::new());
     while let Some(part) = parts.next_field().await.map_err(unreadable)? {
         let name = part.name().unwrap_or("").to_owned();
