@@ -98,3 +98,22 @@ async fn a_search_stays_in_its_place() {
     assert_eq!(told.last_text(), "Nothing with these words was said in this chat.");
     gateway.shutdown().await;
 }
+
+/// A provider that counts otherwise than we do refuses in the end: the person learns what to do, and the next words are heard.
+#[tokio::test]
+async fn a_conversation_that_the_provider_finds_too_long_is_told_with_a_way_out() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    let refusal = json!({ "error": { "message": "maximum context length is 8192 tokens", "code": "context_length_exceeded" } });
+    house.model.enqueue(Script::status(400, &refusal.to_string()));
+    alice.says("one more thing").await;
+    house.settled(&gateway).await;
+    alice.says("/new").await;
+    alice.says("hello").await;
+    house.settled(&gateway).await;
+    let texts = alice.texts();
+    assert_eq!(texts[0], "This conversation has become longer than my model can read. /new starts a fresh one.");
+    assert_eq!(texts.last().map(String::as_str), Some("re: hello"));
+    gateway.shutdown().await;
+}
