@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
@@ -26,8 +27,7 @@ pub(super) fn writable(path: &Path) -> Result<Connection, StoreError> {
 pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     let open = || {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+        settle(&connection)?;
         Ok(connection)
     };
     open().map_err(|error: rusqlite::Error| StoreError::at(path, &error))
@@ -45,11 +45,18 @@ fn create_private(path: &Path) -> Result<(), StoreError> {
 
 fn prepare(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    settle(&connection)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "foreign_keys", "on")?;
-    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     Ok(connection)
+}
+
+/// What every connection needs.
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    // Else a kept statement on a table with a partial index is compiled again with every value that is bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 fn migrate(mut connection: Connection, path: &Path) -> Result<Connection, StoreError> {

@@ -206,3 +206,20 @@ async fn the_strictest_write_decides_how_its_commit_is_synced() {
     assert_eq!(db.write(synchronous).await.unwrap(), FULL);
     assert_eq!(db.write_as(Durability::Kill, synchronous).await.unwrap(), NORMAL);
 }
+
+#[tokio::test]
+async fn a_kept_statement_is_compiled_once_whatever_is_bound_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    db.write(|tx| tx.execute_batch("CREATE INDEX open_ones ON scratch (n) WHERE n > 0")).await.unwrap();
+    let compiled_again = |connection: &Connection| {
+        let mut statement = connection.prepare_cached("SELECT count(*) FROM scratch WHERE n > ?1")?;
+        for n in 0..10 {
+            statement.query_row([n], |_| Ok(()))?;
+        }
+        Ok(statement.get_status(rusqlite::StatementStatus::RePrepare))
+    };
+    assert_eq!(db.read(compiled_again).await.unwrap(), 0);
+    assert_eq!(db.write(move |tx| compiled_again(tx)).await.unwrap(), 0);
+}

@@ -94,6 +94,13 @@ fn set_durability(connection: &Connection, needed: Option<Durability>) -> Result
 
 fn commit(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let [only] = batch {
+        // Undone with the whole transaction.
+        return match only.run(&transaction) {
+            Outcome::Keep => Ok(transaction.commit()?),
+            Outcome::Undo => Ok(transaction.rollback()?),
+        };
+    }
     for job in batch {
         run_alone(&transaction, job.as_mut())?;
     }
