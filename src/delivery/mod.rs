@@ -6,6 +6,7 @@ mod owners;
 mod pacing;
 mod preview;
 mod progress;
+pub mod reservation;
 mod sender;
 pub mod streams;
 pub mod undelivered;
@@ -30,6 +31,7 @@ use crate::work::Work;
 pub use marks::Mark;
 pub use outbox::Kind;
 pub use progress::{ProgressHandle, Underway};
+pub use reservation::Reservation;
 
 /// The handle to everything on its way out. Cheap to clone.
 #[derive(Clone)]
@@ -52,7 +54,7 @@ struct Inner {
     moves: mpsc::Sender<MovedAway>,
     /// The folder with the copies of files that are to be sent.
     outgoing: PathBuf,
-    /// Places with a worker, and how many rows each has left.
+    /// Places with a worker or a reservation, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
     work: Work,
     tasks: TaskTracker,

@@ -97,8 +97,14 @@ impl Pacing {
     /// Counts a sign such as "typing" if there is room right now. It is no message, so it does not count in the group's minute.
     pub(super) fn has_room_for_a_sign(&self, pace: Pace) -> bool {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
-        let is_quiet = self.quiet.get(&pace.chat).is_some_and(|until| *until > Instant::now());
-        !is_quiet && self.line.is_empty(pace.chat) && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok())
+        !self.is_quiet(pace.chat)
+            && self.line.is_empty(pace.chat)
+            && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok())
+    }
+
+    /// Whether the chat has asked to wait, and that is not over yet.
+    pub(super) fn is_quiet(&self, chat: i64) -> bool {
+        self.quiet.get(&chat).is_some_and(|until| *until > Instant::now())
     }
 
     /// The platform asked this chat to wait.

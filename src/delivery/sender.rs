@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dashmap::Entry;
 use rusqlite::Transaction;
 use tokio::sync::oneshot;
 
@@ -27,28 +28,39 @@ pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
     if rows == 0 || inner.stop.is_cancelled() {
         return;
     }
-    let mut left = inner.places.entry(place.clone()).or_insert(0);
-    let is_new = *left == 0;
-    *left += rows;
-    drop(left);
-    if is_new {
-        let guard = inner.work.begin();
-        let (inner, place) = (inner.clone(), place.clone());
-        inner.tasks.clone().spawn(async move {
-            work_through(&inner, &place).await;
-            drop(guard);
-        });
+    match inner.places.entry(place.clone()) {
+        Entry::Occupied(mut left) => *left.get_mut() += rows,
+        Entry::Vacant(free) => {
+            free.insert(rows);
+            start(inner, place, None, Allowed::NotYet);
+        }
     }
 }
 
-async fn work_through(inner: &Arc<Inner>, place: &SessionKey) {
+/// Sends the place's rows until none is left, beginning with the one that was claimed already, if any.
+pub(super) fn start(inner: &Arc<Inner>, place: &SessionKey, first: Option<ClaimedRow>, allowed: Allowed) {
+    let guard = inner.work.begin();
+    let (inner, place) = (inner.clone(), place.clone());
+    inner.tasks.clone().spawn(async move {
+        work_through(&inner, &place, first, allowed).await;
+        drop(guard);
+    });
+}
+
+async fn work_through(inner: &Arc<Inner>, place: &SessionKey, mut first: Option<ClaimedRow>, mut allowed: Allowed) {
     let Some(outlet) = inner.outlet_of(place) else {
         inner.places.remove(place);
         return;
     };
-    let mut allowed = Allowed::NotYet;
-    while !inner.stop.is_cancelled() {
-        let wait = match step(inner, place, outlet, &mut allowed).await {
+    while first.is_some() || !inner.stop.is_cancelled() {
+        let step = match first.take() {
+            Some(row) => {
+                allowed = Allowed::NotYet;
+                send(inner, place, outlet, row).await
+            }
+            None => step(inner, place, outlet, &mut allowed).await,
+        };
+        let wait = match step {
             Ok(Step::Sent) => {
                 if finish_one(inner, place) {
                     return;
@@ -77,7 +89,7 @@ enum Step {
 
 /// Whether the next call is within its budgets. Kept over a step that made no call, because being allowed costs.
 #[derive(PartialEq)]
-enum Allowed {
+pub(super) enum Allowed {
     NotYet,
     Yes,
 }
@@ -95,20 +107,24 @@ async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: 
     match inner.db.write_as(OF_MARKS, move |tx| outbox::claim(tx, &key, now_ms())).await? {
         Next::Claimed(row) => {
             *allowed = Allowed::NotYet;
-            let outcome = call(inner, outlet, &row).await;
-            if let Err(SendError::RetryAfter(wait)) = &outcome {
-                inner.asked_to_wait(outlet, &row.to, *wait).await;
-            }
-            let moved = moved(place, &outcome);
-            let step = settle(inner, outlet, row, outcome).await;
-            if let Some(moved) = moved {
-                tell_moved(inner, moved).await;
-            }
-            step
+            send(inner, place, outlet, row).await
         }
         Next::NotBefore(then) => Ok(Step::Wait(Duration::from_millis(u64::try_from(then - now_ms()).unwrap_or(0).max(1)))),
         Next::Nothing => Ok(Step::Sent),
     }
+}
+
+async fn send(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, row: ClaimedRow) -> Result<Step, StoreError> {
+    let outcome = call(inner, outlet, &row).await;
+    if let Err(SendError::RetryAfter(wait)) = &outcome {
+        inner.asked_to_wait(outlet, &row.to, *wait).await;
+    }
+    let moved = moved(place, &outcome);
+    let step = settle(inner, outlet, row, outcome).await;
+    if let Some(moved) = moved {
+        tell_moved(inner, moved).await;
+    }
+    step
 }
 
 fn moved(place: &SessionKey, outcome: &Result<MessageId, SendError>) -> Option<Moved> {
@@ -274,7 +290,7 @@ fn backoff(attempts: u32) -> Duration {
 
 /// Counts one row as out; true when the place has none left and its worker must end.
 fn finish_one(inner: &Inner, place: &SessionKey) -> bool {
-    let dashmap::Entry::Occupied(mut left) = inner.places.entry(place.clone()) else { return true };
+    let Entry::Occupied(mut left) = inner.places.entry(place.clone()) else { return true };
     *left.get_mut() = left.get().saturating_sub(1);
     if *left.get() == 0 {
         // Removed under the same lock that submit takes, so no row is left without a worker.

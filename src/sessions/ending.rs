@@ -18,7 +18,7 @@ use super::{Inner, Parts, budgets, journal, lane, ledger, runs};
 use crate::agents::roster;
 use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
-use crate::delivery::{Kind, outbox, streams};
+use crate::delivery::{Kind, outbox, reservation, streams};
 use crate::domain::{Destination, Inbound, Internal, OutgoingFile};
 use crate::models::ModelError;
 use crate::routing::pins;
@@ -86,13 +86,20 @@ pub(super) fn follow_moves(parts: &Parts, task: &mut Task) {
 async fn close(inner: &Arc<Inner>, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
     let place = Destination::of(&task.accepted.inbound).place().clone();
     let used_once = task.used_once;
+    let reservation = if rows.answer.is_empty() { None } else { inner.parts.delivery.reserve(&place) };
+    let is_first = reservation.is_some();
     let all = Arc::new((Page::of(inner, &task), ending, rows));
     let write = || {
         let all = all.clone();
-        move |tx: &Transaction<'_>| write(tx, &all.0, &all.1, &all.2, now_ms())
+        let claim = is_first.then(|| place.clone());
+        move |tx: &Transaction<'_>| {
+            let written = write(tx, &all.0, &all.1, &all.2, now_ms())?;
+            let first = claim.map(|place| reservation::claim(tx, &place, now_ms())).transpose()?;
+            Ok((written, first))
+        }
     };
     let written = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, write).await;
-    let Written { count, today, report } =
+    let (Written { count, today, report }, first) =
         written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
     if let Some(Errand::Run(known)) = &task.errand {
         runs::over(inner, task.accepted.id, &known.child.run, report);
@@ -100,7 +107,10 @@ async fn close(inner: &Arc<Inner>, task: Task, ending: Ending, rows: Rows) -> Op
     if used_once {
         inner.parts.pins.changed(&place);
     }
-    inner.parts.delivery.submit(&place, count);
+    match reservation.zip(first) {
+        Some((reservation, first)) => reservation.submit(count, first),
+        None => inner.parts.delivery.submit(&place, count),
+    }
     budgets::warn_owners(inner, &task.agent, today).await;
     Some(task)
 }

@@ -1,0 +1,73 @@
+//! Saves an answer a way through the store: where nobody else sends, its first row is claimed in the transaction that writes it.
+
+use std::sync::Arc;
+
+use dashmap::Entry;
+use rusqlite::Transaction;
+
+use super::outbox::{self, ClaimedRow, Next};
+use super::sender::{self, Allowed};
+use super::{Delivery, Inner};
+use crate::domain::{Destination, SessionKey};
+
+/// The right to send a place's next row at once: nobody else sends there, and its budgets have room.
+pub struct Reservation {
+    inner: Arc<Inner>,
+    place: SessionKey,
+    is_handed_over: bool,
+}
+
+/// The row that a reservation begins with.
+pub struct First(Option<ClaimedRow>);
+
+impl Delivery {
+    /// `None` where others send or the budgets are short; then [`Delivery::submit`] waits in line.
+    pub fn reserve(&self, place: &SessionKey) -> Option<Reservation> {
+        let inner = &self.inner;
+        let outlet = inner.outlet_of(place).filter(|_| !inner.stop.is_cancelled())?;
+        // No rows yet, and still no other worker: whoever submits meanwhile only adds to it.
+        let Entry::Vacant(free) = inner.places.entry(place.clone()) else { return None };
+        let pace = outlet.channel.pace(&Destination::stored(place.clone()));
+        let has_room = pace.is_none_or(|pace| !outlet.pacing.is_quiet(pace.chat) && outlet.pacing.take_at_once(pace));
+        has_room.then(|| {
+            free.insert(0);
+            Reservation { inner: inner.clone(), place: place.clone(), is_handed_over: false }
+        })
+    }
+}
+
+/// Marks the place's oldest row as being sent.
+pub fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<First> {
+    Ok(First(match outbox::claim(tx, place, now)? {
+        Next::Claimed(row) => Some(row),
+        Next::NotBefore(_) | Next::Nothing => None,
+    }))
+}
+
+impl Reservation {
+    /// Sends what was committed, the claimed row first. A process that stops does not send it any more: like after a crash, the
+    /// next one takes it as a row that may have arrived.
+    pub fn submit(mut self, rows: usize, first: First) {
+        if self.inner.stop.is_cancelled() {
+            return;
+        }
+        self.inner.places.entry(self.place.clone()).and_modify(|left| *left += rows);
+        self.is_handed_over = true;
+        sender::start(&self.inner, &self.place, first.0, Allowed::Yes);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.is_handed_over {
+            return;
+        }
+        let Entry::Occupied(left) = self.inner.places.entry(self.place.clone()) else { return };
+        if *left.get() == 0 || self.inner.stop.is_cancelled() {
+            left.remove();
+        } else {
+            drop(left);
+            sender::start(&self.inner, &self.place, None, Allowed::Yes);
+        }
+    }
+}
