@@ -244,10 +244,17 @@ fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
     let advice = match (shape.name, key) {
         // It is planned, so people find it in texts about Parlor.
         ("the top level", "admin") => "this version has no admin page yet; remove the section".to_owned(),
+        // Others let people choose.
+        ("the top level", "storage" | "store" | "database" | "db") | ("[memory]", "backend" | "storage" | "store") => {
+            ONE_STORE.to_owned()
+        }
         _ => suggest(key, &shape.names().collect::<Vec<_>>()),
     };
     Problem::new(span, format!("unknown key `{key}`")).label(format!("not a key of {}", shape.name)).help(advice)
 }
+
+const ONE_STORE: &str =
+    "everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this";
 
 fn missing_key(shape: &Shape, key: &Key, span: Range<usize>) -> Problem {
     Problem::new(span, format!("missing key `{}`", key.name))

@@ -160,6 +160,21 @@ async fn agent_info_says_where_each_file_comes_from() {
     assert_snapshot!(missing.stderr, @"error: no agent is called ros. Did you mean rose?");
 }
 
+/// S1.65: one for the whole house, in a fresh home and for agents that are added.
+#[tokio::test]
+async fn every_agent_has_the_one_user_file_of_the_house() {
+    let home = fresh_home().await;
+    assert_eq!(run(home.path(), &["agent", "add", "dot"]).await.code, 0);
+    std::fs::write(home.path().join("USER.md"), "Ann likes tea.").expect("writes");
+    for agent in ["main", "rose", "ada", "dot"] {
+        assert!(!home.path().join("agents").join(agent).join("USER.md").exists(), "{agent} has none of its own");
+        let info = run(home.path(), &["agent", "info", agent]).await.stdout;
+        assert!(info.contains("\nUSER.md: inherited\n"), "{info}");
+        let prompt = run(home.path(), &["agent", "prompt", agent]).await.stdout;
+        assert!(prompt.contains("# USER.md\n\nAnn likes tea.\n"), "{prompt}");
+    }
+}
+
 /// S0.30, S3.5: exactly what the model is told; the bootstrap goes after the first turn.
 #[tokio::test]
 async fn agent_prompt_prints_the_same_bytes_until_something_changes() {

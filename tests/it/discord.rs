@@ -62,7 +62,7 @@ fn asked(house: &House) -> String {
     house.ask("SELECT agents.slug FROM turns JOIN agents ON agents.uid = turns.agent_uid ORDER BY turns.id DESC LIMIT 1")
 }
 
-/// S0.1, S4.4: one process, one session on each platform, and each agent answers in its place.
+/// S0.1, S4.1, S4.4, S4.44: one process, one session on each platform, and each agent answers in its place.
 #[tokio::test]
 async fn one_process_answers_on_both_platforms() {
     let house = House::new(&format!("{TEAM}[[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nagent = \"ada\"\n")).await;

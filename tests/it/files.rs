@@ -45,7 +45,7 @@ fn copies(house: &House) -> usize {
     std::fs::read_dir(house.home.path().join("outgoing")).map_or(0, Iterator::count)
 }
 
-/// S2.11: the model hears which policy it was, and the turn goes on.
+/// S2.11, S4.51 by person: the model hears which policy it was, and the turn goes on.
 #[tokio::test]
 async fn a_guest_cannot_make_an_agent_write() {
     let house = House::new(ROSE).await;
@@ -69,7 +69,7 @@ async fn a_guest_cannot_make_an_agent_write() {
     gateway.shutdown().await;
 }
 
-/// S2.8, S2.50
+/// S2.8, S2.50, S4.51 by agent.
 #[tokio::test]
 async fn a_switch_changes_the_tools() {
     let house = House::new(ROSE).await;

@@ -139,7 +139,7 @@ async fn what_fits_is_recalled_for_the_turn_and_stored_nowhere() {
     gateway.shutdown().await;
 }
 
-/// S1.14, S3.20, S3.21: the four tools, each under its own agent.
+/// S1.14, S3.20, S3.21, S4.24: the four tools, each under its own agent.
 #[tokio::test]
 async fn agents_save_note_edit_and_search() {
     let house = House::new(&TEAM.replace("[agents.main]", "[agents.main]\nread_memory_from = [\"rose\"]")).await;
@@ -218,8 +218,6 @@ async fn the_command_line_remembers_and_recalls() {
         assert_eq!(imported.stderr, "2 memories are new, 0 were there already.\n");
         assert_eq!(run(other.path(), &["memory", "export", "--format", format]).await.stdout, exported);
     }
-    let unknown = run(home, &["recall", "--agent", "ros", "tea"]).await;
-    assert_eq!((unknown.code, unknown.stderr.as_str()), (2, "error: no agent is called ros. Did you mean rose?\n"));
     let unknown = run(home, &["memory", "restore", "--agent", "rose", "yesterday"]).await;
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"error: There is no version yesterday. `parlor memory versions` lists them.");
@@ -229,4 +227,33 @@ async fn the_command_line_remembers_and_recalls() {
     let info = ok(&["agent", "info", "rose"]).await;
     let line = info.lines().find(|line| line.starts_with("memory")).expect("a line about memory");
     assert!(line.starts_with("memory: 1 private, 0 global, 0 pieces of files; no MEMORY.md; last saved TODAY "), "{line}");
+}
+
+/// S0.22 on the command line: whoever looks for an agent that is not there is told so, and nothing is written or shown.
+#[tokio::test]
+async fn every_verb_about_memory_takes_an_agent_and_knows_when_there_is_none() {
+    let home = fresh_home().await;
+    let home = home.path();
+    for agent in ["rose", "Rose"] {
+        assert_eq!(run(home, &["remember", "--agent", agent, "--global", "Ann likes tea"]).await.code, 0);
+    }
+    let package = home.join("exported");
+    std::fs::write(&package, run(home, &["memory", "export"]).await.stdout).expect("writes");
+    let package = package.display().to_string();
+    let verbs: [&[&str]; 7] = [
+        &["recall", "tea"],
+        &["remember", "something new"],
+        &["memory", "list"],
+        &["memory", "export"],
+        &["memory", "import", &package],
+        &["memory", "versions"],
+        &["skill", "list"],
+    ];
+    for verb in verbs {
+        let unknown = run(home, &[verb, &["--agent", "ros"]].concat()).await;
+        let told = (unknown.code, unknown.stdout.as_str(), unknown.stderr.as_str());
+        assert_eq!(told, (2, "", "error: no agent is called ros. Did you mean rose?\n"), "{verb:?}");
+        assert_eq!(run(home, &[verb, &["--agent", "rose"]].concat()).await.code, 0, "{verb:?}");
+    }
+    assert_eq!(crate::support::house::ask(home, "SELECT count(*) FROM memories"), "3");
 }

@@ -40,7 +40,7 @@ fn listed(house: &House) -> Vec<String> {
     list.lines().filter_map(|line| Some(line.strip_prefix("- ")?.split(':').next()?.to_owned())).collect()
 }
 
-/// S2.50, S0.4, S0.13, S4.25: what is listed is what can be read, and both change with the agent.
+/// S2.50, S0.4, S0.13, S4.25, S4.30: what is listed is what can be read, and both change with the agent.
 #[tokio::test]
 async fn switching_the_agent_changes_which_skills_are_listed_and_read() {
     let house = house().await;

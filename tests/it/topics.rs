@@ -48,7 +48,7 @@ fn asked(house: &House, text: &str) -> String {
     request.system.lines().next().unwrap_or_default().to_owned()
 }
 
-/// S0.1, S4.11, S4.3, S4.15, S0.3
+/// S0.1, S4.1, S4.11, S4.18, S4.3, S4.15, S0.3
 #[tokio::test]
 async fn two_topics_of_one_forum_reach_two_agents_also_after_a_restart() {
     let house = forum_of_three().await;

@@ -20,7 +20,7 @@ fn texts<'a>(request: &'a Request, role: &str) -> Vec<&'a str> {
     request.messages.iter().filter(|(of, _)| of == role).map(|(_, text)| text.as_str()).collect()
 }
 
-/// S2.30, S2.31, S2.45
+/// S2.30, S2.31, S2.45; S2.35: without any setting.
 #[tokio::test]
 async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goes_on() {
     let house = House::new(OPEN).await;
@@ -67,7 +67,7 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     gateway.shutdown().await;
 }
 
-/// S2.33, S2.34
+/// S2.33, S2.34; S2.35: without any setting.
 #[tokio::test]
 async fn what_waits_for_one_long_call_is_drained_as_one_message() {
     let house = House::new(OPEN).await;

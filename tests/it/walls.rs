@@ -6,6 +6,7 @@
 mod doors;
 mod handing_over;
 mod outside;
+mod root;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -276,7 +277,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// S0.2, S1.2, S1.14, S1.15, S3.10, S3.14, S3.19, S4.5, S4.16, S4.28
+/// S0.2, S1.2, S1.14, S1.15, S3.10, S3.14, S3.19, S4.5, S4.16, S4.28; S4.30; S1.61 by tools.
 #[tokio::test]
 async fn no_tool_brings_anything_of_another_agent() {
     let walls = Walls::new(TEAM).await;

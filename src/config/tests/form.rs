@@ -51,6 +51,34 @@ fn a_section_of_a_later_version_is_told_apart_from_a_slip() {
     ");
 }
 
+/// S2.1
+#[test]
+fn no_other_store_can_be_chosen() {
+    let text = "[storage]\nbackend = \"postgres\"\n[memory]\nbackend = \"markdown\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: unknown key `storage`
+     --> config.toml:1:2
+      |
+    1 | [storage]
+      |  ^^^^^^^ not a key of the top level
+      |
+      = help: everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this
+
+    error: unknown key `backend`
+     --> config.toml:4:1
+      |
+    4 | backend = "markdown"
+      | ^^^^^^^ not a key of [memory]
+      |
+      = help: everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this
+
+    2 problems in config.toml; nothing was started.
+    "#);
+    for key in ["store", "database", "db"] {
+        assert!(report(&format!("{key} = \"postgres://localhost\"\n")).contains("one SQLite file"), "{key}");
+    }
+}
+
 /// S0.56
 #[test]
 fn all_problems_come_at_once_in_file_order() {

@@ -116,15 +116,9 @@ impl House {
         connection.execute(sql, []).expect("the statement works");
     }
 
-    /// Returns when the store answers this. The store of another process cannot wake us, so it is asked again and again.
+    /// Returns when the store answers this.
     pub(crate) async fn wait_until_stored(&self, sql: &str, answer: &str) {
-        let asking = async {
-            while self.ask(sql) != answer {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
-        };
-        let waited = tokio::time::timeout(std::time::Duration::from_secs(20), asking).await;
-        assert!(waited.is_ok(), "{sql} did not become {answer}");
+        wait_until_stored(self.home.path(), sql, answer).await;
     }
 
     /// For tests that end with something undelivered on purpose.
@@ -157,6 +151,17 @@ pub(crate) fn ask(home: &Path, sql: &str) -> String {
         .expect("the question has an answer")
 }
 
+/// Returns when the store answers this. The store of another process cannot wake us, so it is asked again and again.
+pub(crate) async fn wait_until_stored(home: &Path, sql: &str, answer: &str) {
+    let asking = async {
+        while ask(home, sql) != answer {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(20), asking).await;
+    assert!(waited.is_ok(), "{sql} did not become {answer}");
+}
+
 /// The real binary, killed when the test lets go of it.
 pub(crate) struct Process {
     child: Child,
@@ -165,9 +170,16 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(home: &Path, arguments: &[&str]) -> Self {
+        let mut command = parlor(home);
+        command.args(arguments);
+        Self::start_as(command, home)
+    }
+
+    /// With an environment of its own.
+    pub(crate) fn start_as(mut command: Command, home: &Path) -> Self {
         let log = home.join("test.log");
         let stderr = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log file");
-        let child = parlor(home).args(arguments).stderr(stderr).kill_on_drop(true).spawn().expect("the binary starts");
+        let child = command.stderr(stderr).kill_on_drop(true).spawn().expect("the binary starts");
         Process { child, log }
     }
 

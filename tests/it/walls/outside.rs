@@ -38,7 +38,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Ada is in the middle of something meanwhile, and more waits for her.
+/// S1.61 by commands. Ada is in the middle of something meanwhile, and more waits for her.
 #[tokio::test]
 async fn no_command_shows_anything_of_another_agent() {
     let walls = Walls::new(TEAM).await;
@@ -65,7 +65,7 @@ async fn no_command_shows_anything_of_another_agent() {
     walls.end().await;
 }
 
-/// S3.19, S4.16: many rows of Ada's would rank better than the one that Rose has.
+/// S3.19, S4.16, S1.61 by recall: many rows of Ada's would rank better than the one that Rose has.
 #[tokio::test]
 async fn nothing_is_recalled_from_another_agent_however_well_it_fits() {
     let walls = Walls::new(TEAM).await;
@@ -144,7 +144,7 @@ async fn nothing_on_the_command_line(home: &Path, verbs: &[&[&str]]) {
 /// What tells nothing about agents, and what only changes something.
 const OTHER_VERBS: &[&str] = &["run", "chat", "init", "remember", "pair", "help"];
 
-/// S0.2: who asks about one agent hears of one agent.
+/// S0.2, S1.61 on the command line: who asks about one agent hears of one agent.
 #[tokio::test]
 async fn the_command_line_keeps_agents_apart() {
     let walls = Walls::new(TEAM).await;
@@ -160,7 +160,7 @@ async fn the_command_line_keeps_agents_apart() {
     walls.end().await;
 }
 
-/// Also not of those whose memories she reads.
+/// S1.61 by export. Also not of those whose memories she reads.
 #[tokio::test]
 async fn a_package_has_nothing_of_another_agent() {
     let walls = Walls::new(&TEAM.replace("[agents.rose]\n", "[agents.rose]\nread_memory_from = [\"ada\"]\n")).await;
