@@ -233,7 +233,7 @@ match = "telegram:group:-5"
 agent = "main"
 
 [[bindings]]
-match = "telegram:group:-6"
+match = "telegram:group:6"
 agent = "rosa"
 "#;
     std::fs::write(home.path().join("config.toml"), text).expect("writes");
@@ -283,6 +283,14 @@ agent = "rosa"
        |
        = help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
 
+    error: `telegram:group:6` is nothing a binding can match
+      --> HOME/config.toml:22:9
+       |
+    22 | match = "telegram:group:6"
+       |         ^^^^^^^^^^^^^^^^^^ `6` is no id of a group
+       |
+       = help: group ids are negative; /whoami prints the key to paste
+
     error: unknown agent `rosa`
       --> HOME/config.toml:23:9
        |
@@ -291,7 +299,7 @@ agent = "rosa"
        |
        = help: did you mean `rose`? Otherwise declare it under [agents.rosa]
 
-    6 problems in config.toml; nothing was started.
+    7 problems in config.toml; nothing was started.
     "#);
 }
 
