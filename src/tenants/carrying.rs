@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::editing::Editing;
 use super::package::{self, Manifest, Texts};
+use super::unfinished::{self, Change, STAGING};
 use super::{Site, TenantError, blocking, folder_of, folders, registry};
 use crate::agents::memory::transfer::{self, Form};
-use crate::agents::{Memories, roster};
+use crate::agents::{Memories, memory, roster};
 use crate::clock::now_ms;
-use crate::config::{self, Secrets, edit};
-use crate::domain::{AgentId, SessionKey};
+use crate::config::edit;
+use crate::domain::{AgentId, AgentUid, SessionKey};
 use crate::sessions::transcript::{self, Carried};
 
 /// Memories of one agent that are asked for at once.
@@ -80,7 +83,7 @@ pub struct Imported {
 /// Takes in a package, under the agent's own id or another.
 pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imported, TenantError> {
     let editing = Editing::begin(site).await?;
-    let staging = Staging(site.home.join(format!(".incoming-{}", uuid::Uuid::now_v7())));
+    let staging = Staging(site.home.join(format!("{STAGING}{}", Uuid::now_v7())));
     let (package, into) = (path.to_owned(), staging.0.clone());
     let (manifest, texts) = blocking(move || package::read(&package, &into)).await?;
     let id = editing.free_as(as_id, &manifest.id)?;
@@ -88,28 +91,31 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
     let memories = transfer::read(&texts.memories).map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
     let (folder, from) = (folder_of(&site.home, &id), staging.0.clone());
     let (preparing, new_id) = (editing.clone(), id.clone());
-    let (text, left_out, files) = blocking(move || {
+    let uid = AgentUid(Uuid::now_v7());
+    let change = Change::Import { id: id.clone(), uid: uid.to_string() };
+    let (text, left_out, files, _note) = blocking(move || {
+        let note = unfinished::note(&preparing.home, &change)?;
         // The files first: the skills that the tables name must be where they say.
         let files = folders::walk(&from)?.files.len();
         folders::relocate(&from, &folder)?;
         let fitting = fitting(&preparing, &texts.tables, &manifest.id, &new_id);
         let done = fitting.and_then(|(text, left_out)| preparing.commit(&text).map(|()| (text, left_out)));
         let (text, left_out) = done.inspect_err(|_| folders::discard(&folder))?;
-        Ok((text, left_out, files))
+        Ok((text, left_out, files, note))
     })
     .await?;
-    let (row_id, count) = (id.clone(), messages.len());
+    let (row_id, message_count, memory_count) = (id.clone(), messages.len(), memories.len());
     let written = site.db.write(move |tx| {
-        let uid = roster::add_new(tx, &row_id, now_ms())?;
-        transcript::take_in(tx, uid, &messages)
+        roster::add_new(tx, uid, &row_id, now_ms())?;
+        transcript::take_in(tx, uid, &messages)?;
+        memory::take_in(tx, uid, &memories)
     });
     if let Err(error) = written.await {
         editing.take_back(&text);
         folders::discard(&folder_of(&site.home, &id));
         return Err(error.into());
     }
-    let memories = take_in_memories(site, &id, memories).await?;
-    Ok(Imported { id, files, memories, messages: count, left_out })
+    Ok(Imported { id, files, memories: memory_count, messages: message_count, left_out })
 }
 
 /// Keys that a package may bring. What gives an agent rights is for the operator of this house to write.
@@ -152,17 +158,6 @@ fn read_messages(path: &Path, lines: &str) -> Result<Vec<Carried>, TenantError> 
             place.map(|_| message).map_err(|error| wrong(line, error.to_string()))
         })
         .collect()
-}
-
-/// After the config, because only an agent of the config has a memory.
-async fn take_in_memories(site: &Site, id: &AgentId, carried: Vec<transfer::Carried>) -> Result<usize, TenantError> {
-    let home = site.home.clone();
-    let (config, _) = blocking(move || Ok(super::checked(config::load(&home, Secrets::WherePresent)?, &home)?)).await?;
-    let (registry, _) = registry(&config, &site.home, &site.db).await?;
-    match registry.get(id).and_then(|agent| Memories::new(site.db.clone()).of(agent)) {
-        Some(memory) => Ok(memory.import(carried).await?.new),
-        None => Ok(0),
-    }
 }
 
 /// What is being unpacked; what is left of it goes when the import is over, however it ends.
