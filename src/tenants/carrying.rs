@@ -12,7 +12,7 @@ use super::{Site, TenantError, blocking, folder_of, folders, registry};
 use crate::agents::memory::transfer::{self, Form};
 use crate::agents::{Memories, memory, roster};
 use crate::clock::now_ms;
-use crate::config::edit;
+use crate::config::{Visibility, edit};
 use crate::domain::{AgentId, AgentUid, SessionKey};
 use crate::sessions::transcript::{self, Carried};
 
@@ -75,6 +75,8 @@ pub struct Imported {
     pub id: AgentId,
     pub files: usize,
     pub memories: usize,
+    /// Those of its memories that every agent finds.
+    pub global: usize,
     pub messages: usize,
     /// Keys of its table that were not taken over.
     pub left_out: Vec<String>,
@@ -87,6 +89,7 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
     let (package, into) = (path.to_owned(), staging.0.clone());
     let (manifest, texts) = blocking(move || package::read(&package, &into)).await?;
     let id = editing.free_as(as_id, &manifest.id)?;
+    let tables: toml::Table = texts.tables.parse().map_err(|_| TenantError::package(path, "its config.toml is not TOML"))?;
     let messages = read_messages(path, &texts.messages)?;
     let memories = transfer::read(&texts.memories).map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
     let (folder, from) = (folder_of(&site.home, &id), staging.0.clone());
@@ -98,12 +101,13 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
         // The files first: the skills that the tables name must be where they say.
         let files = folders::walk(&from)?.files.len();
         folders::relocate(&from, &folder)?;
-        let fitting = fitting(&preparing, &texts.tables, &manifest.id, &new_id);
+        let fitting = fitting(&preparing, &tables, &manifest.id, &new_id);
         let done = fitting.and_then(|(text, left_out)| preparing.commit(&text).map(|()| (text, left_out)));
         let (text, left_out) = done.inspect_err(|_| folders::discard(&folder))?;
         Ok((text, left_out, files, note))
     })
     .await?;
+    let global = memories.iter().filter(|memory| memory.visibility == Visibility::Global).count();
     let (row_id, message_count, memory_count) = (id.clone(), messages.len(), memories.len());
     let written = site.db.write(move |tx| {
         roster::add_new(tx, uid, &row_id, now_ms())?;
@@ -115,7 +119,7 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
         folders::discard(&folder_of(&site.home, &id));
         return Err(error.into());
     }
-    Ok(Imported { id, files, memories: memory_count, messages: message_count, left_out })
+    Ok(Imported { id, files, memories: memory_count, global, messages: message_count, left_out })
 }
 
 /// Keys that a package may bring. What gives an agent rights is for the operator of this house to write.
@@ -123,8 +127,7 @@ const HARMLESS_KEYS: [&str; 10] =
     ["name", "emoji", "model", "temperature", "max_tokens", "reasoning", "skills", "memory", "recall", "recall_tokens"];
 
 /// The config with the tables in it; where they do not fit, with as much of them as does. And what was left out.
-fn fitting(editing: &Editing, tables: &str, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
-    let written: toml::Table = tables.parse().unwrap_or_default();
+fn fitting(editing: &Editing, written: &toml::Table, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
     let agent = written.get("agents").and_then(|agents| agents.get(old.as_str())).and_then(toml::Value::as_table);
     let (mut kept, refused): (toml::Table, toml::Table) =
         agent.cloned().unwrap_or_default().into_iter().partition(|(key, _)| HARMLESS_KEYS.contains(&key.as_str()));

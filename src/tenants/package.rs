@@ -4,6 +4,7 @@
 //! everything, counted while it is unpacked.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -122,7 +123,7 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
     let dir = Dir::open_ambient_dir(into, ambient_authority()).map_err(|error| error.to_string())?;
     let allowance = Allowance::default();
     let mut archive = Archive::new(Metered { reader, allowance: allowance.clone() });
-    let (mut manifest, mut texts, mut entries) = (None, Texts::default(), 0);
+    let (mut manifest, mut texts, mut entries, mut seen) = (None, Texts::default(), 0, BTreeSet::new());
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
         allowance.grant(entry.size())?;
@@ -138,6 +139,9 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
             return Err(format!("`{}` is a link or something else that is no plain file", path.display()));
         }
         let inside = checked(&path)?;
+        if is_text(&inside) && !seen.insert(inside.clone()) {
+            return Err(format!("`{}` is in it twice", inside.display()));
+        }
         match inside.to_str() {
             Some(MANIFEST) => manifest = Some(read_manifest(&text(&mut entry)?)?),
             Some(TABLES) => texts.tables = text(&mut entry)?,
@@ -193,6 +197,10 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
+fn is_text(path: &Path) -> bool {
+    [MANIFEST, TABLES, MEMORIES, MESSAGES].into_iter().any(|name| path == Path::new(name))
+}
+
 fn read_manifest(json: &str) -> Result<Manifest, String> {
     let manifest: Manifest = serde_json::from_str(json).map_err(|error| format!("its agent.json cannot be read: {error}"))?;
     match manifest.v {
@@ -206,7 +214,10 @@ fn checked(path: &Path) -> Result<PathBuf, String> {
     let names = path.components().filter(|part| *part != Component::CurDir);
     let inside: Vec<Component<'_>> = names.collect();
     let plain = inside.iter().all(|part| matches!(part, Component::Normal(_)));
-    if !plain || inside.is_empty() || inside.len() > MAX_DEPTH {
+    if inside.len() > MAX_DEPTH {
+        return Err(format!("a folder in it is more than {MAX_DEPTH} folders deep"));
+    }
+    if !plain || inside.is_empty() {
         return Err(format!("`{}` would lie outside the agent's folder", path.display()));
     }
     Ok(inside.iter().collect())
@@ -281,6 +292,9 @@ mod tests {
         insta::assert_snapshot!(refused(&[GOOD, ("files/pipe", EntryType::Fifo, b"")]), @"`files/pipe` is a link or something else that is no plain file");
         insta::assert_snapshot!(refused(&[GOOD, ("other", file, b"x")]), @"`other` does not belong into a package");
         insta::assert_snapshot!(refused(&[GOOD, ("files/a", file, b"x"), ("files/a", file, b"y")]), @"`files/a` cannot be unpacked: File exists (os error 17)");
+        let deep = format!("files/{}x", "d/".repeat(MAX_DEPTH));
+        insta::assert_snapshot!(refused(&[GOOD, (&deep, file, b"x")]), @"a folder in it is more than 40 folders deep");
+        insta::assert_snapshot!(refused(&[GOOD, GOOD]), @"`agent.json` is in it twice");
         insta::assert_snapshot!(refused(&[("files/a", file, b"x")]), @"this is no package of an agent: it has no agent.json");
         insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":2,"id":"rose","exported_at":1}"#)]), @"it has form 2, and this version reads form 1");
         insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":1,"id":"../x","exported_at":1}"#)]), @"its agent.json cannot be read: an agent id has only a-z, 0-9 and single hyphens inside, such as `night-desk` at line 1 column 18");

@@ -99,6 +99,9 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     let first_line = second.stdout.lines().next().unwrap_or_default();
     assert_snapshot!(first_line, @"🛠️ Ada: Ada, offline stand-in. You said: “who are you”. This is message 2 here.");
     assert_eq!(second.stdout.lines().filter(|line| line.contains("`now` says: “20")).count(), 2, "{}", second.stdout);
+    let unknown = run_with_input(home.path(), &["chat", "-a", "rosa"], "").await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""), "nobody else answers");
+    assert_snapshot!(unknown.stderr, @"error: no agent is called rosa. Did you mean rose?");
     let unknown = run_with_input(home.path(), &["chat", "--topic", "Not A Topic"], "").await;
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");

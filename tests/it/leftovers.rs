@@ -31,8 +31,7 @@ async fn an_agent_that_only_the_store_has_is_listed_and_can_be_adopted() {
     rose                    0       0         2         no longer in config.toml; `parlor agent adopt rose` takes it in again
     ");
     assert_snapshot!(fine(home.path(), &["agent", "adopt", "rose"]).await, @"rose is in config.toml, with what the store has of it.");
-    let found = fine(home.path(), &["recall", "--agent", "rose", "--json", "secret"]).await;
-    assert!(ask(home.path(), "SELECT slug FROM agents WHERE slug = 'rose'") == "rose", "{found}");
+    assert!(fine(home.path(), &["memory", "list", "--agent", "rose"]).await.contains("a secret of rose"));
     assert_eq!(run(home.path(), &["agent", "adopt", "nobody"]).await.code, 2);
 }
 
@@ -159,6 +158,21 @@ async fn an_earlier_agent_of_the_same_id_is_not_mistaken_for_the_one_in_use() {
     let asked = run_with_input(home.path(), &["agent", "purge", name], "dot\n").await;
     assert!(asked.stderr.starts_with(&format!("This destroys dot of archive/{name} for good: 2 files, ")), "{}", asked.stderr);
     assert!(config(home.path()).contains("[agents.dot]"));
+}
+
+/// What a package cannot say is told, and what it says to everybody too.
+#[tokio::test]
+async fn an_import_tells_which_memories_everybody_finds() {
+    let source = lived_in().await;
+    let package = source.path().join("rose.tar.gz");
+    let package = package.to_str().expect("text");
+    fine(source.path(), &["agent", "export", "rose", "-o", package]).await;
+    let home = fresh_home().await;
+    assert_snapshot!(fine(home.path(), &["agent", "import", package, "--as", "rosa"]).await, @"
+    rosa is in config.toml, with 4 files, 2 memories, 5 messages.
+    1 memory of rosa came as global: every agent here finds it.
+    not taken over into [agents.rosa]: name. Write there what fits this house.
+    ");
 }
 
 /// A file that counts only in part says so.

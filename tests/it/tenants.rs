@@ -311,7 +311,7 @@ async fn purge_wants_the_id_and_says_what_is_gone() {
     let before = counts(home.path());
     let wrong = run_with_input(home.path(), &["agent", "purge", "rose"], "rosa\n").await;
     assert_eq!(wrong.code, 1);
-    assert_snapshot!(wrong.stderr, @"This destroys rose for good: 4 files, 2 memories, 2 messages, 1 pin. Type rose to go on: error: that is not rose; nothing was destroyed");
+    assert_snapshot!(wrong.stderr, @"This destroys rose for good: 4 files, 2 memories, 2 messages of its own, 2 conversations that only it answered in, 1 pin. Type rose to go on: error: that is not rose; nothing was destroyed");
     assert_eq!(counts(home.path()), before);
     let right = run_with_input(home.path(), &["agent", "purge", "rose"], "rose\n").await;
     assert_eq!(right.code, 0, "{}", right.stderr);
@@ -441,6 +441,7 @@ async fn an_agent_moves_to_another_house() {
     );
     assert_snapshot!(fine(other.path(), &["agent", "import", package, "--as", "rosa"]).await, @"
     rosa is in config.toml, with 4 files, 2 memories, 5 messages.
+    1 memory of rosa came as global: every agent here finds it.
     not taken over into [agents.rosa]: name. Write there what fits this house.
     ");
     assert!(config(other.path()).contains("[agents.rosa]\nemoji = \"🌹\""), "{}", config(other.path()));

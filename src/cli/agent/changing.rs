@@ -260,11 +260,24 @@ pub(super) async fn purge(home: &Home, arguments: Purge) -> Outcome {
 fn confirm(stake: &Stake) -> Outcome {
     let id = &stake.id;
     let which = stake.archive.as_ref().map_or_else(|| id.to_string(), |archive| format!("{id} of archive/{}", archive.name));
-    eprint!("This destroys {which} for good: {}. Type {id} to go on: ", belongings(stake.files, &stake.rows));
+    eprint!("This destroys {which} for good: {}. Type {id} to go on: ", at_stake_text(stake));
     match read_line()? {
         Some(word) if word == id.as_str() => Ok(()),
         _ => Err(Failure::Failed(format!("that is not {id}; nothing was destroyed"))),
     }
+}
+
+/// What people said to it alone goes too, so its conversations are named.
+fn at_stake_text(stake: &Stake) -> String {
+    let Rows { memories, messages, sessions, pins, .. } = stake.rows;
+    let own = [
+        counted(stake.files, "file", "files"),
+        counted(memories, "memory", "memories"),
+        counted(messages, "message of its own", "messages of its own"),
+        counted(sessions, "conversation that only it answered in", "conversations that only it answered in"),
+        counted(pins, "pin", "pins"),
+    ];
+    own.join(", ")
 }
 
 fn belongings(files: usize, rows: &Rows) -> String {
@@ -290,6 +303,10 @@ pub(super) async fn import(home: &Home, arguments: Import) -> Outcome {
     let (files, memories) = (counted(imported.files, "file", "files"), counted(imported.memories, "memory", "memories"));
     let messages = counted(imported.messages, "message", "messages");
     data(format_args!("{} is in config.toml, with {files}, {memories}, {messages}.", imported.id));
+    if imported.global > 0 {
+        let (global, them) = (counted(imported.global, "memory", "memories"), if imported.global == 1 { "it" } else { "them" });
+        data(format_args!("{global} of {} came as global: every agent here finds {them}.", imported.id));
+    }
     if !imported.left_out.is_empty() {
         let keys = imported.left_out.join(", ");
         data(format_args!("not taken over into [agents.{}]: {keys}. Write there what fits this house.", imported.id));
