@@ -29,7 +29,7 @@ pub struct LoadedFile {
     pub path: PathBuf,
     /// Empty if missing.
     pub content: String,
-    /// Why a file that is there could not be used.
+    /// Why a file that is there could not be used, or not as it is.
     pub problem: Option<String>,
 }
 
@@ -122,7 +122,9 @@ impl LoadedFile {
         let mut problem = None;
         for (path, origin) in [(own.clone(), FileOrigin::Own)].into_iter().chain(inherited) {
             match read(&path) {
-                Ok(Some(content)) => return LoadedFile { file, origin, path, content, problem },
+                Ok(Some((content, remark))) => {
+                    return LoadedFile { file, origin, path, content, problem: problem.or_else(|| remark.map(str::to_owned)) };
+                }
                 Ok(None) => {}
                 Err(error) => problem = problem.or(Some(format!("{} cannot be read: {error}", path.display()))),
             }
@@ -132,9 +134,9 @@ impl LoadedFile {
 }
 
 /// `None` if nothing is there. A link to nothing is an error: somebody meant something by it.
-fn read(path: &Path) -> io::Result<Option<String>> {
+fn read(path: &Path) -> io::Result<Option<(String, Option<&'static str>)>> {
     match read_start(path) {
-        Ok((start, size)) => Ok(Some(bounded(&file_name(path), &start, size))),
+        Ok((start, size)) => Ok(Some((bounded(&file_name(path), &start, size), remark(&start)))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
         Err(error) => Err(error),
     }
@@ -152,6 +154,17 @@ fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     let mut start = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(MAX_FILE_BYTES) + 1);
     File::open(path)?.take(most).read_to_end(&mut start)?;
     Ok((start, metadata.len()))
+}
+
+/// What whoever wrote the file would want to know.
+fn remark(start: &[u8]) -> Option<&'static str> {
+    // A file that is cut may end inside a character.
+    let is_torn = |error: std::str::Utf8Error| error.error_len().is_none() && start.len() > MAX_FILE_BYTES;
+    match std::str::from_utf8(start) {
+        Err(error) if !is_torn(error) => Some("it is not UTF-8, so parts of it are shown as \u{fffd}"),
+        _ if start.len() > MAX_FILE_BYTES => Some("only its first 16 KiB are read"),
+        _ => None,
+    }
 }
 
 fn file_name(path: &Path) -> String {

@@ -75,12 +75,23 @@ pub fn uid_of(connection: &Connection, id: &AgentId) -> rusqlite::Result<Option<
     Ok(found.optional()?.and_then(|uid| Uuid::parse_str(&uid).ok()).map(AgentUid))
 }
 
+/// Whether the store has an agent of this uid, living or not.
+pub fn knows(connection: &Connection, uid: &str) -> rusqlite::Result<bool> {
+    connection.prepare("SELECT 1 FROM agents WHERE uid = ?1")?.exists([uid])
+}
+
+/// What an agent that is not put aside is called.
+pub fn living_id(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<AgentId>> {
+    let sql = "SELECT slug FROM agents WHERE uid = ?1 AND archived_at IS NULL";
+    let slug = connection.query_row(sql, [uid.to_string()], |row| row.get::<_, String>(0)).optional()?;
+    Ok(slug.and_then(|slug| AgentId::parse(&slug).ok()))
+}
+
 /// A new agent, even if the store knows an older one of this id that the config no longer has.
-pub fn add_new(tx: &Transaction<'_>, id: &AgentId, now: i64) -> rusqlite::Result<AgentUid> {
+pub fn add_new(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId, now: i64) -> rusqlite::Result<()> {
     retire(tx, id, now)?;
-    let uid = AgentUid(Uuid::now_v7());
-    tx.execute("INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3)", params![uid.to_string(), id.as_str(), now])?;
-    Ok(uid)
+    let sql = "INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3)";
+    tx.execute(sql, params![uid.to_string(), id.as_str(), now]).map(drop)
 }
 
 /// Takes the agent out of everyone's sight. `archive` is the name of the folder its files went to.
@@ -118,7 +129,10 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<()> {
 /// Frees an id that only the store still knows, because its table was taken out of the config by hand.
 fn retire(tx: &Transaction<'_>, id: &AgentId, now: i64) -> rusqlite::Result<()> {
     match uid_of(tx, id)? {
-        Some(uid) => archive(tx, uid, &uid.to_string(), now),
+        Some(uid) => {
+            super::memory::archive(tx, uid)?;
+            archive(tx, uid, &uid.to_string(), now)
+        }
         None => Ok(()),
     }
 }

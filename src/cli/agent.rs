@@ -20,7 +20,7 @@ use crate::config::Secrets;
 use crate::domain::{AgentId, AgentUid, nearest};
 use crate::gateway::{Home, Plan};
 use crate::storage::Db;
-use crate::tenants::{self, Archive, Origin};
+use crate::tenants::{self, Archive, Origin, Site};
 use crate::turn::prompt;
 
 #[derive(Subcommand)]
@@ -185,13 +185,19 @@ async fn list(house: &House, json: bool) -> Outcome {
     Ok(())
 }
 
-/// Everyone in the config, then folders nobody named, then those who were removed.
+/// Everyone in the config, then folders nobody named, then what only the store has, then those who were removed.
 async fn rows(house: &House) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for agent in house.registry.all() {
         rows.push(row(house, agent));
     }
     rows.extend(tenants::discovered(&house.plan.config, &house.home).iter().map(discovered));
+    let site = Site { home: house.home.clone(), db: house.db.clone() };
+    for (id, known) in tenants::stored_only(&site, &house.plan.config).await? {
+        let state = format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
+        let memories = u32::try_from(known.memories).ok();
+        rows.push(Row { memories, ..without_config(&id, Origin::Stored, state) });
+    }
     for archive in tenants::archives(&house.home) {
         let uid = archive.uid;
         let memories = house.db.read(move |connection| memory::count_of(connection, uid)).await?;
@@ -328,7 +334,8 @@ fn memory_line(memory: Option<&MemoryInfo>) -> String {
     let Some(memory) = memory else { return "memory: off".into() };
     let file = memory.memory_file_bytes.map_or_else(|| "no MEMORY.md".to_owned(), |bytes| format!("MEMORY.md has {bytes} bytes"));
     let last = memory.last_saved_at.map_or_else(|| "nothing saved yet".to_owned(), |time| format!("last saved {}", moment(time)));
-    format!("memory: {} private, {} global, {} pieces of files; {file}; {last}", memory.private, memory.global, memory.pieces)
+    let pieces = if memory.pieces == 1 { "1 piece".to_owned() } else { format!("{} pieces", memory.pieces) };
+    format!("memory: {} private, {} global, {pieces} of files; {file}; {last}", memory.private, memory.global)
 }
 
 /// A time as people here read it.

@@ -11,8 +11,10 @@ use super::screen::Screen;
 use super::{Failure, Outcome};
 use crate::agents::ensure_home;
 use crate::channels::local::{LocalChannel, Terminal};
+use crate::config::Secrets;
 use crate::domain::{LocalName, SessionKey};
-use crate::gateway::{Gateway, Home};
+use crate::gateway::{Gateway, Home, Plan};
+use crate::storage::Db;
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -30,6 +32,9 @@ pub(super) struct Arguments {
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let place = place(&arguments.room, arguments.topic.as_deref())?;
     let created = ensure_home(home.path())?;
+    if let Some(agent) = &arguments.agent {
+        check_agent(&home, agent).await?;
+    }
     let (channel, terminal) = LocalChannel::new();
     let gateway = Gateway::start_local(home.clone(), Arc::new(channel)).await?;
     let interactive = stdin().is_terminal() && stdout().is_terminal();
@@ -43,6 +48,14 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let talked = if interactive { chat.talk().await } else { chat.read_lines().await };
     chat.gateway.shutdown().await;
     talked
+}
+
+/// A script that asks for an agent must not be answered by another.
+async fn check_agent(home: &Home, word: &str) -> Outcome {
+    let plan = Plan::load(home, Secrets::WherePresent)?;
+    let db = Db::open(&home.database()).await?;
+    let (registry, _) = plan.registry(home, &db).await?;
+    super::agent::find(&registry, word).map(drop)
 }
 
 fn place(room: &str, topic: Option<&str>) -> Result<SessionKey, Failure> {

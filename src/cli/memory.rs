@@ -20,7 +20,7 @@ pub(super) enum Verb {
     List {
         #[command(flatten)]
         of: Of,
-        #[arg(long, default_value_t = 50, value_name = "N")]
+        #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
         #[arg(long)]
         json: bool,
@@ -120,6 +120,9 @@ async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Out
         data(format_args!("{}", json_rows(&entries)?));
         return Ok(());
     }
+    if entries.is_empty() {
+        eprintln!("Nothing is remembered yet. `parlor remember` adds to it.");
+    }
     for entry in &entries {
         data(format_args!("{}\t{}\t{}", entry.id, entry.visibility, entry.shown_to(reader)));
     }
@@ -165,7 +168,9 @@ async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
         let imported = memory.import(own).await?;
         total = Imported { new: total.new + imported.new, known: total.known + imported.known };
     }
-    eprintln!("{} memories are new, {} were there already.", total.new, total.known);
+    let (new, known) = (total.new, total.known);
+    let new = if new == 1 { "1 memory is new".to_owned() } else { format!("{new} memories are new") };
+    eprintln!("{new}, {known} {} there already.", if known == 1 { "was" } else { "were" });
     Ok(())
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Arguments {
     /// Tell which memories are seen and which words are looked for
     #[arg(long)]
     explain: bool,
-    #[arg(long, default_value_t = 10, value_name = "N")]
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[arg(long)]
     json: bool,

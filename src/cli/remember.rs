@@ -33,7 +33,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         _ => None,
     };
     let saving = memory.saving(&arguments.text.join(" "), visibility, Provenance::default());
-    let saving = saving.map_err(|error| Failure::Failed(error.to_string()))?;
+    let saving = saving.map_err(|error| Failure::WrongUse(error.to_string()))?;
     let visibility = saving.visibility();
     let id = memory.save(saving).await?;
     data(format_args!("{id}"));

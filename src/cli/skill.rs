@@ -58,7 +58,7 @@ async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
     } else if rows.is_empty() {
-        data(format_args!("There are no skills yet. Write one as skills/<name>/SKILL.md in {}.", home.path().display()));
+        eprintln!("There are no skills yet. Write one as skills/<name>/SKILL.md in {}.", home.path().display());
     } else {
         data(format_args!("{}", table(&rows).trim_fmt()));
     }

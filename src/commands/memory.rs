@@ -46,16 +46,24 @@ fn pieces(count: u32) -> String {
     if count == 1 { "1 piece".to_owned() } else { format!("{count} pieces") }
 }
 
+fn remembered(label: &str, private: u32, global: u32) -> String {
+    let things = |count: u32, kind: &str| format!("{count} {kind} {}", if count == 1 { "thing" } else { "things" });
+    match (private, global) {
+        (0, 0) => format!("{label} has saved nothing yet."),
+        (private, 0) => format!("{label} remembers {}.", things(private, "private")),
+        (0, global) => format!("{label} remembers {}.", things(global, "global")),
+        (private, global) => format!("{label} remembers {private} private and {}.", things(global, "global")),
+    }
+}
+
 fn overview(label: &str, stats: &Stats, newest: &[Entry]) -> String {
     let counts = &stats.counts;
     let file = match stats.memory_file_bytes {
         Some(bytes) => format!("MEMORY.md has {} KiB", bytes.div_ceil(1024)),
         None => "there is no MEMORY.md".to_owned(),
     };
-    let mut lines = vec![
-        format!("{label} remembers {} private and {} global things.", counts.private, counts.global),
-        format!("From files: {}; {file}.", pieces(counts.pieces)),
-    ];
+    let mut lines =
+        vec![remembered(label, counts.private, counts.global), format!("From files: {}; {file}.", pieces(counts.pieces))];
     if !newest.is_empty() {
         lines.push("\nThe newest:".to_owned());
         lines.extend(newest.iter().map(item));

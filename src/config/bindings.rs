@@ -4,25 +4,33 @@ use super::agents::Roster;
 use super::check::person;
 use super::reader::{Section, Value, whole_number, wrong_type};
 use super::{Binding, Problem, Spanned, keys};
+use crate::domain::AgentId;
 
-/// A binding with any problem is left out: without one of its filters it would match more than its author meant.
+/// A binding with a problem is left out: without one of its filters it would match more than its author meant. One whose
+/// agent is unknown stays, so that what it matches is looked at too; a config with a problem is never used.
 pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for (index, item) in top.items("bindings").into_iter().enumerate() {
-        let problems_before = top.problems.count();
-        let binding = item.section(&keys::BINDING).and_then(|section| binding(index, &section, roster));
-        bindings.extend(binding.filter(|_| top.problems.count() == problems_before));
+        let before = top.problems.count();
+        let Some(section) = item.section(&keys::BINDING) else { continue };
+        let opened = top.problems.count();
+        let agent = agent(&section, roster);
+        let about_agent = top.problems.count() - opened;
+        let binding = binding(index, &section, agent);
+        bindings.extend(binding.filter(|_| top.problems.count() - about_agent == before));
     }
     bindings
 }
 
-fn binding(index: usize, section: &Section<'_>, roster: &Roster) -> Option<Binding> {
+fn agent(section: &Section<'_>, roster: &Roster) -> Option<Spanned<AgentId>> {
+    let name = section.text("agent")?;
+    let id = roster.find(&name, section.problems).map_or_else(AgentId::main, |agent| agent.id.clone());
+    Some(Spanned { value: id, span: name.span })
+}
+
+fn binding(index: usize, section: &Section<'_>, agent: Option<Spanned<AgentId>>) -> Option<Binding> {
     // All keys are read before the first one that is missing ends it, so that all problems are seen.
     let pattern = section.text("match");
-    let agent = section.text("agent").and_then(|name| {
-        let id = roster.find(&name, section.problems)?.id.clone();
-        Some(Spanned { value: id, span: name.span })
-    });
     let locked = section.boolean("locked").unwrap_or(false);
     let require_mention = section.boolean("require_mention");
     let users = section.list("users", person);

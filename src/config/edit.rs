@@ -2,9 +2,13 @@
 //!
 //! [`super::store`] puts an edited text in the place of the old one, if that is still what was read.
 
+mod dress;
+mod loose;
+mod mentions;
+
 use std::ops::Range;
 
-use toml_edit::{Array, Document, DocumentMut, Item, Key, Table, Value};
+use toml_edit::{Array, Document, Item, Key, Table, TableLike, Value};
 
 use crate::domain::AgentId;
 
@@ -26,6 +30,16 @@ pub enum EditError {
     Form(String, &'static str),
 }
 
+impl EditError {
+    fn agent(name: &str) -> Self {
+        EditError::Form(format!("agent {name}"), "a table [agents.<id>]")
+    }
+
+    fn bindings() -> Self {
+        EditError::Form("`bindings`".into(), "[[bindings]] tables")
+    }
+}
+
 /// What was taken out of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenOut {
@@ -35,7 +49,7 @@ pub struct TakenOut {
     pub piece: String,
     /// The `match` of each binding that went with the agent.
     pub bindings: Vec<String>,
-    /// Other agents whose lists named it, and no longer do.
+    /// Lists that named it, and no longer do: `agents.main.read_memory_from`.
     pub mentions: Vec<String>,
 }
 
@@ -51,14 +65,19 @@ pub fn add_agent(text: &str, id: &AgentId, agent: &NewAgent) -> Result<String, E
     if let Some(skills) = &agent.skills {
         table.push_str(&format!("skills = {}\n", skills.iter().map(String::as_str).collect::<Array>()));
     }
-    insert_behind_agents(text, &table)
+    let (plain, dress) = dress::take_off(text);
+    Ok(dress.put_on(&insert_behind_agents(&plain, &table)?))
 }
 
 /// Tables as they were taken out.
 pub fn put_back(text: &str, piece: &str) -> Result<String, EditError> {
-    let bindings = cut(piece, &binding_regions(piece, |_| true)?);
-    let text = insert_behind_agents(text, &bindings.rest)?;
-    if bindings.piece.is_empty() { Ok(text) } else { insert_behind_bindings(&text, &bindings.piece) }
+    let ((plain, dress), (piece, _)) = (dress::take_off(text), dress::take_off(piece));
+    let bindings = cut(&piece, &binding_regions(&piece, |_| true)?);
+    let mut text = insert_behind_agents(&plain, &bindings.rest)?;
+    if !bindings.piece.is_empty() {
+        text = insert_behind_bindings(&text, &bindings.piece)?;
+    }
+    Ok(dress.put_on(&text))
 }
 
 /// A piece without what it says about places, and what it said.
@@ -69,55 +88,84 @@ pub fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError>
 }
 
 pub fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
+    let (plain, dress) = dress::take_off(text);
     let table = format!("[[bindings]]\nmatch = {}\nagent = \"{id}\"\n", Value::from(pattern));
-    insert_behind_bindings(text, &table)
+    Ok(dress.put_on(&insert_behind_bindings(&plain, &table)?))
 }
 
 /// The agent's tables, the bindings that name it, and every mention in lists of others.
 pub fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
-    let mut regions = agent_regions(text, |name| name == id.as_str())?;
-    let bindings = binding_regions(text, |table| agent_of(table) == Some(id.as_str()))?;
+    let (plain, dress) = dress::take_off(text);
+    let document = parse(&plain)?;
+    refuse_one_value(&document, |name| name == id.as_str())?;
+    let mut regions = agent_regions(&plain, &document, |name| name == id.as_str());
+    let bindings = binding_regions(&plain, |table| agent_of(table) == Some(id.as_str()))?;
     let matches = bindings.iter().map(|region| region.name.clone()).collect();
     regions.extend(bindings);
-    let done = cut(text, &regions);
-    let (text, mentions) = drop_mentions(&done.rest, id)?;
-    Ok(TakenOut { text, piece: done.piece, bindings: matches, mentions })
+    let loose = loose::of_agent(&plain, document.as_table(), id);
+    let pieces = [loose::as_table(&plain, id, &loose), cut(&plain, &regions).piece];
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).filter(|piece| !piece.is_empty()).collect();
+    regions.extend(loose.iter().map(|loose| Region { name: id.to_string(), lines: loose.lines.clone() }));
+    let (text, mentions) = mentions::drop_from_lists(&cut(&plain, &regions).rest, id)?;
+    Ok(TakenOut { text: dress.put_on(&text), piece: pieces.join("\n"), bindings: matches, mentions })
+}
+
+/// The agent in a list that lost it, if that is still there.
+pub fn add_mention(text: &str, list: &str, id: &AgentId) -> Result<Option<String>, EditError> {
+    let (plain, dress) = dress::take_off(text);
+    Ok(mentions::add_to_list(&plain, list, id)?.map(|text| dress.put_on(&text)))
 }
 
 /// Another id in every place that names the agent.
 pub fn rename_agent(text: &str, old: &AgentId, new: &AgentId) -> Result<String, EditError> {
-    let document = parse(text)?;
+    let (plain, dress) = dress::take_off(text);
+    let document = parse(&plain)?;
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
     for header in headers(document.as_table()) {
-        changes.extend(renamed_header(text, &header, old, new));
+        changes.extend(renamed_header(&plain, &header, old, new));
     }
+    let loose = loose::of_agent(&plain, document.as_table(), old);
+    changes.extend(loose.iter().filter_map(|loose| loose.renamed(&plain, old, new)));
+    let in_one_value = document.get("agents").and_then(Item::as_inline_table).and_then(|agents| agents.key(old.as_str())?.span());
+    changes.extend(in_one_value.map(|span| (span, new.to_string())));
     let mut values: Vec<&Value> = document.get("default_agent").and_then(Item::as_value).into_iter().collect();
-    for table in bindings_of(document.as_table())? {
-        values.extend(table.get("agent").and_then(Item::as_value));
-    }
-    for (_, agent) in agents_of(document.as_table()) {
-        values.extend(lists_of_agents(agent).into_iter().flat_map(Array::iter));
-    }
+    values.extend(bindings(document.as_table()).into_iter().filter_map(|binding| binding.get("agent")?.as_value()));
+    values.extend(mentions::lists(document.as_table()).into_iter().flat_map(|list| list.array.iter()));
     let named = values.into_iter().filter(|value| value.as_str() == Some(old.as_str()));
     changes.extend(named.filter_map(|value| Some((value.span()?, format!("\"{new}\"")))));
-    Ok(replaced(text, changes))
+    let renamed = replaced(&plain, changes);
+    // Whatever form it has that nobody thought of: half a rename is none.
+    if (old != new && has_agent(&parse(&renamed)?, old)) || has_agent(&document, old) != has_agent(&parse(&renamed)?, new) {
+        return Err(EditError::agent(old.as_str()));
+    }
+    Ok(dress.put_on(&renamed))
+}
+
+fn has_agent(document: &Document<&str>, id: &AgentId) -> bool {
+    document.get("agents").and_then(Item::as_table_like).is_some_and(|agents| agents.contains_key(id.as_str()))
 }
 
 /// That one key and nothing else.
 pub fn set_default(text: &str, id: &AgentId) -> Result<String, EditError> {
-    let document = parse(text)?;
+    let (plain, dress) = dress::take_off(text);
+    let document = parse(&plain)?;
     let value = format!("\"{id}\"");
     if let Some(span) = document.get("default_agent").and_then(Item::span) {
-        return Ok(replaced(text, vec![(span, value)]));
+        return Ok(dress.put_on(&replaced(&plain, vec![(span, value)])));
     }
     let first = document.as_table().iter().filter_map(|(name, item)| first_byte(&document, name, item)).min();
-    let at = first.map_or(text.len(), |byte| with_comments(text, line_start(text, byte)));
-    let is_header = text[at..]
+    let at = first.map_or(plain.len(), |byte| with_comments(&plain, line_start(&plain, byte)));
+    let is_header = plain[at..]
         .lines()
         .find(|line| !line.trim_start().starts_with('#'))
         .is_some_and(|line| line.trim_start().starts_with('['));
-    let gap = if is_header { "\n" } else { "" };
-    Ok(format!("{}default_agent = {value}\n{gap}{}", &text[..at], &text[at..]))
+    let (before, gap) = (whole_lines(&plain[..at]), if is_header { "\n" } else { "" });
+    Ok(dress.put_on(&format!("{before}default_agent = {value}\n{gap}{}", &plain[at..])))
+}
+
+/// A last line without an end would swallow what comes behind it.
+fn whole_lines(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
 
 fn parse(text: &str) -> Result<Document<&str>, EditError> {
@@ -156,27 +204,26 @@ fn cut(text: &str, regions: &[Region]) -> Cut {
     Cut { rest, piece }
 }
 
-fn agent_regions(text: &str, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Region>, EditError> {
-    let document = parse(text)?;
+fn agent_regions(text: &str, document: &Document<&str>, is_meant: impl Fn(&str) -> bool) -> Vec<Region> {
     let mut regions = Vec::new();
     for (name, table) in agents_of(document.as_table()).into_iter().filter(|(name, _)| is_meant(name)) {
-        if table.is_dotted() {
-            return Err(EditError::Form(format!("agent {name}"), "a table [agents.<id>]"));
-        }
         collect_tables(text, name, table, &mut regions);
     }
-    let inline = document.get("agents").and_then(Item::as_inline_table).map(|table| table.iter().any(|(name, _)| is_meant(name)));
-    let inner_inline = document.get("agents").and_then(Item::as_table).into_iter().flat_map(Table::iter);
-    let inner_inline = inner_inline.filter(|(name, item)| is_meant(name) && item.is_value()).count();
-    if inline == Some(true) || inner_inline > 0 {
-        return Err(EditError::Form("the agent".into(), "a table [agents.<id>]"));
+    regions
+}
+
+/// `agents = { … }` can neither be added to nor be taken from.
+fn refuse_one_value(document: &Document<&str>, is_meant: impl Fn(&str) -> bool) -> Result<(), EditError> {
+    let agents = document.get("agents").and_then(Item::as_inline_table);
+    match agents.and_then(|agents| agents.iter().find(|(name, _)| is_meant(name))) {
+        Some((name, _)) => Err(EditError::agent(name)),
+        None => Ok(()),
     }
-    Ok(regions)
 }
 
 /// A table and those inside it that have headers of their own.
 fn collect_tables(text: &str, name: &str, table: &Table, regions: &mut Vec<Region>) {
-    if let Some(header) = table.span().filter(|_| !table.is_implicit()) {
+    if let Some(header) = table.span().filter(|_| !table.is_implicit() && !table.is_dotted()) {
         regions.push(Region { name: name.to_owned(), lines: region(text, &header, table) });
     }
     for (_, item) in table.iter() {
@@ -188,23 +235,29 @@ fn collect_tables(text: &str, name: &str, table: &Table, regions: &mut Vec<Regio
     }
 }
 
-fn binding_regions(text: &str, is_meant: impl Fn(&Table) -> bool) -> Result<Vec<Region>, EditError> {
+fn binding_regions(text: &str, is_meant: impl Fn(&dyn TableLike) -> bool) -> Result<Vec<Region>, EditError> {
     let document = parse(text)?;
-    let tables = bindings_of(document.as_table())?;
-    let meant = tables.into_iter().filter(|table| is_meant(table));
+    let tables = bindings_of(document.as_table());
+    if tables.is_empty() && bindings(document.as_table()).into_iter().any(&is_meant) {
+        return Err(EditError::bindings());
+    }
     let region_of = |table: &Table| {
         let name = table.get("match").and_then(Item::as_str).unwrap_or_default().to_owned();
         Some(Region { name, lines: region(text, &table.span()?, table) })
     };
-    Ok(meant.filter_map(region_of).collect())
+    Ok(tables.into_iter().filter(|table| is_meant(*table)).filter_map(region_of).collect())
 }
 
-fn bindings_of(root: &Table) -> Result<Vec<&Table>, EditError> {
-    match root.get("bindings") {
-        None => Ok(Vec::new()),
-        Some(Item::ArrayOfTables(tables)) => Ok(tables.iter().collect()),
-        Some(_) => Err(EditError::Form("`bindings`".into(), "[[bindings]] tables")),
-    }
+/// Those that are tables of their own. A list of inline tables is as good, as long as none of them is meant.
+fn bindings_of(root: &Table) -> Vec<&Table> {
+    root.get("bindings").and_then(Item::as_array_of_tables).into_iter().flat_map(|tables| tables.iter()).collect()
+}
+
+/// All of them, in whichever form.
+fn bindings(root: &Table) -> Vec<&dyn TableLike> {
+    let tables = bindings_of(root).into_iter().map(|table| table as &dyn TableLike);
+    let list = root.get("bindings").and_then(Item::as_array).into_iter().flat_map(Array::iter);
+    tables.chain(list.filter_map(|value| value.as_inline_table().map(|table| table as &dyn TableLike))).collect()
 }
 
 fn agents_of(root: &Table) -> Vec<(&str, &Table)> {
@@ -212,51 +265,8 @@ fn agents_of(root: &Table) -> Vec<(&str, &Table)> {
     agents.filter_map(|(name, item)| Some((name, item.as_table()?))).collect()
 }
 
-fn agent_of(binding: &Table) -> Option<&str> {
+fn agent_of(binding: &dyn TableLike) -> Option<&str> {
     binding.get("agent").and_then(Item::as_str)
-}
-
-/// Lists in an agent's table that name other agents.
-const LISTS_OF_AGENTS: [&str; 3] = ["read_memory_from", "read", "write"];
-
-fn lists_of_agents(agent: &Table) -> Vec<&Array> {
-    let inner = agent.iter().filter_map(|(_, item)| item.as_table()).flat_map(lists_of_agents);
-    let own = LISTS_OF_AGENTS.iter().filter_map(|key| agent.get(key)?.as_array());
-    own.chain(inner).collect()
-}
-
-fn drop_mentions(text: &str, id: &AgentId) -> Result<(String, Vec<String>), EditError> {
-    let document = parse(text)?;
-    let names = |array: &Array| array.iter().any(|value| value.as_str() == Some(id.as_str()));
-    let agents = agents_of(document.as_table());
-    let mentions = agents.iter().filter(|(_, agent)| lists_of_agents(agent).into_iter().any(names));
-    let mentions: Vec<String> = mentions.map(|(name, _)| (*name).to_owned()).collect();
-    if mentions.is_empty() {
-        return Ok((text.to_owned(), mentions));
-    }
-    let mut document: DocumentMut = text.parse().map_err(|_| EditError::NotToml)?;
-    for name in &mentions {
-        if let Some(agent) = document.get_mut("agents").and_then(|agents| agents.get_mut(name)).and_then(Item::as_table_mut) {
-            drop_from_lists(agent, id);
-        }
-    }
-    Ok((document.to_string(), mentions))
-}
-
-fn drop_from_lists(agent: &mut Table, id: &AgentId) {
-    for (key, item) in agent.iter_mut() {
-        match item {
-            Item::Table(inner) => drop_from_lists(inner, id),
-            Item::Value(Value::Array(array)) if LISTS_OF_AGENTS.contains(&key.get()) => {
-                array.retain(|value| value.as_str() != Some(id.as_str()));
-                let first = array.get_mut(0).map(Value::decor_mut);
-                if let Some(decor) = first.filter(|decor| decor.prefix().and_then(|prefix| prefix.as_str()) == Some(" ")) {
-                    decor.set_prefix("");
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// From the comment directly above the header to the end of the last value's line.
@@ -296,10 +306,15 @@ fn with_comments(text: &str, mut start: usize) -> usize {
 }
 
 fn insert_behind_agents(text: &str, table: &str) -> Result<String, EditError> {
-    Ok(insert(text, last_end(&agent_regions(text, |_| true)?), table))
+    let document = parse(text)?;
+    refuse_one_value(&document, |_| true)?;
+    Ok(insert(text, last_end(&agent_regions(text, &document, |_| true)), table))
 }
 
 fn insert_behind_bindings(text: &str, table: &str) -> Result<String, EditError> {
+    if parse(text)?.get("bindings").is_some_and(Item::is_value) {
+        return Err(EditError::bindings());
+    }
     Ok(insert(text, last_end(&binding_regions(text, |_| true)?), table))
 }
 
@@ -365,9 +380,10 @@ fn replaced(text: &str, mut changes: Vec<(Range<usize>, String)>) -> String {
     changes.sort_by_key(|(range, _)| range.start);
     let (mut done, mut at) = (String::new(), 0);
     for (range, new) in changes {
-        done.push_str(&text[at..range.start]);
+        // Two cuts may meet, as those of neighbours in a list.
+        done.push_str(text.get(at..range.start).unwrap_or_default());
         done.push_str(&new);
-        at = range.end;
+        at = at.max(range.end);
     }
     done + &text[at..]
 }

@@ -19,6 +19,8 @@ pub(super) const FILE_NAME: &str = "config.toml";
 pub enum LoadError {
     #[error("There is no config file at {}. Run `parlor init` to write one.", .0.display())]
     Missing(PathBuf),
+    #[error("{} is a link, and what it leads to is not there. Put the file back, or delete the link and run `parlor init`.", .0.display())]
+    Astray(PathBuf),
     #[error("The config file {} is not UTF-8 text. Save it as UTF-8 and try again.", .0.display())]
     NotText(PathBuf),
     #[error("The config file {} cannot be read: {error}.", path.display())]
@@ -30,6 +32,7 @@ pub fn load(home: &Path, secrets: Secrets) -> Result<Draft, LoadError> {
     let path = home.join(FILE_NAME);
     match fs::read_to_string(&path) {
         Ok(text) => Ok(draft(Source { path, text }, home, secrets)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(LoadError::Astray(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(LoadError::Missing(path)),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(LoadError::NotText(path)),
         Err(error) => Err(LoadError::Unreadable { path, error }),

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::file::FILE_NAME;
@@ -16,6 +17,10 @@ pub struct EditLock {
 pub enum StoreConfigError {
     #[error("config.toml was changed by somebody else meanwhile, so it was left as it is. Try again")]
     Changed,
+    #[error("{} is read-only, so it was not changed. `chmod u+w` it, or make this change by hand", .0.display())]
+    ReadOnly(PathBuf),
+    #[error("{} belongs to another user, who could not read it afterwards. Run this as that user", .0.display())]
+    NotOurs(PathBuf),
     #[error("cannot write {}: {error}", .path.display())]
     Disk { path: PathBuf, error: io::Error },
 }
@@ -48,19 +53,24 @@ pub fn replace(home: &Path, _lock: &EditLock, base: &str, new: &str) -> Result<(
     // A link stays a link: what it leads to is replaced.
     let named = home.join(FILE_NAME);
     let path = fs::canonicalize(&named).unwrap_or(named);
-    write_beside(&path, new).map_err(|error| StoreConfigError::Disk { path: path.clone(), error })
+    // Replacing a file asks only its folder; whoever made it read-only meant the file.
+    if fs::metadata(&path).is_ok_and(|old| old.permissions().readonly()) {
+        return Err(StoreConfigError::ReadOnly(path));
+    }
+    write_beside(&path, new)
 }
 
-fn write_beside(path: &Path, text: &str) -> io::Result<()> {
+fn write_beside(path: &Path, text: &str) -> Result<(), StoreConfigError> {
     let beside = path.with_extension("toml.new");
-    let written = File::create(&beside).and_then(|mut file| {
+    let disk = |error| StoreConfigError::Disk { path: path.to_owned(), error };
+    let written = File::create(&beside).map_err(disk).and_then(|mut file| {
         if let Ok(old) = fs::metadata(path) {
-            file.set_permissions(old.permissions())?;
+            keep_owner(&file, &old).map_err(|_| StoreConfigError::NotOurs(path.to_owned()))?;
+            file.set_permissions(old.permissions()).map_err(disk)?;
         }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(disk)
     });
-    let renamed = written.and_then(|()| fs::rename(&beside, path));
+    let renamed = written.and_then(|()| fs::rename(&beside, path).map_err(disk));
     if renamed.is_err() {
         // If it cannot go, the error still tells what is wrong.
         let _ = fs::remove_file(&beside);
@@ -68,8 +78,23 @@ fn write_beside(path: &Path, text: &str) -> io::Result<()> {
     renamed
 }
 
+/// An administrator who edits the config of a service must not take it away from the service.
+fn keep_owner(file: &File, old: &fs::Metadata) -> io::Result<()> {
+    let new = file.metadata()?;
+    if new.uid() != old.uid() {
+        fchown(file, Some(old.uid()), None)?;
+    }
+    if new.gid() != old.gid() {
+        // Not everybody may give a file to any group; its owner can still read it.
+        let _ = fchown(file, None, Some(old.gid()));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use tempfile::TempDir;
 
     use super::*;
@@ -84,10 +109,34 @@ mod tests {
         assert_eq!(read(home.path()).unwrap(), "a = 1\n");
     }
 
-    #[cfg(unix)]
+    #[test]
+    fn a_file_that_somebody_made_read_only_stays_as_it_is() {
+        let home = TempDir::new().unwrap();
+        let path = home.path().join(FILE_NAME);
+        fs::write(&path, "a = 1\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        let refused = replace(home.path(), &lock(home.path()).unwrap(), "a = 1\n", "b = 1\n").unwrap_err();
+        let told = refused.to_string().replace(&home.path().canonicalize().unwrap().display().to_string(), "HOME");
+        assert_eq!(told, "HOME/config.toml is read-only, so it was not changed. `chmod u+w` it, or make this change by hand");
+        assert_eq!(read(home.path()).unwrap(), "a = 1\n");
+    }
+
+    /// Only an administrator can make the case; for anybody else there is nothing to see.
+    #[test]
+    fn the_owner_of_the_file_stays_its_owner() {
+        let home = TempDir::new().unwrap();
+        let path = home.path().join(FILE_NAME);
+        fs::write(&path, "a = 1\n").unwrap();
+        if std::os::unix::fs::chown(&path, Some(4711), Some(4712)).is_err() {
+            return;
+        }
+        replace(home.path(), &lock(home.path()).unwrap(), "a = 1\n", "b = 1\n").unwrap();
+        let kept = fs::metadata(&path).unwrap();
+        assert_eq!((kept.uid(), kept.gid()), (4711, 4712));
+    }
+
     #[test]
     fn a_link_and_its_permissions_stay() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
         let (home, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let real = elsewhere.path().join("parlor.toml");
         fs::write(&real, "a = 1\n").unwrap();

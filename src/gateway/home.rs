@@ -1,7 +1,7 @@
 //! The home folder: where everything is, and the lock that keeps a second process out.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The folder that holds everything the gateway owns.
@@ -20,8 +20,16 @@ pub struct HomeLock {
 pub enum LockError {
     #[error("Parlor is already running on {} (pid {pid}). Stop that one first, or use another folder with --home", .home.display())]
     Held { home: PathBuf, pid: String },
-    #[error("cannot write {}: {error}. Give this user write access to the home folder", .path.display())]
+    #[error("cannot write {}: {error}. {}", .path.display(), advice(.error))]
     NotWritable { path: PathBuf, error: std::io::Error },
+}
+
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "Free some space",
+        ErrorKind::NotFound => "`parlor init` makes a home folder",
+        _ => "Give this user write access to the home folder",
+    }
 }
 
 impl Home {

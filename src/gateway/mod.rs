@@ -40,6 +40,7 @@ use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
 use crate::sessions::{self, Sessions, TranscriptSearch, children, decisions, files, inbox, journal, ledger};
 use crate::storage::{Db, StoreError};
+use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 use crate::work::Work;
 
@@ -93,14 +94,27 @@ pub enum StartError {
     Plan(#[from] PlanError),
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// A change of an agent was interrupted, and could be neither finished nor undone.
+    #[error("{0}")]
+    Agents(#[from] TenantError),
     #[error("there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`")]
     NoChannel,
+}
+
+/// A change of an agent that was interrupted comes to its end before anybody reads the config.
+async fn settle(home: &Home) -> Result<(), StartError> {
+    if tenants::is_unsettled(home.path()) {
+        let site = Site { home: home.path().to_owned(), db: Db::open(&home.database()).await? };
+        tenants::settle(&site).await?;
+    }
+    Ok(())
 }
 
 impl Gateway {
     /// Starts with the platforms that the config names.
     pub async fn start(home: Home) -> Result<Self, StartError> {
         let lock = home.lock()?;
+        settle(&home).await?;
         let plan = Plan::load(&home, Secrets::Required)?;
         if plan.config.telegram.is_none() && plan.config.discord.is_none() {
             return Err(StartError::NoChannel);
@@ -113,6 +127,7 @@ impl Gateway {
     /// Starts with one channel only, such as the terminal; the platforms in the config stay off.
     pub async fn start_local(home: Home, channel: Arc<dyn Channel>) -> Result<Self, StartError> {
         let lock = home.lock()?;
+        settle(&home).await?;
         // The platforms' tokens are not needed here, and a missing key is told when its model is used.
         let plan = Plan::load(&home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;

@@ -69,7 +69,7 @@ fn migrate(mut connection: Connection, path: &Path) -> Result<Connection, StoreE
         return Err(StoreError::Newer { path: path.to_owned(), found, known });
     }
     if found < known {
-        runner.run(&mut connection).map_err(|error| StoreError::Failed(format!("migrating the schema: {error}")))?;
+        runner.run(&mut connection).map_err(|error| migration_error(&error))?;
     }
     Ok(connection)
 }
@@ -81,4 +81,13 @@ fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
         return Ok(0);
     }
     connection.query_row("SELECT coalesce(max(version), 0) FROM refinery_schema_history", [], |row| row.get(0))
+}
+
+/// A full disk is told as everywhere else.
+fn migration_error(error: &refinery::Error) -> StoreError {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<rusqlite::Error>());
+    match cause.map(StoreError::from) {
+        Some(StoreError::Failed(_)) | None => StoreError::Failed(format!("migrating the schema: {error}")),
+        Some(told) => told,
+    }
 }

@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item};
+use uuid::Uuid;
 
 use super::editing::Editing;
+use super::survey::{Rows, stored};
+use super::unfinished::{self, Change};
 use super::{Site, TenantError, blocking, folder_of, folders};
-use crate::agents::{IdentityFile, Scaffolded, write_agent};
+use crate::agents::{IdentityFile, Scaffolded, roster, write_agent};
+use crate::clock::now_ms;
 use crate::config::edit::{self, EditError, NewAgent};
-use crate::domain::AgentId;
+use crate::domain::{AgentId, AgentUid};
 
 /// What somebody wants.
 #[derive(Debug, Clone, Default)]
@@ -27,12 +31,19 @@ pub struct Added {
     pub id: AgentId,
     /// As paths within the home folder.
     pub files: Scaffolded,
+    /// What the store kept of an agent of this id whose table was taken out of the config by hand.
+    pub earlier: Rows,
+}
+
+/// Whether a new agent can have this id.
+pub async fn may_add(site: &Site, id: &str) -> Result<AgentId, TenantError> {
+    Editing::begin(site).await?.unused(id)
 }
 
 /// A new agent with files from a template. Files that are there are kept.
 pub async fn add(site: &Site, adding: Adding) -> Result<Added, TenantError> {
     let editing = Editing::begin(site).await?;
-    blocking(move || {
+    let (id, files) = blocking(move || {
         let id = editing.unused(&adding.id)?;
         let mut text = edit::add_agent(&editing.text, &id, &adding.entry)?;
         for pattern in &adding.bindings {
@@ -44,18 +55,29 @@ pub async fn add(site: &Site, adding: Adding) -> Result<Added, TenantError> {
             path: folder_of(&editing.home, &id),
             error: std::io::Error::other(error.to_string()),
         })?;
-        editing.commit(&text)?;
-        Ok(Added { id, files })
+        editing.commit(&text).inspect_err(|_| take_away(&editing.home, &id, &files.created))?;
+        Ok((id, files))
     })
-    .await
+    .await?;
+    let earlier = stored(site, &id).await?.unwrap_or_default();
+    Ok(Added { id, files, earlier })
 }
 
-/// Takes a folder that somebody made by hand into the config.
+/// Undoes the making of files. A folder with others in it stays, and what cannot go is seen as discovered.
+fn take_away(home: &Path, id: &AgentId, created: &[PathBuf]) {
+    for file in created {
+        let _ = std::fs::remove_file(home.join(file));
+    }
+    let _ = std::fs::remove_dir(folder_of(home, id));
+}
+
+/// Takes a folder that somebody made by hand into the config, or an agent whose table was taken out by hand.
 pub async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
     let (editing, word) = (Editing::begin(site).await?, word.to_owned());
+    let id = editing.unused(&word)?;
+    let is_stored = stored(site, &id).await?.is_some();
     blocking(move || {
-        let id = editing.unused(&word)?;
-        if !folder_of(&editing.home, &id).is_dir() {
+        if !is_stored && !folder_of(&editing.home, &id).is_dir() {
             return Err(TenantError::unknown(format!(
                 "there is no folder agents/{id}. `parlor agent add {id}` makes a new agent"
             )));
@@ -69,7 +91,7 @@ pub async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
 /// Another agent that is made like this one: the same tables and identity files and skills, and nothing that it lived through.
 pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantError> {
     let (editing, from, to) = (Editing::begin(site).await?, from.to_owned(), to.to_owned());
-    blocking(move || {
+    let id = blocking(move || {
         let (from, to) = (editing.find(&from)?.id.clone(), editing.free(&to)?);
         let piece = edit::take_out_agent(&editing.text, &from)?.piece;
         let (tables, _) = edit::without_bindings(&piece)?;
@@ -77,12 +99,17 @@ pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantE
         let text = if piece.is_empty() { edit::add_agent(&text, &to, &NewAgent::default())? } else { text };
         let (source, target) = (folder_of(&editing.home, &from), folder_of(&editing.home, &to));
         let files: Vec<PathBuf> = folders::walk(&source)?.files.into_iter().filter(|file| is_character(file)).collect();
+        let _note = unfinished::note(&editing.home, &Change::Clone { id: to.clone() })?;
         // The files first: the skills that the new table names must be where it says.
         let done = folders::copy(&source, &target, &files).and_then(|()| editing.commit(&text));
         done.inspect_err(|_| folders::discard(&target))?;
         Ok(to)
     })
-    .await
+    .await?;
+    // The store may know an older one of that id, with memories.
+    let row_id = id.clone();
+    site.db.write(move |tx| roster::add_new(tx, AgentUid(Uuid::now_v7()), &row_id, now_ms())).await?;
+    Ok(id)
 }
 
 /// Two agents cannot have the same name.

@@ -24,6 +24,8 @@ pub struct Archive {
     #[serde(serialize_with = "as_text")]
     pub uid: AgentUid,
     pub removed_at: i64,
+    /// Lists in the config that named it: `agents.main.read_memory_from`.
+    pub mentions: Vec<String>,
     #[serde(skip)]
     pub folder: PathBuf,
 }
@@ -34,6 +36,8 @@ struct Manifest {
     id: AgentId,
     uid: String,
     removed_at: i64,
+    #[serde(default)]
+    mentions: Vec<String>,
 }
 
 /// All of a home, the oldest first. What has no manifest is none of ours.
@@ -48,19 +52,18 @@ fn read(folder: &Path) -> Option<Archive> {
     let name = folder.file_name()?.to_str()?.to_owned();
     let manifest: Manifest = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
     let uid = AgentUid(Uuid::parse_str(&manifest.uid).ok()?);
-    Some(Archive { name, id: manifest.id, uid, removed_at: manifest.removed_at, folder: folder.to_owned() })
+    let Manifest { id, removed_at, mentions, .. } = manifest;
+    Some(Archive { name, id, uid, removed_at, mentions, folder: folder.to_owned() })
 }
 
-/// Makes the folder; the files come later.
-pub(super) fn create(home: &Path, id: &AgentId, uid: AgentUid, tables: &str, now: i64) -> Result<Archive, TenantError> {
+/// An empty folder for an agent. Until it has its manifest it is no archive.
+pub(super) fn create(home: &Path, id: &AgentId, uid: AgentUid, now: i64) -> Result<Archive, TenantError> {
     let (name, folder) = new_folder(home, id, now)?;
-    let manifest = Manifest { v: 1, id: id.clone(), uid: uid.to_string(), removed_at: now };
-    let json = serde_json::to_string_pretty(&manifest).expect("texts and numbers become JSON");
-    for (file, text) in [(TABLES, tables), (MANIFEST, json.as_str())] {
-        let path = folder.join(file);
-        fs::write(&path, text).map_err(TenantError::disk(&path))?;
-    }
-    Ok(Archive { name, id: id.clone(), uid, removed_at: now, folder })
+    Ok(Archive { name, id: id.clone(), uid, removed_at: now, mentions: Vec::new(), folder })
+}
+
+pub(super) fn folder(home: &Path, name: &str) -> PathBuf {
+    home.join("archive").join(name)
 }
 
 fn new_folder(home: &Path, id: &AgentId, now: i64) -> Result<(String, PathBuf), TenantError> {
@@ -80,6 +83,18 @@ fn new_folder(home: &Path, id: &AgentId, now: i64) -> Result<(String, PathBuf), 
 }
 
 impl Archive {
+    /// Writes down who it is and what the config said about it; the files come later.
+    pub(super) fn fill(&self, tables: &str) -> Result<(), TenantError> {
+        let (id, uid, mentions) = (self.id.clone(), self.uid.to_string(), self.mentions.clone());
+        let manifest = Manifest { v: 1, id, uid, removed_at: self.removed_at, mentions };
+        let json = serde_json::to_string_pretty(&manifest).expect("texts and numbers become JSON");
+        for (file, text) in [(TABLES, tables), (MANIFEST, json.as_str())] {
+            let path = self.folder.join(file);
+            fs::write(&path, text).map_err(TenantError::disk(&path))?;
+        }
+        Ok(())
+    }
+
     /// What the config said about the agent.
     pub(super) fn tables(&self) -> Result<String, TenantError> {
         let path = self.folder.join(TABLES);
@@ -90,7 +105,15 @@ impl Archive {
         self.folder.join(FILES)
     }
 
+    /// The files first: what is left of an interrupted end can be found and ended again by its manifest.
     pub(super) fn destroy(&self) -> Result<(), TenantError> {
+        let files = self.files();
+        match fs::symlink_metadata(&files) {
+            Err(_) => {}
+            Ok(kind) if kind.is_dir() => fs::remove_dir_all(&files).map_err(TenantError::disk(&files))?,
+            // The agent's folder was a link: what it leads to is not ours.
+            Ok(_) => fs::remove_file(&files).map_err(TenantError::disk(&files))?,
+        }
         fs::remove_dir_all(&self.folder).map_err(TenantError::disk(&self.folder))
     }
 }

@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::editing::Editing;
 use super::package::{self, Manifest, Texts};
+use super::unfinished::{self, Change, STAGING};
 use super::{Site, TenantError, blocking, folder_of, folders, registry};
 use crate::agents::memory::transfer::{self, Form};
-use crate::agents::{Memories, roster};
+use crate::agents::{Memories, memory, roster};
 use crate::clock::now_ms;
-use crate::config::{self, Secrets, edit};
-use crate::domain::{AgentId, SessionKey};
+use crate::config::{Visibility, edit};
+use crate::domain::{AgentId, AgentUid, SessionKey};
 use crate::sessions::transcript::{self, Carried};
 
 /// Memories of one agent that are asked for at once.
@@ -72,6 +75,8 @@ pub struct Imported {
     pub id: AgentId,
     pub files: usize,
     pub memories: usize,
+    /// Those of its memories that every agent finds.
+    pub global: usize,
     pub messages: usize,
     /// Keys of its table that were not taken over.
     pub left_out: Vec<String>,
@@ -80,36 +85,41 @@ pub struct Imported {
 /// Takes in a package, under the agent's own id or another.
 pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imported, TenantError> {
     let editing = Editing::begin(site).await?;
-    let staging = Staging(site.home.join(format!(".incoming-{}", uuid::Uuid::now_v7())));
+    let staging = Staging(site.home.join(format!("{STAGING}{}", Uuid::now_v7())));
     let (package, into) = (path.to_owned(), staging.0.clone());
     let (manifest, texts) = blocking(move || package::read(&package, &into)).await?;
     let id = editing.free_as(as_id, &manifest.id)?;
+    let tables: toml::Table = texts.tables.parse().map_err(|_| TenantError::package(path, "its config.toml is not TOML"))?;
     let messages = read_messages(path, &texts.messages)?;
     let memories = transfer::read(&texts.memories).map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
     let (folder, from) = (folder_of(&site.home, &id), staging.0.clone());
     let (preparing, new_id) = (editing.clone(), id.clone());
-    let (text, left_out, files) = blocking(move || {
+    let uid = AgentUid(Uuid::now_v7());
+    let change = Change::Import { id: id.clone(), uid: uid.to_string() };
+    let (text, left_out, files, _note) = blocking(move || {
+        let note = unfinished::note(&preparing.home, &change)?;
         // The files first: the skills that the tables name must be where they say.
         let files = folders::walk(&from)?.files.len();
         folders::relocate(&from, &folder)?;
-        let fitting = fitting(&preparing, &texts.tables, &manifest.id, &new_id);
+        let fitting = fitting(&preparing, &tables, &manifest.id, &new_id);
         let done = fitting.and_then(|(text, left_out)| preparing.commit(&text).map(|()| (text, left_out)));
         let (text, left_out) = done.inspect_err(|_| folders::discard(&folder))?;
-        Ok((text, left_out, files))
+        Ok((text, left_out, files, note))
     })
     .await?;
-    let (row_id, count) = (id.clone(), messages.len());
+    let global = memories.iter().filter(|memory| memory.visibility == Visibility::Global).count();
+    let (row_id, message_count, memory_count) = (id.clone(), messages.len(), memories.len());
     let written = site.db.write(move |tx| {
-        let uid = roster::add_new(tx, &row_id, now_ms())?;
-        transcript::take_in(tx, uid, &messages)
+        roster::add_new(tx, uid, &row_id, now_ms())?;
+        transcript::take_in(tx, uid, &messages)?;
+        memory::take_in(tx, uid, &memories)
     });
     if let Err(error) = written.await {
         editing.take_back(&text);
         folders::discard(&folder_of(&site.home, &id));
         return Err(error.into());
     }
-    let memories = take_in_memories(site, &id, memories).await?;
-    Ok(Imported { id, files, memories, messages: count, left_out })
+    Ok(Imported { id, files, memories: memory_count, global, messages: message_count, left_out })
 }
 
 /// Keys that a package may bring. What gives an agent rights is for the operator of this house to write.
@@ -117,8 +127,7 @@ const HARMLESS_KEYS: [&str; 10] =
     ["name", "emoji", "model", "temperature", "max_tokens", "reasoning", "skills", "memory", "recall", "recall_tokens"];
 
 /// The config with the tables in it; where they do not fit, with as much of them as does. And what was left out.
-fn fitting(editing: &Editing, tables: &str, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
-    let written: toml::Table = tables.parse().unwrap_or_default();
+fn fitting(editing: &Editing, written: &toml::Table, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
     let agent = written.get("agents").and_then(|agents| agents.get(old.as_str())).and_then(toml::Value::as_table);
     let (mut kept, refused): (toml::Table, toml::Table) =
         agent.cloned().unwrap_or_default().into_iter().partition(|(key, _)| HARMLESS_KEYS.contains(&key.as_str()));
@@ -152,17 +161,6 @@ fn read_messages(path: &Path, lines: &str) -> Result<Vec<Carried>, TenantError> 
             place.map(|_| message).map_err(|error| wrong(line, error.to_string()))
         })
         .collect()
-}
-
-/// After the config, because only an agent of the config has a memory.
-async fn take_in_memories(site: &Site, id: &AgentId, carried: Vec<transfer::Carried>) -> Result<usize, TenantError> {
-    let home = site.home.clone();
-    let (config, _) = blocking(move || Ok(super::checked(config::load(&home, Secrets::WherePresent)?, &home)?)).await?;
-    let (registry, _) = registry(&config, &site.home, &site.db).await?;
-    match registry.get(id).and_then(|agent| Memories::new(site.db.clone()).of(agent)) {
-        Some(memory) => Ok(memory.import(carried).await?.new),
-        None => Ok(0),
-    }
 }
 
 /// What is being unpacked; what is left of it goes when the import is over, however it ends.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Site, TenantError, blocking, checked, folder_of};
+use super::{Site, TenantError, blocking, checked, folder_of, unfinished};
 use crate::config::store::{self, EditLock};
 use crate::config::{self, AgentSpec, Config, Secrets, Source};
 use crate::domain::{AgentId, nearest};
@@ -22,8 +22,10 @@ impl Editing {
     /// A config with problems is not edited.
     pub(super) async fn begin(site: &Site) -> Result<Arc<Self>, TenantError> {
         let home = site.home.clone();
+        let lock = blocking(move || Ok(store::lock(&home)?)).await?;
+        unfinished::settle(site, &lock).await?;
+        let home = site.home.clone();
         blocking(move || {
-            let lock = store::lock(&home)?;
             let text = store::read(&home)?;
             let draft = config::load(&home, Secrets::WherePresent)?;
             let (config, _) = checked(draft, &home).map_err(|report| TenantError::Broken(Box::new(report)))?;

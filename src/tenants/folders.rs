@@ -1,10 +1,12 @@
 //! Folders of agents: made, copied and listed. Links are never followed.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::TenantError;
+use super::unfinished::STAGING;
 
 /// Folders within folders that are walked through.
 const MAX_DEPTH: usize = 32;
@@ -73,7 +75,46 @@ pub(super) fn relocate(from: &Path, to: &Path) -> Result<(), TenantError> {
     if let Some(parent) = to.parent() {
         create(parent)?;
     }
-    fs::rename(from, to).map_err(TenantError::disk(from))
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => move_across(from, to),
+        moved => moved.map_err(TenantError::disk(from)),
+    }
+}
+
+/// To another disk, as when `agents/` is mounted: at every moment one of the two places has all of it.
+fn move_across(from: &Path, to: &Path) -> Result<(), TenantError> {
+    let (coming, leaving) = (beside(to), beside(from));
+    let moved = copy_tree(from, &coming).and_then(|()| {
+        fs::rename(&coming, to).map_err(TenantError::disk(to))?;
+        fs::rename(from, &leaving).map_err(TenantError::disk(from))
+    });
+    moved.inspect_err(|_| discard(&coming))?;
+    discard(&leaving);
+    Ok(())
+}
+
+/// A name that is no agent's, and that is cleared away if it is ever left over.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{STAGING}{name}"))
+}
+
+/// Everything, links as links.
+fn copy_tree(from: &Path, to: &Path) -> Result<(), TenantError> {
+    let kind = fs::symlink_metadata(from).map_err(TenantError::disk(from))?;
+    if kind.is_symlink() {
+        let target = fs::read_link(from).map_err(TenantError::disk(from))?;
+        return symlink(target, to).map_err(TenantError::disk(to));
+    }
+    if !kind.is_dir() {
+        return fs::copy(from, to).map(drop).map_err(TenantError::disk(from));
+    }
+    create(to)?;
+    for entry in fs::read_dir(from).map_err(TenantError::disk(from))? {
+        let name = entry.map_err(TenantError::disk(from))?.file_name();
+        copy_tree(&from.join(&name), &to.join(&name))?;
+    }
+    fs::set_permissions(to, kind.permissions()).map_err(TenantError::disk(to))
 }
 
 /// Undoes [`relocate`] after something else failed. That error is the one to tell; this one goes to the log.
@@ -83,11 +124,39 @@ pub(super) fn move_back(from: &Path, to: &Path) {
     }
 }
 
-/// Takes away what an attempt that failed has left.
+/// Takes away what an attempt that failed has left. Of a link only the link.
 pub(super) fn discard(folder: &Path) {
-    if folder.exists()
-        && let Err(error) = fs::remove_dir_all(folder)
-    {
+    let gone = match fs::symlink_metadata(folder) {
+        Err(_) => Ok(()),
+        Ok(kind) if kind.is_dir() => fs::remove_dir_all(folder),
+        Ok(_) => fs::remove_file(folder),
+    };
+    if let Err(error) = gone {
         tracing::warn!("{} is left over and can be deleted: {error}", folder.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_on_another_disk_is_moved_with_everything_in_it() {
+        let home = TempDir::new().unwrap();
+        let (from, to) = (home.path().join("agents/rose"), home.path().join("archive/rose/files"));
+        create(&from.join("workspace")).unwrap();
+        create(to.parent().unwrap()).unwrap();
+        fs::write(from.join("workspace/a.txt"), "hi").unwrap();
+        symlink("/nowhere", from.join("link")).unwrap();
+        move_across(&from, &to).unwrap();
+        assert_eq!(fs::read_to_string(to.join("workspace/a.txt")).unwrap(), "hi");
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("/nowhere"));
+        assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::read_dir(home.path().join("agents")).unwrap().count(), 0, "nothing is left behind");
+        assert_eq!(fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);
     }
 }

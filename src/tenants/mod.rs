@@ -14,6 +14,7 @@ mod package;
 mod removing;
 mod renaming;
 mod survey;
+mod unfinished;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,19 +22,19 @@ use std::path::{Path, PathBuf};
 use crate::agents::roster::{self, Roster};
 use crate::agents::{Registry, skills};
 use crate::clock::now_ms;
-use crate::config::{Config, Draft, Report};
+use crate::config::{Config, Draft, Report, store};
 use crate::domain::AgentId;
 use crate::routing::Table;
 use crate::storage::{Db, StoreError};
 use crate::tools::{self, policy};
 
-pub use adding::{Added, Adding, add, adopt, clone};
+pub use adding::{Added, Adding, add, adopt, clone, may_add};
 pub use archive::{Archive, archives};
 pub use carrying::{Exported, Imported, export, import};
 pub use error::TenantError;
-pub use removing::{Purged, Removed, Restored, find_archive, may_remove, purge, remove, restore};
+pub use removing::{Purged, Removed, Restored, Stake, at_stake, purge, remove, restore};
 pub use renaming::{KEEPS_OLD_ID, rename, set_default};
-pub use survey::{Origin, Rows, discovered, last_error, rows_of};
+pub use survey::{Origin, Rows, discovered, last_error, rows_of, stored_only};
 
 /// Where agents live.
 #[derive(Debug, Clone)]
@@ -64,6 +65,19 @@ pub async fn registry(config: &Config, home: &Path, db: &Db) -> Result<(Registry
     let former = db.read(|connection| roster::former(connection, now_ms())).await?;
     let uids: HashMap<_, _> = roster.iter().map(|(id, known)| (id.clone(), known.uid)).collect();
     Ok((Registry::new(config, home, &uids).knowing(former), roster))
+}
+
+/// Finishes or undoes what a process was doing to an agent when it was killed. Whoever changes agents does it by itself;
+/// the gateway does it before it reads the config.
+pub async fn settle(site: &Site) -> Result<(), TenantError> {
+    let home = site.home.clone();
+    let lock = blocking(move || Ok(store::lock(&home)?)).await?;
+    unfinished::settle(site, &lock).await
+}
+
+/// Whether there is something to settle.
+pub fn is_unsettled(home: &Path) -> bool {
+    unfinished::is_noted(home)
 }
 
 /// Where an agent's files are.

@@ -3,10 +3,13 @@
 //! A package may come from anywhere, so reading one trusts nothing: plain files only, paths that stay inside, and bounds on
 //! everything, counted while it is unpacked.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -111,18 +114,19 @@ fn header(size: u64) -> Header {
 /// Reads a package; its files go into the folder `into`, which must be empty.
 pub(super) fn read(path: &Path, into: &Path) -> Result<(Manifest, Texts), TenantError> {
     let file = File::open(path).map_err(TenantError::disk(path))?;
-    let unpacked = GzDecoder::new(BufReader::new(file)).take(MAX_BYTES);
-    unpack(unpacked, into).map_err(|reason| TenantError::package(path, reason))
+    unpack(GzDecoder::new(BufReader::new(file)), into).map_err(|reason| TenantError::package(path, reason))
 }
 
 fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
     let broken = |error: io::Error| format!("this is no package of an agent, or it is damaged: {error}");
     folders::create(into).map_err(|error| error.to_string())?;
     let dir = Dir::open_ambient_dir(into, ambient_authority()).map_err(|error| error.to_string())?;
-    let mut archive = Archive::new(reader);
-    let (mut manifest, mut texts, mut entries) = (None, Texts::default(), 0);
+    let allowance = Allowance::default();
+    let mut archive = Archive::new(Metered { reader, allowance: allowance.clone() });
+    let (mut manifest, mut texts, mut entries, mut seen) = (None, Texts::default(), 0, BTreeSet::new());
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
+        allowance.grant(entry.size())?;
         entries += 1;
         if entries > MAX_ENTRIES {
             return Err(format!("it holds more than {MAX_ENTRIES} files"));
@@ -135,6 +139,9 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
             return Err(format!("`{}` is a link or something else that is no plain file", path.display()));
         }
         let inside = checked(&path)?;
+        if is_text(&inside) && !seen.insert(inside.clone()) {
+            return Err(format!("`{}` is in it twice", inside.display()));
+        }
         match inside.to_str() {
             Some(MANIFEST) => manifest = Some(read_manifest(&text(&mut entry)?)?),
             Some(TABLES) => texts.tables = text(&mut entry)?,
@@ -144,6 +151,54 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
         }
     }
     Ok((manifest.ok_or("this is no package of an agent: it has no agent.json")?, texts))
+}
+
+/// What may still be unpacked: before an entry is known only its header, then as much as that says.
+#[derive(Clone)]
+struct Allowance {
+    now: Rc<Cell<u64>>,
+    in_all: Rc<Cell<u64>>,
+}
+
+/// A header with a long name, or the end of the file.
+const MAX_HEADER_BYTES: u64 = 64 * 1024;
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance { now: Rc::new(Cell::new(MAX_HEADER_BYTES)), in_all: Rc::new(Cell::new(MAX_BYTES)) }
+    }
+}
+
+impl Allowance {
+    fn grant(&self, bytes: u64) -> Result<(), String> {
+        let too_much = || format!("it holds more than {} GiB", MAX_BYTES / 1024 / 1024 / 1024);
+        self.in_all.set(self.in_all.get().checked_sub(bytes).ok_or_else(too_much)?);
+        self.now.set(bytes + MAX_HEADER_BYTES);
+        Ok(())
+    }
+}
+
+/// Names are read into memory, however long they say they are, so whoever reads them is given no more than a name needs.
+struct Metered<R> {
+    reader: R,
+    allowance: Allowance,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.allowance.now.get();
+        if left == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("a name in it is too long"));
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.reader.read(&mut buffer[..most])?;
+        self.allowance.now.set(left - read as u64);
+        Ok(read)
+    }
+}
+
+fn is_text(path: &Path) -> bool {
+    [MANIFEST, TABLES, MEMORIES, MESSAGES].into_iter().any(|name| path == Path::new(name))
 }
 
 fn read_manifest(json: &str) -> Result<Manifest, String> {
@@ -159,7 +214,10 @@ fn checked(path: &Path) -> Result<PathBuf, String> {
     let names = path.components().filter(|part| *part != Component::CurDir);
     let inside: Vec<Component<'_>> = names.collect();
     let plain = inside.iter().all(|part| matches!(part, Component::Normal(_)));
-    if !plain || inside.is_empty() || inside.len() > MAX_DEPTH {
+    if inside.len() > MAX_DEPTH {
+        return Err(format!("a folder in it is more than {MAX_DEPTH} folders deep"));
+    }
+    if !plain || inside.is_empty() {
         return Err(format!("`{}` would lie outside the agent's folder", path.display()));
     }
     Ok(inside.iter().collect())
@@ -234,9 +292,38 @@ mod tests {
         insta::assert_snapshot!(refused(&[GOOD, ("files/pipe", EntryType::Fifo, b"")]), @"`files/pipe` is a link or something else that is no plain file");
         insta::assert_snapshot!(refused(&[GOOD, ("other", file, b"x")]), @"`other` does not belong into a package");
         insta::assert_snapshot!(refused(&[GOOD, ("files/a", file, b"x"), ("files/a", file, b"y")]), @"`files/a` cannot be unpacked: File exists (os error 17)");
+        let deep = format!("files/{}x", "d/".repeat(MAX_DEPTH));
+        insta::assert_snapshot!(refused(&[GOOD, (&deep, file, b"x")]), @"a folder in it is more than 40 folders deep");
+        insta::assert_snapshot!(refused(&[GOOD, GOOD]), @"`agent.json` is in it twice");
         insta::assert_snapshot!(refused(&[("files/a", file, b"x")]), @"this is no package of an agent: it has no agent.json");
         insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":2,"id":"rose","exported_at":1}"#)]), @"it has form 2, and this version reads form 1");
         insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":1,"id":"../x","exported_at":1}"#)]), @"its agent.json cannot be read: an agent id has only a-z, 0-9 and single hyphens inside, such as `night-desk` at line 1 column 18");
+    }
+
+    /// A name of 10 MiB would be read into memory before anybody could look at it.
+    #[test]
+    fn a_name_without_an_end_is_not_read() {
+        let long = vec![b'a'; 10 * 1024 * 1024];
+        let kind = EntryType::GNULongName;
+        insta::assert_snapshot!(refused(&[GOOD, ("././@LongLink", kind, &long), ("files/a", EntryType::Regular, b"x")]), @"this is no package of an agent, or it is damaged: a name in it is too long");
+        let usual = vec![b'a'; 200];
+        let path = [b"files/".as_slice(), &usual].concat();
+        let folder = TempDir::new().unwrap();
+        let good = tar(&[GOOD, ("././@LongLink", kind, &path), ("files/a", EntryType::Regular, b"x")]);
+        unpack(good.as_slice(), &folder.path().join("into")).unwrap();
+        assert!(folder.path().join("into").join(String::from_utf8(usual).unwrap()).exists());
+    }
+
+    #[test]
+    fn a_package_that_says_it_is_huge_is_not_begun() {
+        let mut bytes = tar(&[GOOD]);
+        bytes.truncate(1024);
+        let mut header = header(3 * 1024 * 1024 * 1024);
+        header.set_path("files/big").unwrap();
+        header.set_cksum();
+        bytes.extend_from_slice(header.as_bytes());
+        let folder = TempDir::new().unwrap();
+        insta::assert_snapshot!(unpack(bytes.as_slice(), &folder.path().join("into")).unwrap_err(), @"it holds more than 2 GiB");
     }
 
     #[test]

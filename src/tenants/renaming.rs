@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::editing::Editing;
+use super::unfinished::{self, Change};
 use super::{Site, TenantError, blocking, folder_of, folders};
 use crate::agents::roster;
 use crate::clock::now_ms;
@@ -24,20 +25,28 @@ pub async fn rename(site: &Site, from: &str, to: &str) -> Result<(AgentId, Agent
     let text = edit::rename_agent(&editing.text, &from, &to)?;
     let folders = (folder_of(&site.home, &from), folder_of(&site.home, &to));
     let (committing, moving, new_text) = (editing.clone(), folders.clone(), text.clone());
-    blocking(move || {
+    let change = Change::Rename { from: from.clone(), to: to.clone() };
+    let _note = blocking(move || {
+        let note = unfinished::note(&committing.home, &change)?;
         // The folder first: the skills that the new table names must be where it says.
         folders::relocate(&moving.0, &moving.1)?;
-        committing.commit(&new_text).inspect_err(|_| folders::move_back(&moving.1, &moving.0))
+        committing.commit(&new_text).inspect_err(|_| folders::move_back(&moving.1, &moving.0))?;
+        Ok(note)
     })
     .await?;
-    let until = now_ms() + i64::try_from(KEEPS_OLD_ID.as_millis()).unwrap_or(i64::MAX);
-    let (row_from, row_to) = (from.clone(), to.clone());
-    if let Err(error) = site.db.write(move |tx| roster::rename(tx, &row_from, &row_to, until, now_ms())).await {
+    if let Err(error) = record_rename(site, &from, &to).await {
         editing.take_back(&text);
         folders::move_back(&folders.1, &folders.0);
-        return Err(error.into());
+        return Err(error);
     }
     Ok((from, to))
+}
+
+/// In the store. Nothing to do if it knows no agent of the old id.
+pub(super) async fn record_rename(site: &Site, from: &AgentId, to: &AgentId) -> Result<(), TenantError> {
+    let until = now_ms() + i64::try_from(KEEPS_OLD_ID.as_millis()).unwrap_or(i64::MAX);
+    let (from, to) = (from.clone(), to.clone());
+    Ok(site.db.write(move |tx| roster::rename(tx, &from, &to, until, now_ms())).await?)
 }
 
 /// Whether anything changed.

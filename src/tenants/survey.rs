@@ -5,11 +5,13 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use crate::agents::memory;
+use super::{Site, folder_of};
+use crate::agents::{memory, roster};
 use crate::config::Config;
 use crate::domain::{AgentId, AgentUid};
 use crate::routing::pins;
 use crate::sessions::{transcript, usage};
+use crate::storage::StoreError;
 
 /// Where an agent is known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,6 +20,8 @@ pub enum Origin {
     Configured,
     /// A folder that no config names.
     Discovered,
+    /// Only the store knows it: its table was taken out of the config by hand.
+    Stored,
     Archived,
 }
 
@@ -47,6 +51,29 @@ pub fn rows_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Rows>
 /// When and why the agent last failed to answer.
 pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
     usage::last_error(connection, uid)
+}
+
+/// What the store has of an agent of this id, if anything hangs on it.
+pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, StoreError> {
+    let id = id.clone();
+    let rows = site.db.read(move |connection| match roster::uid_of(connection, &id)? {
+        Some(uid) => rows_of(connection, uid),
+        None => Ok(Rows::default()),
+    });
+    Ok(Some(rows.await?).filter(|rows| *rows != Rows::default()))
+}
+
+/// Agents that neither the config nor a folder has any more, and of which there are memories, messages or pins.
+pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, Rows)>, StoreError> {
+    let known = site.db.read(roster::load).await?;
+    let mut ids: Vec<AgentId> = known.into_keys().filter(|id| config.agents.iter().all(|spec| spec.id != *id)).collect();
+    ids.retain(|id| !folder_of(&site.home, id).is_dir());
+    ids.sort();
+    let mut found = Vec::new();
+    for id in ids {
+        found.extend(stored(site, &id).await?.map(|rows| (id, rows)));
+    }
+    Ok(found)
 }
 
 /// Folders below `agents/` that could be an agent and that the config does not name. Blocks on the disk.

@@ -99,6 +99,9 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     let first_line = second.stdout.lines().next().unwrap_or_default();
     assert_snapshot!(first_line, @"🛠️ Ada: Ada, offline stand-in. You said: “who are you”. This is message 2 here.");
     assert_eq!(second.stdout.lines().filter(|line| line.contains("`now` says: “20")).count(), 2, "{}", second.stdout);
+    let unknown = run_with_input(home.path(), &["chat", "-a", "rosa"], "").await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""), "nobody else answers");
+    assert_snapshot!(unknown.stderr, @"error: no agent is called rosa. Did you mean rose?");
     let unknown = run_with_input(home.path(), &["chat", "--topic", "Not A Topic"], "").await;
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
@@ -248,7 +251,7 @@ match = "telegram:group:-5"
 agent = "main"
 
 [[bindings]]
-match = "telegram:group:-6"
+match = "telegram:group:6"
 agent = "rosa"
 "#;
     std::fs::write(home.path().join("config.toml"), text).expect("writes");
@@ -298,6 +301,14 @@ agent = "rosa"
        |
        = help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
 
+    error: `telegram:group:6` is nothing a binding can match
+      --> HOME/config.toml:22:9
+       |
+    22 | match = "telegram:group:6"
+       |         ^^^^^^^^^^^^^^^^^^ `6` is no id of a group
+       |
+       = help: group ids are negative; /whoami prints the key to paste
+
     error: unknown agent `rosa`
       --> HOME/config.toml:23:9
        |
@@ -306,7 +317,7 @@ agent = "rosa"
        |
        = help: did you mean `rose`? Otherwise declare it under [agents.rosa]
 
-    6 problems in config.toml; nothing was started.
+    7 problems in config.toml; nothing was started.
     "#);
 }
 

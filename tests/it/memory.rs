@@ -50,13 +50,13 @@ async fn people_have_things_remembered_and_forgotten() {
     assert_snapshot!(say(BOB, "/remember --global Bob is the boss").await.text, @"Only people I know can tell all agents something. /remember --private with your text tells the one here.");
     assert_snapshot!(say(BOB, "/remember I like tea too").await.text, @"🌹 Rose remembers that.");
     assert_snapshot!(say(BOB, "/memory").await.text, @"
-    🌹 Rose remembers 2 private and 1 global things.
+    🌹 Rose remembers 2 private and 1 global thing.
     From files: 0 pieces; there is no MEMORY.md.
 
     /remember with a text adds to that, /forget with words or a number takes away.
     ");
     assert_snapshot!(say(ALICE, "/memory").await.text, @"
-    🌹 Rose remembers 2 private and 1 global things.
+    🌹 Rose remembers 2 private and 1 global thing.
     From files: 0 pieces; there is no MEMORY.md.
 
     The newest:

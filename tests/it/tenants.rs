@@ -10,18 +10,18 @@ use crate::cli::{Ran, fresh_home, run, run_with_input};
 use crate::support::House;
 use crate::support::house::ask;
 
-async fn fine(home: &Path, arguments: &[&str]) -> String {
+pub(crate) async fn fine(home: &Path, arguments: &[&str]) -> String {
     let ran = run(home, arguments).await;
     assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
     ran.stdout
 }
 
-fn config(home: &Path) -> String {
+pub(crate) fn config(home: &Path) -> String {
     std::fs::read_to_string(home.join("config.toml")).expect("there is a config")
 }
 
 /// Every file below a folder with its content, but for what changes with every look.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
@@ -39,7 +39,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Rows of all tables that hang on an agent.
-fn counts(home: &Path) -> Vec<(&'static str, String)> {
+pub(crate) fn counts(home: &Path) -> Vec<(&'static str, String)> {
     let tables = ["agents", "memories", "messages", "sessions", "pins", "turns"];
     tables.map(|table| (table, ask(home, &format!("SELECT count(*) FROM {table}")))).to_vec()
 }
@@ -55,7 +55,7 @@ fn timeless(text: &str) -> String {
 }
 
 /// A home in which Rose has talked, is pinned somewhere and remembers something.
-async fn lived_in() -> TempDir {
+pub(crate) async fn lived_in() -> TempDir {
     let home = fresh_home().await;
     let talk = "/agent rose\nhello rose\n/topic writing\nhello again\n";
     run_with_input(home.path(), &["chat"], talk).await;
@@ -228,7 +228,7 @@ async fn info_tells_skills_memories_and_the_last_error() {
     let text = text.replace(text.split("last error: ").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or("?"), "then");
     assert_snapshot!(text.lines().skip(10).collect::<Vec<_>>().join("\n"), @"
     skill tighten: local, it is its own
-    memory: 1 private, 1 global, 1 pieces of files; MEMORY.md has 19 bytes; last saved then
+    memory: 1 private, 1 global, 1 piece of files; MEMORY.md has 19 bytes; last saved then
     tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
     tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
@@ -264,7 +264,7 @@ async fn a_removed_agent_comes_back_as_it_was() {
     };
     assert_eq!(sorted(&config(home.path())), sorted(&text), "every line of the config is back");
     assert_eq!(ask(home.path(), "SELECT count(*) FROM memories WHERE visibility = 'global'"), "1");
-    assert_eq!(fine(home.path(), &["agent", "archive", "list"]).await, "No agent was removed.\n");
+    assert_eq!(run(home.path(), &["agent", "archive", "list"]).await.stderr, "No agent was removed.\n");
     let back = run_with_input(home.path(), &["chat"], "who are you\n").await.stdout;
     assert!(back.contains("Rose, offline stand-in"), "the pin counts again: {back}");
 }
@@ -311,7 +311,7 @@ async fn purge_wants_the_id_and_says_what_is_gone() {
     let before = counts(home.path());
     let wrong = run_with_input(home.path(), &["agent", "purge", "rose"], "rosa\n").await;
     assert_eq!(wrong.code, 1);
-    assert_snapshot!(wrong.stderr, @"This destroys rose for good: files, memories and conversations. Type rose to go on: error: that is not rose; nothing was destroyed");
+    assert_snapshot!(wrong.stderr, @"This destroys rose for good: 4 files, 2 memories, 2 messages of its own, 2 conversations that only it answered in, 1 pin. Type rose to go on: error: that is not rose; nothing was destroyed");
     assert_eq!(counts(home.path()), before);
     let right = run_with_input(home.path(), &["agent", "purge", "rose"], "rose\n").await;
     assert_eq!(right.code, 0, "{}", right.stderr);
@@ -441,6 +441,7 @@ async fn an_agent_moves_to_another_house() {
     );
     assert_snapshot!(fine(other.path(), &["agent", "import", package, "--as", "rosa"]).await, @"
     rosa is in config.toml, with 4 files, 2 memories, 5 messages.
+    1 memory of rosa came as global: every agent here finds it.
     not taken over into [agents.rosa]: name. Write there what fits this house.
     ");
     assert!(config(other.path()).contains("[agents.rosa]\nemoji = \"🌹\""), "{}", config(other.path()));
@@ -493,7 +494,7 @@ async fn a_place_that_was_given_away_meanwhile_stays_away() {
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "remove", "rose"]).await), @"
     rose is removed. Its files are in archive/rose-00000000-000000; 0 memories, 0 messages, 0 pins are kept, out of sight.
     no longer bound: local:home:writing
-    no longer named by: agents.main
+    no longer named in: agents.main.read_memory_from
     `parlor agent restore rose-00000000-000000` brings it back.
     ");
     assert!(config(home.path()).contains("read_memory_from = [\"ada\"] # two"), "{}", config(home.path()));

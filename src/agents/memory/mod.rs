@@ -295,6 +295,11 @@ impl Carried {
     }
 }
 
+/// Writes what a new agent brings along from elsewhere.
+pub fn take_in(tx: &Transaction<'_>, owner: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
+    carried.iter().try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
+}
+
 /// Hides everything an agent remembers, for an agent that is removed. Its files are taken in anew when it comes back.
 pub fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     rows::archive(tx, owner)

@@ -11,12 +11,12 @@ use crate::config::Report;
 use crate::config::edit::NewAgent;
 use crate::gateway::Home;
 use crate::storage::Db;
-use crate::tenants::{self, Adding, Archive, Rows, Site, TenantError};
+use crate::tenants::{self, Adding, Archive, Rows, Site, Stake, TenantError};
 
 #[derive(Args)]
 pub(in crate::cli) struct Add {
-    /// What people type: a-z, 0-9 and hyphens
-    id: String,
+    /// What people type: a-z, 0-9 and hyphens. Asked for in a terminal
+    id: Option<String>,
     /// What people see; without it, the id with a capital letter
     #[arg(long)]
     name: Option<String>,
@@ -103,8 +103,18 @@ async fn site(home: &Home) -> Result<Site, Failure> {
 }
 
 pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
+    let site = site(home).await?;
+    let id = match arguments.id {
+        None if io::stdin().is_terminal() => ask_for_id(&site).await?,
+        None => return Err(Failure::WrongUse("which one? `parlor agent add ID` wants an id, such as `night-desk`".into())),
+        Some(id) => id,
+    };
     let personality = match arguments.personality {
-        None if io::stdin().is_terminal() => ask_for_personality(&arguments.id)?,
+        None if io::stdin().is_terminal() => {
+            // Nobody wants to think of a character for an id that cannot be.
+            tenants::may_add(&site, &id).await.map_err(told)?;
+            ask_for_personality(&id)?
+        }
         given => given,
     };
     let skills = arguments
@@ -112,8 +122,8 @@ pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
         .map(|names| names.into_iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect());
     let entry = NewAgent { name: arguments.name, emoji: arguments.emoji, model: arguments.model, skills };
     let personality = personality.filter(|text| !text.trim().is_empty());
-    let adding = Adding { id: arguments.id, entry, personality, bindings: arguments.bindings };
-    let added = tenants::add(&site(home).await?, adding).await.map_err(told)?;
+    let adding = Adding { id, entry, personality, bindings: arguments.bindings };
+    let added = tenants::add(&site, adding).await.map_err(told)?;
     for path in &added.files.created {
         data(format_args!("created {}", path.display()));
     }
@@ -121,19 +131,47 @@ pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
         data(format_args!("kept    {}", path.display()));
     }
     data(format_args!("{} is in config.toml.", added.id));
+    if added.earlier != Rows::default() {
+        data(format_args!(
+            "The store still has what an earlier {} left: {}. It is this one's now.",
+            added.id,
+            rows_text(&added.earlier)
+        ));
+    }
     note_next_start();
     Ok(())
 }
 
-fn ask_for_personality(id: &str) -> Result<Option<String>, Failure> {
-    eprint!("What is {id} like, in a sentence? Enter alone for a plain one: ");
-    read_line().map(Some)
+/// Asks again until an id can be used. The end of the input ends the asking.
+async fn ask_for_id(site: &Site) -> Result<String, Failure> {
+    loop {
+        eprint!("Which id, with a-z, 0-9 and hyphens? ");
+        let Some(id) = read_line()? else { return Err(Failure::Failed("nothing was added".into())) };
+        match tenants::may_add(site, &id).await {
+            Ok(_) => return Ok(id),
+            Err(error @ (TenantError::Unknown(_) | TenantError::Conflict(_))) => eprintln!("{error}"),
+            Err(error) => return Err(told(error)),
+        }
+    }
 }
 
-fn read_line() -> Result<String, Failure> {
+fn ask_for_personality(id: &str) -> Result<Option<String>, Failure> {
+    eprint!("What is {id} like, in a sentence? Enter alone for a plain one: ");
+    match read_line()? {
+        Some(line) => Ok(Some(line)),
+        None => Err(Failure::Failed("nothing was added".into())),
+    }
+}
+
+/// Nothing at the end of the input.
+fn read_line() -> Result<Option<String>, Failure> {
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(line.trim().to_owned())
+    let is_end = io::stdin().lock().read_line(&mut line)? == 0;
+    if is_end {
+        // The cursor is still behind the question.
+        eprintln!();
+    }
+    Ok((!is_end).then(|| line.trim().to_owned()))
 }
 
 fn note_next_start() {
@@ -142,7 +180,9 @@ fn note_next_start() {
 
 pub(super) async fn adopt(home: &Home, id: &str) -> Outcome {
     let id = tenants::adopt(&site(home).await?, id).await.map_err(told)?;
-    data(format_args!("{id} is in config.toml, with the files of agents/{id}."));
+    let has_files = home.path().join("agents").join(id.as_str()).is_dir();
+    let files = if has_files { format!(", with the files of agents/{id}") } else { ", with what the store has of it".into() };
+    data(format_args!("{id} is in config.toml{files}."));
     note_next_start();
     Ok(())
 }
@@ -181,8 +221,8 @@ pub(super) async fn remove(home: &Home, agent: &str) -> Outcome {
     for binding in &removed.bindings {
         data(format_args!("no longer bound: {binding}"));
     }
-    for other in &removed.mentions {
-        data(format_args!("no longer named by: agents.{other}"));
+    for list in &removed.mentions {
+        data(format_args!("no longer named in: {list}"));
     }
     data(format_args!("`parlor agent restore {name}` brings it back."));
     Ok(())
@@ -195,49 +235,53 @@ pub(super) async fn restore(home: &Home, arguments: Restore) -> Outcome {
     for binding in &restored.lost_bindings {
         data(format_args!("not bound again, because it would not fit any more: {binding}"));
     }
+    for list in &restored.lost_mentions {
+        data(format_args!("not named again, because it would not fit any more: {list}"));
+    }
     Ok(())
-}
-
-/// What is to be destroyed.
-enum Doomed {
-    Living(String),
-    Removed(Archive),
 }
 
 pub(super) async fn purge(home: &Home, arguments: Purge) -> Outcome {
     let _lock = home.lock()?;
     let site = site(home).await?;
-    let doomed = doomed(&site, &arguments.which).await?;
-    let word = match &doomed {
-        Doomed::Living(id) => id.clone(),
-        Doomed::Removed(archive) => archive.id.to_string(),
-    };
+    let stake = tenants::at_stake(&site, &arguments.which).await.map_err(told)?;
     if !arguments.yes {
-        eprint!("This destroys {word} for good: files, memories and conversations. Type {word} to go on: ");
-        if read_line()? != word {
-            return Err(Failure::Failed(format!("that is not {word}; nothing was destroyed")));
-        }
+        confirm(&stake)?;
     }
-    let name = match doomed {
-        Doomed::Living(id) => tenants::remove(&site, &id).await.map_err(told)?.archive.name,
-        Doomed::Removed(archive) => archive.name,
+    let name = match stake.archive {
+        None => tenants::remove(&site, stake.id.as_str()).await.map_err(told)?.archive.name,
+        Some(archive) => archive.name,
     };
     let purged = tenants::purge(&site, &name).await.map_err(told)?;
-    let files = counted(purged.files, "file", "files");
-    data(format_args!("{} is gone: {files}, {}.", purged.archive.id, rows_text(&purged.rows)));
+    data(format_args!("{} is gone: {}.", purged.archive.id, belongings(purged.files, &purged.rows)));
     Ok(())
 }
 
-async fn doomed(site: &Site, which: &str) -> Result<Doomed, Failure> {
-    match (tenants::may_remove(site, which).await, tenants::find_archive(&site.home, which)) {
-        (Ok(_), Ok(archive)) => Err(Failure::WrongUse(format!(
-            "{which} is in use, and an earlier one was removed. Name the earlier one: {}; or remove the one in use first",
-            archive.name
-        ))),
-        (Ok(id), Err(_)) => Ok(Doomed::Living(id.to_string())),
-        (Err(_), Ok(archive)) => Ok(Doomed::Removed(archive)),
-        (Err(TenantError::Unknown(_)), Err(error)) | (Err(error), Err(_)) => Err(told(error)),
+fn confirm(stake: &Stake) -> Outcome {
+    let id = &stake.id;
+    let which = stake.archive.as_ref().map_or_else(|| id.to_string(), |archive| format!("{id} of archive/{}", archive.name));
+    eprint!("This destroys {which} for good: {}. Type {id} to go on: ", at_stake_text(stake));
+    match read_line()? {
+        Some(word) if word == id.as_str() => Ok(()),
+        _ => Err(Failure::Failed(format!("that is not {id}; nothing was destroyed"))),
     }
+}
+
+/// What people said to it alone goes too, so its conversations are named.
+fn at_stake_text(stake: &Stake) -> String {
+    let Rows { memories, messages, sessions, pins, .. } = stake.rows;
+    let own = [
+        counted(stake.files, "file", "files"),
+        counted(memories, "memory", "memories"),
+        counted(messages, "message of its own", "messages of its own"),
+        counted(sessions, "conversation that only it answered in", "conversations that only it answered in"),
+        counted(pins, "pin", "pins"),
+    ];
+    own.join(", ")
+}
+
+fn belongings(files: usize, rows: &Rows) -> String {
+    format!("{}, {}", counted(files, "file", "files"), rows_text(rows))
 }
 
 pub(super) async fn export(home: &Home, arguments: Export) -> Outcome {
@@ -259,6 +303,10 @@ pub(super) async fn import(home: &Home, arguments: Import) -> Outcome {
     let (files, memories) = (counted(imported.files, "file", "files"), counted(imported.memories, "memory", "memories"));
     let messages = counted(imported.messages, "message", "messages");
     data(format_args!("{} is in config.toml, with {files}, {memories}, {messages}.", imported.id));
+    if imported.global > 0 {
+        let (global, them) = (counted(imported.global, "memory", "memories"), if imported.global == 1 { "it" } else { "them" });
+        data(format_args!("{global} of {} came as global: every agent here finds {them}.", imported.id));
+    }
     if !imported.left_out.is_empty() {
         let keys = imported.left_out.join(", ");
         data(format_args!("not taken over into [agents.{}]: {keys}. Write there what fits this house.", imported.id));
@@ -273,7 +321,7 @@ pub(super) async fn archives(home: &Home, ArchiveVerb::List { json }: ArchiveVer
         return Ok(());
     }
     if archives.is_empty() {
-        data(format_args!("No agent was removed."));
+        eprintln!("No agent was removed.");
         return Ok(());
     }
     let site = site(home).await?;

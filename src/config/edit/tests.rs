@@ -102,7 +102,8 @@ fn an_agent_is_taken_out_with_its_bindings_and_put_back() {
     match = "local:home:writing"
     agent = "rose"
     "#);
-    assert_eq!((taken.bindings, taken.mentions), (vec!["local:home:writing".to_owned()], vec!["main".to_owned()]));
+    assert_eq!(taken.bindings, ["local:home:writing"]);
+    assert_eq!(taken.mentions, ["agents.main.read_memory_from"]);
     let back = put_back(&taken.text, &taken.piece).unwrap();
     assert_snapshot!(back, @r#"
     # My house.
@@ -179,9 +180,165 @@ fn the_default_is_one_key() {
 fn a_form_that_cannot_be_edited_is_told() {
     let told = |text: &str| take_out_agent(text, &id("rose")).unwrap_err().to_string();
     assert_snapshot!(told("bindings = [{ match = \"local\", agent = \"rose\" }]\n[agents.rose]\n"), @"`bindings` is written in a way that cannot be edited by program. Write it as [[bindings]] tables, or make this change by hand");
-    assert_snapshot!(told("agents.rose.name = \"R\"\n"), @"agent rose is written in a way that cannot be edited by program. Write it as a table [agents.<id>], or make this change by hand");
-    assert_snapshot!(told("[agents]\nrose = { name = \"R\" }\n"), @"the agent is written in a way that cannot be edited by program. Write it as a table [agents.<id>], or make this change by hand");
+    assert_snapshot!(told("agents = { rose = { name = \"R\" } }\n"), @"agent rose is written in a way that cannot be edited by program. Write it as a table [agents.<id>], or make this change by hand");
+    assert!(add_agent("agents = { rose = {} }\n", &id("dot"), &NewAgent::default()).is_err());
+    assert!(add_binding("bindings = []\n", "local", &id("rose")).is_err());
+    assert!(take_out_agent("bindings = [{ match = \"local\", agent = \"ada\" }]\n[agents.rose]\n", &id("rose")).is_ok());
     assert_snapshot!(told("[agents"), @"config.toml is not TOML, so it was not changed. `parlor config check` shows where");
+}
+
+/// The same agents in every way that TOML has to write them.
+const FORMS: [&str; 6] = [
+    "[agents.main]\n[agents.rose]\nname = \"R\" # x\nlimits = { max_steps = 3 }\n\n[access]\ndms = \"open\"\n",
+    "# The writer.\nagents.rose.name = \"R\" # x\nagents . \"rose\" . limits.max_steps = 3\nagents.main = {}\n\n[access]\ndms = \"open\"\n",
+    "[access]\ndms = \"open\"\n[agents]\n# The writer.\nrose = { name = \"R\", limits.max_steps = 3 } # x\nmain = {}\n",
+    "[agents]\nmain.emoji = \"m\"\nrose.name = 'R' # x\nrose.limits = { max_steps = 3 }\n[access]\ndms = \"open\"",
+    "agents.rose = { name = \"R\", limits = { max_steps = 3 } }\nagents.main.emoji = \"x\"\n[access]\ndms = \"open\"\n",
+    "[ agents . \"rose\" ]\n\"name\" = \"R\" # x\n[agents.'rose'.limits]\nmax_steps = 3\n[access]\ndms = \"open\"\n",
+];
+
+#[test]
+fn every_form_can_be_renamed_taken_out_and_put_back() {
+    for plain in FORMS {
+        for text in [plain.to_owned(), plain.replace('\n', "\r\n"), format!("\u{feff}{plain}")] {
+            let before: toml::Table = text.parse().unwrap();
+            let parsed = |text: &str| text.parse::<toml::Table>().unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let renamed = rename_agent(&text, &id("rose"), &id("rosa")).unwrap();
+            assert_eq!(parsed(&renamed)["agents"]["rosa"], before["agents"]["rose"], "{renamed}");
+            assert!(parsed(&renamed)["agents"].get("rose").is_none(), "{renamed}");
+            assert_eq!(parsed(&rename_agent(&text, &id("rose"), &id("rose")).unwrap()), before, "a restore under its own id");
+            let taken = take_out_agent(&text, &id("rose")).unwrap();
+            assert!(!taken.text.contains("rose") && !taken.text.contains("# x"), "{}", taken.text);
+            assert!(!text.contains("# x") || taken.piece.contains("# x"), "{}", taken.piece);
+            assert_eq!(taken.piece.contains("# The writer."), text.contains("# The writer."), "{}", taken.piece);
+            let back = put_back(&taken.text, &taken.piece).unwrap();
+            assert_eq!(parsed(&back)["agents"]["rose"], before["agents"]["rose"], "{back}");
+            assert_eq!(parsed(&back)["access"], before["access"]);
+            let more = add_agent(&text, &id("dot"), &NewAgent::default()).unwrap();
+            assert!(parsed(&more)["agents"].get("dot").is_some() && parsed(&more)["agents"].get("rose").is_some(), "{more}");
+            let default = set_default(&text, &id("rose")).unwrap();
+            assert_eq!(parsed(&default)["default_agent"].as_str(), Some("rose"), "{default}");
+            for edited in [&renamed, &taken.text, &back, &more, &default] {
+                assert_eq!(edited.starts_with('\u{feff}'), text.starts_with('\u{feff}'));
+                assert!(!text.contains('\r') || edited.matches('\n').count() == edited.matches("\r\n").count(), "{edited:?}");
+            }
+        }
+    }
+}
+
+/// Of an agent that is one line, its comments become lines of its table.
+#[test]
+fn a_line_becomes_a_table() {
+    let piece = |form: usize| take_out_agent(FORMS[form], &id("rose")).unwrap().piece;
+    assert_snapshot!(piece(1), @r#"
+    [agents.rose]
+    # The writer.
+    name = "R" # x
+    limits.max_steps = 3
+    "#);
+    assert_snapshot!(piece(2), @r#"
+    [agents.rose]
+    # The writer.
+    # x
+    name = "R"
+    limits.max_steps = 3
+    "#);
+    assert_snapshot!(piece(3), @"
+    [agents.rose]
+    name = 'R' # x
+    limits = { max_steps = 3 }
+    ");
+}
+
+const LISTS: &str = r#"[agents.main]
+read_memory_from = ["ada", "rose"]
+access = { read = ["rose"], write = ["rose", "ada"] }
+[agents.ada]
+read_memory_from = [
+  "main",  # the host
+  # Writers:
+  "rose",  # the writer
+  "dot"    # the last
+]
+[shared_paths.handbook]
+read = [ "rose", "ada" ]
+[peer_groups.desk]
+members = [
+  "ada", "main", # these two
+  "rose" # and this one
+]
+"#;
+
+#[test]
+fn a_list_loses_one_agent_and_no_comment_of_another() {
+    let taken = take_out_agent(LISTS, &id("rose")).unwrap();
+    assert_snapshot!(taken.text, @r#"
+    [agents.main]
+    read_memory_from = ["ada"]
+    access = { read = [], write = ["ada"] }
+    [agents.ada]
+    read_memory_from = [
+      "main",  # the host
+      # Writers:
+      "dot"    # the last
+    ]
+    [shared_paths.handbook]
+    read = [ "ada" ]
+    [peer_groups.desk]
+    members = [
+      "ada", "main", # these two
+    ]
+    "#);
+    assert_snapshot!(taken.mentions.join("\n"), @"
+    agents.main.read_memory_from
+    agents.main.access.read
+    agents.main.access.write
+    agents.ada.read_memory_from
+    shared_paths.handbook.read
+    peer_groups.desk.members
+    ");
+    let taken = take_out_agent(LISTS, &id("ada")).unwrap();
+    assert_snapshot!(taken.text, @r#"
+    [agents.main]
+    read_memory_from = ["rose"]
+    access = { read = ["rose"], write = ["rose"] }
+    [shared_paths.handbook]
+    read = [ "rose" ]
+    [peer_groups.desk]
+    members = [
+      "main", # these two
+      "rose" # and this one
+    ]
+    "#);
+    let twice = "[agents.main]\nread_memory_from = [\"rose\", \"rose\"]\n";
+    assert_eq!(take_out_agent(twice, &id("rose")).unwrap().text, "[agents.main]\nread_memory_from = []\n");
+}
+
+#[test]
+fn an_agent_comes_back_into_its_lists() {
+    let taken = take_out_agent(LISTS, &id("rose")).unwrap();
+    let back = taken.mentions.iter().fold(taken.text, |text, list| add_mention(&text, list, &id("rose")).unwrap().unwrap());
+    assert_snapshot!(back, @r#"
+    [agents.main]
+    read_memory_from = ["ada", "rose"]
+    access = { read = ["rose"], write = ["ada", "rose"] }
+    [agents.ada]
+    read_memory_from = [
+      "main",  # the host
+      # Writers:
+      "dot", "rose"    # the last
+    ]
+    [shared_paths.handbook]
+    read = [ "ada", "rose" ]
+    [peer_groups.desk]
+    members = [
+      "ada", "main", "rose", # these two
+    ]
+    "#);
+    assert_eq!(add_mention(&back, "agents.main.read_memory_from", &id("rose")).unwrap(), None, "it is there");
+    assert_eq!(add_mention(&back, "agents.gone.read_memory_from", &id("rose")).unwrap(), None, "there is no such list");
+    let renamed = rename_agent(LISTS, &id("rose"), &id("rosa")).unwrap();
+    assert_eq!(renamed, LISTS.replace("rose", "rosa"));
 }
 
 proptest! {
