@@ -163,7 +163,7 @@ fn agent_regions(text: &str, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Regi
         if table.is_dotted() {
             return Err(EditError::Form(format!("agent {name}"), "a table [agents.<id>]"));
         }
-        collect_tables(text, name, table, &mut regions);
+        collect_tables(text, document.as_table(), name, table, &mut regions);
     }
     let inline = document.get("agents").and_then(Item::as_inline_table).map(|table| table.iter().any(|(name, _)| is_meant(name)));
     let inner_inline = document.get("agents").and_then(Item::as_table).into_iter().flat_map(Table::iter);
@@ -175,14 +175,14 @@ fn agent_regions(text: &str, is_meant: impl Fn(&str) -> bool) -> Result<Vec<Regi
 }
 
 /// A table and those inside it that have headers of their own.
-fn collect_tables(text: &str, name: &str, table: &Table, regions: &mut Vec<Region>) {
+fn collect_tables(text: &str, root: &Table, name: &str, table: &Table, regions: &mut Vec<Region>) {
     if let Some(header) = table.span().filter(|_| !table.is_implicit()) {
-        regions.push(Region { name: name.to_owned(), lines: region(text, &header, table) });
+        regions.push(Region { name: name.to_owned(), lines: region(text, root, &header, table) });
     }
     for (_, item) in table.iter() {
         match item {
-            Item::Table(inner) if !inner.is_dotted() => collect_tables(text, name, inner, regions),
-            Item::ArrayOfTables(array) => array.iter().for_each(|inner| collect_tables(text, name, inner, regions)),
+            Item::Table(inner) if !inner.is_dotted() => collect_tables(text, root, name, inner, regions),
+            Item::ArrayOfTables(array) => array.iter().for_each(|inner| collect_tables(text, root, name, inner, regions)),
             _ => {}
         }
     }
@@ -194,7 +194,7 @@ fn binding_regions(text: &str, is_meant: impl Fn(&Table) -> bool) -> Result<Vec<
     let meant = tables.into_iter().filter(|table| is_meant(table));
     let region_of = |table: &Table| {
         let name = table.get("match").and_then(Item::as_str).unwrap_or_default().to_owned();
-        Some(Region { name, lines: region(text, &table.span()?, table) })
+        Some(Region { name, lines: region(text, document.as_table(), &table.span()?, table) })
     };
     Ok(meant.filter_map(region_of).collect())
 }
@@ -260,9 +260,27 @@ fn drop_from_lists(agent: &mut Table, id: &AgentId) {
 }
 
 /// From the comment directly above the header to the end of the last value's line.
-fn region(text: &str, header: &Range<usize>, table: &Table) -> Range<usize> {
+fn region(text: &str, root: &Table, header: &Range<usize>, table: &Table) -> Range<usize> {
     let end = last_byte(table).max(header.end);
-    with_comments(text, line_start(text, header.start))..line_end(text, end)
+    // A line of a text above can look like a comment.
+    let above = last_value_before(root, header.start);
+    with_comments(text, line_start(text, header.start)).max(line_end_after(text, above))..line_end(text, end)
+}
+
+/// The end of the last value that stands above a place in the file.
+fn last_value_before(table: &Table, byte: usize) -> usize {
+    let ends = table.iter().map(|(_, item)| match item {
+        Item::Value(value) => value.span().map(|span| span.end).filter(|end| *end <= byte).unwrap_or(0),
+        Item::Table(inner) => last_value_before(inner, byte),
+        Item::ArrayOfTables(array) => array.iter().map(|inner| last_value_before(inner, byte)).max().unwrap_or(0),
+        Item::None => 0,
+    });
+    ends.max().unwrap_or(0)
+}
+
+/// The start of the line behind a value; the start of the file where there is none.
+fn line_end_after(text: &str, value_end: usize) -> usize {
+    if value_end == 0 { 0 } else { line_end(text, value_end) }
 }
 
 /// Of the values that stand below a header itself.

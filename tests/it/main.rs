@@ -28,6 +28,7 @@ mod peers;
 mod pictures;
 mod proxy;
 mod put_aside;
+mod separate;
 mod skills;
 mod slash;
 mod streaming;
