@@ -169,7 +169,7 @@ pub fn touch(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Re
     statement.execute(params![place.to_string(), now]).map(drop)
 }
 
-/// Where in a conversation something belongs, and whose part of it is.
+/// Where something belongs: in which conversation, and in whose part of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spot {
     pub(super) conversation: Conversation,

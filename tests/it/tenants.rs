@@ -577,6 +577,9 @@ async fn info_and_prompt_show_what_the_config_says_about_an_agent() {
 
     1 problem in config.toml; nothing was started.
     "#);
+    for verb in ["info", "prompt"] {
+        assert_eq!(run(home.path(), &["agent", verb, "rose"]).await.stderr, checked.stderr, "{verb}");
+    }
 }
 
 /// S3.18, S3.34, S4.27, S0.69: wherever an agent goes, what the config says about it goes along.
