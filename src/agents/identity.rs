@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 
 use super::{Agent, Skills};
 
+mod check;
+
+pub use check::check_personalities;
+
 /// As much of one file as a model is shown.
 pub const MAX_FILE_BYTES: usize = 16 * 1024;
 
@@ -17,6 +21,7 @@ pub const MAX_FILE_BYTES: usize = 16 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     files: Vec<LoadedFile>,
+    system_prompt: Option<String>,
     skills: Skills,
 }
 
@@ -24,6 +29,8 @@ pub struct Identity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedFile {
     pub file: IdentityFile,
+    /// The file of the agent's folder that stands in for it, if the config names one.
+    pub stand_in: Option<String>,
     pub origin: FileOrigin,
     /// Where it was read; for a missing file, where the agent's own would be.
     pub path: PathBuf,
@@ -64,12 +71,21 @@ impl Identity {
             IdentityFile::Memory => agent.memory.is_on,
             _ => true,
         });
-        Identity { files: looked_for.map(|file| LoadedFile::load(agent, file)).collect(), skills: Skills::load(agent) }
+        Identity {
+            files: looked_for.map(|file| LoadedFile::load(agent, file)).collect(),
+            system_prompt: agent.system_prompt.as_ref().map(|text| bounded("system_prompt", text.as_bytes(), text.len() as u64)),
+            skills: Skills::load(agent),
+        }
     }
 
     /// Every file that was looked for, in the order of the prompt.
     pub fn files(&self) -> &[LoadedFile] {
         &self.files
+    }
+
+    /// What the config adds, cut like a file.
+    pub fn system_prompt(&self) -> Option<&str> {
+        self.system_prompt.as_deref()
     }
 
     pub fn skills(&self) -> &Skills {
@@ -116,20 +132,47 @@ impl fmt::Display for FileOrigin {
 }
 
 impl LoadedFile {
+    /// What it is called: the file that was looked for.
+    pub fn name(&self) -> &str {
+        self.stand_in.as_deref().unwrap_or(self.file.name())
+    }
+
     fn load(agent: &Agent, file: IdentityFile) -> Self {
+        match &agent.personality {
+            Some(name) if file == IdentityFile::Soul => Self::stand_in(agent, file, name),
+            _ => Self::found(agent, file),
+        }
+    }
+
+    /// Somebody chose this very file, so no other stands in for it.
+    fn stand_in(agent: &Agent, file: IdentityFile, name: &str) -> Self {
+        let (path, stand_in) = (agent.folder.join(name), Some(name.to_owned()));
+        let problem = match read(&path) {
+            Ok(Some((content, remark))) => {
+                let problem = remark.map(str::to_owned);
+                return LoadedFile { file, stand_in, origin: FileOrigin::Own, path, content, problem };
+            }
+            Ok(None) => format!("{} is not there", path.display()),
+            Err(error) => format!("{} cannot be read: {error}", path.display()),
+        };
+        LoadedFile { file, stand_in, origin: FileOrigin::Missing, path, content: String::new(), problem: Some(problem) }
+    }
+
+    fn found(agent: &Agent, file: IdentityFile) -> Self {
         let own = agent.folder.join(file.name());
         let inherited = file.is_inherited().then(|| (agent.home.join(file.name()), FileOrigin::Inherited));
         let mut problem = None;
         for (path, origin) in [(own.clone(), FileOrigin::Own)].into_iter().chain(inherited) {
             match read(&path) {
                 Ok(Some((content, remark))) => {
-                    return LoadedFile { file, origin, path, content, problem: problem.or_else(|| remark.map(str::to_owned)) };
+                    let problem = problem.or_else(|| remark.map(str::to_owned));
+                    return LoadedFile { file, stand_in: None, origin, path, content, problem };
                 }
                 Ok(None) => {}
                 Err(error) => problem = problem.or(Some(format!("{} cannot be read: {error}", path.display()))),
             }
         }
-        LoadedFile { file, origin: FileOrigin::Missing, path: own, content: String::new(), problem }
+        LoadedFile { file, stand_in: None, origin: FileOrigin::Missing, path: own, content: String::new(), problem }
     }
 }
 

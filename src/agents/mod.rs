@@ -20,7 +20,7 @@ mod workspace;
 pub use brain::{Brain, Chosen, Source};
 pub use files::{Files, Found, Opened, PathError, Want};
 pub(crate) use identity::head;
-pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES};
+pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES, check_personalities};
 pub use memory::{Memories, Memory};
 pub use roster::{Former, Roster};
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
@@ -50,6 +50,10 @@ pub struct Agent {
     pub limits: AgentLimits,
     /// Names of the skills it may have; `None` is the whole pool.
     pub skills: Option<Vec<String>>,
+    /// The file of its folder that stands in for SOUL.md.
+    pub personality: Option<String>,
+    /// What the config adds to SOUL.md.
+    pub system_prompt: Option<String>,
     /// `agents/<id>` in the home folder; it need not exist.
     pub folder: PathBuf,
     /// The home folder, whose identity files it inherits.
@@ -180,6 +184,8 @@ impl Agent {
             brain: Brain::of(config, spec),
             limits: spec.limits,
             skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
+            personality: spec.personality.as_ref().map(|path| path.value.clone()),
+            system_prompt: spec.system_prompt.clone(),
             folder: folder_of(home, &spec.id),
             home: home.to_owned(),
             memory: MemoryRules::new(config, spec, home, uid),
@@ -274,6 +280,7 @@ pub(crate) mod tests {
             default_agent: AgentId::main(),
             default_model: ModelRef::Offline,
             group_sessions: GroupSessions::PerUser,
+            switch: config::Switch::default(),
             max_running: 8,
             telegram: None,
             discord: None,

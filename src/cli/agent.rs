@@ -255,6 +255,10 @@ struct Info<'a> {
     /// Agents it may write to and give work.
     peers: Vec<String>,
     files: Vec<FileInfo>,
+    /// The file that stands in for SOUL.md, if the config names one.
+    personality: Option<&'a str>,
+    /// How much the config adds to it.
+    system_prompt_bytes: Option<usize>,
     skills: Vec<Skill>,
     memory: Option<MemoryInfo>,
     #[serde(flatten)]
@@ -284,6 +288,8 @@ struct MemoryInfo {
 #[derive(Serialize)]
 struct FileInfo {
     file: &'static str,
+    #[serde(skip)]
+    shown: String,
     origin: String,
     path: String,
     bytes: usize,
@@ -301,6 +307,8 @@ async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
         matches: house.bindings_of(agent),
         peers: agent.peers.iter().map(peer).collect(),
         files: file_infos(&identity),
+        personality: agent.personality.as_deref(),
+        system_prompt_bytes: agent.system_prompt.as_ref().map(String::len),
         skills: identity.skills().readable.clone(),
         last_error: last_error.map(|(at, reason)| LastError { at, reason }),
         memory: house.stats.get(&agent.uid).map(memory_info),
@@ -347,6 +355,7 @@ pub(super) fn moment(millis: i64) -> String {
 fn file_infos(identity: &Identity) -> Vec<FileInfo> {
     let info = |loaded: &crate::agents::LoadedFile| FileInfo {
         file: loaded.file.name(),
+        shown: loaded.stand_in.as_ref().map_or_else(|| loaded.name().to_owned(), |path| format!("personality {path}")),
         origin: loaded.origin.to_string(),
         path: loaded.path.display().to_string(),
         bytes: loaded.content.len(),
@@ -361,7 +370,10 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
     text.push_str(&format!("first turn: {first}\n"));
     for file in &info.files {
         let problem = file.problem.as_ref().map_or_else(String::new, |problem| format!(" ({problem})"));
-        text.push_str(&format!("{}: {}{problem}\n", file.file, file.origin));
+        text.push_str(&format!("{}: {}{problem}\n", file.shown, file.origin));
+    }
+    if let Some(bytes) = info.system_prompt_bytes {
+        text.push_str(&format!("system_prompt: {bytes} bytes\n"));
     }
     for skill in &info.skills {
         text.push_str(&format!("skill {}: {}, {}\n", skill.name, skill.origin, skill.because));

@@ -213,7 +213,7 @@ async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
 }
 
 fn mark(tx: &Transaction<'_>, place: &SessionKey, handoff: Option<&str>, now: i64) -> rusqlite::Result<()> {
-    handoff.map_or(Ok(()), |handoff| transcript::append_mark(tx, place, handoff, now))
+    handoff.map_or(Ok(()), |handoff| transcript::append_mark(tx, place, None, handoff, now))
 }
 
 const NEW: &str = "A fresh conversation begins here. What was said before is kept, but I no longer look at it.";

@@ -9,6 +9,7 @@ use crate::access::Standing;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::models::Usage;
+use crate::sessions::parts::View;
 use crate::sessions::usage::LastTurn;
 use crate::sessions::{compaction, decisions, inbox, transcript, usage};
 use crate::storage::StoreError;
@@ -20,17 +21,17 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let desk = context.desk;
-    let place = context.inbound.origin.key.clone();
+    let (agent, chosen) = model::here(context).await?;
+    let (place, view) = (context.inbound.origin.key.clone(), View::of(desk.config.switch, agent.uid));
     let waiting = desk.sessions.depth(&context.inbound.origin);
     let queue = desk.sessions.queue(&context.inbound.origin);
     let looked_up = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
-        let summary = compaction::of(connection, &place, conversation)?;
+        let summary = compaction::of(connection, &place, conversation, view)?;
         let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
-        Ok((transcript::length(connection, &place)?, usage::last_of(connection, &place)?, decided, summary))
+        Ok((transcript::length(connection, &place, view)?, usage::last_of(connection, &place)?, decided, summary))
     };
     let (messages, last, decided, summary) = desk.db.read(looked_up).await?;
-    let (agent, chosen) = model::here(context).await?;
     let mut text = format!(
         "{} (`{}`) answers {} with {} ({}).\nThe conversation has {}; {} under way.",
         agent.label(),

@@ -4,7 +4,7 @@ use super::memory::{self, Reading};
 use super::reader::{Problems, Section, wrong_type};
 use super::tools::{self, Names};
 use super::{AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
-use super::{keys, limits, models, providers};
+use super::{character, keys, limits, models, providers};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -28,6 +28,8 @@ struct Fields {
     fallback: Vec<ModelRef>,
     settings: ModelSettings,
     skills: Option<Vec<Spanned<String>>>,
+    personality: Option<Spanned<String>>,
+    system_prompt: Option<String>,
     memory: AgentMemory,
     reads: Vec<Spanned<String>>,
     tools: AgentTools,
@@ -115,9 +117,21 @@ impl Roster {
 }
 
 fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
-    let Fields { name, emoji, model, limits, fallback, settings, skills, memory, tools, .. } = fields;
-    let name = name.map(|name| name.value);
-    AgentSpec { id, name, emoji, model, limits, fallback, settings, skills, memory, tools, span: Some(table.span) }
+    AgentSpec {
+        id,
+        name: fields.name.map(|name| name.value),
+        emoji: fields.emoji,
+        model: fields.model,
+        limits: fields.limits,
+        fallback: fields.fallback,
+        settings: fields.settings,
+        skills: fields.skills,
+        personality: fields.personality,
+        system_prompt: fields.system_prompt,
+        memory: fields.memory,
+        tools: fields.tools,
+        span: Some(table.span),
+    }
 }
 
 fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Fields {
@@ -130,6 +144,8 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         fallback: models::fallback(section, provider_names),
         settings: models::settings(section),
         skills: skills(section),
+        personality: character::personality(section),
+        system_prompt: character::system_prompt(section),
         memory: memory::of_agent(section),
         reads: memory::reads(section),
         tools,

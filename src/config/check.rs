@@ -24,6 +24,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         default_agent: default_agent(&top, &roster),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
+        switch: top.choice("switch").unwrap_or_default(),
         max_running: top.at_least_one("max_running").and_then(|most| most.try_into().ok()).unwrap_or(super::MAX_RUNNING),
         telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
         discord: top.section("discord", &keys::DISCORD).map(|section| discord::read(&section, vault)),

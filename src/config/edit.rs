@@ -207,7 +207,7 @@ fn cut(text: &str, regions: &[Region]) -> Cut {
 fn agent_regions(text: &str, document: &Document<&str>, is_meant: impl Fn(&str) -> bool) -> Vec<Region> {
     let mut regions = Vec::new();
     for (name, table) in agents_of(document.as_table()).into_iter().filter(|(name, _)| is_meant(name)) {
-        collect_tables(text, name, table, &mut regions);
+        collect_tables(text, document.as_table(), name, table, &mut regions);
     }
     regions
 }
@@ -222,14 +222,14 @@ fn refuse_one_value(document: &Document<&str>, is_meant: impl Fn(&str) -> bool) 
 }
 
 /// A table and those inside it that have headers of their own.
-fn collect_tables(text: &str, name: &str, table: &Table, regions: &mut Vec<Region>) {
+fn collect_tables(text: &str, root: &Table, name: &str, table: &Table, regions: &mut Vec<Region>) {
     if let Some(header) = table.span().filter(|_| !table.is_implicit() && !table.is_dotted()) {
-        regions.push(Region { name: name.to_owned(), lines: region(text, &header, table) });
+        regions.push(Region { name: name.to_owned(), lines: region(text, root, &header, table) });
     }
     for (_, item) in table.iter() {
         match item {
-            Item::Table(inner) if !inner.is_dotted() => collect_tables(text, name, inner, regions),
-            Item::ArrayOfTables(array) => array.iter().for_each(|inner| collect_tables(text, name, inner, regions)),
+            Item::Table(inner) if !inner.is_dotted() => collect_tables(text, root, name, inner, regions),
+            Item::ArrayOfTables(array) => array.iter().for_each(|inner| collect_tables(text, root, name, inner, regions)),
             _ => {}
         }
     }
@@ -243,7 +243,7 @@ fn binding_regions(text: &str, is_meant: impl Fn(&dyn TableLike) -> bool) -> Res
     }
     let region_of = |table: &Table| {
         let name = table.get("match").and_then(Item::as_str).unwrap_or_default().to_owned();
-        Some(Region { name, lines: region(text, &table.span()?, table) })
+        Some(Region { name, lines: region(text, document.as_table(), &table.span()?, table) })
     };
     Ok(tables.into_iter().filter(|table| is_meant(*table)).filter_map(region_of).collect())
 }
@@ -270,9 +270,27 @@ fn agent_of(binding: &dyn TableLike) -> Option<&str> {
 }
 
 /// From the comment directly above the header to the end of the last value's line.
-fn region(text: &str, header: &Range<usize>, table: &Table) -> Range<usize> {
+fn region(text: &str, root: &Table, header: &Range<usize>, table: &Table) -> Range<usize> {
     let end = last_byte(table).max(header.end);
-    with_comments(text, line_start(text, header.start))..line_end(text, end)
+    // A line of a text above can look like a comment.
+    let above = last_value_before(root, header.start);
+    with_comments(text, line_start(text, header.start)).max(line_end_after(text, above))..line_end(text, end)
+}
+
+/// The end of the last value that stands above a place in the file.
+fn last_value_before(table: &Table, byte: usize) -> usize {
+    let ends = table.iter().map(|(_, item)| match item {
+        Item::Value(value) => value.span().map(|span| span.end).filter(|end| *end <= byte).unwrap_or(0),
+        Item::Table(inner) => last_value_before(inner, byte),
+        Item::ArrayOfTables(array) => array.iter().map(|inner| last_value_before(inner, byte)).max().unwrap_or(0),
+        Item::None => 0,
+    });
+    ends.max().unwrap_or(0)
+}
+
+/// The start of the line behind a value; the start of the file where there is none.
+fn line_end_after(text: &str, value_end: usize) -> usize {
+    if value_end == 0 { 0 } else { line_end(text, value_end) }
 }
 
 /// Of the values that stand below a header itself.

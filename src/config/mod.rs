@@ -12,6 +12,7 @@ use crate::domain::{AgentId, PersonId};
 mod address;
 mod agents;
 mod bindings;
+mod character;
 mod check;
 mod discord;
 pub mod edit;
@@ -47,6 +48,7 @@ pub struct Config {
     /// Used by agents that name no model.
     pub default_model: ModelRef,
     pub group_sessions: GroupSessions,
+    pub switch: Switch,
     /// Turns that run at once, of all agents together.
     pub max_running: usize,
     /// Absent section: Telegram is off.
@@ -71,6 +73,16 @@ pub enum GroupSessions {
     #[default]
     PerUser,
     Shared,
+}
+
+/// What an agent is shown where several have answered in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Switch {
+    /// All that was said.
+    #[default]
+    Handoff,
+    /// Only the part of the conversation it took part in.
+    Separate,
 }
 
 #[derive(Debug, Clone)]
@@ -330,6 +342,10 @@ pub struct AgentSpec {
     pub settings: ModelSettings,
     /// Skills it may have; absent is the whole pool. Whether they are there, `agents` looks.
     pub skills: Option<Vec<Spanned<String>>>,
+    /// The file that stands in for SOUL.md, seen from the agent's folder. Whether it is there, `agents` looks.
+    pub personality: Option<Spanned<String>>,
+    /// Stands in the prompt behind its SOUL.md.
+    pub system_prompt: Option<String>,
     pub memory: AgentMemory,
     pub tools: AgentTools,
     /// Where the table's name stands in the file; `None` for an agent the file does not name.
@@ -419,6 +435,7 @@ impl Config {
             default_agent: AgentId::main(),
             default_model: ModelRef::default(),
             group_sessions: GroupSessions::default(),
+            switch: Switch::default(),
             max_running: MAX_RUNNING,
             telegram: None,
             discord: None,
@@ -526,6 +543,8 @@ impl AgentSpec {
             settings: ModelSettings::default(),
             limits: AgentLimits::default(),
             skills: None,
+            personality: None,
+            system_prompt: None,
             memory: AgentMemory::default(),
             tools: AgentTools::default(),
             span: None,

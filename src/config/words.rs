@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk, TransportMode, Visibility,
+    Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk, Switch, TransportMode, Visibility,
 };
 use crate::domain::Platform;
 
@@ -56,6 +56,7 @@ impl Choice for Platform {
 
 choices! {
     GroupSessions { PerUser = "per-user", Shared = "shared" }
+    Switch { Handoff = "handoff", Separate = "separate" }
     Dms { Pairing = "pairing", Open = "open", Closed = "closed" }
     TransportMode { Polling = "polling", Webhook = "webhook" }
     Groups { Bound = "bound", Open = "open" }

@@ -31,7 +31,7 @@ use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
-use crate::config::{Config, Secrets};
+use crate::config::{Config, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway, outbox, streams};
 use crate::domain::{Destination, PersonId};
 use crate::models::Models;
@@ -160,10 +160,11 @@ impl Gateway {
             aliases: aliases.clone(),
             models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
-            tools: toolbox(&memories, &db),
+            tools: toolbox(&memories, &db, plan.config.switch),
             memories: memories.clone(),
             work: work.clone(),
             access: plan.config.access.clone(),
+            switch: plan.config.switch,
             max_running: plan.config.max_running,
             absorbing: db.read(journal::absorbing).await?.into_iter().collect(),
             bootstrapped,
@@ -224,8 +225,8 @@ impl Gateway {
 }
 
 /// Every tool there is. Which of them an agent has, its policy says.
-fn toolbox(memories: &Memories, db: &Db) -> ToolBox {
-    ToolBox::standard().with(tools::memory_tools(memories)).with(vec![Box::new(TranscriptSearch { db: db.clone() })])
+fn toolbox(memories: &Memories, db: &Db, switch: Switch) -> ToolBox {
+    ToolBox::standard().with(tools::memory_tools(memories)).with(vec![Box::new(TranscriptSearch { db: db.clone(), switch })])
 }
 
 /// The platforms that the config names.
@@ -334,7 +335,7 @@ mod tests {
     async fn the_list_of_known_tools_is_the_list_of_tools() {
         let home = tempfile::tempdir().expect("a folder");
         let db = Db::open(&home.path().join("parlor.db")).await.expect("the store opens");
-        let tools = toolbox(&Memories::new(db.clone()), &db);
+        let tools = toolbox(&Memories::new(db.clone()), &db, Switch::default());
         assert_eq!(tools.names().collect::<Vec<_>>(), tools::KNOWN);
     }
 }

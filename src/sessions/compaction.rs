@@ -1,6 +1,7 @@
 //! Long conversations: before a model's window is full, the agent sums up the older part, and later turns read that instead.
 //!
-//! The `summaries` table has at most one for a conversation: each one takes the one before it in.
+//! The `summaries` table has at most one for what an agent is shown of a conversation: each one takes the one before it in. So
+//! where each agent is shown only its own part, a summary has nothing of another's.
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
 use super::ledger::{self, Spending};
+use super::parts::View;
 use super::transcript::{self, Conversation, Message};
 use super::usage::{self, TurnRow};
 use super::{Inner, budgets, running::Task};
@@ -38,10 +40,15 @@ pub struct Summary {
     pub messages: i64,
 }
 
-pub fn of(connection: &Connection, place: &SessionKey, conversation: Conversation) -> rusqlite::Result<Option<Summary>> {
-    let sql = "SELECT text, upto, messages FROM summaries WHERE session_key = ?1 AND conversation = ?2";
+pub fn of(
+    connection: &Connection,
+    place: &SessionKey,
+    conversation: Conversation,
+    view: View,
+) -> rusqlite::Result<Option<Summary>> {
+    let sql = "SELECT text, upto, messages FROM summaries WHERE session_key = ?1 AND conversation = ?2 AND part = ?3";
     let read = |row: &rusqlite::Row<'_>| Ok(Summary { text: row.get(0)?, upto: row.get(1)?, messages: row.get(2)? });
-    connection.prepare_cached(sql)?.query_row(params![place.to_string(), conversation.number()], read).optional()
+    connection.prepare_cached(sql)?.query_row(params![place.to_string(), conversation.number(), view.key()], read).optional()
 }
 
 /// How much of a conversation a turn has read, and how much it could.
@@ -83,11 +90,12 @@ pub(super) struct Finished {
     agent_name: String,
     lineup: Lineup,
     scope: crate::tools::Scope,
+    view: View,
     fill: Fill,
 }
 
 impl Finished {
-    pub(super) fn of(task: &Task) -> Self {
+    pub(super) fn of(task: &Task, view: View) -> Self {
         let answer = estimate_tokens(task.run.said()) + estimate_tokens(&task.question());
         let Fill { tokens, messages, room } = task.fill;
         Finished {
@@ -98,6 +106,7 @@ impl Finished {
             agent_name: task.agent.name.clone(),
             lineup: task.run.lineup().clone(),
             scope: task.run.scope().clone(),
+            view,
             fill: Fill { tokens: tokens + answer, messages: messages + 2, room },
         }
     }
@@ -115,13 +124,13 @@ enum NoSummary {
 
 async fn sum_up(inner: &Inner, task: &Finished) -> Result<(), NoSummary> {
     let db = &inner.parts.db;
-    let (place, started_at) = (task.place.clone(), now_ms());
+    let (place, view, started_at) = (task.place.clone(), task.view, now_ms());
     let (conversation, before, messages) = db
         .read(move |connection| {
             let conversation = transcript::conversation(connection, &place)?;
-            let before = of(connection, &place, conversation)?;
+            let before = of(connection, &place, conversation, view)?;
             let after = before.as_ref().map_or(0, |summary| summary.upto);
-            Ok((conversation, before, transcript::after(connection, &place, conversation, after)?))
+            Ok((conversation, before, transcript::after(connection, &place, conversation, view, after)?))
         })
         .await?;
     let Some(older) = older_part(&messages, task.fill.room) else { return Ok(()) };
@@ -154,7 +163,8 @@ async fn sum_up(inner: &Inner, task: &Finished) -> Result<(), NoSummary> {
     };
     let write = move |tx: &Transaction<'_>| {
         ledger::spend(tx, &spending, now_ms())?;
-        keep(tx, &turn, conversation, &summary, now_ms())
+        usage::record(tx, &turn, now_ms())?;
+        keep(tx, &turn.place, (conversation, view), turn.agent, &summary, now_ms())
     };
     db.write(write).await?;
     Ok(())
@@ -194,15 +204,21 @@ async fn ask(inner: &Inner, task: &Finished, asked: String) -> Result<(String, U
 }
 
 /// Unless a new conversation was begun meanwhile.
-fn keep(tx: &Transaction<'_>, turn: &TurnRow, conversation: Conversation, summary: &Summary, now: i64) -> rusqlite::Result<()> {
-    usage::record(tx, turn, now)?;
-    let sql = "INSERT INTO summaries (session_key, conversation, upto, messages, agent_uid, text, created_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+pub(super) fn keep(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    (conversation, view): (Conversation, View),
+    by: AgentUid,
+    summary: &Summary,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO summaries (session_key, conversation, part, upto, messages, agent_uid, text, created_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                ON CONFLICT DO UPDATE SET upto = excluded.upto, messages = excluded.messages, agent_uid = excluded.agent_uid,
                                          text = excluded.text, created_at = excluded.created_at";
     let Summary { text, upto, messages } = summary;
-    let (place, agent) = (turn.place.to_string(), turn.agent.to_string());
-    tx.execute(sql, params![place, conversation.number(), upto, messages, agent, text, now]).map(drop)
+    let (place, agent) = (place.to_string(), by.to_string());
+    tx.execute(sql, params![place, conversation.number(), view.key(), upto, messages, agent, text, now]).map(drop)
 }
 
 /// Destroys what an agent has summed up.

@@ -12,7 +12,7 @@ use super::errands::Errand;
 use super::inbox::{self, Accepted, Closing};
 use super::ledger::{Spending, Today};
 use super::running::{self, Ended, Exchange, Task};
-use super::transcript::{self, Conversation};
+use super::transcript::{self, Conversation, Spot};
 use super::usage::{self, TurnRow};
 use super::{Inner, Parts, budgets, journal, lane, ledger, runs};
 use crate::agents::roster;
@@ -225,14 +225,15 @@ fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
     if !page.is_asked {
-        page.said.iter().try_for_each(|said| transcript::append_person(tx, said, *conversation, now))?;
+        let spot = Spot { conversation: *conversation, part: Some(turn.agent) };
+        transcript::append_question(tx, accepted, &page.said, spot, now)?;
     }
     if let Some(said) = &ending.said {
         transcript::append_agent(tx, place, *conversation, turn.agent, said, now)?;
         roster::mark_bootstrapped(tx, turn.agent, now)?;
     }
     if ending.outcome == STOPPED_ON_REQUEST {
-        transcript::append_mark(tx, place, "stopped before it was answered", now)?;
+        transcript::append_mark(tx, place, Some(turn.agent), "stopped before it was answered", now)?;
     }
     if page.used_once {
         pins::use_up(tx, place, turn.started_at)?;
@@ -310,6 +311,7 @@ impl Ending {
 /// Nothing of a turn that panicked is kept but the question, the fact, and what it has cost.
 pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
     let is_asked = task.is_some_and(|task| task.is_asked);
+    let part = task.map(|task| task.agent.uid);
     let page = task.map(|task| Page::of(inner, task));
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
@@ -327,9 +329,9 @@ pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: O
     let close = move |tx: &Transaction<'_>| {
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);
         transcript::touch(tx, place, now)?;
-        let conversation = transcript::conversation(tx, place)?;
+        let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
         if !is_asked {
-            accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, conversation, now))?;
+            accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, spot, now))?;
         }
         journal::forget(tx, accepted.id)?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;

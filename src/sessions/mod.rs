@@ -16,6 +16,7 @@ pub mod moving;
 mod notes;
 mod observing;
 pub mod overrides;
+pub mod parts;
 mod pictures;
 mod places;
 mod preparing;
@@ -39,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::{Agent, Chosen, Memories, Registry};
-use crate::config::Access;
+use crate::config::{Access, Switch};
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, Origin, SessionKey};
 use crate::models::Models;
@@ -72,6 +73,8 @@ pub struct Parts {
     pub work: Work,
     pub memories: Memories,
     pub access: Access,
+    /// What an agent is shown of what was said to others.
+    pub switch: Switch,
     /// Turns that run at once. More wait in their lanes.
     pub max_running: usize,
     /// Tasks that an earlier process began, with the inbox rows that they answer along with their own.

@@ -2,7 +2,8 @@
 
 use super::Inner;
 use super::inbox::{self, Accepted, Closing};
-use super::transcript;
+use super::parts;
+use super::transcript::{self, Spot};
 use crate::clock::now_ms;
 use crate::storage::StoreError;
 
@@ -12,8 +13,9 @@ pub(super) async fn keep(inner: &Inner, accepted: &Accepted) -> Result<(), Store
     let write = move |tx: &rusqlite::Transaction<'_>| {
         let (now, place) = (now_ms(), &accepted.inbound.origin.key);
         transcript::touch(tx, place, now)?;
-        let conversation = transcript::conversation(tx, place)?;
-        transcript::append_person(tx, &accepted.inbound, conversation, now)?;
+        let part = accepted.inbound.besides.note.map_or(Ok(None), |note| parts::of_note(tx, &accepted.inbound, note))?;
+        let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
+        transcript::append_person(tx, &accepted.inbound, spot, now)?;
         inbox::close(tx, accepted.id, Closing::Done, "noted", now)
     };
     inner.parts.db.write(write).await

@@ -76,8 +76,10 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
         (None, Some(Errand::Report(known))) => plain(runs::to_report(known)),
         (None, _) => what_people_ask(inner, &accepted, &agent, &lineup).await,
     };
-    let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
-    let aside: Vec<String> = due.aside.iter().map(|aside| aside.told_to(&agent)).collect();
+    let view = inner.view(&agent);
+    // Asked of another, it is not in what this one is shown, so it is asked anew.
+    let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.task.agent)));
+    let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
     let asked = Asked { said: &said, is_asked, aside: &aside, errand: errand.as_ref() };
     let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);

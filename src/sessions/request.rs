@@ -35,10 +35,10 @@ pub(super) async fn request(
 ) -> Result<Prepared, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
-    let (place, uid) = (origin.key.clone(), agent.uid);
+    let (place, uid, view) = (origin.key.clone(), agent.uid, inner.view(agent));
     let history = parts
         .db
-        .read(move |connection| Ok((transcript::history(connection, &place)?, children::unseen(connection, &place, uid)?)));
+        .read(move |connection| Ok((transcript::history(connection, &place, view)?, children::unseen(connection, &place, uid)?)));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
     let recalled = async { Ok(recall(inner, agent, &words).await) };

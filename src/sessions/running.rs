@@ -15,9 +15,10 @@ use super::decisions::{self, Decision};
 use super::errands::Errand;
 use super::inbox::Accepted;
 use super::journal::Recall;
+use super::parts::View;
 use super::preparing::{Begun, prepare, progress};
 use super::starting::{self, InLine};
-use super::transcript::{self, Conversation};
+use super::transcript::{self, Conversation, Spot};
 use super::{Arrived, Inner, budgets, ending, journal, lane, notes, rounds, runs};
 use crate::agents::{Agent, Chosen};
 use crate::channels::Outcome;
@@ -89,9 +90,12 @@ pub(super) struct Task {
 }
 
 impl Aside {
-    /// The place may have changed hands since: how far one agent has come is not for another.
-    pub(super) fn told_to(&self, agent: &Agent) -> String {
-        if agent.uid == self.agent.uid { self.reminder.clone() } else { history::somebody_elses(&self.agent.id) }
+    /// The place may have changed hands since: how far one agent has come is not for another. One that is shown nothing of
+    /// the question needs no word about it.
+    pub(super) fn told_to(&self, agent: &Agent, view: View) -> Option<String> {
+        let is_own = agent.uid == self.agent.uid;
+        let told = || if is_own { self.reminder.clone() } else { history::somebody_elses(&self.agent.id) };
+        view.shows(Some(self.agent.uid)).then(told)
     }
 }
 
@@ -168,7 +172,9 @@ pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exch
     if let Err(error) = noted.await {
         tracing::warn!("a decision was not noted: {error}");
     }
-    let told = history::meanwhile(meanwhile.iter().map(|exchange| exchange.told_to(&task.agent)));
+    let view = inner.view(&task.agent);
+    let shown = meanwhile.iter().filter(|exchange| view.shows(Some(exchange.by.uid)));
+    let told = history::meanwhile(shown.map(|exchange| exchange.told_to(&task.agent)));
     task.run.take_up(told);
     let progress = progress(inner, &task.accepted, &task.agent);
     proceed(inner, task, progress).await
@@ -223,7 +229,7 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
     progress.end().await;
     match left {
         Ok(Left::Answered) => {
-            let finished = compaction::Finished::of(&task);
+            let finished = compaction::Finished::of(&task, inner.view(&task.agent));
             let ended = ending::store(inner, task, Ok(())).await;
             if AssertUnwindSafe(compaction::consider(inner, &finished)).catch_unwind().await.is_err() {
                 tracing::error!("a summary panicked");
@@ -289,7 +295,8 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
 async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
     ending::follow_moves(&inner.parts, &mut task);
-    let (accepted, said, is_asked, conversation) = (task.accepted.clone(), task.said.clone(), task.is_asked, task.conversation);
+    let (accepted, said, is_asked) = (task.accepted.clone(), task.said.clone(), task.is_asked);
+    let spot = Spot { conversation: task.conversation, part: Some(task.agent.uid) };
     let (used_once, started_at) = (std::mem::take(&mut task.used_once), task.started_at);
     let shared = Arc::new((accepted, said));
     let write = || {
@@ -299,7 +306,7 @@ async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
             let place = &accepted.inbound.origin.key;
             if !is_asked {
                 transcript::touch(tx, place, now)?;
-                said.iter().try_for_each(|said| transcript::append_person(tx, said, conversation, now))?;
+                transcript::append_question(tx, accepted, said, spot, now)?;
             }
             if used_once {
                 // It was for this message, and not for those that are answered before it.

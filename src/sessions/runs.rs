@@ -145,8 +145,9 @@ pub(super) fn write_end(tx: &Transaction<'_>, run: &str, end: &End, now: i64) ->
         return Ok(None);
     }
     let Some(known) = children::get(tx, run)?.filter(|known| known.child.then != Then::Wait) else { return Ok(None) };
-    transcript::append_event(tx, &known.child.parent, &known.line(), &known.meta(), now)?;
-    if known.child.then == Then::Report { insert_report(tx, &known, now) } else { Ok(None) }
+    let child = &known.child;
+    transcript::append_event(tx, &child.parent, child.parent_agent, &known.line(), &known.meta(), now)?;
+    if child.then == Then::Report { insert_report(tx, &known, now) } else { Ok(None) }
 }
 
 fn insert_report(tx: &Transaction<'_>, known: &Known, now: i64) -> rusqlite::Result<Option<Accepted>> {

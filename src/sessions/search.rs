@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Local};
 use serde_json::{Value, json};
 
+use super::parts::View;
 use super::transcript;
+use crate::config::Switch;
 use crate::models::ToolSpec;
 use crate::storage::Db;
 use crate::tools::{Outcome, Risk, Scope, Tool};
@@ -14,9 +16,10 @@ use crate::turn::history::{Said, Speaker};
 const MOST_FOUND: u32 = 20;
 const MAX_SHOWN_BYTES: usize = 1000;
 
-/// Only the place of the turn is searched: what was said elsewhere was said to others.
+/// Only the place of the turn is searched, and in it only what its agent is shown: what was said elsewhere was said to others.
 pub struct TranscriptSearch {
     pub db: Db,
+    pub switch: Switch,
 }
 
 #[async_trait]
@@ -45,8 +48,8 @@ impl Tool for TranscriptSearch {
         if words.is_empty() {
             return Outcome::say("Tell which words to look for: {\"words\": \"…\"}.");
         }
-        let place = scope.place.clone();
-        let found = self.db.read(move |connection| transcript::search(connection, &place, &words, MOST_FOUND)).await;
+        let (place, view) = (scope.place.clone(), View::of(self.switch, scope.agent.uid));
+        let found = self.db.read(move |connection| transcript::search(connection, &place, view, &words, MOST_FOUND)).await;
         Outcome::say(match found {
             Ok(found) if found.is_empty() => "Nothing with these words was said in this chat.".to_owned(),
             Ok(found) => found.iter().map(|(said, at)| line(said, *at)).collect::<Vec<_>>().join("\n"),

@@ -8,8 +8,8 @@ use super::Inner;
 use super::inbox::Accepted;
 use super::slots::Slot;
 use crate::agents::{Agent, Chosen};
-use crate::domain::AgentUid;
-use crate::routing::{self, Route};
+use crate::domain::{AgentUid, Origin};
+use crate::routing::{self, Pin, Route};
 use crate::storage::StoreError;
 
 /// Who answers, by which rule, and with which model.
@@ -61,15 +61,25 @@ pub(super) async fn wait(inner: &Inner, agent: AgentUid, halt: &CancellationToke
     }
 }
 
+/// The agent that a place belongs to now, for whoever writes there.
+pub(super) async fn who_answers(inner: &Inner, origin: &Origin) -> Result<Arc<Agent>, StoreError> {
+    Ok(routed(inner, origin).await?.0)
+}
+
 async fn route(inner: &Inner, accepted: &Accepted, began_with: Option<AgentUid>) -> Result<Choice, StoreError> {
-    let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
-    let pin = parts.pins.get(&origin.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
-    let route = routing::route(&parts.table, pin.as_ref(), origin);
-    let began_with = began_with.and_then(|uid| parts.registry.by_uid(uid));
-    let agent = began_with.or_else(|| parts.registry.get(&route.agent)).unwrap_or_else(|| parts.registry.default_agent()).clone();
+    let (routed, route, pin) = routed(inner, origin).await?;
+    let agent = began_with.and_then(|uid| inner.parts.registry.by_uid(uid).cloned()).unwrap_or(routed);
     let chosen = agent.brain.choose(inner.overrides.get(&origin.key).await?.as_ref());
     Ok(Choice { agent, route, chosen, used_once: pin.is_some_and(|pin| pin.once) })
+}
+
+async fn routed(inner: &Inner, origin: &Origin) -> Result<(Arc<Agent>, Route, Option<Pin>), StoreError> {
+    let parts = &inner.parts;
+    let pin = parts.pins.get(&origin.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
+    let route = routing::route(&parts.table, pin.as_ref(), origin);
+    let agent = parts.registry.get(&route.agent).unwrap_or_else(|| parts.registry.default_agent()).clone();
+    Ok((agent, route, pin))
 }
 
 fn log(choice: &Choice, accepted: &Accepted) {

@@ -1,15 +1,18 @@
 //! What was said in each place: the `sessions` and `messages` tables.
 
-use std::collections::BTreeSet;
+mod carried;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::compaction::{self, Summary};
-use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
+use super::inbox::Accepted;
+use super::parts::View;
+use crate::domain::{AgentId, AgentUid, Inbound, MessageId, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
+
+pub use carried::{Carried, CarriedKind, carry, take_in};
 
 /// Messages not said to the bot that a place keeps; with each new one the oldest goes.
 const MOST_OBSERVED: i64 = 30;
@@ -44,10 +47,10 @@ pub struct History {
 }
 
 /// The running conversation, as far back as a turn looks.
-pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<History> {
+pub fn history(connection: &Connection, place: &SessionKey, view: View) -> rusqlite::Result<History> {
     let conversation = conversation(connection, place)?;
-    let summary = compaction::of(connection, place, conversation)?;
-    let messages = after(connection, place, conversation, summary.as_ref().map_or(0, |summary| summary.upto))?;
+    let summary = compaction::of(connection, place, conversation, view)?;
+    let messages = after(connection, place, conversation, view, summary.as_ref().map_or(0, |summary| summary.upto))?;
     Ok(History { conversation, summary, messages })
 }
 
@@ -56,14 +59,16 @@ pub(super) fn after(
     connection: &Connection,
     place: &SessionKey,
     conversation: Conversation,
+    view: View,
     after: i64,
 ) -> rusqlite::Result<Vec<Message>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(&format!(
         "SELECT messages.kind, messages.person_name, coalesce('former-' || agents.archived_id, agents.slug), messages.text, messages.id
          FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
-         WHERE session_key = ?1 AND conversation = ?2 AND id > ?3 ORDER BY id DESC LIMIT ?4",
-    )?;
-    let bound = params![place.to_string(), conversation.0, after, i64::from(MAX_MESSAGES)];
+         WHERE session_key = ?2 AND conversation = ?3 AND id > ?4 AND {} ORDER BY id DESC LIMIT ?5",
+        view.clause()
+    ))?;
+    let bound = params![view.key(), place.to_string(), conversation.0, after, i64::from(MAX_MESSAGES)];
     let rows = statement.query_map(bound, |row| Ok(Message { id: row.get(4)?, said: said(row)? }))?;
     let mut messages = rows.collect::<rusqlite::Result<Vec<Message>>>()?;
     messages.reverse();
@@ -71,13 +76,20 @@ pub(super) fn after(
 }
 
 /// What was said in a place with all of these words in it, the newest first, over all its conversations.
-pub fn search(connection: &Connection, place: &SessionKey, words: &[String], limit: u32) -> rusqlite::Result<Vec<(Said, i64)>> {
-    let mut statement = connection.prepare_cached(
+pub fn search(
+    connection: &Connection,
+    place: &SessionKey,
+    view: View,
+    words: &[String],
+    limit: u32,
+) -> rusqlite::Result<Vec<(Said, i64)>> {
+    let mut statement = connection.prepare_cached(&format!(
         "SELECT messages.kind, messages.person_name, coalesce('former-' || agents.archived_id, agents.slug), messages.text, messages.created_at
          FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
-         WHERE session_key = ?1 ORDER BY id DESC",
-    )?;
-    let rows = statement.query_map([place.to_string()], |row| Ok((said(row)?, row.get(4)?)))?;
+         WHERE session_key = ?2 AND {} ORDER BY id DESC",
+        view.clause()
+    ))?;
+    let rows = statement.query_map([view.key(), place.to_string()], |row| Ok((said(row)?, row.get(4)?)))?;
     let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let found = rows.filter(|row| match row {
         Ok((said, _)) => {
@@ -111,6 +123,29 @@ pub fn said_at(connection: &Connection, place: &SessionKey, at: i64) -> rusqlite
     statement.query_row(params![place.to_string(), conversation.0, at], |row| row.get(0)).optional()
 }
 
+/// The agent that said something in a place at this very time.
+pub(super) fn speaker_at(connection: &Connection, place: &SessionKey, at: i64) -> rusqlite::Result<Option<AgentUid>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT agent_uid FROM messages WHERE session_key = ?1 AND conversation = ?2 AND kind = 'agent' AND created_at = ?3",
+    )?;
+    let conversation = conversation(connection, place)?;
+    uid(statement.query_row(params![place.to_string(), conversation.0, at], |row| row.get(0)))
+}
+
+/// The agent that was told what a person wrote in this message of the platform.
+pub(super) fn told_as(connection: &Connection, place: &SessionKey, message: &MessageId) -> rusqlite::Result<Option<AgentUid>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT part_uid FROM messages WHERE session_key = ?1 AND conversation = ?2 AND instr(written_as, ?3) > 0
+         ORDER BY id DESC LIMIT 1",
+    )?;
+    let conversation = conversation(connection, place)?;
+    uid(statement.query_row(params![place.to_string(), conversation.0, format!(" {} ", message.0)], |row| row.get(0)))
+}
+
+fn uid(found: rusqlite::Result<Option<String>>) -> rusqlite::Result<Option<AgentUid>> {
+    Ok(found.optional()?.flatten().and_then(|uid| uid.parse().ok()))
+}
+
 /// The one that runs now.
 pub fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Conversation> {
     let mut statement = connection.prepare_cached("SELECT conversation FROM sessions WHERE key = ?1")?;
@@ -119,11 +154,10 @@ pub fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Re
 }
 
 /// How many messages the running conversation has.
-pub fn length(connection: &Connection, place: &SessionKey) -> rusqlite::Result<i64> {
+pub fn length(connection: &Connection, place: &SessionKey, view: View) -> rusqlite::Result<i64> {
     let conversation = conversation(connection, place)?;
-    let mut statement =
-        connection.prepare_cached("SELECT count(*) FROM messages WHERE session_key = ?1 AND conversation = ?2")?;
-    statement.query_row(params![place.to_string(), conversation.0], |row| row.get(0))
+    let sql = format!("SELECT count(*) FROM messages WHERE session_key = ?2 AND conversation = ?3 AND {}", view.clause());
+    connection.prepare_cached(&sql)?.query_row(params![view.key(), place.to_string(), conversation.0], |row| row.get(0))
 }
 
 /// Makes sure the place has a row and says when it was last used.
@@ -135,20 +169,49 @@ pub fn touch(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Re
     statement.execute(params![place.to_string(), now]).map(drop)
 }
 
-/// Into the conversation the message was answered in, even if /new has begun another meanwhile.
-pub fn append_person(tx: &Transaction<'_>, inbound: &Inbound, conversation: Conversation, now: i64) -> rusqlite::Result<()> {
-    let place = inbound.origin.key.to_string();
+/// Where something belongs: in which conversation, and in whose part of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spot {
+    pub(super) conversation: Conversation,
+    /// None: nobody's.
+    pub(super) part: Option<AgentUid>,
+}
+
+/// What an agent is asked, each message in the words it was read in. Into the conversation it was answered in, even if /new
+/// has begun another meanwhile.
+pub(super) fn append_question(
+    tx: &Transaction<'_>,
+    accepted: &Accepted,
+    said: &[Inbound],
+    spot: Spot,
+    now: i64,
+) -> rusqlite::Result<()> {
+    for (said, message) in said.iter().zip(accepted.messages()) {
+        let parts = std::iter::once(message).chain(&message.joined);
+        let ids: String = parts.map(|part| format!(" {}", part.inbound.message.0)).collect();
+        append_words(tx, said, &format!("{ids} "), spot, now)?;
+    }
+    Ok(())
+}
+
+pub(super) fn append_person(tx: &Transaction<'_>, inbound: &Inbound, spot: Spot, now: i64) -> rusqlite::Result<()> {
+    append_words(tx, inbound, &format!(" {} ", inbound.message.0), spot, now)
+}
+
+fn append_words(tx: &Transaction<'_>, inbound: &Inbound, written_as: &str, spot: Spot, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (session_key, conversation, kind, person, person_name, text, created_at)
-         VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6)",
+        "INSERT INTO messages (session_key, conversation, kind, part_uid, person, person_name, text, written_as, created_at)
+         VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
-    let person = inbound.origin.person.to_string();
-    statement.execute(params![place, conversation.0, person, inbound.person_name, inbound.readable(), now]).map(drop)
+    let (place, person) = (inbound.origin.key.to_string(), inbound.origin.person.to_string());
+    let (part, name) = (spot.part.map(|uid| uid.to_string()), &inbound.person_name);
+    let bound = params![place, spot.conversation.0, part, person, name, inbound.readable(), written_as, now];
+    statement.execute(bound).map(drop)
 }
 
 /// Said among people: part of the running conversation until enough others were.
-pub fn append_observed(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
-    append_person(tx, inbound, conversation(tx, &inbound.origin.key)?, now)?;
+pub(super) fn append_observed(tx: &Transaction<'_>, inbound: &Inbound, part: Option<AgentUid>, now: i64) -> rusqlite::Result<()> {
+    append_person(tx, inbound, Spot { conversation: conversation(tx, &inbound.origin.key)?, part }, now)?;
     tx.prepare_cached("UPDATE messages SET observed = 1 WHERE id = ?1")?.execute([tx.last_insert_rowid()])?;
     let mut forget = tx.prepare_cached(
         "DELETE FROM messages WHERE session_key = ?1 AND observed = 1 AND id <= (
@@ -166,24 +229,39 @@ pub fn append_agent(
     now: i64,
 ) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (session_key, conversation, kind, agent_uid, text, created_at) VALUES (?1, ?2, 'agent', ?3, ?4, ?5)",
+        "INSERT INTO messages (session_key, conversation, kind, agent_uid, part_uid, text, created_at)
+         VALUES (?1, ?2, 'agent', ?3, ?3, ?4, ?5)",
     )?;
     statement.execute(params![place.to_string(), conversation.0, uid.to_string(), text, now]).map(drop)
 }
 
-/// Something that happened here, such as that the place changed hands.
-pub fn append_mark(tx: &Transaction<'_>, place: &SessionKey, text: &str, now: i64) -> rusqlite::Result<()> {
+/// Something that happened here to one agent, or to the place itself, such as that it changed hands.
+pub fn append_mark(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    part: Option<AgentUid>,
+    text: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
     touch(tx, place, now)?;
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (session_key, conversation, kind, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4)",
+        "INSERT INTO messages (session_key, conversation, kind, part_uid, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4, ?5)",
     )?;
-    let conversation = conversation(tx, place)?;
-    statement.execute(params![place.to_string(), conversation.0, text, now]).map(drop)
+    let (conversation, part) = (conversation(tx, place)?, part.map(|uid| uid.to_string()));
+    statement.execute(params![place.to_string(), conversation.0, part, text, now]).map(drop)
 }
 
-/// One short line about something that happened elsewhere; what there is to know about it is in `meta`.
-pub fn append_event(tx: &Transaction<'_>, place: &SessionKey, text: &str, meta: &Value, now: i64) -> rusqlite::Result<()> {
-    append_mark(tx, place, text, now)?;
+/// One short line about something that happened elsewhere, for the agent that wanted it; what there is to know about it is
+/// in `meta`.
+pub(super) fn append_event(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    part: AgentUid,
+    line: &str,
+    meta: &Value,
+    now: i64,
+) -> rusqlite::Result<()> {
+    append_mark(tx, place, Some(part), line, now)?;
     explain_last(tx, meta)
 }
 
@@ -279,91 +357,7 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Share> {
     let sessions = tx.execute(&format!("DELETE FROM sessions WHERE key IN ({OWN_PLACES})"), [uid.to_string()])?;
     let of_places = tx.execute(&format!("DELETE FROM messages WHERE session_key IN ({OWN_PLACES})"), [uid.to_string()])?;
     let others = tx.execute("DELETE FROM messages WHERE agent_uid = ?1", [uid.to_string()])?;
+    // What people said to it stays theirs.
+    tx.execute("UPDATE messages SET part_uid = NULL WHERE part_uid = ?1", [uid.to_string()])?;
     Ok(Share { messages: of_places + others, sessions })
-}
-
-/// A message outside the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
-    pub place: String,
-    pub conversation: i64,
-    pub kind: CarriedKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub person: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub person_name: Option<String>,
-    pub text: String,
-    pub created_at: i64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CarriedKind {
-    Person,
-    /// The agent it is all about.
-    Agent,
-    Handoff,
-}
-
-/// The conversations in which an agent spoke, without what other agents said and what was not said to the bot.
-pub fn carry(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<Carried>> {
-    let mut statement = connection.prepare(
-        "SELECT session_key, conversation, kind, person, person_name, text, created_at FROM messages
-         WHERE (session_key, conversation) IN (SELECT session_key, conversation FROM messages WHERE agent_uid = ?1)
-           AND observed = 0 AND (agent_uid IS NULL OR agent_uid = ?1) ORDER BY id",
-    )?;
-    let rows = statement.query_map([uid.to_string()], |row| {
-        let kind = match row.get::<_, String>(2)?.as_str() {
-            "person" => CarriedKind::Person,
-            "agent" => CarriedKind::Agent,
-            _ => CarriedKind::Handoff,
-        };
-        Ok(Carried {
-            place: row.get(0)?,
-            conversation: row.get(1)?,
-            kind,
-            person: row.get(3)?,
-            person_name: row.get(4)?,
-            text: row.get(5)?,
-            created_at: row.get(6)?,
-        })
-    })?;
-    rows.collect()
-}
-
-/// Takes in conversations of an agent from elsewhere. Where a place has a conversation already, that one goes on, and what
-/// comes in is kept behind it.
-pub fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
-    let mut known = tx.prepare("SELECT 1 FROM sessions WHERE key = ?1")?;
-    let places: BTreeSet<&str> = carried.iter().map(|message| message.place.as_str()).collect();
-    let mut begun = BTreeSet::new();
-    for place in places {
-        if known.exists([place])? {
-            begun.insert(place);
-        }
-    }
-    let mut insert = tx.prepare(
-        "INSERT INTO messages (session_key, conversation, kind, agent_uid, person, person_name, text, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?;
-    let mut touch = tx.prepare(
-        "INSERT INTO sessions (key, conversation, created_at, active_at) VALUES (?1, ?2, ?3, ?3)
-         ON CONFLICT (key) DO UPDATE SET conversation = max(conversation, excluded.conversation),
-             active_at = max(active_at, excluded.active_at)",
-    )?;
-    for message in carried {
-        let is_new = !begun.contains(message.place.as_str());
-        let conversation = if is_new { message.conversation.max(1) } else { 0 };
-        let (kind, speaker) = match message.kind {
-            CarriedKind::Person => ("person", None),
-            CarriedKind::Agent => ("agent", Some(uid.to_string())),
-            CarriedKind::Handoff => ("handoff", None),
-        };
-        let (person, name) = (&message.person, &message.person_name);
-        insert.execute(params![message.place, conversation, kind, speaker, person, name, message.text, message.created_at])?;
-        if is_new {
-            touch.execute(params![message.place, conversation, message.created_at])?;
-        }
-    }
-    Ok(())
 }

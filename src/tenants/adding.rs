@@ -98,8 +98,10 @@ pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantE
         let text = edit::put_back(&editing.text, &nameless(&edit::rename_agent(&tables, &from, &to)?, &to)?)?;
         let text = if piece.is_empty() { edit::add_agent(&text, &to, &NewAgent::default())? } else { text };
         let (source, target) = (folder_of(&editing.home, &from), folder_of(&editing.home, &to));
-        let files: Vec<PathBuf> = folders::walk(&source)?.files.into_iter().filter(|file| is_character(file)).collect();
         let _note = unfinished::note(&editing.home, &Change::Clone { id: to.clone() })?;
+        let personality = editing.spec(&from).and_then(|spec| spec.personality.as_ref()).map(|path| PathBuf::from(&path.value));
+        let files = folders::walk(&source)?.files.into_iter();
+        let files: Vec<PathBuf> = files.filter(|file| is_character(file) || Some(file) == personality.as_ref()).collect();
         // The files first: the skills that the new table names must be where it says.
         let done = folders::copy(&source, &target, &files).and_then(|()| editing.commit(&text));
         done.inspect_err(|_| folders::discard(&target))?;

@@ -14,6 +14,7 @@ use crate::agents::{Memories, memory, roster};
 use crate::clock::now_ms;
 use crate::config::{Visibility, edit};
 use crate::domain::{AgentId, AgentUid, SessionKey};
+use crate::sessions::parts::View;
 use crate::sessions::transcript::{self, Carried};
 
 /// Memories of one agent that are asked for at once.
@@ -37,8 +38,8 @@ pub async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, Te
     let id = editing.find(word)?.id.clone();
     let (registry, _) = registry(&editing.config, &site.home, &site.db).await?;
     let agent = registry.get(&id).ok_or_else(|| TenantError::unknown(format!("no agent is called {id}")))?;
-    let uid = agent.uid;
-    let messages = site.db.read(move |connection| transcript::carry(connection, uid)).await?;
+    let (uid, view) = (agent.uid, View::of(editing.config.switch, agent.uid));
+    let messages = site.db.read(move |connection| transcript::carry(connection, uid, view)).await?;
     let (memories, count) = written_memories(site, agent).await?;
     let lines = messages.iter().map(|message| serde_json::to_string(message).expect("texts and numbers become JSON") + "\n");
     let texts = Texts { tables: tables_of(&editing.text, &id)?, memories, messages: lines.collect() };
@@ -123,8 +124,20 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
 }
 
 /// Keys that a package may bring. What gives an agent rights is for the operator of this house to write.
-const HARMLESS_KEYS: [&str; 10] =
-    ["name", "emoji", "model", "temperature", "max_tokens", "reasoning", "skills", "memory", "recall", "recall_tokens"];
+const HARMLESS_KEYS: [&str; 12] = [
+    "name",
+    "emoji",
+    "model",
+    "temperature",
+    "max_tokens",
+    "reasoning",
+    "skills",
+    "personality",
+    "system_prompt",
+    "memory",
+    "recall",
+    "recall_tokens",
+];
 
 /// The config with the tables in it; where they do not fit, with as much of them as does. And what was left out.
 fn fitting(editing: &Editing, written: &toml::Table, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
@@ -139,7 +152,9 @@ fn fitting(editing: &Editing, written: &toml::Table, old: &AgentId, new: &AgentI
             Err(problem) => problem,
         };
         // What is most likely to fit only the house it comes from goes first.
-        let Some(key) = ["model", "skills", "name"].into_iter().chain(HARMLESS_KEYS).find(|key| kept.contains_key(*key)) else {
+        let Some(key) =
+            ["model", "skills", "name", "personality"].into_iter().chain(HARMLESS_KEYS).find(|key| kept.contains_key(*key))
+        else {
             return Err(problem);
         };
         kept.remove(key);

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::agents::roster::{self, Roster};
-use crate::agents::{Registry, skills};
+use crate::agents::{Registry, check_personalities, skills};
 use crate::clock::now_ms;
 use crate::config::{Config, Draft, Report, store};
 use crate::domain::AgentId;
@@ -49,6 +49,7 @@ pub fn checked(mut draft: Draft, home: &Path) -> Result<(Config, Table), Report>
     let (table, problems) = Table::build(&draft.config);
     draft.problems.extend(problems);
     draft.problems.extend(skills::check(&draft.config, home));
+    draft.problems.extend(check_personalities(&draft.config, home));
     draft.problems.extend(policy::check(&draft.config, tools::KNOWN.iter().copied()));
     Ok((draft.finish()?, table))
 }

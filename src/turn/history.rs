@@ -1,6 +1,7 @@
 //! What was said in a place, as the agent that answers next gets to see it.
 //!
-//! A switch is a handoff: the new agent reads what people and other agents said here, each marked with who said it.
+//! A switch is a handoff: the new agent reads what people and other agents said here, each marked with who said it. Where the
+//! config keeps agents separate, it gets its own part only, which `sessions::parts` sees to.
 //! Tool calls and recalled memory of other agents are never part of it.
 
 use crate::domain::AgentId;
@@ -122,9 +123,12 @@ pub fn meanwhile<'a>(exchanges: impl Iterator<Item = Exchanged<'a>>) -> String {
         let by = by.map_or_else(|| "you".to_owned(), |agent| format!("@{agent}"));
         format!("{}\n[{by} answered] {}\n", head(question, MAX_REMINDED_BYTES), head(answer, MAX_REMINDED_BYTES))
     });
+    let told: String = told.collect();
+    if told.is_empty() {
+        return "[You were interrupted for a while. Go on with your task.]".to_owned();
+    }
     format!(
-        "[While you were at this, people wrote and were answered:]\n{}[Go on with your task, with what they said in mind. Do not answer them again.]",
-        told.collect::<String>()
+        "[While you were at this, people wrote and were answered:]\n{told}[Go on with your task, with what they said in mind. Do not answer them again.]"
     )
 }
 

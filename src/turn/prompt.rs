@@ -1,7 +1,7 @@
 //! Puts an agent's system prompt together. The same agent and files always give the same bytes.
 
 use crate::agents::skills::Skill;
-use crate::agents::{Agent, Identity, IdentityFile, LoadedFile, head};
+use crate::agents::{Agent, Identity, IdentityFile, head};
 
 /// The whole prompt stays within this; what does not fit is cut from its end.
 pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
@@ -16,13 +16,13 @@ Answer in the language of the person you answer. Keep it short unless asked for 
 Where several people write, a message begins with its writer in brackets: [Alice] is a person, [@main] another agent. Your own messages never begin that way.
 Never claim to be another agent, and never speak for one.";
 
-/// Who the agent is, the house rules, then each file under a heading with its name.
+/// Who the agent is, the house rules, then each file under a heading with its name, and the config's own words behind SOUL.md.
 ///
 /// Files are shown as they are, with their own headings: they are the operator's. The one file that is an agent's to
 /// write, its memory, stands last, where it can add to what was said before but not come between.
 pub fn assemble(agent: &Agent, identity: &Identity) -> String {
     let mut prompt = format!("{}\n{HOUSE_RULES}", introduction(agent));
-    let sections: Vec<Section> = identity.files().iter().filter_map(Section::of).collect();
+    let sections = sections(identity);
     let skills = skill_list(&identity.skills().readable);
     let before_skills = sections.iter().filter(|section| section.stands_before_skills()).count();
     // The list is never cut: what can be read is what is listed.
@@ -72,20 +72,31 @@ fn introduction(agent: &Agent) -> String {
     }
 }
 
+/// The files, and what the config says behind the second of them. What says nothing is left out.
+fn sections(identity: &Identity) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    for loaded in identity.files() {
+        sections.push(Section { file: loaded.file, name: loaded.name(), content: loaded.content.trim_end() });
+        if let Some(content) = identity.system_prompt().filter(|_| loaded.file == IdentityFile::Soul) {
+            sections.push(Section { file: loaded.file, name: SYSTEM_PROMPT, content: content.trim_end() });
+        }
+    }
+    sections.retain(|section| !section.content.is_empty());
+    sections
+}
+
+/// What the part of the prompt is called that is in the config.
+const SYSTEM_PROMPT: &str = "system_prompt";
+
 /// One file's part of the prompt.
 struct Section<'a> {
+    /// Where it stands.
     file: IdentityFile,
-    name: &'static str,
+    name: &'a str,
     content: &'a str,
 }
 
-impl<'a> Section<'a> {
-    /// `None` for a file that says nothing.
-    fn of(loaded: &'a LoadedFile) -> Option<Self> {
-        let content = loaded.content.trim_end();
-        (!content.is_empty()).then(|| Section { file: loaded.file, name: loaded.file.name(), content })
-    }
-
+impl Section<'_> {
     /// Skills change less often than what is only for a while or what the agent writes itself.
     fn stands_before_skills(&self) -> bool {
         !matches!(self.file, IdentityFile::Bootstrap | IdentityFile::Memory)

@@ -237,6 +237,7 @@ async fn sessions_with(home: &Home, tools: ToolBox, channels: &[Arc<dyn Channel>
         memories,
         work: work.clone(),
         access: plan.config.access.clone(),
+        switch: plan.config.switch,
         max_running: plan.config.max_running,
         absorbing: dashmap::DashMap::new(),
         bootstrapped: dashmap::DashSet::new(),

@@ -529,3 +529,76 @@ async fn a_restore_that_cannot_be_leaves_everything_where_it_was() {
     assert_eq!(broken.code, 1);
     assert!(broken.stderr.ends_with("config.toml was not changed: put this right first.\n"), "{}", broken.stderr);
 }
+
+/// A home in which Rose has a file in place of her soul, and words of the config.
+async fn with_character() -> TempDir {
+    let home = fresh_home().await;
+    std::fs::create_dir_all(home.path().join("agents/rose/voices")).expect("a folder");
+    std::fs::write(home.path().join("agents/rose/voices/night.md"), "Whispers.\n").expect("writes");
+    let keys =
+        "[agents.rose]\npersonality = \"voices/night.md\"\nsystem_prompt = \"\"\"\n# Of the house\nPrices are in euros.\"\"\"\n";
+    let text = config(home.path()).replace("[agents.rose]\n", keys);
+    std::fs::write(home.path().join("config.toml"), text).expect("writes");
+    home
+}
+
+/// What the prompt of an agent has of both.
+async fn character(home: &Path, agent: &str) -> String {
+    let prompt = fine(home, &["agent", "prompt", agent]).await;
+    let from = prompt.find("# voices/night.md").unwrap_or_else(|| panic!("{agent} has no personality: {prompt}"));
+    prompt[from..prompt.find("# AGENTS.md").expect("the next file")].to_owned()
+}
+
+const NIGHT: &str = "# voices/night.md\n\nWhispers.\n\n# system_prompt\n\n# Of the house\nPrices are in euros.\n\n";
+
+/// S0.6, S2.38
+#[tokio::test]
+async fn info_and_prompt_show_what_the_config_says_about_an_agent() {
+    let home = with_character().await;
+    assert_eq!(character(home.path(), "rose").await, NIGHT);
+    let info = fine(home.path(), &["agent", "info", "rose"]).await;
+    assert!(info.contains("\npersonality voices/night.md: own\nAGENTS.md: inherited\n"), "{info}");
+    assert!(info.contains("\nsystem_prompt: 35 bytes\n"), "{info}");
+    let json: serde_json::Value =
+        serde_json::from_str(&fine(home.path(), &["agent", "info", "rose", "--json"]).await).expect("JSON");
+    assert_eq!((&json["personality"], &json["system_prompt_bytes"]), (&"voices/night.md".into(), &35.into()));
+    assert_eq!(json["files"][1]["file"], "SOUL.md");
+
+    std::fs::remove_file(home.path().join("agents/rose/voices/night.md")).expect("it was there");
+    let checked = run(home.path(), &["config", "check"]).await;
+    assert_eq!(checked.code, 1);
+    assert_snapshot!(checked.stderr, @r#"
+    error: there is no file agents/rose/voices/night.md
+     --> HOME/config.toml:9:15
+      |
+    9 | personality = "voices/night.md"
+      |               ^^^^^^^^^^^^^^^^^ no such file in the agent's folder
+      |
+      = help: write the file, or remove the line to use SOUL.md
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    for verb in ["info", "prompt"] {
+        assert_eq!(run(home.path(), &["agent", verb, "rose"]).await.stderr, checked.stderr, "{verb}");
+    }
+}
+
+/// S3.18, S3.34, S4.27, S0.69: wherever an agent goes, what the config says about it goes along.
+#[tokio::test]
+async fn a_personality_goes_wherever_its_agent_goes() {
+    let home = with_character().await;
+    fine(home.path(), &["agent", "clone", "rose", "lily"]).await;
+    assert_eq!(character(home.path(), "lily").await, NIGHT);
+    fine(home.path(), &["agent", "rename", "lily", "iris"]).await;
+    assert_eq!(character(home.path(), "iris").await, NIGHT);
+    fine(home.path(), &["agent", "remove", "iris"]).await;
+    fine(home.path(), &["agent", "restore", "iris"]).await;
+    assert_eq!(character(home.path(), "iris").await, NIGHT);
+
+    let (other, package) = (fresh_home().await, home.path().join("iris.tar.gz"));
+    let package = package.to_str().expect("text");
+    fine(home.path(), &["agent", "export", "iris", "--output", package]).await;
+    fine(other.path(), &["agent", "import", package]).await;
+    assert_eq!(character(other.path(), "iris").await, NIGHT);
+    assert_eq!(character(home.path(), "rose").await, NIGHT, "nobody else was touched");
+}

@@ -6,6 +6,7 @@
 mod doors;
 mod handing_over;
 mod outside;
+mod rooms;
 mod root;
 
 use std::collections::BTreeMap;
@@ -167,7 +168,12 @@ struct Walls {
 
 impl Walls {
     async fn new(config: &str) -> Self {
-        let house = House::new(config).await;
+        Self::with_top("", config).await
+    }
+
+    /// `top` has keys of the config's top level.
+    async fn with_top(top: &str, config: &str) -> Self {
+        let house = House::with_top(top, config).await;
         plant(&house);
         let gateway = house.open().await;
         let forum = house.telegram.forum(-1001);

@@ -111,6 +111,39 @@ fn bootstrap_is_read_only_until_the_first_turn_is_finished() {
     assert_eq!(Identity::load(&dot, false).get(IdentityFile::Bootstrap), None);
 }
 
+fn dot_with(home: &TempDir, personality: &str) -> Identity {
+    Identity::load(&Agent { personality: Some(personality.into()), ..agent_of(home.path(), "dot") }, true)
+}
+
+/// S0.6: the file that the config names stands in for SOUL.md, wherever one is.
+#[test]
+fn a_personality_is_read_in_place_of_the_soul() {
+    let home = home_with(&ROOT);
+    write(&home, "agents/dot/SOUL.md", "dot's soul");
+    write(&home, "agents/dot/voices/night.md", "dot at night");
+    let identity = dot_with(&home, "voices/night.md");
+    let loaded = soul(&identity);
+    assert_eq!((loaded.name(), loaded.origin, loaded.content.as_str()), ("voices/night.md", FileOrigin::Own, "dot at night"));
+    assert_eq!(loaded.problem, None);
+    assert_eq!(identity.get(IdentityFile::Identity).unwrap().content, "root i", "the others are as before");
+}
+
+/// S0.6
+#[test]
+fn nothing_stands_in_for_a_personality_that_is_missing() {
+    let home = home_with(&ROOT);
+    write(&home, "night.md", "of the house");
+    write(&home, "agents/dot/SOUL.md", "dot's soul");
+    write(&home, "agents/dot/day.md/inside", "x");
+    for (path, problem) in [("night.md", "agents/dot/night.md is not there"), ("day.md", "day.md cannot be read: it is a folder")]
+    {
+        let identity = dot_with(&home, path);
+        let loaded = soul(&identity);
+        assert_eq!((loaded.origin, loaded.content.as_str()), (FileOrigin::Missing, ""), "{path}");
+        assert!(loaded.problem.as_ref().unwrap().ends_with(problem), "{:?}", loaded.problem);
+    }
+}
+
 #[test]
 fn an_empty_file_of_its_own_silences_the_inherited_one() {
     let home = home_with(&[("SOUL.md", "root"), ("agents/dot/SOUL.md", "")]);

@@ -341,6 +341,21 @@ fn an_agent_comes_back_into_its_lists() {
     assert_eq!(renamed, LISTS.replace("rose", "rosa"));
 }
 
+/// S3.31: a text of several lines is an agent's too, whatever its lines look like.
+#[test]
+fn a_line_of_a_text_is_no_comment_of_the_next_table() {
+    let text = "[agents.ada]\nsystem_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n# Rose writes.\n[agents.rose]\npersonality = \"night.md\"\n";
+    let without = take_out_agent(text, &id("rose")).unwrap();
+    assert_eq!(without.piece, "# Rose writes.\n[agents.rose]\npersonality = \"night.md\"\n");
+    assert_eq!(without.text, "[agents.ada]\nsystem_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n");
+    let close = text.replace("# Rose writes.\n", "");
+    assert_eq!(take_out_agent(&close, &id("rose")).unwrap().text, without.text);
+    let ada = take_out_agent(text, &id("ada")).unwrap();
+    assert_eq!(ada.piece, without.text);
+    let renamed = rename_agent(text, &id("ada"), &id("ida")).unwrap();
+    assert_eq!(renamed, text.replace("[agents.ada]", "[agents.ida]"));
+}
+
 proptest! {
     /// Whatever the order of tables: taking out and putting back loses no key, and edits give TOML.
     #[test]
@@ -349,7 +364,7 @@ proptest! {
         blank in proptest::collection::vec(any::<bool>(), 6),
     ) {
         let tables = [
-            "# a\n[agents.rose]\nname = \"R\" # x\n", "[agents.rose.limits]\nn = 1\n", "[agents.ada]\n", "[access]\ndms = \"open\"\n# late\n",
+            "# a\n[agents.rose]\nname = \"R\" # x\n", "[agents.rose.limits]\nn = 1\n", "[agents.ada]\nsystem_prompt = \"\"\"\n# a\n# b\"\"\"\n", "[access]\ndms = \"open\"\n# late\n",
             "[[bindings]]\nmatch = \"local:a\"\nagent = \"rose\"\n", "[[bindings]]\nagent = \"ada\"\nmatch = \"local:b\"\n",
         ];
         let parts = order.iter().zip(blank).map(|(index, blank)| format!("{}{}", tables[*index], if blank { "\n" } else { "" }));

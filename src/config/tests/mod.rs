@@ -1,5 +1,6 @@
 //! What an operator reads when something in the config file is wrong: the whole report for each kind of problem.
 
+mod character;
 mod example;
 mod form;
 mod peers;

@@ -263,3 +263,41 @@ proptest! {
         prop_assert!(prompt_of(&dot).len() <= MAX_PROMPT_BYTES);
     }
 }
+
+/// S0.6, S2.38: right behind the soul, or what stands in for it.
+#[test]
+fn the_config_adds_to_the_soul_and_names_another() {
+    let home = TempDir::new().unwrap();
+    let dot = Agent { system_prompt: Some("Prices are in euros.\n".into()), ..agent_of(home.path(), "dot") };
+    fs::create_dir_all(&dot.folder).unwrap();
+    fs::write(home.path().join("SOUL.md"), "Calm.").unwrap();
+    fs::write(home.path().join("USER.md"), "Alice.").unwrap();
+    fs::write(dot.folder.join("night.md"), "Sleepy.").unwrap();
+    let behind_rules = |agent: &Agent| prompt_of(agent).split_once(HOUSE_RULES).unwrap().1.to_owned();
+    assert_eq!(behind_rules(&dot), "\n\n# SOUL.md\n\nCalm.\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice.");
+    let at_night = Agent { personality: Some("night.md".into()), ..dot.clone() };
+    assert_eq!(
+        behind_rules(&at_night),
+        "\n\n# night.md\n\nSleepy.\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice."
+    );
+    let missing = Agent { personality: Some("day.md".into()), ..dot };
+    assert_eq!(behind_rules(&missing), "\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice.");
+}
+
+/// S2.38: bounded like a file, and within the whole.
+#[test]
+fn a_long_system_prompt_is_cut_and_says_so() {
+    let home = TempDir::new().unwrap();
+    let dot = Agent { system_prompt: Some("a line of it\n".repeat(3000)), ..agent_of(home.path(), "dot") };
+    let prompt = prompt_of(&dot);
+    assert!(
+        prompt.ends_with("\n[cut: system_prompt is 39 KiB and only its first 16 KiB are read]"),
+        "{}",
+        &prompt[prompt.len() - 100..]
+    );
+    fs::create_dir_all(&dot.folder).unwrap();
+    for file in IdentityFile::ALL {
+        fs::write(dot.folder.join(file.name()), "word ".repeat(4000)).unwrap();
+    }
+    assert!(prompt_of(&dot).len() <= MAX_PROMPT_BYTES);
+}

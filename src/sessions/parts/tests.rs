@@ -1,0 +1,349 @@
+//! What an agent is shown of a place, whoever else was there.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rusqlite::{Transaction, params};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::super::compaction::{self, Summary};
+use super::super::inbox::Accepted;
+use super::super::transcript::Spot;
+use super::*;
+use crate::domain::{Addressed, Besides, MessageId, Origin, SessionKey};
+use crate::storage::Db;
+
+const AGENTS: usize = 3;
+
+fn uid(agent: usize) -> AgentUid {
+    format!("00000000-0000-0000-0000-00000000000{agent}").parse().unwrap()
+}
+
+fn place() -> SessionKey {
+    "telegram:topic:-1001:5".parse().unwrap()
+}
+
+fn inbound(text: &str, message: &str, note: Option<Note>) -> Inbound {
+    Inbound {
+        update_id: message.into(),
+        origin: Origin::new(place(), "telegram:111".parse().unwrap()),
+        person_name: "Alice".into(),
+        text: text.into(),
+        addressed: Addressed::Privately,
+        message: MessageId(message.into()),
+        sent_at: 0,
+        besides: Besides { note, ..Besides::default() },
+    }
+}
+
+/// A store with agents in it. What a test writes goes with its transaction.
+async fn store() -> (TempDir, Connection) {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("parlor.db");
+    drop(Db::open(&path).await.unwrap());
+    let connection = Connection::open(path).unwrap();
+    connection.pragma_update(None, "foreign_keys", "on").unwrap();
+    for agent in 0..AGENTS {
+        let sql = "INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, 0)";
+        connection.execute(sql, params![uid(agent).to_string(), format!("agent-{agent}")]).unwrap();
+    }
+    (home, connection)
+}
+
+/// Something that can happen in a place, and to whose part it belongs.
+#[derive(Debug, Clone)]
+enum Act {
+    /// Several messages can be answered at once.
+    Asked {
+        of: usize,
+        messages: usize,
+        is_answered: bool,
+    },
+    /// Said among people while the place was this agent's.
+    Overheard {
+        by: usize,
+    },
+    /// Of what was written in the nth of the messages so far.
+    Edited {
+        nth: usize,
+    },
+    /// Sent here from elsewhere.
+    Sent {
+        by: usize,
+    },
+    RunEnded {
+        of: usize,
+    },
+    Stopped {
+        of: usize,
+    },
+    ChangedHands,
+    SummedUp {
+        by: usize,
+    },
+    StartedAnew,
+}
+
+/// Writes what happened, with a word in each that nothing else has.
+struct Diary<'a> {
+    tx: &'a Transaction<'a>,
+    now: i64,
+    /// By their owner, with those of nobody. Only of the running conversation.
+    words: Vec<(Option<usize>, String)>,
+    /// The same of those before.
+    past: Vec<(Option<usize>, String)>,
+    /// The owner of each message of a person.
+    told: Vec<Option<usize>>,
+}
+
+impl<'a> Diary<'a> {
+    fn new(tx: &'a Transaction<'a>) -> Self {
+        Diary { tx, now: 0, words: Vec::new(), past: Vec::new(), told: Vec::new() }
+    }
+
+    fn word(&mut self, owner: Option<usize>) -> String {
+        let word = format!("word{}x", self.now * 100 + i64::try_from(self.words.len()).unwrap());
+        self.words.push((owner, word.clone()));
+        word
+    }
+
+    fn written(&mut self, owner: Option<usize>) -> Inbound {
+        let (word, message) = (self.word(owner), self.told.len().to_string());
+        self.told.push(owner);
+        inbound(&word, &message, None)
+    }
+
+    fn spot(&self, owner: Option<usize>) -> Spot {
+        Spot { conversation: transcript::conversation(self.tx, &place()).unwrap(), part: owner.map(uid) }
+    }
+
+    fn happened(&mut self, act: &Act) -> rusqlite::Result<()> {
+        self.now += 1;
+        let (tx, now) = (self.tx, self.now);
+        transcript::touch(tx, &place(), now)?;
+        match *act {
+            Act::Asked { of, messages, is_answered } => {
+                let mut said: Vec<Inbound> = (0..messages).map(|_| self.written(Some(of))).collect();
+                let mut all = said.iter().map(|inbound| Accepted::new(0, inbound.clone()));
+                let mut accepted = all.next().unwrap();
+                accepted.backlog = all.collect();
+                // As an agent reads it.
+                said.iter_mut().for_each(|said| said.text.push_str(", with a file"));
+                let spot = self.spot(Some(of));
+                transcript::append_question(tx, &accepted, &said, spot, now)?;
+                if is_answered {
+                    let word = self.word(Some(of));
+                    transcript::append_agent(tx, &place(), spot.conversation, uid(of), &word, now)?;
+                }
+            }
+            Act::Overheard { by } => {
+                let inbound = self.written(Some(by));
+                transcript::append_observed(tx, &inbound, Some(uid(by)), now)?;
+            }
+            Act::Edited { nth } => {
+                let Some(nth) = nth.checked_rem(self.told.len()) else { return Ok(()) };
+                let owner = self.told[nth];
+                let inbound = inbound(&self.word(owner), &nth.to_string(), Some(Note::Edit));
+                let part = of_note(tx, &inbound, Note::Edit)?;
+                assert_eq!(part, owner.map(uid), "an edit is of the part of what it changes");
+                transcript::append_person(tx, &inbound, Spot { part, ..self.spot(None) }, now)?;
+            }
+            Act::Sent { by } => {
+                let word = self.word(Some(by));
+                transcript::append_sent(tx, &place(), uid(by), &word, &json!({ "v": 1, "kind": "message_send" }), now)?;
+            }
+            Act::RunEnded { of } => {
+                let word = self.word(Some(of));
+                transcript::append_event(tx, &place(), uid(of), &word, &json!({ "v": 1 }), now)?;
+            }
+            Act::Stopped { of } => {
+                let word = self.word(Some(of));
+                transcript::append_mark(tx, &place(), Some(uid(of)), &word, now)?;
+            }
+            Act::ChangedHands => {
+                let word = self.word(None);
+                transcript::append_mark(tx, &place(), None, &word, now)?;
+            }
+            Act::SummedUp { by } => self.sum_up(by)?,
+            Act::StartedAnew => {
+                transcript::start_anew(tx, &place(), now)?;
+                self.past.append(&mut self.words);
+                self.told.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// A summary repeats every word that it is made of.
+    fn sum_up(&mut self, by: usize) -> rusqlite::Result<()> {
+        let view = View::PartOf(uid(by));
+        let conversation = transcript::conversation(self.tx, &place())?;
+        let shown = shown(self.tx, view);
+        let Some(upto) = transcript::after(self.tx, &place(), conversation, view, 0)?.last().map(|message| message.id) else {
+            return Ok(());
+        };
+        let summary = Summary { text: shown, upto, messages: 1 };
+        compaction::keep(self.tx, &place(), (conversation, view), uid(by), &summary, self.now)
+    }
+}
+
+/// Everything an agent can come to read of a place: what a turn looks back on, and what it finds.
+fn shown(connection: &Connection, view: View) -> String {
+    let history = transcript::history(connection, &place(), view).unwrap();
+    let mut texts: Vec<String> = history.summary.into_iter().map(|summary| summary.text).collect();
+    texts.extend(history.messages.into_iter().map(|message| message.said.text));
+    texts.join("\n")
+}
+
+fn found(connection: &Connection, view: View) -> String {
+    let found = transcript::search(connection, &place(), view, &["word".to_owned()], u32::MAX).unwrap();
+    found.into_iter().map(|(said, _)| said.text).collect::<Vec<_>>().join("\n")
+}
+
+fn any_act() -> impl Strategy<Value = Act> {
+    let agent = 0..AGENTS;
+    prop_oneof![
+        6 => (agent.clone(), 1..4_usize, any::<bool>())
+            .prop_map(|(of, messages, is_answered)| Act::Asked { of, messages, is_answered }),
+        2 => agent.clone().prop_map(|by| Act::Overheard { by }),
+        2 => any::<usize>().prop_map(|nth| Act::Edited { nth }),
+        1 => agent.clone().prop_map(|by| Act::Sent { by }),
+        1 => agent.clone().prop_map(|of| Act::RunEnded { of }),
+        1 => agent.clone().prop_map(|of| Act::Stopped { of }),
+        1 => Just(Act::ChangedHands),
+        2 => agent.prop_map(|by| Act::SummedUp { by }),
+        1 => Just(Act::StartedAnew),
+    ]
+}
+
+/// However agents take turns: each reads every word of its own part, and not one of another's.
+#[tokio::test]
+async fn no_agent_reads_a_word_of_a_part_it_did_not_take_part_in() {
+    let (_home, connection) = store().await;
+    let connection = RefCell::new(connection);
+    let everything = proptest::collection::vec(any_act(), 1..30);
+    let check = |acts: Vec<Act>| {
+        let mut connection = connection.borrow_mut();
+        let tx = connection.transaction().unwrap();
+        let mut diary = Diary::new(&tx);
+        acts.iter().try_for_each(|act| diary.happened(act)).unwrap();
+        for agent in 0..AGENTS {
+            let view = View::of(Switch::Separate, uid(agent));
+            let (shown, found) = (shown(&tx, view), found(&tx, view));
+            for (owner, word) in &diary.words {
+                let is_its_own = view.shows(owner.map(uid));
+                prop_assert_eq!(shown.contains(word), is_its_own, "{} for {}, of {:?}: {}", word, agent, owner, shown);
+            }
+            for (owner, word) in diary.words.iter().chain(&diary.past) {
+                prop_assert_eq!(found.contains(word), view.shows(owner.map(uid)), "{} for {}, of {:?}", word, agent, owner);
+            }
+            for (_, word) in &diary.past {
+                prop_assert!(!shown.contains(word), "/new ends everyone's");
+            }
+            let own = diary.words.iter().filter(|(owner, _)| *owner == Some(agent)).count();
+            prop_assert_eq!(transcript::length(&tx, &place(), view).unwrap(), i64::try_from(own).unwrap());
+            for carried in transcript::carry(&tx, uid(agent), view).unwrap() {
+                prop_assert!(carried.own);
+            }
+        }
+        let whole = shown(&tx, View::of(Switch::Handoff, uid(0)));
+        for (_, word) in &diary.words {
+            prop_assert!(whole.contains(word), "a handoff shows everything");
+        }
+        Ok(())
+    };
+    TestRunner::default().run(&everything, check).unwrap();
+}
+
+#[test]
+fn a_part_is_shown_to_its_agent() {
+    let check = |switch: Switch, part: Option<usize>, expected: bool| {
+        assert_eq!(View::of(switch, uid(1)).shows(part.map(uid)), expected, "{switch} {part:?}");
+    };
+    check(Switch::Separate, Some(1), true);
+    check(Switch::Separate, Some(0), false);
+    check(Switch::Separate, Some(2), false);
+    check(Switch::Separate, None, false);
+    check(Switch::Handoff, Some(1), true);
+    check(Switch::Handoff, Some(0), true);
+    check(Switch::Handoff, None, true);
+}
+
+/// One row for each thing that is written into a transcript: whether agents 0 and 1 read it when agents are separate.
+#[tokio::test]
+async fn everything_that_is_written_down_belongs_to_one_agent_or_nobody() {
+    let (_home, mut connection) = store().await;
+    let mut check = |act: Act, agent_0: bool, agent_1: bool| {
+        let tx = connection.transaction().unwrap();
+        let mut diary = Diary::new(&tx);
+        diary.happened(&act).unwrap();
+        let reads = |agent| diary.words.iter().all(|(_, word)| shown(&tx, View::PartOf(uid(agent))).contains(word));
+        assert_eq!((reads(0), reads(1)), (agent_0, agent_1), "{act:?}");
+    };
+    check(Act::Asked { of: 0, messages: 1, is_answered: true }, true, false);
+    check(Act::Asked { of: 1, messages: 3, is_answered: true }, false, true);
+    check(Act::Asked { of: 0, messages: 1, is_answered: false }, true, false);
+    check(Act::Overheard { by: 0 }, true, false);
+    check(Act::Sent { by: 1 }, false, true);
+    check(Act::RunEnded { of: 0 }, true, false);
+    check(Act::Stopped { of: 1 }, false, true);
+    check(Act::ChangedHands, false, false);
+    check(Act::StartedAnew, true, true);
+}
+
+/// A config that says something else from now on: what was summed up of all is in no agent's part.
+#[tokio::test]
+async fn a_summary_of_the_whole_is_shown_to_nobody_who_has_a_part() {
+    let (_home, mut connection) = store().await;
+    let tx = connection.transaction().unwrap();
+    let mut diary = Diary::new(&tx);
+    diary.happened(&Act::Asked { of: 0, messages: 1, is_answered: true }).unwrap();
+    let conversation = transcript::conversation(&tx, &place()).unwrap();
+    let summary = Summary { text: "all of it".into(), upto: 1, messages: 1 };
+    compaction::keep(&tx, &place(), (conversation, View::Whole), uid(0), &summary, 9).unwrap();
+    assert!(shown(&tx, View::Whole).contains("all of it"));
+    assert!(!shown(&tx, View::PartOf(uid(0))).contains("all of it"));
+    assert!(!shown(&tx, View::PartOf(uid(1))).contains("all of it"));
+}
+
+/// An agent that is destroyed takes no words of people along, and nobody else is shown what they told it.
+#[tokio::test]
+async fn what_was_told_to_an_agent_that_was_destroyed_is_nobodys() {
+    let (_home, mut connection) = store().await;
+    let tx = connection.transaction().unwrap();
+    let mut diary = Diary::new(&tx);
+    diary.happened(&Act::Asked { of: 0, messages: 1, is_answered: true }).unwrap();
+    diary.happened(&Act::Asked { of: 1, messages: 1, is_answered: true }).unwrap();
+    transcript::purge(&tx, uid(0)).unwrap();
+    tx.execute("DELETE FROM agents WHERE uid = ?1", [uid(0).to_string()]).expect("nothing hangs on it");
+    let told = &diary.words[0].1;
+    assert!(shown(&tx, View::Whole).contains(told));
+    assert!(!shown(&tx, View::PartOf(uid(1))).contains(told));
+}
+
+/// Conversations from before agents had parts: an answer and its questions have one time.
+#[tokio::test]
+async fn an_old_store_knows_who_was_asked_what() {
+    let (_home, mut connection) = store().await;
+    let tx = connection.transaction().unwrap();
+    let say = |kind: &str, agent: Option<usize>, text: &str, at: i64| {
+        let sql =
+            "INSERT INTO messages (session_key, conversation, kind, agent_uid, text, created_at) VALUES (?1, 1, ?2, ?3, ?4, ?5)";
+        let agent = agent.map(|agent| uid(agent).to_string());
+        tx.execute(sql, params![place().to_string(), kind, agent, text, at]).unwrap();
+    };
+    say("person", None, "first", 1);
+    say("person", None, "second", 1);
+    say("agent", Some(0), "both", 1);
+    say("person", None, "never answered", 2);
+    say("handoff", None, "a switch", 3);
+    say("person", None, "third", 4);
+    say("agent", Some(1), "one", 4);
+    let migration = include_str!("../../../migrations/V15__parts.sql");
+    let updates = migration.split(';').filter(|statement| statement.contains("UPDATE messages"));
+    updates.for_each(|statement| tx.execute_batch(statement).unwrap());
+    assert_eq!(shown(&tx, View::PartOf(uid(0))), "first\nsecond\nboth");
+    assert_eq!(shown(&tx, View::PartOf(uid(1))), "third\none");
+}
