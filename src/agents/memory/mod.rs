@@ -295,6 +295,15 @@ impl Carried {
     }
 }
 
+/// What a guest wants remembered, marked so: the agent comes across it when it works for others, with what they may have done. One
+/// rare word, because words of a memory are what it is found by.
+pub fn told_by_a_guest(text: &str) -> String {
+    match text.trim() {
+        "" => String::new(),
+        text => format!("[guest] {text}"),
+    }
+}
+
 /// Hides everything an agent remembers, for an agent that is removed. Its files are taken in anew when it comes back.
 pub fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     rows::archive(tx, owner)
