@@ -55,7 +55,7 @@ pub struct Found {
 pub enum PathError {
     #[error("`{0}` leads out of the workspace. Paths begin in your workspace and have no `..`, such as `notes/today.md`.")]
     Outside(String),
-    #[error("This path cannot be used: it is too long, too deep, or has control characters in it.")]
+    #[error("This path cannot be used: it is too long, too deep, or has characters in it that cannot be seen.")]
     Unusable,
     #[error("`{0}` is not open to you. {1}")]
     NotOpen(String, String),
@@ -141,9 +141,15 @@ impl Workspaces {
     }
 }
 
+/// What makes a name look like another one, or like several lines.
+pub fn is_odd(c: char) -> bool {
+    let turns_text = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns_text || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 /// The steps of a path that stays below where it begins.
 fn steps(written: &str) -> Result<Vec<&str>, PathError> {
-    if written.len() > MAX_PATH_BYTES || written.contains(char::is_control) {
+    if written.len() > MAX_PATH_BYTES || written.contains(is_odd) {
         return Err(PathError::Unusable);
     }
     let mut steps = Vec::new();

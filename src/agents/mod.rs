@@ -18,7 +18,7 @@ pub mod skills;
 mod workspace;
 
 pub use brain::{Brain, Chosen, Source};
-pub use files::{Files, Found, Opened, PathError, Want};
+pub use files::{Files, Found, Opened, PathError, Want, is_odd};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES, check_personalities};
 pub use memory::{Memories, Memory};

@@ -117,8 +117,8 @@ impl Workspace {
         let mut counted = self.lock();
         let metadata = std::fs::metadata(from)?;
         let cost = quota::cost_of(metadata.len());
-        self.make_room(&mut counted, cost, 0)?;
-        self.make_folders(to)?;
+        self.make_room(&mut counted, cost + self.cost_of_folders(to)?, 0)?;
+        self.make_folders(&mut counted, to)?;
         let (folder, name) = self.parent(to)?;
         let (source_folder, source_name) = split(from)?;
         let source = Dir::open_ambient_dir(source_folder, cap_std::ambient_authority())?;
@@ -145,8 +145,8 @@ impl Workspace {
             Err(error) => return Err(error),
         };
         let cost = quota::cost_of(content.len() as u64);
-        self.make_room(&mut counted, cost, before)?;
-        self.make_folders(path)?;
+        self.make_room(&mut counted, cost + self.cost_of_folders(path)?, before)?;
+        self.make_folders(&mut counted, path)?;
         let (folder, name) = self.parent(path)?;
         // A name of our own beside the target: a rename replaces whatever is there by then and follows no link.
         let temporary = format!("{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}", Uuid::new_v4().simple());
@@ -160,7 +160,14 @@ impl Workspace {
         Ok(())
     }
 
-    fn make_folders(&self, path: &Path) -> Result<(), FileError> {
+    /// What the folders count that are missing for something to be put there.
+    fn cost_of_folders(&self, path: &Path) -> Result<u64, FileError> {
+        let dir = self.dir()?;
+        let missing = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty() && !dir.exists(folder)).count();
+        Ok(quota::cost_of(0) * missing as u64)
+    }
+
+    fn make_folders(&self, counted: &mut Option<Counted>, path: &Path) -> Result<(), FileError> {
         let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
         let dir = self.dir()?;
         let mut builder = DirBuilder::new();
@@ -169,7 +176,8 @@ impl Workspace {
         for step in folder {
             made.push(step);
             match dir.create_dir_with(&made, &builder) {
-                Ok(()) => {}
+                // Counted like what is in it, because taking it away is.
+                Ok(()) => self.note(counted, quota::cost_of(0), 0),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error.into()),
             }

@@ -7,11 +7,26 @@ pub(super) const MAX_QUOTE_CHARS: usize = 300;
 /// Options shown of a poll.
 pub(super) const MAX_OPTIONS: usize = 12;
 
-/// A person's name: bounded and on one line, because it is put before messages.
+/// A person's name: bounded and on one line, because it is put before messages. Only agents have an @ before theirs.
 pub(super) fn name_line(name: &str) -> String {
-    let plain: String =
-        name.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).take(MAX_NAME_CHARS).collect();
-    plain.trim().to_owned()
+    let plain: String = name
+        .chars()
+        .filter(|c| !turns_text(*c))
+        .map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c })
+        .take(MAX_NAME_CHARS)
+        .collect();
+    let plain = plain.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c) || c == '@' || c == '＠').trim_end();
+    if plain.is_empty() { "somebody".to_owned() } else { plain.to_owned() }
+}
+
+/// Makes what follows it run the other way.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Takes no room. Some of them join letters or emoji, so they are nothing odd inside a name.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
 }
 
 /// `1:02:05`.

@@ -2,7 +2,7 @@
 
 use super::memory::{is_guest, memory};
 use super::{CommandError, Context, Effect, Outcome};
-use crate::agents::memory::Provenance;
+use crate::agents::memory::{Provenance, told_by_a_guest};
 use crate::config::Visibility;
 use crate::domain::UserError;
 
@@ -10,7 +10,8 @@ pub(super) fn run(text: &str, visibility: Option<Visibility>, context: &Context<
     let memory = memory(context)?;
     let origin = &context.inbound.origin;
     let said = Provenance { place: Some(origin.key.clone()), person: Some(origin.person.clone()) };
-    let saving = memory.saving(text, visibility, said)?;
+    let text = if is_guest(context) { told_by_a_guest(text) } else { text.to_owned() };
+    let saving = memory.saving(&text, visibility, said)?;
     // What all agents believe is not for whoever happens to be in a group.
     if saving.visibility() == Visibility::Global && is_guest(context) {
         let told = "Only people I know can tell all agents something. `/remember --private` with your text tells the one here.";

@@ -49,7 +49,8 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
     // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
     let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return running::broken(inner, task).await };
     let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
-    let exchange = Exchange { by: task.agent.clone(), question: task.question(), answer: ending.reply.clone() };
+    let (by, standing) = (task.agent.clone(), task.accepted.standing);
+    let exchange = Exchange { by, standing, question: task.question(), answer: ending.reply.clone() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     if outcome == Outcome::Answered {
         parts.bootstrapped.insert(task.agent.uid);
@@ -246,7 +247,7 @@ fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i
     let today = page.record(tx, &ending.outcome, now)?;
     children::seen(tx, &page.told)?;
     let report = match &page.run {
-        Some(run) => runs::write_end(tx, run, &end_of_run(page, ending), now)?,
+        Some(run) => runs::write_end(tx, run, accepted.standing, &end_of_run(page, ending), now)?,
         None => None,
     };
     let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
@@ -337,7 +338,7 @@ pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: O
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
         page.map(|page| page.record(tx, "panicked", now)).transpose()?;
         let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
-        let report = run.map_or(Ok(None), |run| runs::write_end(tx, &run, &end, now))?;
+        let report = run.map_or(Ok(None), |run| runs::write_end(tx, &run, accepted.standing, &end, now))?;
         Ok((outbox::insert_answer(tx, &rows, accepted.id, now)?, report))
     };
     let (count, report) = parts.db.write(close).await?;

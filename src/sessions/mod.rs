@@ -29,6 +29,7 @@ mod search;
 mod slots;
 mod starting;
 pub mod transcript;
+mod unheard;
 pub mod usage;
 
 use std::sync::Arc;

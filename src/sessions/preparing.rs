@@ -12,6 +12,7 @@ use super::request::{Asked, Prepared, request, show};
 use super::running::{Due, Task};
 use super::slots::Slot;
 use super::starting::{self, Choice, InLine};
+use super::unheard::PutAside;
 use super::{Arrived, Inner, budgets, journal, lane, question, runs};
 use crate::access::Standing;
 use crate::agents::Agent;
@@ -80,7 +81,9 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
     // Asked of another, it is not in what this one is shown, so it is asked anew.
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.task.agent)));
     let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
-    let asked = Asked { said: &said, is_asked, aside: &aside, errand: errand.as_ref() };
+    let put_aside = recorded.as_ref().filter(|recorded| recorded.is_asked);
+    let put_aside = put_aside.map(|recorded| PutAside { begun_at: recorded.task.started_at, standing: accepted.standing });
+    let asked = Asked { said: &said, is_asked, put_aside, aside: &aside, errand: errand.as_ref() };
     let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);
     // What wakes an agent is nobody's words.

@@ -7,6 +7,7 @@ use super::compaction::Fill;
 use super::errands::Errand;
 use super::inbox::Accepted;
 use super::transcript::{self, Conversation, History};
+use super::unheard::{self, PutAside};
 use super::{Inner, children};
 use crate::agents::{Agent, Identity};
 use crate::config::ModelRef;
@@ -22,6 +23,8 @@ use crate::turn::{TurnLimits, TurnRequest, prompt};
 pub(super) struct Asked<'a> {
     pub(super) said: &'a [Inbound],
     pub(super) is_asked: bool,
+    /// Set for a task that was put aside by an earlier process.
+    pub(super) put_aside: Option<PutAside>,
     pub(super) aside: &'a [String],
     pub(super) errand: Option<&'a Errand>,
 }
@@ -36,9 +39,14 @@ pub(super) async fn request(
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let (place, uid, view) = (origin.key.clone(), agent.uid, inner.view(agent));
-    let history = parts
-        .db
-        .read(move |connection| Ok((transcript::history(connection, &place, view)?, children::unseen(connection, &place, uid)?)));
+    let put_aside = asked.put_aside.map(|task| (parts.access.clone(), task));
+    let history = parts.db.read(move |connection| {
+        let mut history = transcript::history(connection, &place, view)?;
+        if let Some((access, task)) = &put_aside {
+            unheard::leave_out(connection, access, &place, *task, &mut history.messages)?;
+        }
+        Ok((history, children::unseen(connection, &place, uid)?))
+    });
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
     let recalled = async { Ok(recall(inner, agent, &words).await) };

@@ -20,6 +20,7 @@ use super::preparing::{Begun, prepare, progress};
 use super::starting::{self, InLine};
 use super::transcript::{self, Conversation, Spot};
 use super::{Arrived, Inner, budgets, ending, journal, lane, notes, rounds, runs};
+use crate::access::Standing;
 use crate::agents::{Agent, Chosen};
 use crate::channels::Outcome;
 use crate::clock::now_ms;
@@ -113,6 +114,8 @@ pub(super) enum Ended {
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) by: Arc<Agent>,
+    /// How well those who asked are known.
+    pub(super) standing: Standing,
     pub(super) question: String,
     pub(super) answer: String,
 }
@@ -173,8 +176,10 @@ pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exch
         tracing::warn!("a decision was not noted: {error}");
     }
     let view = inner.view(&task.agent);
-    let shown = meanwhile.iter().filter(|exchange| view.shows(Some(exchange.by.uid)));
-    let told = history::meanwhile(shown.map(|exchange| exchange.told_to(&task.agent)));
+    // Whoever may have less done than those who gave the task has no say in it: its tools do what they may.
+    let heard =
+        meanwhile.iter().filter(|exchange| exchange.standing >= task.accepted.standing && view.shows(Some(exchange.by.uid)));
+    let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&task.agent)));
     task.run.take_up(told);
     let progress = progress(inner, &task.accepted, &task.agent);
     proceed(inner, task, progress).await

@@ -11,6 +11,7 @@ use super::children::{self, Child, End, Known, State};
 use super::inbox::{self, Accepted};
 use super::lane::{self, Waiting};
 use super::{Arrived, Inner, Item, Purpose, transcript};
+use crate::access::{Standing, people};
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::domain::{Addressed, AgentUid, Besides, Inbound, Internal, MessageId, Origin, SessionKey};
@@ -91,10 +92,15 @@ pub(super) async fn take_up(inner: &Arc<Inner>, accepted: Accepted) -> Result<Re
     let Some(Internal::Child { run } | Internal::Report { run }) = accepted.inbound.besides.internal.clone() else {
         return Ok(Err(Unknown));
     };
-    let Some(known) = inner.parts.db.read(move |connection| children::get(connection, &run)).await? else {
-        return Ok(Err(Unknown));
-    };
-    let accepted = Accepted { standing: known.child.standing, ..accepted };
+    let read = inner.parts.db.read(move |connection| {
+        let Some(known) = children::get(connection, &run)? else { return Ok(None) };
+        let is_paired = people::is_paired(connection, &known.child.person)?;
+        Ok(Some((known, is_paired)))
+    });
+    let Some((known, is_paired)) = read.await? else { return Ok(Err(Unknown)) };
+    // Who asked may be known less well by now.
+    let now = Standing::of(&inner.parts.access, &known.child.person, is_paired);
+    let accepted = Accepted { standing: known.child.standing.min(now), ..accepted };
     match accepted.inbound.besides.internal {
         Some(Internal::Child { .. }) => launch(inner, &known.child, accepted, Arrived::Before),
         _ => submit(inner, accepted, Arrived::Before),
@@ -139,15 +145,24 @@ pub(super) async fn of_turn(inner: &Inner, inbox_id: i64) -> Result<Vec<Known>, 
     }
 }
 
-/// What is written with the end of a run's turn.
-pub(super) fn write_end(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> rusqlite::Result<Option<Accepted>> {
+/// What is written with the end of a run's turn. What wakes its parent has no more rights than that turn had.
+pub(super) fn write_end(
+    tx: &Transaction<'_>,
+    run: &str,
+    standing: Standing,
+    end: &End,
+    now: i64,
+) -> rusqlite::Result<Option<Accepted>> {
     if !children::finish(tx, run, end, now)? || end.state == State::Stopped {
         return Ok(None);
     }
     let Some(known) = children::get(tx, run)?.filter(|known| known.child.then != Then::Wait) else { return Ok(None) };
     let child = &known.child;
     transcript::append_event(tx, &child.parent, child.parent_agent, &known.line(), &known.meta(), now)?;
-    if child.then == Then::Report { insert_report(tx, &known, now) } else { Ok(None) }
+    if child.then != Then::Report {
+        return Ok(None);
+    }
+    Ok(insert_report(tx, &known, now)?.map(|report| Accepted { standing: report.standing.min(standing), ..report }))
 }
 
 fn insert_report(tx: &Transaction<'_>, known: &Known, now: i64) -> rusqlite::Result<Option<Accepted>> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::compaction::{self, Summary};
 use super::inbox::Accepted;
 use super::parts::View;
-use crate::domain::{AgentId, AgentUid, Inbound, MessageId, SessionKey};
+use crate::domain::{AgentId, AgentUid, Inbound, MessageId, PersonId, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
 
@@ -112,6 +112,29 @@ fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
         _ => Speaker::Handoff,
     };
     Ok(Said { by, text: row.get(3)? })
+}
+
+/// Something that people or an agent said, without the words.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) id: i64,
+    pub(super) created_at: i64,
+    /// None for what an agent said.
+    pub(super) person: Option<PersonId>,
+}
+
+/// What was said to and by agents in a place from this time on.
+pub(super) fn since(connection: &Connection, place: &SessionKey, at: i64) -> rusqlite::Result<Vec<Written>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, created_at, person FROM messages
+         WHERE session_key = ?1 AND conversation = ?2 AND created_at >= ?3 AND kind <> 'handoff' AND observed = 0",
+    )?;
+    let bound = params![place.to_string(), conversation(connection, place)?.0, at];
+    let rows = statement.query_map(bound, |row| {
+        let person = row.get::<_, Option<String>>(2)?.and_then(|person| person.parse().ok());
+        Ok(Written { id: row.get(0)?, created_at: row.get(1)?, person })
+    })?;
+    rows.collect()
 }
 
 /// What an agent said in a place at this very time. Its outbox rows have the same, because one transaction writes both.

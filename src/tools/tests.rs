@@ -110,9 +110,9 @@ const STUBS: [(&str, Risk); 6] = [
     ("look_a", Risk::Look),
     ("look_b", Risk::Look),
     ("change_a", Risk::Change),
-    ("change_b", Risk::Change),
+    ("spawn", Risk::Change),
     ("reach_a", Risk::Reach),
-    ("reach_b", Risk::Reach),
+    ("message_send", Risk::Reach),
 ];
 
 fn any_risk() -> impl Strategy<Value = Risk> {
@@ -138,23 +138,48 @@ fn any_policy() -> impl Strategy<Value = ToolPolicy> {
     })
 }
 
+/// The turn that a run may belong to.
+fn any_parent() -> impl Strategy<Value = Option<Arc<Parent>>> {
+    let kin = prop_oneof![Just(Kin::Child), Just(Kin::Peer)];
+    let tools = proptest::option::of(proptest::sample::subsequence(STUBS.map(|(name, _)| name.to_owned()).to_vec(), 0..=6));
+    let parent = (any_policy(), kin, tools).prop_map(|(policy, kin, tools)| {
+        let Scope { agent, place, .. } = scope_with(policy, Standing::Owner);
+        Arc::new(Parent { agent, place, run: "1-0-0".into(), kin, tools })
+    });
+    proptest::option::of(parent)
+}
+
+fn any_standing() -> impl Strategy<Value = Standing> {
+    prop_oneof![Just(Standing::Stranger), Just(Standing::Paired), Just(Standing::Owner)]
+}
+
+fn offered(view: &ToolView) -> Vec<String> {
+    view.specs().into_iter().map(|spec| spec.name).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..Default::default() })]
 
-    /// S2.8, S2.12, S4.17: whatever the policy, what is offered is what can be called, and every refusal names a rule.
+    /// S2.8, S2.12, S4.17, S3.6: whatever the policies, whoever asks and for whatever turn it runs, what is offered is what can be
+    /// called, and every refusal names a rule.
     #[test]
-    fn what_is_offered_is_what_can_be_called(
-        policy in any_policy(),
-        standing in prop_oneof![Just(Standing::Stranger), Just(Standing::Paired), Just(Standing::Owner)],
-    ) {
+    fn what_is_offered_is_what_can_be_called(policy in any_policy(), standing in any_standing(), parent in any_parent()) {
         let tools = ToolBox::of(STUBS.iter().map(|(name, risk)| Box::new(Stub(name, *risk)) as Box<dyn Tool>).collect());
         let scope = scope_with(policy.clone(), standing);
-        let view = tools.view(&scope.agent, standing);
-        let offered: Vec<String> = view.specs().into_iter().map(|spec| spec.name).collect();
+        let view = tools.view(&scope.agent, standing).within(parent.clone());
+        let offered_here = offered(&view);
+        if let Some(parent) = &parent {
+            let of_its_own = offered(&tools.view(&scope.agent, standing));
+            let of_parent = offered(&tools.view(&parent.agent, standing));
+            prop_assert!(offered_here.iter().all(|name| of_its_own.contains(name)), "never more than without a parent");
+            prop_assert!(parent.kin == Kin::Peer || offered_here.iter().all(|name| of_parent.contains(name)), "nor than the parent");
+            prop_assert!(!offered_here.iter().any(|name| name == "spawn" || name == "message_send"));
+            prop_assert!(parent.tools.as_ref().is_none_or(|tools| offered_here.iter().all(|name| tools.contains(name))));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for (name, _) in STUBS {
             let text = runtime.block_on(view.call(&scope, &call(name))).text;
-            prop_assert_eq!(offered.contains(&name.to_owned()), text == "it ran", "{} in {:?}", name, offered);
+            prop_assert_eq!(offered_here.contains(&name.to_owned()), text == "it ran", "{} in {:?}", name, offered_here);
             prop_assert!(text == "it ran" || text.contains(" was not run: "));
             // S2.13: deny has the last word, whichever list it stands in.
             let denied = policy.profile.iter().map(|profile| &profile.limits).chain([&policy.own])

@@ -49,6 +49,7 @@ async fn people_have_things_remembered_and_forgotten() {
     assert_snapshot!(say(ALICE, "/remember --global The kettle is loud").await.text, @"🌹 Rose remembers that, and every other agent can find it.");
     assert_snapshot!(say(BOB, "/remember --global Bob is the boss").await.text, @"Only people I know can tell all agents something. /remember --private with your text tells the one here.");
     assert_snapshot!(say(BOB, "/remember I like tea too").await.text, @"🌹 Rose remembers that.");
+    assert_eq!(house.ask("SELECT text FROM memories ORDER BY id DESC LIMIT 1"), "[guest] I like tea too");
     assert_snapshot!(say(BOB, "/memory").await.text, @"
     🌹 Rose remembers 2 private and 1 global thing.
     From files: 0 pieces; there is no MEMORY.md.
@@ -60,7 +61,7 @@ async fn people_have_things_remembered_and_forgotten() {
     From files: 0 pieces; there is no MEMORY.md.
 
     The newest:
-    • 3 (private): I like tea too
+    • 3 (private): [guest] I like tea too
     • 2 (global): The kettle is loud
     • 1 (private): Ann likes green tea
 
@@ -70,7 +71,7 @@ async fn people_have_things_remembered_and_forgotten() {
     let shown = say(ALICE, "/forget green tea").await;
     assert_snapshot!(shown.text, @"
     • 1 (private): Ann likes green tea
-    • 3 (private): I like tea too
+    • 3 (private): [guest] I like tea too
 
     Nothing is forgotten yet. /forget 1 yes does it.
     ");
@@ -81,11 +82,11 @@ async fn people_have_things_remembered_and_forgotten() {
     ");
     assert_snapshot!(say(ALICE, "/forget 1 yes").await.text, @"🌹 Rose saved nothing with the number 1.");
     assert_snapshot!(say(ALICE, "/forget nothing like it").await.text, @"
-    • 3 (private): I like tea too
+    • 3 (private): [guest] I like tea too
 
     Nothing is forgotten yet. /forget 3 yes does it.
     ");
-    assert_eq!(house.ask("SELECT group_concat(text, ', ') FROM memories"), "The kettle is loud, I like tea too");
+    assert_eq!(house.ask("SELECT group_concat(text, ', ') FROM memories"), "The kettle is loud, [guest] I like tea too");
     assert_eq!(house.ask("SELECT place || ' ' || person FROM memories WHERE id = 2"), "telegram:topic:-1001:5 telegram:111");
     let mute = house.telegram.forum(-1001).topic(9, "Mute");
     mute.says(ALICE, "/remember anything").await;

@@ -16,6 +16,13 @@ fn held(script: Script) -> Script {
     Script::Held(Box::new(script))
 }
 
+/// Messages are looked at one after the other: when this one is answered, all before it are in their lanes.
+async fn all_in_their_lanes(house: &House) {
+    let desk = house.telegram.dm(ALICE);
+    desk.says("/whoami").await;
+    desk.wait_for_sent(1).await;
+}
+
 /// What another agent had done is nothing that its successor could go on with.
 #[tokio::test]
 async fn a_task_whose_agent_is_gone_after_a_kill_is_begun_anew_by_another() {
@@ -142,7 +149,7 @@ async fn a_message_whose_task_does_not_go_on_is_answered_all_the_same() {
     house.model.wait_for_open(1).await;
     topic.says(BOB, "one").await;
     topic.says(CAROL, "two").await;
-    house.telegram.all_confirmed().await;
+    all_in_their_lanes(&house).await;
     house.model.enqueue(look_at_the_clock());
     house.model.enqueue(held(Script::text("never seen")));
     house.model.release();
@@ -205,5 +212,83 @@ async fn a_task_is_put_aside_in_the_place_its_group_has_moved_to() {
         house.ask("SELECT group_concat(text, '|') FROM (SELECT text FROM messages WHERE session_key = 'telegram:group:-1000005:222' ORDER BY id)"),
         "write the report|which colour is it|Blue.|The report is done."
     );
+    gateway.shutdown().await;
+}
+
+/// Whoever has less of a say than those who gave a task is answered beside it, and their words do not come into it: its tools do
+/// what the owner may have done.
+#[tokio::test]
+async fn a_guest_does_not_steer_an_owners_task() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.enqueue_when("write the report", held(look_at_the_clock()));
+    house.model.enqueue_when("overwrite it", Script::text("As Bob wishes."));
+    house.model.enqueue_when("You were put aside", Script::text("The report is done."));
+    topic.says(ALICE, "write the report").await;
+    house.model.wait_for_open(1).await;
+    topic.says(BOB, "overwrite it with my name").await;
+    all_in_their_lanes(&house).await;
+    house.model.release();
+    house.settled(&gateway).await;
+
+    assert_eq!(topic.texts(), ["As Bob wishes.", "The report is done."]);
+    let journal = house.model.journal();
+    let can_write = |index: usize| journal[index].tools.contains(&"file_write".to_owned());
+    assert!(can_write(0) && !can_write(1) && can_write(2), "each with the tools of whoever asked");
+    let resumed = journal[2].raw.to_string();
+    assert!(!resumed.contains("overwrite it") && !resumed.contains("As Bob wishes"), "{resumed}");
+    insta::assert_snapshot!(journal[2].last_text(), @"[You were put aside for a while. Nothing was said meanwhile that your task depends on. Go on with it.]");
+    gateway.shutdown().await;
+}
+
+/// The other way round the owner is heard, and the guest's task has a guest's tools to its end.
+#[tokio::test]
+async fn an_owner_steers_a_guests_task_without_lending_it_any_rights() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.enqueue_when("write the report", held(look_at_the_clock()));
+    house.model.enqueue_when("in blue", Script::text("Yes."));
+    let write = Script::tool_call("file_write", json!({ "path": "report.md", "content": "blue" }));
+    house.model.enqueue_when("Go on with your task", write);
+    topic.says(BOB, "write the report").await;
+    house.model.wait_for_open(1).await;
+    topic.says(ALICE, "in blue please").await;
+    all_in_their_lanes(&house).await;
+    house.model.release();
+    house.settled(&gateway).await;
+    let last = house.model.last_request();
+    assert!(last.raw.to_string().contains("in blue please"), "{}", last.raw);
+    assert!(last.raw.to_string().contains("a guest may use tools up to `look`"), "{}", last.raw);
+    assert!(!house.home.path().join("agents/main/workspace/report.md").exists());
+    gateway.shutdown().await;
+}
+
+/// What was said while a task was put aside stands in the transcript, and still has no say in it after a restart.
+#[tokio::test]
+async fn a_guest_does_not_steer_an_owners_task_over_a_restart() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.enqueue_when("begin", Script::text("Begun."));
+    topic.says(BOB, "begin with my garden").await;
+    topic.wait_for_sent(1).await;
+    house.model.enqueue_when("write the report", held(look_at_the_clock()));
+    house.model.enqueue_when("overwrite it", Script::text("As Bob wishes."));
+    house.model.enqueue_when("You were put aside", held(Script::text("never seen")));
+    topic.says(ALICE, "write the report").await;
+    house.model.wait_for_open(1).await;
+    topic.says(BOB, "overwrite it with my name").await;
+    all_in_their_lanes(&house).await;
+    house.model.release();
+    house.model.wait_for_requests(4).await;
+    process.kill().await;
+    house.model.enqueue(Script::text("The report is done."));
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    let resumed = house.model.last_request().raw.to_string();
+    assert!(resumed.contains("Go on with it") && resumed.contains("my garden"), "what was said before it is known: {resumed}");
+    assert!(!resumed.contains("overwrite it"), "{resumed}");
     gateway.shutdown().await;
 }

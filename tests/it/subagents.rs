@@ -199,6 +199,31 @@ async fn a_kill_leaves_a_report_that_is_still_made() {
     process.stop().await;
 }
 
+/// A run goes on with the rights that its person has now, and not with those they had when they asked.
+#[tokio::test]
+async fn a_run_of_somebody_who_is_no_owner_any_more_has_no_owners_tools() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
+    house.model.enqueue_when("It has begun", Script::text("On it."));
+    house.model.enqueue_when("read the news", held("never seen"));
+    alice.says("tell me the news").await;
+    alice.wait_for_sent(1).await;
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house.model.wait_for_requests(3).await;
+    process.kill().await;
+    house.configure("", "[access]\ndms = \"open\"\n");
+    house.model.enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
+    house.model.enqueue_when("read the news", Script::text("Nothing happened today."));
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    let can_write: Vec<bool> =
+        house.model.journal().iter().map(|request| request.tools.contains(&"file_write".to_owned())).collect();
+    assert_eq!(can_write, [true, true, true, false, false], "the run, and the turn that tells of it");
+    gateway.shutdown().await;
+}
+
 #[tokio::test]
 async fn stop_ends_a_task_with_its_subagents() {
     let house = House::new(OPEN).await;

@@ -55,7 +55,9 @@ fn a_path_never_leads_out() {
     for written in ["..", "../x", "a/../../x", "a/..", "/etc/passwd", "/", "@ada/../x", "shared/../x", "./.."] {
         check(written, Want::Read, &outside(written));
     }
-    check("a\0b", Want::Read, &PathError::Unusable.to_string());
+    for odd in ["a\0b", "a\nb", "invoice\u{202e}fdp.exe", "a\u{2028}b", "\u{2066}a"] {
+        check(odd, Want::Read, &PathError::Unusable.to_string());
+    }
     check(&"a/".repeat(40), Want::Read, &PathError::Unusable.to_string());
     check(&"a".repeat(2000), Want::Read, &PathError::Unusable.to_string());
 }

@@ -1,7 +1,7 @@
 //! MEMORY.md, changed by its agent: whole or not at all, within a bound, and with the versions before kept.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,10 @@ use crate::domain::UserError;
 
 /// Earlier versions that are kept; the oldest goes first.
 pub const MOST_VERSIONS: usize = 20;
+/// As much as is read of a file that an operator has made too long.
+const MAX_READ_BYTES: u64 = 1024 * 1024;
+/// How often a change is made anew because somebody else saved the file meanwhile.
+const MOST_TRIES: usize = 5;
 /// Where they are, in the folder of daily notes.
 const VERSIONS_FOLDER: &str = ".versions";
 /// The form of a version's name, which sorts by time.
@@ -107,7 +111,7 @@ pub(super) fn restore(folder: &Path, name: &str, now: DateTime<Utc>) -> Result<u
         return Err(UserError::new(format!("There is no version {name}. `parlor memory versions` lists them.")).into());
     }
     let text = fs::read_to_string(version_path(folder, name))?;
-    change(folder, now, |_| Ok(text))
+    change(folder, now, |_| Ok(text.clone()))
 }
 
 /// The newest first.
@@ -129,24 +133,50 @@ pub(super) fn versions(folder: &Path) -> io::Result<Vec<Version>> {
 }
 
 /// Size of the new file. Two edits at once, also of two processes, wait for each other.
-fn change(folder: &Path, now: DateTime<Utc>, make: impl FnOnce(&str) -> Result<String, EditError>) -> Result<usize, EditError> {
+///
+/// People change the file too, with editors that know no lock: what somebody saves meanwhile is what the change is made to.
+fn change(folder: &Path, now: DateTime<Utc>, make: impl Fn(&str) -> Result<String, EditError>) -> Result<usize, EditError> {
     create_folder(&versions_folder(folder))?;
     let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(versions_folder(folder).join(".lock"))?;
     lock.lock()?;
     let path = file_path(folder);
-    let current = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        current => current?,
+    for _ in 0..MOST_TRIES {
+        let current = read(&path)?;
+        let new = make(&current)?;
+        if new == current {
+            return Ok(new.len());
+        }
+        if !current.is_empty() {
+            keep_version(folder, &current, now)?;
+        }
+        let beside = write_beside(&path, new.as_bytes())?;
+        if read(&path)? == current {
+            put_in_place(&beside, &path)?;
+            return Ok(new.len());
+        }
+        fs::remove_file(&beside)?;
+    }
+    Err(UserError::new("Somebody else is changing MEMORY.md right now. Nothing was changed; try again later.").into())
+}
+
+/// What the file says now; nothing, if there is none.
+fn read(path: &Path) -> Result<String, EditError> {
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        metadata => metadata?,
     };
-    let new = make(&current)?;
-    if new == current {
-        return Ok(new.len());
+    // Opening a pipe waits for its other end, perhaps for ever.
+    if !metadata.is_file() {
+        return Err(UserError::new("MEMORY.md is no regular file, so it is left alone. Nothing was changed.").into());
     }
-    if !current.is_empty() {
-        keep_version(folder, &current, now)?;
+    if metadata.len() > MAX_READ_BYTES {
+        let most = MAX_READ_BYTES / 1024;
+        let told = format!("MEMORY.md has more than {most} KiB. An operator must make it shorter first. Nothing was changed.");
+        return Err(UserError::new(told).into());
     }
-    write_whole(&path, new.as_bytes())?;
-    Ok(new.len())
+    let mut text = String::new();
+    File::open(path)?.take(MAX_READ_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A link is followed, so that the operator's file stays where it is.
@@ -177,6 +207,10 @@ fn keep_version(folder: &Path, text: &str, now: DateTime<Utc>) -> io::Result<()>
 
 /// Whoever reads meanwhile, or after a power cut, finds the old text or the new one, never half of it.
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    put_in_place(&write_beside(path, content)?, path)
+}
+
+fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let beside = folder.join(format!(".{name}.new"));
@@ -186,8 +220,12 @@ fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
         file.set_permissions(metadata.permissions())?;
     }
     file.sync_all()?;
-    fs::rename(&beside, path)?;
-    File::open(folder)?.sync_all()
+    Ok(beside)
+}
+
+fn put_in_place(beside: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(beside, path)?;
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn versions_folder(folder: &Path) -> PathBuf {

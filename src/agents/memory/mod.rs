@@ -300,6 +300,15 @@ pub fn take_in(tx: &Transaction<'_>, owner: AgentUid, carried: &[Carried]) -> ru
     carried.iter().try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
 }
 
+/// What a guest wants remembered, marked so: the agent comes across it when it works for others, with what they may have done. One
+/// rare word, because words of a memory are what it is found by.
+pub fn told_by_a_guest(text: &str) -> String {
+    match text.trim() {
+        "" => String::new(),
+        text => format!("[guest] {text}"),
+    }
+}
+
 /// Hides everything an agent remembers, for an agent that is removed. Its files are taken in anew when it comes back.
 pub fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     rows::archive(tx, owner)

@@ -21,6 +21,10 @@ pub(super) fn append(folder: &Path, text: &str, now: DateTime<Local>) -> Result<
     let line = line(text, now)?;
     create_folder(&folder.join(NOTES_FOLDER))?;
     let path = format!("{NOTES_FOLDER}/{}.md", now.format("%Y-%m-%d"));
+    // Opening a pipe waits for its other end, perhaps for ever.
+    if std::fs::metadata(folder.join(&path)).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(UserError::new(format!("{path} is no regular file, so nothing was noted.")).into());
+    }
     let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(&path))?;
     if file.metadata()?.len() + line.len() as u64 > MAX_DAY_BYTES {
         return Err(UserError::new("Today's notes are full. Save what matters with `memory_save` instead.").into());
@@ -63,5 +67,16 @@ mod tests {
         assert_eq!(read("2026-11-17.md"), "- 00:00 dream\n");
         assert!(append(folder.path(), " \n", late).is_err());
         assert!(append(folder.path(), &"x".repeat(MAX_NOTE_BYTES + 1), late).is_err());
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_days_notes_is_waited_for_by_nobody() {
+        let folder = TempDir::new().unwrap();
+        std::fs::create_dir(folder.path().join("memory")).unwrap();
+        let pipe = folder.path().join("memory/2026-11-16.md");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let noon = Local.with_ymd_and_hms(2026, 11, 16, 12, 0, 0).unwrap();
+        let told = append(folder.path(), "tea", noon).unwrap_err().to_string();
+        assert_eq!(told, "memory/2026-11-16.md is no regular file, so nothing was noted.");
     }
 }

@@ -236,3 +236,23 @@ proptest! {
         place.secret_is_untouched();
     }
 }
+
+/// Folders count when they are made as they do when they are taken away, and when the whole is counted.
+#[test]
+fn folders_do_not_get_around_the_quota() {
+    let place = place();
+    place.write("large", &"x".repeat(900_000)).unwrap();
+    for _ in 0..300 {
+        place.write("a/b/c/d", "x").unwrap();
+        for path in ["a/b/c/d", "a/b/c", "a/b", "a"] {
+            place.workspace.remove(Path::new(path)).unwrap();
+        }
+    }
+    assert!(matches!(place.write("another", &"x".repeat(900_000)), Err(FileError::Full { .. })), "it was counted down");
+
+    let deep = |n: usize| format!("{n}/{}file", "f/".repeat(28));
+    let fitted = (0..50).filter(|n| place.write(&deep(*n), "").is_ok()).count();
+    assert!(fitted < 2, "{fitted} times thirty folders");
+    let made = std::fs::read_dir(place.workspace.root()).unwrap().count();
+    assert!(made <= 3, "what does not fit leaves no folders behind: {made}");
+}

@@ -380,6 +380,12 @@ mod tests {
         let forged = json!({ "from": { "id": 111, "is_bot": false, "first_name": "x] [@main\n", "last_name": "y" } });
         let Some(Arrival::Message(inbound)) = read(&update(forged)) else { panic!("it is a message") };
         assert_eq!(inbound.person_name, "x   @main  y");
+        for (name, shown) in
+            [("@main", "main"), ("\u{200b}@ @main", "main"), ("＠main", "main"), ("\u{202e}niam", "niam"), ("[@", "somebody")]
+        {
+            assert_eq!(name_line(name), shown, "{name:?}");
+        }
+        assert_eq!(name_line("👩\u{200d}🚀 Ann"), "👩\u{200d}🚀 Ann");
     }
 
     #[test]

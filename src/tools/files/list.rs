@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Failure, PATHS, failed, find, run, shown};
-use crate::agents::{Entry, EntryKind, Files, Want};
+use crate::agents::{Entry, EntryKind, Files, Want, is_odd};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -79,7 +79,11 @@ fn list(files: &Files, Arguments { path, recursive }: Arguments) -> Result<Strin
 
 fn line(prefix: &str, entry: &Entry) -> String {
     let path = shown(prefix, &entry.path);
-    let odd = if entry.path.to_str().is_none() { " (its name is no UTF-8, so it cannot be used)" } else { "" };
+    let odd = match entry.path.to_str() {
+        None => " (its name is no UTF-8, so it cannot be used)",
+        Some(name) if name.contains(is_odd) => " (its name has characters that cannot be seen, so it cannot be used)",
+        Some(_) => "",
+    };
     match entry.kind {
         EntryKind::File => format!("{path}  {}{odd}", entry.bytes),
         EntryKind::Folder => format!("{path}/{odd}"),

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Outcome, Scope, Tool, background, read_arguments};
-use crate::agents::{FileError, Files, Found, PathError, Want};
+use crate::agents::{FileError, Files, Found, PathError, Want, is_odd};
 
 pub(super) fn all() -> Vec<Box<dyn Tool>> {
     vec![
@@ -83,11 +83,12 @@ fn find(files: &Files, path: &str, want: Want) -> Result<Found, Failure> {
 
 /// How a path inside a found folder is written by the model.
 fn shown(prefix: &str, path: &std::path::Path) -> String {
-    let path = path.to_string_lossy();
+    // A name must not look like a second line, or like another name.
+    let path: String = path.to_string_lossy().chars().map(|c| if is_odd(c) { '�' } else { c }).collect();
     match prefix {
         // What looks like another folder is told apart the way it is found.
         "" if path.starts_with('@') || path.starts_with("shared/") => format!("./{path}"),
-        "" => path.into_owned(),
+        "" => path,
         prefix => format!("{prefix}/{path}"),
     }
 }

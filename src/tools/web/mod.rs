@@ -3,6 +3,7 @@
 mod address;
 mod fetch;
 mod readable;
+mod tamed;
 
 #[cfg(test)]
 mod tests;

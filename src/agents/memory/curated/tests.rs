@@ -128,3 +128,44 @@ proptest! {
         prop_assert_eq!(leftovers.count(), 0);
     }
 }
+
+/// A person saves the file in an editor while the agent's change is under way: both are in it afterwards.
+#[test]
+fn what_a_person_saves_meanwhile_is_not_lost() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("MEMORY.md");
+    fs::write(&path, "tea\n").unwrap();
+    let saved = std::cell::Cell::new(false);
+    let by_agent = |current: &str| {
+        if !saved.replace(true) {
+            fs::write(&path, "tea\ncoffee\n").unwrap();
+        }
+        apply(current, &Edit::Add("milk".into())).map_err(EditError::from)
+    };
+    change(folder.path(), Utc::now(), by_agent).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "tea\ncoffee\nmilk\n");
+    assert!(!folder.path().join(".MEMORY.md.new").exists());
+
+    let never_at_rest = std::cell::Cell::new(0);
+    let by_agent = |current: &str| {
+        never_at_rest.set(never_at_rest.get() + 1);
+        fs::write(&path, format!("{}\n", never_at_rest.get())).unwrap();
+        apply(current, &Edit::Add("milk".into())).map_err(EditError::from)
+    };
+    let told = change(folder.path(), Utc::now(), by_agent).unwrap_err().to_string();
+    assert_eq!(told, "Somebody else is changing MEMORY.md right now. Nothing was changed; try again later.");
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", never_at_rest.get()));
+}
+
+/// Neither waited for nor read into memory.
+#[test]
+fn what_is_no_file_of_a_usual_size_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("MEMORY.md");
+    let told = || edit(folder.path(), &Edit::Add("tea".into()), Utc::now()).unwrap_err().to_string();
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(told(), "MEMORY.md has more than 1024 KiB. An operator must make it shorter first. Nothing was changed.");
+    fs::remove_file(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert_eq!(told(), "MEMORY.md is no regular file, so it is left alone. Nothing was changed.");
+}
