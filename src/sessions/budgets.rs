@@ -16,7 +16,7 @@ use crate::access::Standing;
 use crate::agents::Agent;
 use crate::channels::Text;
 use crate::clock::now_ms;
-use crate::config::{DayLimits, ModelRef, Money};
+use crate::config::DayLimits;
 use crate::delivery::{Kind, outbox};
 use crate::domain::{AgentUid, Destination, PersonId};
 use crate::models::Usage;
@@ -143,14 +143,9 @@ pub(super) fn spending(inner: &Inner, task: &Task, usage: Usage) -> Spending {
         person: origin.person.clone(),
         model: model.to_string(),
         usage,
-        cost: cost(inner, model, usage),
+        price: inner.parts.models.price(model),
         turns: 0,
     }
-}
-
-/// What a model takes for it, as far as the config says.
-pub(super) fn cost(inner: &Inner, model: &ModelRef, usage: Usage) -> Option<Money> {
-    inner.parts.models.price(model).map(|price| budget::cost(&price, usage))
 }
 
 /// Tells the owners, once a day, that an agent has little left.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::ledger::{self, Spending};
 use super::transcript::{self, Conversation, Message};
 use super::usage::{self, TurnRow};
-use super::{Inner, budgets, running::Task};
+use super::{Inner, running::Task};
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::domain::{AgentUid, SessionKey};
@@ -149,7 +149,7 @@ async fn sum_up(inner: &Inner, task: &Finished) -> Result<(), NoSummary> {
         person: task.scope.person.clone(),
         model: model.to_string(),
         usage,
-        cost: budgets::cost(inner, &model, usage),
+        price: inner.parts.models.price(&model),
         turns: 0,
     };
     let write = move |tx: &Transaction<'_>| {

@@ -164,7 +164,7 @@ struct Page {
     used_once: bool,
     has_rounds: bool,
     turn: TurnRow,
-    /// What the ledger does not have yet.
+    /// All of it. The ledger has the part of the rounds already.
     spending: Spending,
     /// The run that this was.
     run: Option<String>,
@@ -194,7 +194,7 @@ impl Page {
             used_once: task.used_once,
             has_rounds: task.rounds > 0,
             turn,
-            spending: Spending { turns: 1, ..budgets::spending(inner, task, task.usage().without(task.counted)) },
+            spending: Spending { turns: 1, ..budgets::spending(inner, task, task.usage()) },
             run: run_of(task),
             told: task.told.clone(),
         }
@@ -227,9 +227,6 @@ fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i
     if page.used_once {
         pins::use_up(tx, place, turn.started_at)?;
     }
-    if page.has_rounds {
-        journal::forget(tx, accepted.id)?;
-    }
     note_decisions(tx, page, now)?;
     inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
     let today = page.record(tx, &ending.outcome, now)?;
@@ -260,10 +257,16 @@ fn end_of_run(page: &Page, ending: &Ending) -> End {
 }
 
 impl Page {
-    /// The turn is over, and this is what it came to.
+    /// The turn is over, and this is what it came to. Only the rows tell which rounds were counted: one that was being written
+    /// when the task was stopped is there or not, and nobody waited to see.
     fn record(&self, tx: &Transaction<'_>, outcome: &str, now: i64) -> rusqlite::Result<Today> {
         usage::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.turn.clone() }, now)?;
-        ledger::spend(tx, &self.spending, now)
+        if !self.has_rounds {
+            return ledger::spend(tx, &self.spending, now);
+        }
+        let counted = journal::counted(tx, self.accepted.id)?;
+        journal::forget(tx, self.accepted.id)?;
+        ledger::spend(tx, &Spending { usage: self.spending.usage.without(counted), ..self.spending.clone() }, now)
     }
 }
 
@@ -321,9 +324,12 @@ pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: O
         if !is_asked {
             accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, conversation, now))?;
         }
-        journal::forget(tx, accepted.id)?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
-        page.map(|page| page.record(tx, "panicked", now)).transpose()?;
+        match page {
+            Some(page) => page.record(tx, "panicked", now).map(drop)?,
+            // Nothing says how far it had come before it was prepared again.
+            None => journal::forget(tx, accepted.id)?,
+        }
         let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
         let report = run.map_or(Ok(None), |run| runs::write_end(tx, &run, &end, now))?;
         Ok((outbox::insert_answer(tx, &rows, accepted.id, now)?, report))

@@ -19,7 +19,6 @@ use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{ProgressHandle, Underway};
 use crate::domain::Destination;
-use crate::models::Usage;
 use crate::storage::StoreError;
 use crate::turn::Run;
 
@@ -95,7 +94,6 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
         run: Run::new(request),
         fill,
         rounds: 0,
-        counted: Usage::default(),
         is_asked,
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),

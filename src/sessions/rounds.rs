@@ -29,9 +29,9 @@ pub(super) async fn run(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Re
             ledger::spend(tx, &row.1, now_ms())
         }
     };
-    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
-    task.counted.add(shared.usage);
+    // Before it is written: a task that is stopped meanwhile must know that there may be something.
     task.rounds += 1;
+    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
     let mut results = vec![Outcome::say(""); shared.calls.len()];
     let mut broken = Vec::new();
     let asker = Asker { accepted: &task.accepted, agent: &task.agent, steps_left: task.run.steps_left() };
@@ -110,7 +110,6 @@ impl Task {
     pub(super) fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
         for (round, calls) in rounds {
             self.rounds += 1;
-            self.counted.add(round.usage);
             self.run.count_step(round.usage);
             if calls.iter().all(|recall| recall.result.is_some()) {
                 self.take_in(round, calls.into_iter().map(Outcome::from).collect());

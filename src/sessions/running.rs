@@ -66,10 +66,8 @@ pub(super) struct Task {
     pub(super) conversation: Conversation,
     pub(super) run: Run,
     pub(super) fill: Fill,
-    /// Rounds of tools so far.
+    /// Rounds of tools so far, with one that is just being written down.
     pub(super) rounds: u32,
-    /// What the ledger has of it already.
-    pub(super) counted: Usage,
     /// The transcript has the question already.
     pub(super) is_asked: bool,
     /// Answered while another task was put aside.
