@@ -205,6 +205,13 @@ fn keep(tx: &Transaction<'_>, turn: &TurnRow, conversation: Conversation, summar
     tx.execute(sql, params![place, conversation.number(), upto, messages, agent, text, now]).map(drop)
 }
 
+/// Lets go of summaries of conversations that are over. No turn reads them, and the messages stay.
+pub fn forget_old(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
+    let over = "SELECT session_key, summaries.conversation FROM summaries LEFT JOIN sessions ON key = session_key
+                WHERE key IS NULL OR summaries.conversation < sessions.conversation LIMIT ?1";
+    tx.execute(&format!("DELETE FROM summaries WHERE (session_key, conversation) IN ({over})"), [most])
+}
+
 /// Destroys what an agent has summed up.
 pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])

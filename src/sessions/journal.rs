@@ -127,8 +127,9 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
 }
 
 /// Lets go of tasks whose message is no longer waited for. Nothing is left of them but these rows.
-pub fn forget_orphans(tx: &Transaction<'_>) -> rusqlite::Result<usize> {
-    tx.execute(&format!("DELETE FROM tasks WHERE inbox_id NOT IN ({})", inbox::WAITING_IDS), [])
+pub fn forget_orphans(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
+    let orphans = format!("SELECT inbox_id FROM tasks WHERE inbox_id NOT IN ({}) LIMIT ?1", inbox::WAITING_IDS);
+    tx.execute(&format!("DELETE FROM tasks WHERE inbox_id IN ({orphans})"), [most])
 }
 
 /// Tasks with the rows that are answered with their own.

@@ -256,12 +256,16 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
         + tx.execute("DELETE FROM budget_notices WHERE spender = ?1", [&spender])?)
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let today = budget::day(&Local, now);
     let (oldest, yesterday) = (today - chrono::Days::new(KEPT_DAYS), today - chrono::Days::new(1));
-    Ok(tx.execute("DELETE FROM spending WHERE day < ?1", [oldest.to_string()])?
-        + tx.execute("DELETE FROM budgets WHERE day < ?1", [yesterday.to_string()])?
-        + tx.execute("DELETE FROM budget_notices WHERE until < ?1", [now])?)
+    let old = |table: &str, key: &str, is_old: &str| {
+        format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_old} < ?1 LIMIT ?2)")
+    };
+    let spending = old("spending", "day, agent_uid, session_key, person, model", "day");
+    Ok(tx.execute(&spending, params![oldest.to_string(), most])?
+        + tx.execute(&old("budgets", "day, spender", "day"), params![yesterday.to_string(), most])?
+        + tx.execute(&old("budget_notices", "session_key, spender", "until"), params![now, most])?)
 }
 
 #[cfg(test)]
@@ -341,7 +345,7 @@ mod tests {
             assert!(news("telegram:dm:1", Spender::Agent(agent), 59)?);
             assert!(news("telegram:dm:2", person(), 59)?);
             assert!(news("telegram:dm:1", person(), 60)?);
-            assert_eq!(forget_old(tx, NOON)?, 3);
+            assert_eq!(forget_old(tx, NOON, 10)?, 3);
             spend(tx, &spending(agent, 100, false), NOON)?;
             assert_eq!(purge(tx, agent)?, 2, "the person's own sum stays");
             assert_eq!(today(tx, &person(), NOON)?.tokens, 100);

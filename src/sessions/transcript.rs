@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::children;
 use super::compaction::{self, Summary};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
 use crate::routing::aliases::Renaming;
@@ -280,6 +281,19 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Share> {
     let of_places = tx.execute(&format!("DELETE FROM messages WHERE session_key IN ({OWN_PLACES})"), [uid.to_string()])?;
     let others = tx.execute("DELETE FROM messages WHERE agent_uid = ?1", [uid.to_string()])?;
     Ok(Share { messages: of_places + others, sessions })
+}
+
+/// Lets go of what was said in the sessions of runs that nobody knows any more. Nobody reads them: what came of a run is in its
+/// parent's place.
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let old = "sessions.key GLOB 'child:*' AND sessions.active_at < ?1";
+    let messages = format!("SELECT messages.id FROM sessions JOIN messages ON session_key = sessions.key WHERE {old} LIMIT ?2");
+    let sessions = format!(
+        "SELECT key FROM sessions WHERE {old} AND NOT EXISTS (SELECT 1 FROM messages WHERE session_key = sessions.key) LIMIT ?2"
+    );
+    let before = now - children::KEPT_MS;
+    Ok(tx.execute(&format!("DELETE FROM messages WHERE id IN ({messages})"), params![before, most])?
+        + tx.execute(&format!("DELETE FROM sessions WHERE key IN ({sessions})"), params![before, most])?)
 }
 
 /// A message outside the store.

@@ -88,6 +88,14 @@ pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usiz
     connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
 }
 
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE ended_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
+}
+
+/// Turns are kept this long, to look into what went wrong. What they have spent is kept longer, in sums by day.
+const KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
+
 /// An agent is destroyed.
 pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM turns WHERE agent_uid = ?1", [uid.to_string()])
