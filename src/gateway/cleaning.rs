@@ -20,6 +20,8 @@ use crate::storage::{Db, Durability, StoreError};
 /// Cleaning waits until the start is over.
 const FIRST_CLEANING_AFTER: Duration = Duration::from_secs(60);
 const CLEAN_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
+/// How long chats and people are remembered whose limits no longer matter: what there is of them is what was seen in this time.
+const FORGET_IDLE_EVERY: Duration = Duration::from_secs(10 * 60);
 /// Rows of one table that go in one transaction: a millisecond or two of the writer, for which nobody notices to have waited.
 const PORTION: u32 = 200;
 
@@ -42,14 +44,20 @@ const CHORES: [(&str, Forget); 11] = [
 ];
 
 pub(super) async fn keep_house(house: Arc<House>) {
-    let mut due = interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
+    let mut cleaning = interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
+    let mut forgetting = interval_at(Instant::now() + FORGET_IDLE_EVERY, FORGET_IDLE_EVERY);
     loop {
         tokio::select! {
-            _ = due.tick() => {}
+            _ = cleaning.tick() => {
+                clean(&house.desk.db, now_ms(), &house.stop).await;
+                tidy_outgoing(&house).await;
+            }
+            _ = forgetting.tick() => {
+                house.delivery.forget_idle();
+                house.desk.sessions.forget_idle();
+            }
             () = house.stop.cancelled() => return,
         }
-        clean(&house.desk.db, now_ms(), &house.stop).await;
-        tidy_outgoing(&house).await;
     }
 }
 

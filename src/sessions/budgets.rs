@@ -25,8 +25,6 @@ use crate::turn::budget::{self, Limit, Over, Spent, Verdict, Whose};
 
 /// A place is told at most once in this time that too much is asked.
 const PACE_TOLD_MS: i64 = 60 * 1000;
-/// People whose pace is remembered before those who have been quiet are let go of.
-const MOST_PACED: usize = 10_000;
 
 /// How often agents and people may be answered. In memory: a restart forgives a minute.
 pub(super) struct Paces {
@@ -48,16 +46,20 @@ impl Paces {
 
     fn check(&self, agent: AgentUid, person: Option<&PersonId>, now: i64) -> Option<Over> {
         let over = |whose, free_at| Over { whose, limit: Limit::TurnsPerMinute, free_at };
-        if let (Some(people), Some(person)) = (&self.people, person) {
-            if people.len() > MOST_PACED {
-                people.retain_recent();
-            }
-            if let Err(not_until) = people.check_key(person) {
-                return Some(over(Whose::Persons, self.free_at(&not_until, now)));
-            }
+        if let (Some(people), Some(person)) = (&self.people, person)
+            && let Err(not_until) = people.check_key(person)
+        {
+            return Some(over(Whose::Persons, self.free_at(&not_until, now)));
         }
         let not_until = self.agents.get(&agent)?.check().err()?;
         Some(over(Whose::Agents, self.free_at(&not_until, now)))
+    }
+
+    /// Lets go of people who have not asked lately.
+    pub(super) fn forget_idle(&self) {
+        if let Some(people) = &self.people {
+            people.retain_recent();
+        }
     }
 
     fn free_at(&self, not_until: &NotUntil<<DefaultClock as Clock>::Instant>, now: i64) -> i64 {

@@ -233,6 +233,11 @@ impl Sessions {
         runs::take_up(&self.inner, accepted).await
     }
 
+    /// Lets go of people who have not asked lately, as far as only their pace is remembered.
+    pub fn forget_idle(&self) {
+        self.inner.paces.forget_idle();
+    }
+
     /// Places with something under way.
     pub fn busy(&self) -> usize {
         self.inner.lanes.len()
