@@ -10,7 +10,7 @@ use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::models::Usage;
 use crate::sessions::usage::LastTurn;
-use crate::sessions::{compaction, decisions, inbox, transcript, usage};
+use crate::sessions::{decisions, inbox, summaries, transcript, usage};
 use crate::storage::StoreError;
 
 /// How many decisions about waiting messages are told.
@@ -25,7 +25,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let queue = desk.sessions.queue(&context.inbound.origin);
     let looked_up = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
-        let summary = compaction::of(connection, &place, conversation)?;
+        let summary = summaries::of(connection, &place, conversation)?;
         let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
         Ok((transcript::length(connection, &place)?, usage::last_of(connection, &place)?, decided, summary))
     };

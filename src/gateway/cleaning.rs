@@ -14,7 +14,7 @@ use crate::access::people;
 use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, streams};
-use crate::sessions::{children, compaction, decisions, inbox, journal, ledger, transcript, usage};
+use crate::sessions::{children, decisions, inbox, journal, ledger, summaries, transcript, usage};
 use crate::storage::{Db, Durability, StoreError};
 
 /// Cleaning waits until the start is over.
@@ -39,7 +39,7 @@ const CHORES: [(&str, Forget); 11] = [
     ("spending, budgets, budget_notices", ledger::forget_old),
     ("children", children::forget_old),
     ("sessions, messages", transcript::forget_old),
-    ("summaries", compaction::forget_old),
+    ("summaries", summaries::forget_old),
     ("tasks, rounds, tool_calls", journal::forget_orphans),
 ];
 

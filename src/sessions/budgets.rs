@@ -75,14 +75,28 @@ fn per_minute(turns: u32) -> Option<Quota> {
 }
 
 /// Whose limits count for a message. Owners have none of their own: who sets the limits is not kept by them.
-fn limited_person(accepted: &Accepted) -> Option<&PersonId> {
-    Some(&accepted.inbound.origin.person).filter(|_| accepted.standing != Standing::Owner)
+fn limited(person: &PersonId, standing: Standing) -> Option<&PersonId> {
+    Some(person).filter(|_| standing != Standing::Owner)
 }
 
 /// Why the turn may not begin, if so. Asking counts as a turn in this minute.
 pub(super) async fn check(inner: &Inner, accepted: &Accepted, agent: &Agent) -> Result<Option<Over>, StoreError> {
+    let person = &accepted.inbound.origin.person;
+    if let Some(over) = check_day(inner, agent, person, accepted.standing).await? {
+        return Ok(Some(over));
+    }
+    Ok(inner.paces.check(agent.uid, limited(person, accepted.standing), now_ms()))
+}
+
+/// Why nothing may be spent on somebody's behalf today any more, if so.
+pub(super) async fn check_day(
+    inner: &Inner,
+    agent: &Agent,
+    person: &PersonId,
+    standing: Standing,
+) -> Result<Option<Over>, StoreError> {
     let now = now_ms();
-    let person = limited_person(accepted);
+    let person = limited(person, standing);
     let people = DayLimits { tokens: inner.parts.access.limits.tokens_per_day, cost: None };
     let mut limits = vec![(Whose::Agents, agent.limits.day, Spender::Agent(agent.uid))];
     limits.extend(person.map(|person| (Whose::Persons, people, Spender::Person(person.clone()))));
@@ -92,7 +106,7 @@ pub(super) async fn check(inner: &Inner, accepted: &Accepted, agent: &Agent) -> 
             return Ok(Some(over));
         }
     }
-    Ok(inner.paces.check(agent.uid, person, now))
+    Ok(None)
 }
 
 fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over> {
@@ -106,7 +120,8 @@ fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over
 pub(super) fn check_running(inner: &Inner, task: &Task, today: &Today) -> Option<Over> {
     let now = now_ms();
     let people = DayLimits { tokens: inner.parts.access.limits.tokens_per_day, cost: None };
-    let persons = limited_person(&task.accepted).and_then(|_| over(Whose::Persons, &people, today.person, now));
+    let person = limited(&task.accepted.inbound.origin.person, task.accepted.standing);
+    let persons = person.and_then(|_| over(Whose::Persons, &people, today.person, now));
     over(Whose::Agents, &task.agent.limits.day, today.agent, now).or(persons)
 }
 

@@ -2,7 +2,7 @@
 
 mod budgets;
 pub mod children;
-pub mod compaction;
+mod compaction;
 pub mod decisions;
 mod effects;
 mod ending;
@@ -27,6 +27,7 @@ mod runs;
 mod search;
 mod slots;
 mod starting;
+pub mod summaries;
 pub mod transcript;
 pub mod usage;
 
@@ -54,6 +55,7 @@ pub use runs::Unknown;
 pub use search::TranscriptSearch;
 
 use budgets::Paces;
+use compaction::Summing;
 use inbox::Accepted;
 use lane::{Lane, Waiting};
 use overrides::Overrides;
@@ -94,6 +96,7 @@ struct Inner {
     absorbed: DashSet<i64>,
     slots: Arc<Slots>,
     paces: Paces,
+    summing: Summing,
     /// Runs that belong to a turn and are under way, by their inbox row.
     runs: DashMap<i64, runs::UnderWay>,
     /// Wakes those who wait for the end of a run.
@@ -161,6 +164,7 @@ impl Sessions {
                 absorbed: DashSet::new(),
                 slots,
                 paces,
+                summing: Summing::new(),
                 runs: DashMap::new(),
                 endings: DashMap::new(),
                 tasks: TaskTracker::new(),

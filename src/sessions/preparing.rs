@@ -77,7 +77,7 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
     };
     let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked);
     let aside: Vec<String> = due.aside.iter().map(|aside| aside.told_to(&agent)).collect();
-    let asked = Asked { said: &said, is_asked, aside: &aside, errand: errand.as_ref() };
+    let asked = Asked { said: &said, is_asked, aside: &aside, errand: errand.as_ref(), halt: &due.halt };
     let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);
     // What wakes an agent is nobody's words.

@@ -3,6 +3,8 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::compaction::Fill;
 use super::errands::Errand;
 use super::inbox::Accepted;
@@ -24,6 +26,8 @@ pub(super) struct Asked<'a> {
     pub(super) is_asked: bool,
     pub(super) aside: &'a [String],
     pub(super) errand: Option<&'a Errand>,
+    /// Cancelled when nobody wants to know any more.
+    pub(super) halt: &'a CancellationToken,
 }
 
 pub(super) async fn request(
@@ -48,10 +52,10 @@ pub(super) async fn request(
     let named = origin.key.is_shared() || is_by_peer;
     let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
-    let History { conversation, summary, messages: before } = history;
-    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let room = history::room(smallest_window(&parts.models, &models), &system);
-    let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
+    let (History { conversation, summary, messages: before }, fill) =
+        summed_up_in_time(inner, &origin.key, history, room, asked.halt).await?;
+    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let mut messages = history::for_model(&before, &current, &agent.id, named, room);
     messages = history::reminded(messages, recalled);
     messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
@@ -62,6 +66,33 @@ pub(super) async fn request(
     let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
     let told = unseen.into_iter().map(|known| known.child.run).collect();
     Ok(Prepared { conversation, request, fill, told })
+}
+
+/// When more was said than there is room for, and a summary of it is being made, that one is waited for.
+async fn summed_up_in_time(
+    inner: &Inner,
+    place: &SessionKey,
+    history: History,
+    room: usize,
+    halt: &CancellationToken,
+) -> Result<(History, Fill), StoreError> {
+    let filled = |history: &History| {
+        let tokens = history.messages.iter().map(|message| history::cost(&message.said)).sum();
+        Fill { tokens, messages: history.messages.len(), room }
+    };
+    let fill = filled(&history);
+    let is_made = fill.is_too_much()
+        && tokio::select! {
+            is_made = inner.summing.over(place) => is_made,
+            () = halt.cancelled() => false,
+        };
+    if !is_made {
+        return Ok((history, fill));
+    }
+    let place = place.clone();
+    let history = inner.parts.db.read(move |connection| transcript::history(connection, &place)).await?;
+    let fill = filled(&history);
+    Ok((history, fill))
 }
 
 /// What the model is asked, and how much of the conversation that is.

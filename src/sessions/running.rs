@@ -223,8 +223,8 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
         Ok(Left::Answered) => {
             let finished = compaction::Finished::of(&task);
             let ended = ending::store(inner, task, Ok(())).await;
-            if AssertUnwindSafe(compaction::consider(inner, &finished)).catch_unwind().await.is_err() {
-                tracing::error!("a summary panicked");
+            if let Some(finished) = finished.filter(|_| matches!(ended, Ended::Over(_))) {
+                compaction::begin(inner, finished);
             }
             ended
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::children;
-use super::compaction::{self, Summary};
+use super::summaries::{self, Summary};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
@@ -47,7 +47,7 @@ pub struct History {
 /// The running conversation, as far back as a turn looks.
 pub fn history(connection: &Connection, place: &SessionKey) -> rusqlite::Result<History> {
     let conversation = conversation(connection, place)?;
-    let summary = compaction::of(connection, place, conversation)?;
+    let summary = summaries::of(connection, place, conversation)?;
     let messages = after(connection, place, conversation, summary.as_ref().map_or(0, |summary| summary.upto))?;
     Ok(History { conversation, summary, messages })
 }
