@@ -43,7 +43,7 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
     }
     let parts = &inner.parts;
     let ending = Ending::of(&task, result);
-    follow_moves(parts, &mut task);
+    task.follow_moves(&parts.aliases);
     let others_wrote = others_wrote(inner, &task.accepted).await;
     let drafting = || Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
     // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
@@ -61,7 +61,7 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
 /// Ends a task because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
 pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let parts = &inner.parts;
-    follow_moves(parts, &mut task);
+    task.follow_moves(&parts.aliases);
     let id = task.accepted.id;
     let shown = parts.db.read(move |connection| streams::of(connection, id)).await;
     let is_shown = shown.is_ok_and(|messages| !messages.is_empty());
@@ -74,12 +74,6 @@ pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     task.end_mark(Outcome::Answered);
     Ended::Over(None)
-}
-
-/// The group may have become another one while the agent was thinking.
-pub(super) fn follow_moves(parts: &Parts, task: &mut Task) {
-    parts.aliases.follow(&mut task.accepted.inbound.origin);
-    task.said.iter_mut().for_each(|said| parts.aliases.follow(&mut said.origin));
 }
 
 /// None when the process stops before it is written.

@@ -20,6 +20,8 @@ use crate::turn::{Charge, Round};
 /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
 /// stops.
 pub(super) async fn run(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Result<Today, StoreError> {
+    // Tools look things up where they are now.
+    task.follow_moves(&inner.parts.aliases);
     let (row, number) = (Arc::new((task.row(), budgets::spending(inner, task, round.usage))), task.rounds);
     let shared = Arc::new(round);
     let wanted = || {

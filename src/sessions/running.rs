@@ -26,6 +26,7 @@ use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle};
 use crate::domain::{Inbound, TurnEvent};
 use crate::models::Usage;
+use crate::routing::aliases::Aliases;
 use crate::routing::{Route, pins};
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Effect, Then};
@@ -286,7 +287,7 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
 async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
-    ending::follow_moves(&inner.parts, &mut task);
+    task.follow_moves(&inner.parts.aliases);
     let (accepted, said, is_asked, conversation) = (task.accepted.clone(), task.said.clone(), task.is_asked, task.conversation);
     let (used_once, started_at) = (std::mem::take(&mut task.used_once), task.started_at);
     let shared = Arc::new((accepted, said));
@@ -335,6 +336,13 @@ impl Task {
             span.record("run", &known.child.run);
         }
         span
+    }
+
+    /// The group may have become another one while the agent was thinking.
+    pub(super) fn follow_moves(&mut self, aliases: &Aliases) {
+        aliases.follow(&mut self.accepted.inbound.origin);
+        self.said.iter_mut().for_each(|said| aliases.follow(&mut said.origin));
+        self.run.is_in(&self.accepted.inbound.origin.key);
     }
 
     pub(super) fn row(&self) -> journal::Task {

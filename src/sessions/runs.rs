@@ -213,7 +213,7 @@ async fn write_stop(inner: Arc<Inner>, id: i64, run: String, _guard: WorkGuard) 
 
 /// Runs of a place that are under way.
 pub(super) fn of_place(inner: &Inner, place: &SessionKey) -> Vec<Item> {
-    let own = inner.runs.iter().filter(|entry| entry.parent == *place);
+    let own = inner.runs.iter().filter(|entry| inner.parts.aliases.current(&entry.parent) == *place);
     let mut items: Vec<Item> = own.map(|entry| entry.item.clone()).collect();
     items.sort_by(|one, other| one.ids.cmp(&other.ids));
     items

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::config::{AgentLimits, ModelRef};
-use crate::domain::TurnEvent;
+use crate::domain::{SessionKey, TurnEvent};
 use crate::models::{
     Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage, estimate_tokens,
 };
@@ -156,6 +156,13 @@ impl Run {
 
     pub fn scope(&self) -> &Scope {
         &self.request.scope
+    }
+
+    /// The place may have another key by now.
+    pub fn is_in(&mut self, place: &SessionKey) {
+        if self.request.scope.place != *place {
+            self.request.scope.place = place.clone();
+        }
     }
 
     /// Everything the agent has said so far.
