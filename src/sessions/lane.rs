@@ -1,12 +1,13 @@
 //! The queue and worker of one place. A worker lives as long as its queue has something in it.
 //!
-//! What comes while a turn runs waits. Between two rounds of tools the turn is put aside for it: everything that waits is
-//! answered as one, and then the turn goes on.
+//! What comes while a turn runs waits. Between two rounds of tools, or while it waits for runs, the turn is put aside for it:
+//! everything that waits is answered as one, and then the turn goes on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +67,8 @@ pub(super) struct Lane {
     was_busy: bool,
     /// Somebody was told that the lane is full, and it has been so since.
     told_full: bool,
+    /// Told of messages while a turn waits for runs.
+    watcher: Option<Arc<Notify>>,
 }
 
 impl Lane {
@@ -170,7 +173,11 @@ pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> 
         inner.parts.delivery.noticed(&waiting.accepted.inbound);
     }
     lane.waiting.push_back(waiting);
+    let watcher = lane.watcher.clone();
     drop(lane);
+    if let Some(watcher) = watcher {
+        watcher.notify_waiters();
+    }
     if is_new {
         inner.tasks.spawn(work_through(inner.clone(), place));
     }
@@ -227,6 +234,23 @@ pub(super) fn others_wait(inner: &Inner, origin: &Origin) -> bool {
 pub(super) fn may_steer(inner: &Inner, origin: &Origin) -> bool {
     let lane = inner.lanes.get(&lane_of(inner, origin));
     lane.is_some_and(|lane| lane.parked.len() < MOST_PARKED && lane.waiting.iter().any(Waiting::is_question))
+}
+
+/// Returns when [`may_steer`] holds.
+pub(super) async fn somebody_asks(inner: &Inner, origin: &Origin) {
+    loop {
+        let lane = inner.lanes.get_mut(&lane_of(inner, origin));
+        let watcher = lane.map(|mut lane| lane.watcher.get_or_insert_default().clone());
+        // A turn that runs has a lane.
+        let Some(watcher) = watcher else { return std::future::pending().await };
+        let mut told = std::pin::pin!(watcher.notified());
+        // Counts from here on, so that a message between the look and the wait is not missed.
+        told.as_mut().enable();
+        if may_steer(inner, origin) {
+            return;
+        }
+        told.await;
+    }
 }
 
 /// Ends what these messages are about, as far as it is still under way or waits here.

@@ -101,6 +101,7 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
         errand,
         told,
         unfinished: None,
+        untold: Vec::new(),
         mark: None,
         halt: due.halt.clone(),
     };

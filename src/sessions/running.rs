@@ -81,8 +81,10 @@ pub(super) struct Task {
     pub(super) errand: Option<Errand>,
     /// Runs whose end the agent is told about in this turn.
     pub(super) told: Vec<String>,
-    /// A round of which an earlier process did not see the end.
+    /// A round whose end was not seen: it waited for runs when the task was put aside, or when an earlier process ended.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
+    /// What happened while it was put aside. It is told after the results of the round that was left.
+    pub(super) untold: Vec<String>,
     pub(super) mark: Option<Mark>,
     pub(super) halt: CancellationToken,
 }
@@ -168,7 +170,8 @@ pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exch
         tracing::warn!("a decision was not noted: {error}");
     }
     let told = history::meanwhile(meanwhile.iter().map(|exchange| exchange.told_to(&task.agent)));
-    task.run.take_up(told);
+    task.untold.push(told);
+    task.run.take_up();
     let progress = progress(inner, &task.accepted, &task.agent);
     proceed(inner, task, progress).await
 }
@@ -194,7 +197,7 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
 /// Why a turn left off.
 enum Left {
     Answered,
-    /// People wrote meanwhile, and a round has just ended.
+    /// People wrote meanwhile, and a round has just ended or waits for nothing but runs.
     ForOthers,
     Failed(TurnError),
     /// Somebody asked for it.
@@ -258,6 +261,10 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
         tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
         return Left::Stopping;
     }
+    if task.unfinished.is_some() {
+        return Left::ForOthers;
+    }
+    std::mem::take(&mut task.untold).into_iter().for_each(|told| task.run.hear(told));
     if !task.run.said().is_empty() {
         // What was shown before adds up to the answer.
         drop(events.send(TurnEvent::Text(task.run.said().to_owned())).await);
@@ -279,7 +286,7 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
         if let Some(over) = budgets::check_running(inner, task, &today) {
             return Left::Failed(TurnError::OverBudget(over));
         }
-        if lane::may_steer(inner, &task.accepted.inbound.origin) {
+        if task.unfinished.is_some() || lane::may_steer(inner, &task.accepted.inbound.origin) {
             return Left::ForOthers;
         }
     }

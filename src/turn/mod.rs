@@ -201,10 +201,14 @@ impl Run {
         self.spent += self.since.elapsed();
     }
 
-    /// Goes on, knowing what happened meanwhile.
-    pub fn take_up(&mut self, meanwhile: String) {
+    /// Time counts again.
+    pub fn take_up(&mut self) {
         self.since = Instant::now();
-        self.request.messages.push(ModelMessage::user(meanwhile));
+    }
+
+    /// Is told something before it is asked the next time.
+    pub fn hear(&mut self, told: String) {
+        self.request.messages.push(ModelMessage::user(told));
     }
 
     /// Asks the model once. Dropping the future cancels the call.
