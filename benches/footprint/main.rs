@@ -15,6 +15,9 @@ mod fake_model;
 #[expect(dead_code, unused_imports, reason = "shared with the tests, which use all of it")]
 #[path = "../../tests/it/support/fake_telegram/mod.rs"]
 mod fake_telegram;
+#[expect(dead_code, reason = "shared with the tests, which use all of it")]
+#[path = "../../tests/it/support/faults.rs"]
+mod faults;
 
 use std::fs::File;
 use std::io::{Seek, Write};

@@ -73,8 +73,7 @@ fn duration(ms: i64) -> String {
 }
 
 const IDLE: &str = "Nothing is being done here, and nothing waits.";
-const HOW: &str =
-    "What waits is answered between two rounds of tools, or else after this. `/stop` ends it, `/queue clear` drops what waits.";
+const HOW: &str = "What waits is answered between two rounds of tools or while subagents work, or else after this. `/stop` ends it, `/queue clear` drops what waits.";
 
 #[cfg(test)]
 mod tests {
@@ -112,7 +111,7 @@ mod tests {
         - “question 9” (Alice)
         - and 2 more
 
-        What waits is answered between two rounds of tools, or else after this. `/stop` ends it, `/queue clear` drops what waits.
+        What waits is answered between two rounds of tools or while subagents work, or else after this. `/stop` ends it, `/queue clear` drops what waits.
         ");
     }
 }

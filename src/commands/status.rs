@@ -11,7 +11,7 @@ use crate::delivery::outbox;
 use crate::models::Usage;
 use crate::sessions::parts::View;
 use crate::sessions::usage::LastTurn;
-use crate::sessions::{compaction, decisions, inbox, transcript, usage};
+use crate::sessions::{decisions, inbox, summaries, transcript, usage};
 use crate::storage::StoreError;
 
 /// How many decisions about waiting messages are told.
@@ -27,7 +27,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let queue = desk.sessions.queue(&context.inbound.origin);
     let looked_up = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
-        let summary = compaction::of(connection, &place, conversation, view)?;
+        let summary = summaries::of(connection, &place, conversation, view)?;
         let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
         Ok((transcript::length(connection, &place, view)?, usage::last_of(connection, &place)?, decided, summary))
     };

@@ -97,6 +97,11 @@ impl Delivery {
         (delivery, told)
     }
 
+    /// Lets go of chats that were sent nothing lately, as far as only their limits are remembered.
+    pub fn forget_idle(&self) {
+        self.inner.channels.values().for_each(|outlet| outlet.pacing.forget_idle());
+    }
+
     /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its own transaction and
     /// calls [`Delivery::submit`] once that is committed.
     pub fn draft(&self, to: &Destination, kind: Kind, text: &Text<'_>) -> Vec<outbox::Draft> {

@@ -237,8 +237,9 @@ pub fn files(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM outbox WHERE sent_at < ?1", [now - KEPT_MS])
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE sent_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
 }
 
 /// Sent rows are kept this long, to see what went where.

@@ -20,6 +20,9 @@ const CHAT_BURST: NonZeroU32 = NonZeroU32::new(3).expect("three is not zero");
 /// A preview that found no room is not tried before this.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
+/// Previews of a chat are never further apart than this by our own choice.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
+
 /// One bot's budgets; made when it first sends.
 #[derive(Default)]
 pub(super) struct Pacing {
@@ -112,6 +115,20 @@ impl Pacing {
         // A wait past the end of time is kept by the row that was told, and by nobody else.
         if let Some(until) = Instant::now().checked_add(wait) {
             self.quiet.entry(chat).and_modify(|known| *known = until.max(*known)).or_insert(until);
+        }
+    }
+
+    /// Lets go of chats whose budgets are whole again: to them it is all the same whether they are known.
+    pub(super) fn forget_idle(&self) {
+        let now = Instant::now();
+        self.quiet.retain(|_, until| *until > now);
+        self.previewed.retain(|_, last| last.is_some_and(|last| last + LONGEST_INTERVAL > now));
+        let Some(budgets) = self.budgets.get() else { return };
+        if let Some(limiter) = &budgets.chat_second {
+            limiter.retain_recent();
+        }
+        if let Some(window) = &budgets.group_minute {
+            window.sent.retain(|_, sent| sent.back().is_some_and(|at| *at + Window::LENGTH > now));
         }
     }
 
@@ -300,6 +317,33 @@ mod tests {
             pacing.ready(GROUP, Kind::Final).await;
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    /// Chats come and go for as long as the process runs.
+    #[tokio::test(start_paused = true)]
+    async fn chats_that_are_quiet_again_are_forgotten() {
+        let pacing = Pacing::default();
+        let limits = Limits { all_per_second: 0, chat_per_second: 1000, group_per_minute: 20 };
+        let known = |pacing: &Pacing| {
+            let budgets = pacing.budgets.get().expect("something was sent");
+            let (second, minute) = (budgets.chat_second.as_ref().unwrap(), budgets.group_minute.as_ref().unwrap());
+            [second.len(), minute.sent.len(), pacing.previewed.len(), pacing.quiet.len()]
+        };
+        for chat in 0..100 {
+            let pace = Pace { chat, is_group: true, limits };
+            assert!(pacing.take_at_once(pace));
+            assert_eq!(pacing.take_for_preview(pace, EVERY), Ok(()));
+            pacing.quiet_for(chat, EVERY);
+        }
+        assert_eq!(known(&pacing), [100; 4]);
+        pacing.forget_idle();
+        assert_eq!(known(&pacing)[1..], [100; 3], "their minute is not over");
+        tokio::time::sleep(Window::LENGTH).await;
+        // This one is counted in real time.
+        while known(&pacing)[0] > 0 {
+            pacing.forget_idle();
+        }
+        assert_eq!(known(&pacing), [0; 4]);
     }
 
     #[tokio::test(start_paused = true)]

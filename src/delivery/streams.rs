@@ -43,8 +43,10 @@ pub(super) fn forget_moved(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlit
     tx.execute(&format!("DELETE FROM streams WHERE {}", Renaming::is_old("place")), [&renaming.old]).map(drop)
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM streams WHERE created_at < ?1", [now - KEPT_MS])
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM streams WHERE (inbox_id, number) IN
+                   (SELECT inbox_id, number FROM streams WHERE created_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
 }
 
 /// An answer that was not finished in this time never will be.

@@ -1,5 +1,6 @@
 //! Puts everything together: start, supervise, drain. Read `inbound` to follow a message.
 
+mod cleaning;
 mod expectations;
 mod home;
 mod inbound;
@@ -20,11 +21,9 @@ use dashmap::DashSet;
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::people;
 use crate::agents::Memories;
 use crate::channels::discord::{self, DiscordChannel};
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
@@ -32,13 +31,13 @@ use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Secrets, Switch};
-use crate::delivery::{Delivery, MovedAway, outbox, streams};
+use crate::delivery::{Delivery, MovedAway};
 use crate::domain::{Destination, PersonId};
 use crate::models::Models;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, TranscriptSearch, children, decisions, files, inbox, journal, ledger};
+use crate::sessions::{self, Sessions, TranscriptSearch, children, files, journal};
 use crate::storage::{Db, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
@@ -51,10 +50,6 @@ pub use plan::{Plan, PlanError};
 const DRAIN: Duration = Duration::from_secs(10);
 /// The pause before a channel that panicked is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
-
-/// Cleaning waits until the start is over.
-const FIRST_CLEANING_AFTER: Duration = Duration::from_secs(60);
-const CLEAN_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// A running gateway.
 pub struct Gateway {
@@ -182,7 +177,7 @@ impl Gateway {
         // Held until what an earlier process left behind is back under way, so that nobody takes the gateway for settled.
         let starting = house.work.begin();
         tasks.spawn(inbound::receive(house.clone(), received, starting));
-        tasks.spawn(keep_house(house.clone()));
+        tasks.spawn(cleaning::keep_house(house.clone()));
         let (reports, listening) = watch::channel(Listening { channels: channels.len(), ended: None });
         let reports = Arc::new(reports);
         for channel in channels {
@@ -266,43 +261,6 @@ fn menu(config: &Config) -> Menu {
         _ => None,
     });
     Menu { for_everyone: entries(false), for_owners: entries(true), owners: owners.collect() }
-}
-
-/// Lets go of rows that have been closed for long, now and then while the process runs.
-async fn keep_house(house: Arc<House>) {
-    let mut due = tokio::time::interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
-    loop {
-        tokio::select! {
-            _ = due.tick() => {}
-            () = house.stop.cancelled() => return,
-        }
-        let forget = |tx: &rusqlite::Transaction<'_>| {
-            let now = now_ms();
-            Ok(inbox::forget_old(tx, now)?
-                + outbox::forget_old(tx, now)?
-                + streams::forget_old(tx, now)?
-                + people::forget_old(tx, now)?
-                + decisions::forget_old(tx, now)?
-                + ledger::forget_old(tx, now)?
-                + children::forget_old(tx, now)?
-                + journal::forget_orphans(tx)?)
-        };
-        match house.desk.db.write(forget).await {
-            Ok(rows) => tracing::debug!("forgot {rows} old rows"),
-            Err(error) => tracing::warn!("old rows could not be forgotten: {error}"),
-        }
-        tidy_outgoing(&house).await;
-    }
-}
-
-/// Copies of files that no row will send any more.
-async fn tidy_outgoing(house: &House) {
-    let folder = outgoing::folder(&house.home);
-    let removed = match house.desk.db.read(outbox::files).await {
-        Ok(referred) => tokio::task::spawn_blocking(move || outgoing::tidy(&folder, &referred)).await.unwrap_or(0),
-        Err(_) => 0,
-    };
-    tracing::debug!("removed {removed} files that nothing sends");
 }
 
 /// Keeps one channel listening. One that is refused for good ends alone; the others go on.

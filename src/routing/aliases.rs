@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use rusqlite::{Connection, Transaction, params};
 
-use crate::domain::{ChatId, Moved, Origin};
+use crate::domain::{ChatId, Moved, Origin, SessionKey};
 
 /// Every move that is known.
 #[derive(Debug, Default)]
@@ -32,6 +32,13 @@ impl Aliases {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.new_of.insert(old, new);
         known.old_of.insert(new, old);
+    }
+
+    /// Where a place is now.
+    pub fn current(&self, place: &SessionKey) -> SessionKey {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let new = place.telegram_group().and_then(|chat| known.new_of.get(&chat));
+        new.map_or_else(|| place.clone(), |new| place.in_telegram_group(*new))
     }
 
     /// Brings an origin to where its chat is now, and tells it where that was before, for bindings that still say so.

@@ -16,7 +16,7 @@ use crate::access::Standing;
 use crate::agents::Agent;
 use crate::channels::Text;
 use crate::clock::now_ms;
-use crate::config::{DayLimits, ModelRef, Money};
+use crate::config::DayLimits;
 use crate::delivery::{Kind, outbox};
 use crate::domain::{AgentUid, Destination, PersonId};
 use crate::models::Usage;
@@ -25,8 +25,6 @@ use crate::turn::budget::{self, Limit, Over, Spent, Verdict, Whose};
 
 /// A place is told at most once in this time that too much is asked.
 const PACE_TOLD_MS: i64 = 60 * 1000;
-/// People whose pace is remembered before those who have been quiet are let go of.
-const MOST_PACED: usize = 10_000;
 
 /// How often agents and people may be answered. In memory: a restart forgives a minute.
 pub(super) struct Paces {
@@ -48,16 +46,20 @@ impl Paces {
 
     fn check(&self, agent: AgentUid, person: Option<&PersonId>, now: i64) -> Option<Over> {
         let over = |whose, free_at| Over { whose, limit: Limit::TurnsPerMinute, free_at };
-        if let (Some(people), Some(person)) = (&self.people, person) {
-            if people.len() > MOST_PACED {
-                people.retain_recent();
-            }
-            if let Err(not_until) = people.check_key(person) {
-                return Some(over(Whose::Persons, self.free_at(&not_until, now)));
-            }
+        if let (Some(people), Some(person)) = (&self.people, person)
+            && let Err(not_until) = people.check_key(person)
+        {
+            return Some(over(Whose::Persons, self.free_at(&not_until, now)));
         }
         let not_until = self.agents.get(&agent)?.check().err()?;
         Some(over(Whose::Agents, self.free_at(&not_until, now)))
+    }
+
+    /// Lets go of people who have not asked lately.
+    pub(super) fn forget_idle(&self) {
+        if let Some(people) = &self.people {
+            people.retain_recent();
+        }
     }
 
     fn free_at(&self, not_until: &NotUntil<<DefaultClock as Clock>::Instant>, now: i64) -> i64 {
@@ -73,14 +75,28 @@ fn per_minute(turns: u32) -> Option<Quota> {
 }
 
 /// Whose limits count for a message. Owners have none of their own: who sets the limits is not kept by them.
-fn limited_person(accepted: &Accepted) -> Option<&PersonId> {
-    Some(&accepted.inbound.origin.person).filter(|_| accepted.standing != Standing::Owner)
+fn limited(person: &PersonId, standing: Standing) -> Option<&PersonId> {
+    Some(person).filter(|_| standing != Standing::Owner)
 }
 
 /// Why the turn may not begin, if so. Asking counts as a turn in this minute.
 pub(super) async fn check(inner: &Inner, accepted: &Accepted, agent: &Agent) -> Result<Option<Over>, StoreError> {
+    let person = &accepted.inbound.origin.person;
+    if let Some(over) = check_day(inner, agent, person, accepted.standing).await? {
+        return Ok(Some(over));
+    }
+    Ok(inner.paces.check(agent.uid, limited(person, accepted.standing), now_ms()))
+}
+
+/// Why nothing may be spent on somebody's behalf today any more, if so.
+pub(super) async fn check_day(
+    inner: &Inner,
+    agent: &Agent,
+    person: &PersonId,
+    standing: Standing,
+) -> Result<Option<Over>, StoreError> {
     let now = now_ms();
-    let person = limited_person(accepted);
+    let person = limited(person, standing);
     let people = DayLimits { tokens: inner.parts.access.limits.tokens_per_day, cost: None };
     let mut limits = vec![(Whose::Agents, agent.limits.day, Spender::Agent(agent.uid))];
     limits.extend(person.map(|person| (Whose::Persons, people, Spender::Person(person.clone()))));
@@ -90,7 +106,7 @@ pub(super) async fn check(inner: &Inner, accepted: &Accepted, agent: &Agent) -> 
             return Ok(Some(over));
         }
     }
-    Ok(inner.paces.check(agent.uid, person, now))
+    Ok(None)
 }
 
 fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over> {
@@ -104,7 +120,8 @@ fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over
 pub(super) fn check_running(inner: &Inner, task: &Task, today: &Today) -> Option<Over> {
     let now = now_ms();
     let people = DayLimits { tokens: inner.parts.access.limits.tokens_per_day, cost: None };
-    let persons = limited_person(&task.accepted).and_then(|_| over(Whose::Persons, &people, today.person, now));
+    let person = limited(&task.accepted.inbound.origin.person, task.accepted.standing);
+    let persons = person.and_then(|_| over(Whose::Persons, &people, today.person, now));
     over(Whose::Agents, &task.agent.limits.day, today.agent, now).or(persons)
 }
 
@@ -143,14 +160,9 @@ pub(super) fn spending(inner: &Inner, task: &Task, usage: Usage) -> Spending {
         person: origin.person.clone(),
         model: model.to_string(),
         usage,
-        cost: cost(inner, model, usage),
+        price: inner.parts.models.price(model),
         turns: 0,
     }
-}
-
-/// What a model takes for it, as far as the config says.
-pub(super) fn cost(inner: &Inner, model: &ModelRef, usage: Usage) -> Option<Money> {
-    inner.parts.models.price(model).map(|price| budget::cost(&price, usage))
 }
 
 /// Tells the owners, once a day, that an agent has little left.

@@ -13,7 +13,7 @@ use crate::tools::{Kin, Then};
 use crate::turn::Charge;
 
 /// Runs that have ended are kept this long, for those who look back.
-const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+pub(super) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A run that a turn asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,8 +224,9 @@ pub fn close_orphans(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> 
     tx.execute(&sql, [now])
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM children WHERE ended_at < ?1", [now - KEPT_MS])
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM children WHERE run IN (SELECT run FROM children WHERE ended_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
 }
 
 /// Forgets every run of an agent, and every one that it asked for.

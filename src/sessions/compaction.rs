@@ -1,25 +1,31 @@
 //! Long conversations: before a model's window is full, the agent sums up the older part, and later turns read that instead.
 //!
-//! The `summaries` table has at most one for what an agent is shown of a conversation: each one takes the one before it in. So
-//! where each agent is shown only its own part, a summary has nothing of another's.
+//! Nobody waits for it: it is made beside the lane, once the answer is written. Only a turn that would not see all that was said
+//! waits for the summary that is under way.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
-use tokio::sync::mpsc;
+use dashmap::DashMap;
+use futures_util::FutureExt;
+use rusqlite::Transaction;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ledger::{self, Spending};
 use super::parts::View;
-use super::transcript::{self, Conversation, Message};
+use super::summaries::{self, Summary};
+use super::transcript::{self, Message};
 use super::usage::{self, TurnRow};
 use super::{Inner, budgets, running::Task};
 use crate::clock::now_ms;
 use crate::config::ModelRef;
-use crate::domain::{AgentUid, SessionKey};
+use crate::domain::SessionKey;
 use crate::models::{Lineup, ModelMessage, Usage, estimate_tokens};
-use crate::routing::aliases::Renaming;
 use crate::storage::StoreError;
-use crate::tools::ToolBox;
+use crate::tools::{Kin, Scope, ToolBox};
 use crate::turn::history::{self, MAX_MESSAGES};
 use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
 
@@ -29,27 +35,8 @@ const MAX_SUMMARY_BYTES: usize = 12 * 1024;
 const MANY_MESSAGES: usize = MAX_MESSAGES as usize * 3 / 4;
 /// Nobody waits for a summary longer than this.
 const MAX_TIME: Duration = Duration::from_secs(120);
-
-/// What stands for the older part of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    pub text: String,
-    /// The last message it stands for.
-    pub upto: i64,
-    /// How many it stands for.
-    pub messages: i64,
-}
-
-pub fn of(
-    connection: &Connection,
-    place: &SessionKey,
-    conversation: Conversation,
-    view: View,
-) -> rusqlite::Result<Option<Summary>> {
-    let sql = "SELECT text, upto, messages FROM summaries WHERE session_key = ?1 AND conversation = ?2 AND part = ?3";
-    let read = |row: &rusqlite::Row<'_>| Ok(Summary { text: row.get(0)?, upto: row.get(1)?, messages: row.get(2)? });
-    connection.prepare_cached(sql)?.query_row(params![place.to_string(), conversation.number(), view.key()], read).optional()
-}
+/// Summaries that are made at once. They take no slot from people, and so need a bound of their own.
+const MOST_AT_ONCE: usize = 4;
 
 /// How much of a conversation a turn has read, and how much it could.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,52 +51,82 @@ impl Fill {
     fn is_nearly_full(self) -> bool {
         self.tokens > self.room / 4 * 3 || self.messages >= MANY_MESSAGES
     }
+
+    /// This turn loses the oldest messages.
+    pub(super) fn is_too_much(self) -> bool {
+        self.tokens > self.room || self.messages >= MAX_MESSAGES as usize
+    }
 }
 
-/// Sums up the older part of the conversation a turn belongs to, if there is need. A failure costs nothing but the summary.
-pub(super) async fn consider(inner: &Inner, task: &Finished) {
-    if !task.fill.is_nearly_full() {
-        return;
+/// Summaries that are being made.
+pub(super) struct Summing {
+    /// Cancelled when it is over, however that was.
+    under_way: DashMap<SessionKey, CancellationToken>,
+    at_once: Semaphore,
+}
+
+impl Summing {
+    pub(super) fn new() -> Self {
+        Summing { under_way: DashMap::new(), at_once: Semaphore::new(MOST_AT_ONCE) }
     }
-    tokio::select! {
-        done = tokio::time::timeout(MAX_TIME, sum_up(inner, task)) => match done {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(agent.id = %task.agent_id, session = %task.place, "no summary: {error}"),
-            Err(_) => tracing::warn!(agent.id = %task.agent_id, session = %task.place, "no summary: it took too long"),
-        },
-        () = inner.stop.cancelled() => {}
+
+    /// None when one is being made here already.
+    fn begin(&self, place: &SessionKey) -> Option<DropGuard> {
+        let dashmap::Entry::Vacant(entry) = self.under_way.entry(place.clone()) else { return None };
+        Some(entry.insert(CancellationToken::new()).clone().drop_guard())
+    }
+
+    /// Returns once no summary of the place is under way. False when none was.
+    pub(super) async fn over(&self, place: &SessionKey) -> bool {
+        let Some(token) = self.under_way.get(place).map(|token| token.clone()) else { return false };
+        token.cancelled().await;
+        true
     }
 }
 
 /// A turn that is over, as far as a summary needs it.
 pub(super) struct Finished {
     inbox_id: i64,
-    place: SessionKey,
-    agent: AgentUid,
-    agent_id: String,
-    agent_name: String,
     lineup: Lineup,
-    scope: crate::tools::Scope,
+    scope: Scope,
     view: View,
-    fill: Fill,
+    room: usize,
 }
 
 impl Finished {
-    pub(super) fn of(task: &Task, view: View) -> Self {
-        let answer = estimate_tokens(task.run.said()) + estimate_tokens(&task.question());
+    /// None when there is no need for a summary after it.
+    pub(super) fn of(task: &Task, view: View) -> Option<Self> {
+        let answer = || estimate_tokens(task.run.said()) + estimate_tokens(&task.question());
         let Fill { tokens, messages, room } = task.fill;
-        Finished {
+        let fill = Fill { tokens: tokens + answer(), messages: messages + 2, room };
+        let scope = task.run.scope();
+        // Nobody goes on with what a subagent was told.
+        let goes_on = scope.parent.as_ref().is_none_or(|parent| parent.kin == Kin::Peer);
+        (goes_on && fill.is_nearly_full()).then(|| Finished {
             inbox_id: task.accepted.id,
-            place: task.accepted.inbound.origin.key.clone(),
-            agent: task.agent.uid,
-            agent_id: task.agent.id.to_string(),
-            agent_name: task.agent.name.clone(),
             lineup: task.run.lineup().clone(),
-            scope: task.run.scope().clone(),
+            scope: scope.clone(),
             view,
-            fill: Fill { tokens: tokens + answer, messages: messages + 2, room },
-        }
+            room,
+        })
     }
+}
+
+/// Begins to sum up the older part of the conversation a turn belongs to. A failure costs nothing but the summary.
+pub(super) fn begin(inner: &Arc<Inner>, task: Finished) {
+    let place = task.scope.place.clone();
+    let Some(over) = inner.summing.begin(&place) else { return };
+    let (inner, guard) = (inner.clone(), inner.parts.work.begin());
+    inner.tasks.clone().spawn(async move {
+        let agent = task.scope.agent.id.clone();
+        match AssertUnwindSafe(sum_up(&inner, task)).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}"),
+            Err(_) => tracing::error!(agent.id = %agent, session = %place, "a summary panicked"),
+        }
+        inner.summing.under_way.remove(&place);
+        drop((over, guard));
+    });
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -120,54 +137,94 @@ enum NoSummary {
     Turn(#[from] TurnError),
     #[error("the model said nothing")]
     Empty,
+    #[error("it took too long")]
+    TooSlow,
+    #[error("the process stops")]
+    Stopping,
 }
 
-async fn sum_up(inner: &Inner, task: &Finished) -> Result<(), NoSummary> {
+async fn sum_up(inner: &Inner, task: Finished) -> Result<(), NoSummary> {
+    let deadline = Instant::now() + MAX_TIME;
+    let _permit = tokio::select! {
+        permit = timeout_at(deadline, inner.summing.at_once.acquire()) => permit.map_err(|_| NoSummary::TooSlow)?,
+        () = inner.stop.cancelled() => return Err(NoSummary::Stopping),
+    };
+    // At a limit no turn begins either, and the first that does again can have it made.
+    if budgets::check_day(inner, &task.scope.agent, &task.scope.person, task.scope.standing).await?.is_some() {
+        return Ok(());
+    }
     let db = &inner.parts.db;
-    let (place, view, started_at) = (task.place.clone(), task.view, now_ms());
+    let (place, view, started_at) = (inner.parts.aliases.current(&task.scope.place), task.view, now_ms());
     let (conversation, before, messages) = db
         .read(move |connection| {
             let conversation = transcript::conversation(connection, &place)?;
-            let before = of(connection, &place, conversation, view)?;
+            let before = summaries::of(connection, &place, conversation, view)?;
             let after = before.as_ref().map_or(0, |summary| summary.upto);
             Ok((conversation, before, transcript::after(connection, &place, conversation, view, after)?))
         })
         .await?;
-    let Some(older) = older_part(&messages, task.fill.room) else { return Ok(()) };
+    let Some(older) = older_part(&messages, task.room) else { return Ok(()) };
     let asked =
         history::to_sum_up(before.as_ref().map(|summary| summary.text.as_str()), older.iter().map(|message| &message.said));
-    let (text, usage, model) = ask(inner, task, asked).await?;
+    let Answer { text, usage, model } = ask(inner, &task, asked, deadline).await;
     let upto = older.last().map_or(0, |message| message.id);
     let count = older.len() + before.map_or(0, |summary| usize::try_from(summary.messages).unwrap_or(0));
-    tracing::info!(agent.id = %task.agent_id, session = %task.place, "{count} messages summed up");
-    let summary = Summary { text, upto, messages: i64::try_from(count).unwrap_or(i64::MAX) };
-    let turn = TurnRow {
-        inbox_id: task.inbox_id,
-        place: task.place.clone(),
-        agent: task.agent,
-        model: model.to_string(),
-        route: "a summary".into(),
-        started_at,
-        outcome: usage::SUMMED_UP.into(),
-        steps: 1,
-        usage,
+    let (summary, failure) = match text {
+        Ok(text) => (Some(Summary { text, upto, messages: i64::try_from(count).unwrap_or(i64::MAX) }), None),
+        Err(failure) => (None, Some(failure)),
     };
-    let spending = Spending {
-        place: task.place.clone(),
-        agent: task.agent,
-        person: task.scope.person.clone(),
-        model: model.to_string(),
-        usage,
-        cost: budgets::cost(inner, &model, usage),
-        turns: 0,
-    };
+    let bill = Bill { task, usage, model, started_at };
+    let place = inner.parts.aliases.current(&bill.task.scope.place);
+    let (agent, outcome) = (bill.task.scope.agent.clone(), failure.as_ref().map(NoSummary::to_string));
+    let spending = bill.spending(inner, &place);
     let write = move |tx: &Transaction<'_>| {
-        ledger::spend(tx, &spending, now_ms())?;
-        usage::record(tx, &turn, now_ms())?;
-        keep(tx, &turn.place, (conversation, view), turn.agent, &summary, now_ms())
+        let now = now_ms();
+        if let Some(summary) = &summary {
+            summaries::keep(tx, &place, (conversation, view), bill.task.scope.agent.uid, summary, now)?;
+        }
+        usage::record(tx, &bill.turn(&place, outcome), now)?;
+        ledger::spend(tx, &spending, now)
     };
-    db.write(write).await?;
-    Ok(())
+    let today = db.write(write).await?;
+    budgets::warn_owners(inner, &agent, today).await;
+    failure.map_or(Ok(()), Err)
+}
+
+/// What a summary has cost, also one that nobody can use.
+struct Bill {
+    task: Finished,
+    usage: Usage,
+    model: ModelRef,
+    started_at: i64,
+}
+
+impl Bill {
+    fn spending(&self, inner: &Inner, place: &SessionKey) -> Spending {
+        let Scope { agent, person, .. } = &self.task.scope;
+        Spending {
+            place: place.clone(),
+            agent: agent.uid,
+            person: person.clone(),
+            model: self.model.to_string(),
+            usage: self.usage,
+            price: inner.parts.models.price(&self.model),
+            turns: 0,
+        }
+    }
+
+    fn turn(&self, place: &SessionKey, failure: Option<String>) -> TurnRow {
+        TurnRow {
+            inbox_id: self.task.inbox_id,
+            place: place.clone(),
+            agent: self.task.scope.agent.uid,
+            model: self.model.to_string(),
+            route: usage::SUMMARY.into(),
+            started_at: self.started_at,
+            outcome: failure.unwrap_or_else(|| "summed up".into()),
+            steps: 1,
+            usage: self.usage,
+        }
+    }
 }
 
 /// What can go: all but the newest quarter of what there is room for.
@@ -182,53 +239,39 @@ fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
     (older.len() > 2).then_some(older)
 }
 
-async fn ask(inner: &Inner, task: &Finished, asked: String) -> Result<(String, Usage, ModelRef), NoSummary> {
-    let system = history::how_to_sum_up(&task.agent_name);
-    let (messages, tools) =
-        (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&task.scope.agent, task.scope.standing));
-    let (lineup, scope, limits) = (task.lineup.clone(), task.scope.clone(), TurnLimits::of(&task.scope.agent.limits));
+struct Answer {
+    text: Result<String, NoSummary>,
+    usage: Usage,
+    model: ModelRef,
+}
+
+async fn ask(inner: &Inner, task: &Finished, asked: String, deadline: Instant) -> Answer {
+    let (lineup, scope) = (task.lineup.clone(), task.scope.clone());
+    let (system, limits) = (history::how_to_sum_up(&scope.agent.name), TurnLimits::of(&scope.agent.limits));
+    let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&scope.agent, scope.standing));
     let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
     // Nobody watches it being written.
     let (events, unheard) = mpsc::channel(1);
     drop(unheard);
-    let step = run.ask(&inner.parts.models, &events).await?;
-    let text = match step {
-        Step::Answered => run.said().trim().to_owned(),
-        Step::Wants(round) => round.text.trim().to_owned(),
+    let step = tokio::select! {
+        step = run.ask(&inner.parts.models, &events) => step.map_err(NoSummary::Turn),
+        () = sleep_until(deadline) => Err(NoSummary::TooSlow),
+        () = inner.stop.cancelled() => Err(NoSummary::Stopping),
     };
-    if text.is_empty() {
-        return Err(NoSummary::Empty);
-    }
-    let model = run.model().cloned().unwrap_or_default();
-    Ok((text[..text.floor_char_boundary(MAX_SUMMARY_BYTES)].to_owned(), run.usage(), model))
+    let text = step.and_then(|step| text_of(&step, &run));
+    let mut usage = run.usage();
+    usage.add(run.guess_of_cut_call());
+    let model = run.model().or(task.lineup.models.first()).cloned().unwrap_or_default();
+    Answer { text, usage, model }
 }
 
-/// Unless a new conversation was begun meanwhile.
-pub(super) fn keep(
-    tx: &Transaction<'_>,
-    place: &SessionKey,
-    (conversation, view): (Conversation, View),
-    by: AgentUid,
-    summary: &Summary,
-    now: i64,
-) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO summaries (session_key, conversation, part, upto, messages, agent_uid, text, created_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-               ON CONFLICT DO UPDATE SET upto = excluded.upto, messages = excluded.messages, agent_uid = excluded.agent_uid,
-                                         text = excluded.text, created_at = excluded.created_at";
-    let Summary { text, upto, messages } = summary;
-    let (place, agent) = (place.to_string(), by.to_string());
-    tx.execute(sql, params![place, conversation.number(), view.key(), upto, messages, agent, text, now]).map(drop)
-}
-
-/// Destroys what an agent has summed up.
-pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])
-}
-
-/// The group has another id now. Where both ids have a summary, the newer place's own stays.
-pub(super) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    renaming.rename(tx, "summaries", "session_key", "true")
+fn text_of(step: &Step, run: &Run) -> Result<String, NoSummary> {
+    let text = match step {
+        Step::Answered => run.said(),
+        Step::Wants(round) => &round.text,
+    };
+    let text = text.trim();
+    if text.is_empty() { Err(NoSummary::Empty) } else { Ok(text[..text.floor_char_boundary(MAX_SUMMARY_BYTES)].to_owned()) }
 }
 
 #[cfg(test)]

@@ -54,8 +54,9 @@ pub fn latest(connection: &Connection, place: &SessionKey, limit: u32) -> rusqli
     rows.collect()
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM decisions WHERE at < ?1", [now - KEPT_MS])
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
 }
 
 /// The group has another id now.

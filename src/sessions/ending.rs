@@ -1,30 +1,33 @@
-//! What is written when a turn is over, in one transaction: transcript, turn, closed inbox row, outbox rows.
+//! The end of a turn, however it ended: what people are sent, and what is written in one transaction: transcript, turn, closed
+//! inbox row, outbox rows.
+
+mod page;
+mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use chrono::Local;
 use rusqlite::Transaction;
 
-use super::children::{self, End, State};
-use super::decisions::{self, Decision};
+use super::children::{End, State};
 use super::errands::Errand;
 use super::inbox::{self, Accepted, Closing};
-use super::ledger::{Spending, Today};
 use super::running::{self, Ended, Exchange, Task};
-use super::transcript::{self, Conversation, Spot};
-use super::usage::{self, TurnRow};
-use super::{Inner, Parts, budgets, journal, lane, ledger, runs};
-use crate::agents::roster;
+use super::transcript::{self, Spot};
+use super::{Inner, Parts, budgets, journal, lane, runs};
 use crate::channels::{Outcome, Question, Text};
 use crate::clock::now_ms;
 use crate::delivery::{Kind, outbox, reservation, streams};
-use crate::domain::{Destination, Inbound, Internal, OutgoingFile};
-use crate::models::ModelError;
-use crate::routing::pins;
+use crate::domain::{Destination, Internal, OutgoingFile};
 use crate::storage::{Durability, StoreError};
 use crate::tools::Effect;
 use crate::turn::{Charge, TurnError};
+
+use page::{Page, Written, write};
+use words::{SAID_NOTHING, STOPPED, apology, panicked, sent, tools_broke};
+
+/// How the turn of a stopped task came out.
+const STOPPED_ON_REQUEST: &str = "stopped";
 
 /// How a turn came out.
 struct Ending {
@@ -43,7 +46,7 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
     }
     let parts = &inner.parts;
     let ending = Ending::of(&task, result);
-    follow_moves(parts, &mut task);
+    task.follow_moves(&parts.aliases);
     let others_wrote = others_wrote(inner, &task.accepted).await;
     let drafting = || Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
     // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
@@ -62,7 +65,7 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
 /// Ends a task because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
 pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let parts = &inner.parts;
-    follow_moves(parts, &mut task);
+    task.follow_moves(&parts.aliases);
     let id = task.accepted.id;
     let shown = parts.db.read(move |connection| streams::of(connection, id)).await;
     let is_shown = shown.is_ok_and(|messages| !messages.is_empty());
@@ -75,12 +78,6 @@ pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
     task.end_mark(Outcome::Answered);
     Ended::Over(None)
-}
-
-/// The group may have become another one while the agent was thinking.
-pub(super) fn follow_moves(parts: &Parts, task: &mut Task) {
-    parts.aliases.follow(&mut task.accepted.inbound.origin);
-    task.said.iter_mut().for_each(|said| parts.aliases.follow(&mut said.origin));
 }
 
 /// None when the process stops before it is written.
@@ -165,132 +162,6 @@ async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
     asked.inspect_err(|error| tracing::warn!("an answer goes out without a quote: {error}")).unwrap_or(false)
 }
 
-/// What the end of a turn is written from.
-struct Page {
-    accepted: Accepted,
-    said: Vec<Inbound>,
-    conversation: Conversation,
-    is_asked: bool,
-    is_steering: bool,
-    used_once: bool,
-    has_rounds: bool,
-    turn: TurnRow,
-    /// What the ledger does not have yet.
-    spending: Spending,
-    /// The run that this was.
-    run: Option<String>,
-    /// Runs that the agent was told about.
-    told: Vec<String>,
-}
-
-impl Page {
-    fn of(inner: &Inner, task: &Task) -> Self {
-        let turn = TurnRow {
-            inbox_id: task.accepted.id,
-            place: task.accepted.inbound.origin.key.clone(),
-            agent: task.agent.uid,
-            model: task.model().to_string(),
-            route: task.route.rule.to_string(),
-            started_at: task.started_at,
-            outcome: String::new(),
-            steps: task.run.steps(),
-            usage: task.usage(),
-        };
-        Page {
-            accepted: task.accepted.clone(),
-            said: task.said.clone(),
-            conversation: task.conversation,
-            is_asked: task.is_asked,
-            is_steering: task.is_steering,
-            used_once: task.used_once,
-            has_rounds: task.rounds > 0,
-            turn,
-            spending: Spending { turns: 1, ..budgets::spending(inner, task, task.usage().without(task.counted)) },
-            run: run_of(task),
-            told: task.told.clone(),
-        }
-    }
-}
-
-/// What came of writing down the end of a turn.
-struct Written {
-    /// Rows that are to be sent.
-    count: usize,
-    today: Today,
-    /// What wakes a parent.
-    report: Option<Accepted>,
-}
-
-fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &Rows, now: i64) -> rusqlite::Result<Written> {
-    let Page { accepted, conversation, turn, .. } = page;
-    let place = &accepted.inbound.origin.key;
-    transcript::touch(tx, place, now)?;
-    if !page.is_asked {
-        let spot = Spot { conversation: *conversation, part: Some(turn.agent) };
-        transcript::append_question(tx, accepted, &page.said, spot, now)?;
-    }
-    if let Some(said) = &ending.said {
-        transcript::append_agent(tx, place, *conversation, turn.agent, said, now)?;
-        roster::mark_bootstrapped(tx, turn.agent, now)?;
-    }
-    if ending.outcome == STOPPED_ON_REQUEST {
-        transcript::append_mark(tx, place, Some(turn.agent), "stopped before it was answered", now)?;
-    }
-    if page.used_once {
-        pins::use_up(tx, place, turn.started_at)?;
-    }
-    if page.has_rounds {
-        journal::forget(tx, accepted.id)?;
-    }
-    note_decisions(tx, page, now)?;
-    inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
-    let today = page.record(tx, &ending.outcome, now)?;
-    children::seen(tx, &page.told)?;
-    let report = match &page.run {
-        Some(run) => runs::write_end(tx, run, accepted.standing, &end_of_run(page, ending), now)?,
-        None => None,
-    };
-    let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
-    outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
-    Ok(Written { count: count + rows.effects.len(), today, report })
-}
-
-fn run_of(task: &Task) -> Option<String> {
-    match &task.errand {
-        Some(Errand::Run(known)) => Some(known.child.run.clone()),
-        _ => None,
-    }
-}
-
-fn end_of_run(page: &Page, ending: &Ending) -> End {
-    let state = match (&ending.said, ending.outcome.as_str()) {
-        (_, STOPPED_ON_REQUEST) => State::Stopped,
-        (Some(_), _) => State::Finished,
-        (None, _) => State::Failed,
-    };
-    End { state, result: ending.reply.clone(), used: Charge { steps: page.turn.steps, usage: page.turn.usage } }
-}
-
-impl Page {
-    /// The turn is over, and this is what it came to.
-    fn record(&self, tx: &Transaction<'_>, outcome: &str, now: i64) -> rusqlite::Result<Today> {
-        usage::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.turn.clone() }, now)?;
-        ledger::spend(tx, &self.spending, now)
-    }
-}
-
-fn note_decisions(tx: &Transaction<'_>, page: &Page, now: i64) -> rusqlite::Result<()> {
-    let place = &page.accepted.inbound.origin.key;
-    let count = page.accepted.messages().count();
-    if count > 1 {
-        decisions::note(tx, place, page.accepted.id, Decision::Drained { count }, now)?;
-    }
-    if page.is_steering {
-        decisions::note(tx, place, page.accepted.id, Decision::Steered, now)?;
-    }
-    Ok(())
-}
-
 impl Ending {
     fn of(task: &Task, result: Result<(), TurnError>) -> Self {
         let said = task.run.said();
@@ -334,9 +205,12 @@ pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: O
         if !is_asked {
             accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, spot, now))?;
         }
-        journal::forget(tx, accepted.id)?;
         inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
-        page.map(|page| page.record(tx, "panicked", now)).transpose()?;
+        match page {
+            Some(page) => page.record(tx, "panicked", now).map(drop)?,
+            // Nothing says how far it had come before it was prepared again.
+            None => journal::forget(tx, accepted.id)?,
+        }
         let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
         let report = run.map_or(Ok(None), |run| runs::write_end(tx, &run, accepted.standing, &end, now))?;
         Ok((outbox::insert_answer(tx, &rows, accepted.id, now)?, report))
@@ -347,58 +221,4 @@ pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: O
     }
     parts.delivery.submit(destination.place(), count);
     Ok(())
-}
-
-const SAID_NOTHING: &str = "I came to the end without anything to say. Please ask again in other words.";
-
-/// How the turn of a stopped task came out.
-const STOPPED_ON_REQUEST: &str = "stopped";
-
-/// Closes an answer that will not be finished.
-const STOPPED: &str = "_(stopped)_";
-
-fn tools_broke(tools: &[String], reference: i64) -> String {
-    let names = tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ");
-    format!(
-        "While I worked on this, {names} broke inside (ref {reference}). I went on without it; the operator can see more in the log."
-    )
-}
-
-/// Stands for an agent that sent files without a word.
-fn sent(effects: &[Effect]) -> String {
-    let names: Vec<&str> = files(effects).map(|file| file.name.as_str()).collect();
-    format!("Here is {}.", names.join(", "))
-}
-
-fn panicked(reference: i64) -> String {
-    format!("Something broke while I was working on this (ref {reference}). Your message is kept; please send it again.")
-}
-
-fn apology(error: &TurnError) -> String {
-    match error {
-        TurnError::Model(ModelError::RateLimited { retry_after: Some(delay) }) => {
-            format!("My model provider asks for a pause of {} s. Please ask again after that.", delay.as_secs().max(1))
-        }
-        TurnError::Model(ModelError::RateLimited { retry_after: None } | ModelError::Overloaded) => {
-            "My model provider is overloaded right now. Please ask again in a minute.".into()
-        }
-        TurnError::Model(ModelError::ContextTooLong) => {
-            "This conversation has become longer than my model can read. /new starts a fresh one.".into()
-        }
-        TurnError::Model(ModelError::Refused(reason) | ModelError::Unavailable(reason)) => {
-            format!("My model provider refused: {reason}. The operator can see more in the log.")
-        }
-        TurnError::Model(ModelError::CutOff) => "My answer was cut off on the way. Please ask again.".into(),
-        TurnError::Model(ModelError::Broken(_) | ModelError::Stalled) => {
-            "I cannot reach my model right now. Please ask again later; the operator can see more in the log.".into()
-        }
-        TurnError::TooSlow(_) => "This took me too long, so I stopped. A smaller question may help.".into(),
-        TurnError::TooManySteps(_) => {
-            "I took too many steps without coming to an answer, so I stopped. A smaller question may help.".into()
-        }
-        TurnError::TooManyTokens(_) => {
-            "This took more tokens than I may use for one answer, so I stopped. A smaller question may help.".into()
-        }
-        TurnError::OverBudget(over) => format!("I stopped in the middle. {}", over.told(&Local)),
-    }
 }

@@ -221,6 +221,7 @@ pub fn count_broken(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT count(*) FROM inbox WHERE state = 'broken'", [], |row| row.get(0))
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM inbox WHERE closed_at < ?1", [now - KEPT_MS])
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE closed_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
 }

@@ -109,6 +109,13 @@ pub(super) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> ru
     tx.execute("UPDATE tasks SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
 }
 
+/// What the rounds of a task have cost. The ledger has it: it was counted with each of them.
+pub(super) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Usage> {
+    let sums = "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0)
+                FROM rounds WHERE inbox_id = ?1";
+    tx.prepare_cached(sums)?.query_row([inbox_id], |row| usage(row, 0))
+}
+
 /// The turn is over.
 pub(super) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM tasks WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
@@ -120,8 +127,9 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
 }
 
 /// Lets go of tasks whose message is no longer waited for. Nothing is left of them but these rows.
-pub fn forget_orphans(tx: &Transaction<'_>) -> rusqlite::Result<usize> {
-    tx.execute(&format!("DELETE FROM tasks WHERE inbox_id NOT IN ({})", inbox::WAITING_IDS), [])
+pub fn forget_orphans(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
+    let orphans = format!("SELECT inbox_id FROM tasks WHERE inbox_id NOT IN ({}) LIMIT ?1", inbox::WAITING_IDS);
+    tx.execute(&format!("DELETE FROM tasks WHERE inbox_id IN ({orphans})"), [most])
 }
 
 /// Tasks with the rows that are answered with their own.
@@ -168,10 +176,8 @@ fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round
     let mut statement = connection.prepare_cached(
         "SELECT number, text, input_tokens, output_tokens, cached_tokens FROM rounds WHERE inbox_id = ?1 ORDER BY number",
     )?;
-    let tokens = |row: &Row<'_>, index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
     let found = statement.query_map([inbox_id], |row| {
-        let usage = Usage { input_tokens: tokens(row, 2)?, output_tokens: tokens(row, 3)?, cached_tokens: tokens(row, 4)? };
-        Ok((row.get::<_, i64>(0)?, Round { text: row.get(1)?, calls: Vec::new(), usage }))
+        Ok((row.get::<_, i64>(0)?, Round { text: row.get(1)?, calls: Vec::new(), usage: usage(row, 2)? }))
     })?;
     let mut rounds = Vec::new();
     for found in found {
@@ -180,6 +186,12 @@ fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round
         rounds.push((Round { calls, ..round }, results));
     }
     Ok(rounds)
+}
+
+/// Tokens read, written and cached, in three columns from `first` on.
+fn usage(row: &Row<'_>, first: usize) -> rusqlite::Result<Usage> {
+    let tokens = |index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
+    Ok(Usage { input_tokens: tokens(first)?, output_tokens: tokens(first + 1)?, cached_tokens: tokens(first + 2)? })
 }
 
 fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result<(Vec<ToolCall>, Vec<Recall>)> {

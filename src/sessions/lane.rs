@@ -1,18 +1,20 @@
 //! The queue and worker of one place. A worker lives as long as its queue has something in it.
 //!
-//! What comes while a turn runs waits. Between two rounds of tools the turn is put aside for it: everything that waits is
-//! answered as one, and then the turn goes on.
+//! What comes while a turn runs waits. Between two rounds of tools, or while it waits for runs, the turn is put aside for it:
+//! everything that waits is answered as one, and then the turn goes on.
+
+mod worker;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::inbox::Accepted;
-use super::running::{self, Due, Ended, Exchange, Task};
-use super::{Arrived, Inner, Item, LaneFull, Purpose, Queue, observing};
+use super::{Arrived, Inner, Item, LaneFull, Purpose, Queue};
 use crate::clock::now_ms;
 use crate::domain::{Addressed, Besides, Inbound, Origin, SessionKey};
 use crate::routing;
@@ -66,6 +68,8 @@ pub(super) struct Lane {
     was_busy: bool,
     /// Somebody was told that the lane is full, and it has been so since.
     told_full: bool,
+    /// Told of messages while a turn waits for runs.
+    watcher: Option<Arc<Notify>>,
 }
 
 impl Lane {
@@ -139,6 +143,10 @@ impl Lane {
     }
 }
 
+/// More may come that belongs to the next message.
+#[derive(Debug)]
+struct NotBefore(Instant);
+
 /// The same agent answers both, tools may do the same for both, the same person pays where that matters, and neither was
 /// begun before.
 fn are_alike(inner: &Inner, one: &Waiting, other: &Waiting) -> bool {
@@ -170,9 +178,13 @@ pub(super) fn submit(inner: &Arc<Inner>, waiting: Waiting, arrived: Arrived) -> 
         inner.parts.delivery.noticed(&waiting.accepted.inbound);
     }
     lane.waiting.push_back(waiting);
+    let watcher = lane.watcher.clone();
     drop(lane);
+    if let Some(watcher) = watcher {
+        watcher.notify_waiters();
+    }
     if is_new {
-        inner.tasks.spawn(work_through(inner.clone(), place));
+        inner.tasks.spawn(worker::work_through(inner.clone(), place));
     }
     Ok(())
 }
@@ -229,6 +241,23 @@ pub(super) fn may_steer(inner: &Inner, origin: &Origin) -> bool {
     lane.is_some_and(|lane| lane.parked.len() < MOST_PARKED && lane.waiting.iter().any(Waiting::is_question))
 }
 
+/// Returns when [`may_steer`] holds.
+pub(super) async fn somebody_asks(inner: &Inner, origin: &Origin) {
+    loop {
+        let lane = inner.lanes.get_mut(&lane_of(inner, origin));
+        let watcher = lane.map(|mut lane| lane.watcher.get_or_insert_default().clone());
+        // A turn that runs has a lane.
+        let Some(watcher) = watcher else { return std::future::pending().await };
+        let mut told = std::pin::pin!(watcher.notified());
+        // Counts from here on, so that a message between the look and the wait is not missed.
+        told.as_mut().enable();
+        if may_steer(inner, origin) {
+            return;
+        }
+        told.await;
+    }
+}
+
 /// Ends what these messages are about, as far as it is still under way or waits here.
 pub(super) fn halt(inner: &Inner, origin: &Origin, ids: &[i64]) {
     halt_in(inner, &lane_of(inner, origin), ids);
@@ -243,156 +272,6 @@ pub(super) fn halt_in(inner: &Inner, place: &SessionKey, ids: &[i64]) {
     drop(lane);
     // Outside the lock, because letting go of a guard may wake others.
     drop::<VecDeque<Waiting>>(gone);
-}
-
-/// A task that was put aside, with those who wait for its end.
-struct Parked {
-    task: Box<Task>,
-    guards: Vec<WorkGuard>,
-    /// What was answered since.
-    meanwhile: Vec<Exchange>,
-}
-
-async fn work_through(inner: Arc<Inner>, place: SessionKey) {
-    let mut parked: Vec<Parked> = Vec::new();
-    while let Some(job) = next(&inner, &place, &parked).await {
-        let working = do_one(&inner, job, &mut parked);
-        let guards = tokio::select! {
-            guards = working => guards,
-            () = inner.abandon.cancelled() => return leave(&inner, &place),
-        };
-        let Some(guards) = guards else { return leave(&inner, &place) };
-        finish(&inner, &place, &parked);
-        // After the lane has moved on, so that a settled gateway has no lane left.
-        drop(guards);
-    }
-    // `next` has removed the lane. One that is there now belongs to the next worker.
-}
-
-/// What the worker does next.
-enum Job {
-    Fresh(Box<Taken>),
-    /// Goes on with what was put aside last.
-    Resume,
-}
-
-/// Returns whom to let go of, or none when the rest is left to the next start.
-async fn do_one(inner: &Arc<Inner>, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<WorkGuard>> {
-    let (ended, guards) = match job {
-        Job::Fresh(taken) if taken.purpose == Purpose::Observe => {
-            observing::run(inner, &taken.accepted).await;
-            return Some(taken.guards);
-        }
-        Job::Fresh(taken) => {
-            let Taken { accepted, arrived, halt, guards, .. } = *taken;
-            let aside = parked.iter().map(|parked| parked.task.aside()).collect();
-            (running::begin(inner, Due { accepted, arrived, halt, aside }).await, guards)
-        }
-        Job::Resume => {
-            let Parked { task, guards, meanwhile } = parked.pop()?;
-            (running::resume(inner, *task, &meanwhile).await, guards)
-        }
-    };
-    match ended {
-        Ended::Over(exchange) => {
-            let exchange = exchange.as_ref();
-            parked.iter_mut().for_each(|parked| parked.meanwhile.extend(exchange.cloned()));
-            Some(guards)
-        }
-        Ended::Parked(task) => {
-            parked.push(Parked { task, guards, meanwhile: Vec::new() });
-            Some(Vec::new())
-        }
-        Ended::LeftBehind => None,
-    }
-}
-
-/// Keeps what people can ask about in step with what the worker has put aside.
-fn finish(inner: &Inner, place: &SessionKey, parked: &[Parked]) {
-    let Some(mut lane) = inner.lanes.get_mut(place) else { return };
-    let current = lane.current.take();
-    lane.parked.truncate(parked.len());
-    if lane.parked.len() < parked.len() {
-        lane.parked.extend(current);
-    }
-}
-
-/// Ends a lane that still has something in it. The rows stay in the inbox and the next start takes them up.
-fn leave(inner: &Inner, place: &SessionKey) {
-    inner.lanes.remove(place);
-}
-
-/// A message with all that is answered with it, out of its lane.
-struct Taken {
-    accepted: Accepted,
-    purpose: Purpose,
-    arrived: Arrived,
-    halt: CancellationToken,
-    guards: Vec<WorkGuard>,
-}
-
-/// The next thing to do, or none and the lane is gone.
-async fn next(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Job> {
-    loop {
-        let until = match take(inner, place, parked)? {
-            Ok(job) => return Some(job),
-            Err(NotBefore(until)) => until,
-        };
-        tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
-            () = inner.stop.cancelled() => {
-                leave(inner, place);
-                return None;
-            }
-        }
-    }
-}
-
-/// More may come that belongs to the next message.
-#[derive(Debug)]
-struct NotBefore(Instant);
-
-fn take(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Result<Job, NotBefore>> {
-    let dashmap::Entry::Occupied(mut entry) = inner.lanes.entry(place.clone()) else { return None };
-    let lane = entry.get_mut();
-    // A task that was put aside gets a round before it is put aside again, however much people write.
-    let is_its_turn = parked.last().is_some_and(|parked| !parked.meanwhile.is_empty() || parked.task.is_halted());
-    if is_its_turn || (!parked.is_empty() && lane.waiting.is_empty()) {
-        lane.current = lane.parked.pop();
-        return Some(Ok(Job::Resume));
-    }
-    let sizes = match lane.oldest_batch(Instant::now(), |one, other| are_alike(inner, one, other)) {
-        Ok(sizes) => sizes,
-        Err(not_before) => return Some(Err(not_before)),
-    };
-    let Some(taken) = drain(lane, &sizes) else {
-        // Removed under the same lock that submit takes, so no message falls between two workers.
-        entry.remove();
-        return None;
-    };
-    lane.current =
-        (taken.purpose == Purpose::Answer).then(|| UnderWay { item: Item::of(&taken.accepted), halt: taken.halt.clone() });
-    lane.was_busy |= taken.purpose == Purpose::Answer;
-    lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
-    Some(Ok(Job::Fresh(Box::new(taken))))
-}
-
-fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
-    let mut guards = Vec::new();
-    let mut messages = Vec::new();
-    for size in sizes {
-        let mut parts = lane.waiting.drain(..size).map(|waiting| {
-            guards.push(waiting.guard);
-            (waiting.accepted, waiting.purpose, waiting.arrived)
-        });
-        let (mut accepted, purpose, arrived) = parts.next()?;
-        accepted.joined = parts.map(|(accepted, ..)| accepted).collect();
-        messages.push((accepted, purpose, arrived));
-    }
-    let mut messages = messages.into_iter();
-    let (mut accepted, purpose, arrived) = messages.next()?;
-    accepted.backlog = messages.map(|(accepted, ..)| accepted).collect();
-    Some(Taken { accepted, purpose, arrived, halt: CancellationToken::new(), guards })
 }
 
 /// How people are told about a message.

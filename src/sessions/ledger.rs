@@ -5,7 +5,7 @@
 use chrono::{Local, NaiveDate};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::config::Money;
+use crate::config::{Money, Price};
 use crate::domain::{AgentUid, PersonId, SessionKey};
 use crate::models::Usage;
 use crate::turn::budget::{self, Spent};
@@ -37,10 +37,16 @@ pub(super) struct Spending {
     pub(super) person: PersonId,
     pub(super) model: String,
     pub(super) usage: Usage,
-    /// Absent: the model has no price.
-    pub(super) cost: Option<Money>,
+    /// What the model takes, if anybody knows.
+    pub(super) price: Option<Price>,
     /// 1 with the end of a turn, else 0.
     pub(super) turns: u32,
+}
+
+impl Spending {
+    fn cost(&self) -> Option<Money> {
+        self.price.map(|price| budget::cost(&price, self.usage))
+    }
 }
 
 /// What was spent today, this included.
@@ -82,13 +88,13 @@ fn add_up(tx: &Transaction<'_>, spending: &Spending, day: NaiveDate) -> rusqlite
         input_tokens.cast_signed(),
         output_tokens.cast_signed(),
         cached_tokens.cast_signed(),
-        spending.cost.map(|cost| cost.0.cast_signed()),
+        spending.cost().map(|cost| cost.0.cast_signed()),
     ])
     .map(drop)
 }
 
 fn count(tx: &Transaction<'_>, spender: &Spender, spending: &Spending, day: NaiveDate) -> rusqlite::Result<(Spent, bool)> {
-    let (tokens, cost) = (budget::tokens(spending.usage), spending.cost.unwrap_or_default());
+    let (tokens, cost) = (budget::tokens(spending.usage), spending.cost().unwrap_or_default());
     tx.prepare_cached(
         "INSERT INTO budgets (day, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost_micros = cost_micros + excluded.cost_micros
@@ -250,12 +256,16 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
         + tx.execute("DELETE FROM budget_notices WHERE spender = ?1", [&spender])?)
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let today = budget::day(&Local, now);
     let (oldest, yesterday) = (today - chrono::Days::new(KEPT_DAYS), today - chrono::Days::new(1));
-    Ok(tx.execute("DELETE FROM spending WHERE day < ?1", [oldest.to_string()])?
-        + tx.execute("DELETE FROM budgets WHERE day < ?1", [yesterday.to_string()])?
-        + tx.execute("DELETE FROM budget_notices WHERE until < ?1", [now])?)
+    let old = |table: &str, key: &str, is_old: &str| {
+        format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_old} < ?1 LIMIT ?2)")
+    };
+    let spending = old("spending", "day, agent_uid, session_key, person, model", "day");
+    Ok(tx.execute(&spending, params![oldest.to_string(), most])?
+        + tx.execute(&old("budgets", "day, spender", "day"), params![yesterday.to_string(), most])?
+        + tx.execute(&old("budget_notices", "session_key, spender", "until"), params![now, most])?)
 }
 
 #[cfg(test)]
@@ -276,14 +286,16 @@ mod tests {
         (db, roster[&AgentId::main()].uid)
     }
 
-    fn spending(agent: AgentUid, tokens: u64, cost: Option<u64>) -> Spending {
+    /// At a price at which a hundred tokens cost five.
+    fn spending(agent: AgentUid, tokens: u64, is_priced: bool) -> Spending {
+        let price = Price { input: Money(50_000), output: Money(0), cached: Money(0) };
         Spending {
             place: "telegram:dm:1".parse().unwrap(),
             agent,
             person: "telegram:1".parse().unwrap(),
             model: "fake/any".into(),
             usage: Usage { input_tokens: tokens, output_tokens: 0, cached_tokens: 0 },
-            cost: cost.map(Money),
+            price: is_priced.then_some(price),
             turns: 1,
         }
     }
@@ -304,10 +316,10 @@ mod tests {
         let (db, agent) = open(&folder).await;
         let check = move |tx: &Transaction<'_>| {
             for days_ago in [0, 1, 6, 7, 29, 30] {
-                spend(tx, &spending(agent, 100, Some(5)), NOON - days_ago * DAY_MS)?;
+                spend(tx, &spending(agent, 100, true), NOON - days_ago * DAY_MS)?;
             }
             // No price is known for this one, which makes the others no cheaper.
-            let today = spend(tx, &spending(agent, 11, None), NOON)?;
+            let today = spend(tx, &spending(agent, 11, false), NOON)?;
             assert_eq!(today.agent, Spent { tokens: 111, cost: Money(5) });
             assert_eq!(today.person, today.agent);
             for (period, turns, cost) in [(Period::Today, 2, 5), (Period::Week, 4, 15), (Period::Month, 6, 25)] {
@@ -333,8 +345,8 @@ mod tests {
             assert!(news("telegram:dm:1", Spender::Agent(agent), 59)?);
             assert!(news("telegram:dm:2", person(), 59)?);
             assert!(news("telegram:dm:1", person(), 60)?);
-            assert_eq!(forget_old(tx, NOON)?, 3);
-            spend(tx, &spending(agent, 100, None), NOON)?;
+            assert_eq!(forget_old(tx, NOON, 10)?, 3);
+            spend(tx, &spending(agent, 100, false), NOON)?;
             assert_eq!(purge(tx, agent)?, 2, "the person's own sum stays");
             assert_eq!(today(tx, &person(), NOON)?.tokens, 100);
             Ok(())

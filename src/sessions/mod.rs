@@ -2,7 +2,7 @@
 
 mod budgets;
 pub mod children;
-pub mod compaction;
+mod compaction;
 pub mod decisions;
 mod effects;
 mod ending;
@@ -28,6 +28,7 @@ mod runs;
 mod search;
 mod slots;
 mod starting;
+pub mod summaries;
 pub mod transcript;
 mod unheard;
 pub mod usage;
@@ -56,6 +57,7 @@ pub use runs::Unknown;
 pub use search::TranscriptSearch;
 
 use budgets::Paces;
+use compaction::Summing;
 use inbox::Accepted;
 use lane::{Lane, Waiting};
 use overrides::Overrides;
@@ -98,6 +100,7 @@ struct Inner {
     absorbed: DashSet<i64>,
     slots: Arc<Slots>,
     paces: Paces,
+    summing: Summing,
     /// Runs that belong to a turn and are under way, by their inbox row.
     runs: DashMap<i64, runs::UnderWay>,
     /// Wakes those who wait for the end of a run.
@@ -165,6 +168,7 @@ impl Sessions {
                 absorbed: DashSet::new(),
                 slots,
                 paces,
+                summing: Summing::new(),
                 runs: DashMap::new(),
                 endings: DashMap::new(),
                 tasks: TaskTracker::new(),
@@ -235,6 +239,11 @@ impl Sessions {
     /// Queues what an earlier process put into a lane by itself.
     pub async fn take_up(&self, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
         runs::take_up(&self.inner, accepted).await
+    }
+
+    /// Lets go of people who have not asked lately, as far as only their pace is remembered.
+    pub fn forget_idle(&self) {
+        self.inner.paces.forget_idle();
     }
 
     /// Places with something under way.

@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::{children, compaction, decisions, inbox, journal, overrides, transcript};
+use super::{children, decisions, inbox, journal, overrides, summaries, transcript};
 use crate::delivery::outbox;
 use crate::domain::{Moved, SessionKey};
 use crate::routing::aliases::{self, Renaming};
@@ -25,7 +25,7 @@ pub fn follow(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Followed> 
     pins::follow(tx, &renaming)?;
     overrides::follow(tx, &renaming)?;
     inbox::follow(tx, &renaming)?;
-    compaction::follow(tx, &renaming)?;
+    summaries::follow(tx, &renaming)?;
     journal::follow(tx, &renaming)?;
     decisions::follow(tx, &renaming)?;
     children::follow(tx, &renaming)?;

@@ -69,9 +69,10 @@ pub(super) async fn letter(
 ) -> Result<Result<Letter, String>, StoreError> {
     let places = of_agent(inner, asker).await?;
     let Some(word) = &message.place else { return Ok(Err(list(&places))) };
-    let mut called = places.iter().filter(|place| place.is_called(word.trim()));
+    let word = now_called(inner, word.trim());
+    let mut called = places.iter().filter(|place| place.is_called(&word));
     let (found, another) = (called.next(), called.next());
-    let Some(place) = found.filter(|_| another.is_none()) else { return Ok(Err(not_found(word, &places, another.is_some()))) };
+    let Some(place) = found.filter(|_| another.is_none()) else { return Ok(Err(not_found(&word, &places, another.is_some()))) };
     let to = Destination::of_agent(place.key.clone());
     let inbound = &asker.accepted.inbound;
     let label = asker.agent.label();
@@ -84,11 +85,17 @@ pub(super) async fn letter(
     Ok(Ok(Letter { to, by: asker.agent.uid, text: message.text.clone(), meta, rows, shown: place.shown() }))
 }
 
+/// A key that an agent knows from before its group moved is the key of the same place.
+fn now_called(inner: &Inner, word: &str) -> String {
+    word.parse().map_or_else(|_| word.to_owned(), |key| inner.parts.aliases.current(&key).to_string())
+}
+
 /// Where the agent answers now: places that a binding names, that people gave to it, or where it has spoken. Not the one it is in,
 /// and nobody's private chat unless it is the asker's own or an owner asks.
 async fn of_agent(inner: &Inner, asker: &Asker<'_>) -> Result<Vec<Place>, StoreError> {
     let parts = &inner.parts;
-    let bound: Vec<SessionKey> = parts.table.places_of(&asker.agent.id).cloned().collect();
+    // A binding may still say what a group was before.
+    let bound: Vec<SessionKey> = parts.table.places_of(&asker.agent.id).map(|place| parts.aliases.current(place)).collect();
     let uid = asker.agent.uid;
     let known = parts.db.read(move |connection| known(connection, bound, uid)).await?;
     let mut places = Vec::new();
@@ -125,7 +132,8 @@ async fn is_open_to(inner: &Inner, asker: &Asker<'_>, place: &Place) -> Result<b
         return Ok(false);
     }
     let pin = parts.pins.get(&place.key).await?.filter(|pin| parts.registry.get(&pin.agent).is_some());
-    let origin = Origin { name: place.name.clone(), ..Origin::new(place.key.clone(), asked_in.person.clone()) };
+    let mut origin = Origin { name: place.name.clone(), ..Origin::new(place.key.clone(), asked_in.person.clone()) };
+    parts.aliases.follow(&mut origin);
     let route = routing::route(&parts.table, pin.as_ref(), &origin);
     let is_open = place.key.is_private() || route.opens_place || parts.access.groups == Groups::Open;
     Ok(is_open && route.agent == agent.id)

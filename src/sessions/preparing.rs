@@ -7,6 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::decisions::{self, Decision};
 use super::errands::{self, Errand};
 use super::inbox::Accepted;
+use super::journal::Recorded;
+use super::parts::View;
 use super::question::Question;
 use super::request::{Asked, Prepared, request, show};
 use super::running::{Due, Task};
@@ -19,8 +21,7 @@ use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{ProgressHandle, Underway};
-use crate::domain::Destination;
-use crate::models::Usage;
+use crate::domain::{AgentUid, Destination};
 use crate::storage::StoreError;
 use crate::turn::Run;
 
@@ -40,6 +41,44 @@ pub(super) enum Begun {
 
 /// Everything up to the first question to the model.
 pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, StoreError> {
+    let subject = subject(inner, due).await?;
+    let (choice, slot) = match start(inner, due, &subject).await? {
+        Start::Now(choice, slot) => (choice, slot),
+        Start::Not(begun) => return Ok(begun),
+    };
+    // Begun before the files are fetched, which may take a while.
+    let progress = progress(inner, &subject.accepted, &choice.agent);
+    let task = task(inner, due, subject, choice).await?;
+    Ok(Begun::Ready { task: Box::new(task), progress, slot })
+}
+
+/// What a turn is about.
+struct Subject {
+    accepted: Accepted,
+    /// Set when it is not a person who asks.
+    errand: Option<Errand>,
+    /// What an earlier process has done about it.
+    recorded: Option<Recorded>,
+}
+
+impl Subject {
+    /// The agent that has begun with it.
+    fn began_with(&self) -> Option<AgentUid> {
+        self.recorded.as_ref().map(|recorded| recorded.task.agent)
+    }
+
+    /// What this agent is shown of the transcript has the question already. Asked of another, it may not, and is asked anew.
+    fn is_asked(&self, view: View) -> bool {
+        self.recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.task.agent)))
+    }
+
+    fn put_aside(&self) -> Option<PutAside> {
+        let recorded = self.recorded.as_ref().filter(|recorded| recorded.is_asked)?;
+        Some(PutAside { begun_at: recorded.task.started_at, standing: self.accepted.standing })
+    }
+}
+
+async fn subject(inner: &Inner, due: &Due) -> Result<Subject, StoreError> {
     let recorded = recorded(inner, due).await?;
     let mut accepted = recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
     let errand = errands::errand(inner, &accepted.inbound).await?;
@@ -47,47 +86,58 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
         // Nobody knows any more on whose behalf.
         accepted.standing = Standing::Stranger;
     }
-    let began_with = recorded.as_ref().map(|recorded| recorded.task.agent);
-    let (choice, in_line) = match &errand {
-        Some(errand) => send_on(inner, &accepted, errand, &due.halt).await?,
-        None => starting::choose(inner, &accepted, began_with, &due.halt).await?,
+    Ok(Subject { accepted, errand, recorded })
+}
+
+/// Whether the turn begins.
+enum Start {
+    Now(Choice, Option<Slot>),
+    Not(Begun),
+}
+
+/// Waits until the turn may begin, with whoever answers by then.
+async fn start(inner: &Inner, due: &Due, subject: &Subject) -> Result<Start, StoreError> {
+    let Subject { accepted, errand, recorded } = subject;
+    let began_with = subject.began_with();
+    let (choice, in_line) = match errand {
+        Some(errand) => send_on(inner, accepted, errand, &due.halt).await?,
+        None => starting::choose(inner, accepted, began_with, &due.halt).await?,
     };
-    let Choice { agent, route, chosen, used_once } = choice;
     let slot = match in_line {
         InLine::Next(slot) => Some(slot),
         InLine::Halted | InLine::NoNeed => None,
-        InLine::Stopping => return Ok(Begun::Stopping),
+        InLine::Stopping => return Ok(Start::Not(Begun::Stopping)),
     };
+    let agent = &choice.agent;
     // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
     let is_new = recorded.is_none() && slot.is_some() && errand.is_none();
-    if is_new && let Some(over) = budgets::check(inner, &accepted, &agent).await? {
-        budgets::refuse(inner, &accepted, &agent, over).await?;
-        return Ok(Begun::Refused);
+    if is_new && let Some(over) = budgets::check(inner, accepted, agent).await? {
+        budgets::refuse(inner, accepted, agent, over).await?;
+        return Ok(Start::Not(Begun::Refused));
     }
     if began_with.is_some_and(|uid| uid != agent.uid) {
         let (id, uid) = (accepted.id, agent.uid);
         inner.parts.db.write(move |tx| journal::hand_over(tx, id, uid)).await?;
     }
+    Ok(Start::Now(choice, slot))
+}
+
+/// The turn as far as it has come, which is nowhere unless an earlier process had begun with it.
+async fn task(inner: &Arc<Inner>, due: &Due, subject: Subject, choice: Choice) -> Result<Task, StoreError> {
+    let Choice { agent, route, chosen, used_once } = choice;
     let lineup = agent.brain.lineup(&chosen);
-    // Begun before the files are fetched, which may take a while.
-    let progress = progress(inner, &accepted, &agent);
-    let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
-    let Question { said, images } = match (&recorded, &errand) {
-        (Some(recorded), _) => plain(recorded.task.question.clone()),
-        (None, Some(Errand::Report(known))) => plain(runs::to_report(known)),
-        (None, _) => what_people_ask(inner, &accepted, &agent, &lineup).await,
-    };
+    let Question { said, images } = question(inner, &subject, &agent, &lineup).await;
     let view = inner.view(&agent);
-    // Asked of another, it is not in what this one is shown, so it is asked anew.
-    let is_asked = recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.task.agent)));
+    let (is_asked, put_aside) = (subject.is_asked(view), subject.put_aside());
+    let Subject { accepted, errand, recorded } = subject;
     let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
-    let put_aside = recorded.as_ref().filter(|recorded| recorded.is_asked);
-    let put_aside = put_aside.map(|recorded| PutAside { begun_at: recorded.task.started_at, standing: accepted.standing });
-    let asked = Asked { said: &said, is_asked, put_aside, aside: &aside, errand: errand.as_ref() };
+    let asked = Asked { said: &said, is_asked, put_aside, aside: &aside, errand: errand.as_ref(), halt: &due.halt };
     let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);
-    // What wakes an agent is nobody's words.
-    let is_asked = is_asked || matches!(errand, Some(Errand::Report(_)));
+    let mut run = Run::new(request);
+    if let Some(Errand::Run(known)) = &errand {
+        run.limit_steps(known.child.max_steps);
+    }
     let mut task = Task {
         accepted,
         said,
@@ -97,28 +147,37 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
         used_once,
         started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
         conversation,
-        run: Run::new(request),
+        run,
         fill,
         rounds: 0,
-        counted: Usage::default(),
-        is_asked,
+        // What wakes an agent is nobody's words.
+        is_asked: is_asked || matches!(errand, Some(Errand::Report(_))),
         is_steering: !due.aside.is_empty(),
         broken_tools: Vec::new(),
         effects: Vec::new(),
         errand,
         told,
         unfinished: None,
+        untold: Vec::new(),
         mark: None,
         halt: due.halt.clone(),
     };
-    if let Some(Errand::Run(known)) = &task.errand {
-        task.run.limit_steps(known.child.max_steps);
-    }
     if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
         task.replay(recorded.rounds);
         task.charge_runs(inner).await?;
     }
-    Ok(Begun::Ready { task: Box::new(task), progress, slot })
+    Ok(task)
+}
+
+/// What the agent is asked, in words.
+async fn question(inner: &Inner, subject: &Subject, agent: &Agent, lineup: &[ModelRef]) -> Question {
+    let Subject { accepted, errand, recorded } = subject;
+    let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
+    match (recorded, errand) {
+        (Some(recorded), _) => plain(recorded.task.question.clone()),
+        (None, Some(Errand::Report(known))) => plain(runs::to_report(known)),
+        (None, _) => what_people_ask(inner, accepted, agent, lineup).await,
+    }
 }
 
 async fn what_people_ask(inner: &Inner, accepted: &Accepted, agent: &Agent, lineup: &[ModelRef]) -> Question {
@@ -127,7 +186,7 @@ async fn what_people_ask(inner: &Inner, accepted: &Accepted, agent: &Agent, line
 }
 
 /// What an earlier process wrote down about this turn.
-async fn recorded(inner: &Inner, due: &Due) -> Result<Option<journal::Recorded>, StoreError> {
+async fn recorded(inner: &Inner, due: &Due) -> Result<Option<Recorded>, StoreError> {
     if due.arrived == Arrived::Now {
         return Ok(None);
     }
@@ -140,7 +199,7 @@ async fn recorded(inner: &Inner, due: &Due) -> Result<Option<journal::Recorded>,
 }
 
 /// The rows that were answered with it were kept from having turns of their own.
-fn with_members(accepted: &Accepted, recorded: &journal::Recorded) -> Accepted {
+fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
     let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
     let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
     Accepted { joined, backlog: Vec::new(), ..accepted.clone() }

@@ -3,14 +3,18 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use rusqlite::Connection;
+use tokio_util::sync::CancellationToken;
+
 use super::compaction::Fill;
 use super::errands::Errand;
 use super::inbox::Accepted;
+use super::parts::View;
 use super::transcript::{self, Conversation, History};
 use super::unheard::{self, PutAside};
 use super::{Inner, children};
 use crate::agents::{Agent, Identity};
-use crate::config::ModelRef;
+use crate::config::{Access, ModelRef};
 use crate::domain::{Inbound, SessionKey};
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::signing::Signer;
@@ -27,6 +31,8 @@ pub(super) struct Asked<'a> {
     pub(super) put_aside: Option<PutAside>,
     pub(super) aside: &'a [String],
     pub(super) errand: Option<&'a Errand>,
+    /// Cancelled when nobody wants to know any more.
+    pub(super) halt: &'a CancellationToken,
 }
 
 pub(super) async fn request(
@@ -38,15 +44,11 @@ pub(super) async fn request(
 ) -> Result<Prepared, StoreError> {
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
-    let (place, uid, view) = (origin.key.clone(), agent.uid, inner.view(agent));
     let put_aside = asked.put_aside.map(|task| (parts.access.clone(), task));
-    let history = parts.db.read(move |connection| {
-        let mut history = transcript::history(connection, &place, view)?;
-        if let Some((access, task)) = &put_aside {
-            unheard::leave_out(connection, access, &place, *task, &mut history.messages)?;
-        }
-        Ok((history, children::unseen(connection, &place, uid)?))
-    });
+    let page = Arc::new(Page { place: origin.key.clone(), view: inner.view(agent), put_aside });
+    let (look, uid) = (page.clone(), agent.uid);
+    let history =
+        parts.db.read(move |connection| Ok((look.history(connection)?, children::unseen(connection, &look.place, uid)?)));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
     let recalled = async { Ok(recall(inner, agent, &words).await) };
@@ -56,10 +58,10 @@ pub(super) async fn request(
     let named = origin.key.is_shared() || is_by_peer;
     let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
-    let History { conversation, summary, messages: before } = history;
-    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let room = history::room(smallest_window(&parts.models, &models), &system);
-    let fill = Fill { tokens: before.iter().map(history::cost).sum(), messages: before.len(), room };
+    let (History { conversation, summary, messages: before }, fill) =
+        summed_up_in_time(inner, &page, history, room, asked.halt).await?;
+    let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let mut messages = history::for_model(&before, &current, &agent.id, named, room);
     messages = history::reminded(messages, recalled);
     messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
@@ -70,6 +72,50 @@ pub(super) async fn request(
     let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
     let told = unseen.into_iter().map(|known| known.child.run).collect();
     Ok(Prepared { conversation, request, fill, told })
+}
+
+/// What of a conversation a turn may read.
+struct Page {
+    place: SessionKey,
+    view: View,
+    put_aside: Option<(Access, PutAside)>,
+}
+
+impl Page {
+    fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
+        let mut history = transcript::history(connection, &self.place, self.view)?;
+        if let Some((access, task)) = &self.put_aside {
+            unheard::leave_out(connection, access, &self.place, *task, &mut history.messages)?;
+        }
+        Ok(history)
+    }
+}
+
+/// When more was said than there is room for, and a summary of it is being made, that one is waited for.
+async fn summed_up_in_time(
+    inner: &Inner,
+    page: &Arc<Page>,
+    history: History,
+    room: usize,
+    halt: &CancellationToken,
+) -> Result<(History, Fill), StoreError> {
+    let filled = |history: &History| {
+        let tokens = history.messages.iter().map(|message| history::cost(&message.said)).sum();
+        Fill { tokens, messages: history.messages.len(), room }
+    };
+    let fill = filled(&history);
+    let is_made = fill.is_too_much()
+        && tokio::select! {
+            is_made = inner.summing.over(&page.place) => is_made,
+            () = halt.cancelled() => false,
+        };
+    if !is_made {
+        return Ok((history, fill));
+    }
+    let page = page.clone();
+    let history = inner.parts.db.read(move |connection| page.history(connection)).await?;
+    let fill = filled(&history);
+    Ok((history, fill))
 }
 
 /// What the model is asked, and how much of the conversation that is.

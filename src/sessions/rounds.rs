@@ -1,9 +1,11 @@
 //! One round of tools: written down before it runs, and call by call as it ends.
+//!
+//! While it only waits for runs, people come first: the round is left as it is and gone on with later, as after a restart.
 
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{StreamExt, TryStreamExt};
 use rusqlite::Transaction;
 
 use super::children::{self, Child};
@@ -11,7 +13,7 @@ use super::effects::{self, Asker, Carried};
 use super::journal::{self, CallId, Recall};
 use super::ledger::{self, Today};
 use super::running::Task;
-use super::{Inner, budgets, runs};
+use super::{Inner, budgets, lane, runs};
 use crate::clock::now_ms;
 use crate::storage::{Durability, StoreError};
 use crate::tools::{self, Outcome, Then};
@@ -20,6 +22,8 @@ use crate::turn::{Charge, Round};
 /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
 /// stops.
 pub(super) async fn run(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Result<Today, StoreError> {
+    // Tools look things up where they are now.
+    task.follow_moves(&inner.parts.aliases);
     let (row, number) = (Arc::new((task.row(), budgets::spending(inner, task, round.usage))), task.rounds);
     let shared = Arc::new(round);
     let wanted = || {
@@ -29,11 +33,11 @@ pub(super) async fn run(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Re
             ledger::spend(tx, &row.1, now_ms())
         }
     };
-    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
-    task.counted.add(shared.usage);
+    // Before it is written: a task that is stopped meanwhile must know that there may be something.
     task.rounds += 1;
-    let mut results = vec![Outcome::say(""); shared.calls.len()];
-    let mut broken = Vec::new();
+    let today = inner.parts.db.write_patiently(&inner.stop, Durability::PowerCut, wanted).await?;
+    let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
+    let (mut broken, mut tools_left) = (Vec::new(), results.len());
     let asker = Asker { accepted: &task.accepted, agent: &task.agent, steps_left: task.run.steps_left() };
     let mut running = task.run.call(&shared);
     let mut waits = FuturesUnordered::new();
@@ -41,6 +45,7 @@ pub(super) async fn run(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Re
     loop {
         tokio::select! {
             Some(ran) = running.next() => {
+                tools_left -= 1;
                 let call = CallId { inbox_id: task.accepted.id, round: number, number: ran.number };
                 let outcome = ran.outcome.unwrap_or_else(|_| {
                     let tool = &shared.calls[ran.number].name;
@@ -49,22 +54,24 @@ pub(super) async fn run(inner: &Arc<Inner>, task: &mut Task, round: Round) -> Re
                     Outcome::say(TOOL_BROKE)
                 });
                 match effects::carry_out(inner, &asker, call, outcome).await? {
-                    Carried::Done(outcome) => results[ran.number] = outcome,
+                    Carried::Done(outcome) => results[ran.number] = Recall::from(outcome),
                     Carried::Waits { run } => waits.push(wait_for(inner, call, run)),
                 }
             }
             Some(waited) = waits.next() => {
                 let (call, outcome, charge) = waited?;
-                results[call.number] = outcome;
+                results[call.number] = Recall::from(outcome);
                 charges.push(charge);
             }
+            () = lane::somebody_asks(inner, &task.accepted.inbound.origin), if tools_left == 0 && !waits.is_empty() => break,
             else => break,
         }
     }
+    let is_open = !waits.is_empty();
     drop((running, waits));
     charges.into_iter().for_each(|charge| task.run.charge(charge));
     task.broken_tools.extend(broken);
-    task.take_in(Arc::unwrap_or_clone(shared), results);
+    task.end_round(Arc::unwrap_or_clone(shared), results, is_open);
     Ok(today)
 }
 
@@ -77,12 +84,12 @@ async fn wait_for(inner: &Inner, call: CallId, run: String) -> Result<(CallId, O
     Ok((call, outcome, charge))
 }
 
-/// Waits for what an earlier process was waiting for. Of a call that was no run, nobody knows how far it came.
+/// Waits for runs that were waited for when the task was put aside, or by an earlier process. Of a call that was no run, nobody knows how far it came.
 pub(super) async fn finish(inner: &Arc<Inner>, task: &mut Task) -> Result<(), StoreError> {
-    let Some((round, calls)) = task.unfinished.take() else { return Ok(()) };
+    let Some((round, mut calls)) = task.unfinished.take() else { return Ok(()) };
     let (inbox_id, number) = (task.accepted.id, task.rounds - 1);
     let known = runs::of_turn(inner, inbox_id).await?;
-    let waits = FuturesUnordered::new();
+    let mut waits = FuturesUnordered::new();
     for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
         let call = CallId { inbox_id, round: number, number: index };
         let run = Child::name_of(call);
@@ -90,13 +97,27 @@ pub(super) async fn finish(inner: &Arc<Inner>, task: &mut Task) -> Result<(), St
             waits.push(wait_for(inner, call, run));
         }
     }
-    let mut results: Vec<Outcome> = calls.into_iter().map(Outcome::from).collect();
-    for (call, outcome, charge) in waits.try_collect::<Vec<_>>().await? {
-        results[call.number] = outcome;
-        task.run.charge(charge);
+    loop {
+        tokio::select! {
+            Some(waited) = waits.next() => {
+                let (call, outcome, charge) = waited?;
+                calls[call.number] = Recall::from(outcome);
+                task.run.charge(charge);
+            }
+            () = lane::somebody_asks(inner, &task.accepted.inbound.origin), if !waits.is_empty() => break,
+            else => break,
+        }
     }
-    task.take_in(round, results);
+    let is_open = !waits.is_empty();
+    drop(waits);
+    task.end_round(round, calls, is_open);
     Ok(())
+}
+
+impl From<Outcome> for Recall {
+    fn from(Outcome { text, effects }: Outcome) -> Self {
+        Recall { result: Some(text), effects }
+    }
 }
 
 impl From<Recall> for Outcome {
@@ -110,7 +131,6 @@ impl Task {
     pub(super) fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
         for (round, calls) in rounds {
             self.rounds += 1;
-            self.counted.add(round.usage);
             self.run.count_step(round.usage);
             if calls.iter().all(|recall| recall.result.is_some()) {
                 self.take_in(round, calls.into_iter().map(Outcome::from).collect());
@@ -118,6 +138,15 @@ impl Task {
                 // Only the last round can be one.
                 self.unfinished = Some((round, calls));
             }
+        }
+    }
+
+    /// With `is_open`, runs are left whose end is yet to come.
+    fn end_round(&mut self, round: Round, calls: Vec<Recall>, is_open: bool) {
+        if is_open {
+            self.unfinished = Some((round, calls));
+        } else {
+            self.take_in(round, calls.into_iter().map(Outcome::from).collect());
         }
     }
 

@@ -28,6 +28,7 @@ use crate::config::ModelRef;
 use crate::delivery::{Mark, ProgressHandle};
 use crate::domain::{Inbound, TurnEvent};
 use crate::models::Usage;
+use crate::routing::aliases::Aliases;
 use crate::routing::{Route, pins};
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Effect, Then};
@@ -68,10 +69,8 @@ pub(super) struct Task {
     pub(super) conversation: Conversation,
     pub(super) run: Run,
     pub(super) fill: Fill,
-    /// Rounds of tools so far.
+    /// Rounds of tools so far, with one that is just being written down.
     pub(super) rounds: u32,
-    /// What the ledger has of it already.
-    pub(super) counted: Usage,
     /// The transcript has the question already.
     pub(super) is_asked: bool,
     /// Answered while another task was put aside.
@@ -84,8 +83,10 @@ pub(super) struct Task {
     pub(super) errand: Option<Errand>,
     /// Runs whose end the agent is told about in this turn.
     pub(super) told: Vec<String>,
-    /// A round of which an earlier process did not see the end.
+    /// A round whose end was not seen: it waited for runs when the task was put aside, or when an earlier process ended.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
+    /// What happened while it was put aside. It is told after the results of the round that was left.
+    pub(super) untold: Vec<String>,
     pub(super) mark: Option<Mark>,
     pub(super) halt: CancellationToken,
 }
@@ -180,7 +181,8 @@ pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exch
     let heard =
         meanwhile.iter().filter(|exchange| exchange.standing >= task.accepted.standing && view.shows(Some(exchange.by.uid)));
     let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&task.agent)));
-    task.run.take_up(told);
+    task.untold.push(told);
+    task.run.take_up();
     let progress = progress(inner, &task.accepted, &task.agent);
     proceed(inner, task, progress).await
 }
@@ -206,7 +208,7 @@ async fn worth_another_try(inner: &Inner, accepted: &Accepted, error: &StoreErro
 /// Why a turn left off.
 enum Left {
     Answered,
-    /// People wrote meanwhile, and a round has just ended.
+    /// People wrote meanwhile, and a round has just ended or waits for nothing but runs.
     ForOthers,
     Failed(TurnError),
     /// Somebody asked for it.
@@ -236,8 +238,8 @@ async fn proceed(inner: &Arc<Inner>, mut task: Task, progress: ProgressHandle) -
         Ok(Left::Answered) => {
             let finished = compaction::Finished::of(&task, inner.view(&task.agent));
             let ended = ending::store(inner, task, Ok(())).await;
-            if AssertUnwindSafe(compaction::consider(inner, &finished)).catch_unwind().await.is_err() {
-                tracing::error!("a summary panicked");
+            if let Some(finished) = finished.filter(|_| matches!(ended, Ended::Over(_))) {
+                compaction::begin(inner, finished);
             }
             ended
         }
@@ -270,6 +272,10 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
         tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
         return Left::Stopping;
     }
+    if task.unfinished.is_some() {
+        return Left::ForOthers;
+    }
+    std::mem::take(&mut task.untold).into_iter().for_each(|told| task.run.hear(told));
     if !task.run.said().is_empty() {
         // What was shown before adds up to the answer.
         drop(events.send(TurnEvent::Text(task.run.said().to_owned())).await);
@@ -291,7 +297,7 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
         if let Some(over) = budgets::check_running(inner, task, &today) {
             return Left::Failed(TurnError::OverBudget(over));
         }
-        if lane::may_steer(inner, &task.accepted.inbound.origin) {
+        if task.unfinished.is_some() || lane::may_steer(inner, &task.accepted.inbound.origin) {
             return Left::ForOthers;
         }
     }
@@ -299,7 +305,7 @@ async fn steps(inner: &Arc<Inner>, task: &mut Task, events: &mpsc::Sender<TurnEv
 
 /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
 async fn park(inner: &Arc<Inner>, mut task: Task) -> Ended {
-    ending::follow_moves(&inner.parts, &mut task);
+    task.follow_moves(&inner.parts.aliases);
     let (accepted, said, is_asked) = (task.accepted.clone(), task.said.clone(), task.is_asked);
     let spot = Spot { conversation: task.conversation, part: Some(task.agent.uid) };
     let (used_once, started_at) = (std::mem::take(&mut task.used_once), task.started_at);
@@ -349,6 +355,13 @@ impl Task {
             span.record("run", &known.child.run);
         }
         span
+    }
+
+    /// The group may have become another one while the agent was thinking.
+    pub(super) fn follow_moves(&mut self, aliases: &Aliases) {
+        aliases.follow(&mut self.accepted.inbound.origin);
+        self.said.iter_mut().for_each(|said| aliases.follow(&mut said.origin));
+        self.run.is_in(&self.accepted.inbound.origin.key);
     }
 
     pub(super) fn row(&self) -> journal::Task {

@@ -122,7 +122,11 @@ pub(super) async fn ended(inner: &Inner, run: &str) -> Result<Option<Known>, Sto
         let name = run.to_owned();
         match inner.parts.db.read(move |connection| children::get(connection, &name)).await {
             Ok(Some(known)) if known.end.state == State::Running => told.await,
-            Ok(known) => return Ok(known),
+            Ok(known) => {
+                // It may have been over before anybody waited, and then nobody else takes this away.
+                wake(inner, run);
+                return Ok(known);
+            }
             Err(error) if inner.stop.is_cancelled() => return Err(error),
             Err(error) => {
                 tracing::error!("a turn waits for the store: {error}");
@@ -184,11 +188,15 @@ fn insert_report(tx: &Transaction<'_>, known: &Known, now: i64) -> rusqlite::Res
 /// The end of a run is committed: whoever waits for it goes on, and its parent is woken if that was asked for.
 pub(super) fn over(inner: &Arc<Inner>, inbox_id: i64, run: &str, report: Option<Accepted>) {
     inner.runs.remove(&inbox_id);
-    if let Some((_, signal)) = inner.endings.remove(run) {
-        signal.notify_waiters();
-    }
+    wake(inner, run);
     if let Some(report) = report {
         submit(inner, report, Arrived::Before);
+    }
+}
+
+fn wake(inner: &Inner, run: &str) {
+    if let Some((_, signal)) = inner.endings.remove(run) {
+        signal.notify_waiters();
     }
 }
 
@@ -221,7 +229,7 @@ async fn write_stop(inner: Arc<Inner>, id: i64, run: String, _guard: WorkGuard) 
 
 /// Runs of a place that are under way.
 pub(super) fn of_place(inner: &Inner, place: &SessionKey) -> Vec<Item> {
-    let own = inner.runs.iter().filter(|entry| entry.parent == *place);
+    let own = inner.runs.iter().filter(|entry| inner.parts.aliases.current(&entry.parent) == *place);
     let mut items: Vec<Item> = own.map(|entry| entry.item.clone()).collect();
     items.sort_by(|one, other| one.ids.cmp(&other.ids));
     items

@@ -5,9 +5,10 @@ mod carried;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde_json::Value;
 
-use super::compaction::{self, Summary};
+use super::children;
 use super::inbox::Accepted;
 use super::parts::View;
+use super::summaries::{self, Summary};
 use crate::domain::{AgentId, AgentUid, Inbound, MessageId, PersonId, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
@@ -49,7 +50,7 @@ pub struct History {
 /// The running conversation, as far back as a turn looks.
 pub fn history(connection: &Connection, place: &SessionKey, view: View) -> rusqlite::Result<History> {
     let conversation = conversation(connection, place)?;
-    let summary = compaction::of(connection, place, conversation, view)?;
+    let summary = summaries::of(connection, place, conversation, view)?;
     let messages = after(connection, place, conversation, view, summary.as_ref().map_or(0, |summary| summary.upto))?;
     Ok(History { conversation, summary, messages })
 }
@@ -383,4 +384,17 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Share> {
     // What people said to it stays theirs.
     tx.execute("UPDATE messages SET part_uid = NULL WHERE part_uid = ?1", [uid.to_string()])?;
     Ok(Share { messages: of_places + others, sessions })
+}
+
+/// Lets go of what was said in the sessions of runs that nobody knows any more. Nobody reads them: what came of a run is in its
+/// parent's place.
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let old = "sessions.key GLOB 'child:*' AND sessions.active_at < ?1";
+    let messages = format!("SELECT messages.id FROM sessions JOIN messages ON session_key = sessions.key WHERE {old} LIMIT ?2");
+    let sessions = format!(
+        "SELECT key FROM sessions WHERE {old} AND NOT EXISTS (SELECT 1 FROM messages WHERE session_key = sessions.key) LIMIT ?2"
+    );
+    let before = now - children::KEPT_MS;
+    Ok(tx.execute(&format!("DELETE FROM messages WHERE id IN ({messages})"), params![before, most])?
+        + tx.execute(&format!("DELETE FROM sessions WHERE key IN ({sessions})"), params![before, most])?)
 }

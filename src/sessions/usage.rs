@@ -56,7 +56,7 @@ pub struct LastTurn {
 pub fn last_of(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<LastTurn>> {
     let mut statement = connection.prepare_cached(
         "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
-         WHERE session_key = ?1 AND outcome <> 'summed up' ORDER BY id DESC LIMIT 1",
+         WHERE session_key = ?1 AND route <> 'a summary' ORDER BY id DESC LIMIT 1",
     )?;
     statement.query_row([place.to_string()], last_turn).optional()
 }
@@ -67,19 +67,20 @@ fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
     Ok(LastTurn { model: row.get(0)?, answered: row.get(1)?, usage })
 }
 
-/// How a turn came out whose answer was a summary, for the agent itself.
-pub(super) const SUMMED_UP: &str = "summed up";
+/// Stands for the rule when nobody asked, and the answer was a summary for the agent itself.
+pub(super) const SUMMARY: &str = "a summary";
 
 /// How many turns ended since `since`, and how many of them without an answer.
 pub fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
     let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns
-               WHERE ended_at >= ?1 AND outcome <> 'summed up'";
+               WHERE ended_at >= ?1 AND route <> 'a summary'";
     connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// When and how an agent's last turn without an answer ended.
 pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
-    let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' ORDER BY ended_at DESC LIMIT 1";
+    let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' AND route <> 'a summary'
+               ORDER BY ended_at DESC LIMIT 1";
     connection.query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
@@ -87,6 +88,14 @@ pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usiz
     let sql = "SELECT count(*) FROM turns WHERE agent_uid = ?1";
     connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
 }
+
+pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE ended_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
+}
+
+/// Turns are kept this long, to look into what went wrong. What they have spent is kept longer, in sums by day.
+const KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
 /// An agent is destroyed.
 pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {

@@ -14,7 +14,7 @@ use crate::clock::now_ms;
 use crate::config::edit::{self, NewAgent};
 use crate::domain::{AgentId, AgentUid};
 use crate::routing::pins;
-use crate::sessions::{children, compaction, journal, ledger, transcript, usage};
+use crate::sessions::{children, journal, ledger, summaries, transcript, usage};
 
 /// What became of an agent that was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -285,7 +285,7 @@ fn destroy_rows(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Rows> {
     let turns = usage::purge(tx, uid)?;
     journal::purge(tx, uid)?;
     children::purge(tx, uid)?;
-    compaction::purge(tx, uid)?;
+    summaries::purge(tx, uid)?;
     ledger::purge(tx, uid)?;
     let share = transcript::purge(tx, uid)?;
     let memories = memory::purge(tx, uid)?;

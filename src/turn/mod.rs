@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::config::{AgentLimits, ModelRef};
-use crate::domain::TurnEvent;
+use crate::domain::{SessionKey, TurnEvent};
 use crate::models::{
     Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage, estimate_tokens,
 };
@@ -158,6 +158,13 @@ impl Run {
         &self.request.scope
     }
 
+    /// The place may have another key by now.
+    pub fn is_in(&mut self, place: &SessionKey) {
+        if self.request.scope.place != *place {
+            self.request.scope.place = place.clone();
+        }
+    }
+
     /// Everything the agent has said so far.
     pub fn said(&self) -> &str {
         &self.said
@@ -194,10 +201,14 @@ impl Run {
         self.spent += self.since.elapsed();
     }
 
-    /// Goes on, knowing what happened meanwhile.
-    pub fn take_up(&mut self, meanwhile: String) {
+    /// Time counts again.
+    pub fn take_up(&mut self) {
         self.since = Instant::now();
-        self.request.messages.push(ModelMessage::user(meanwhile));
+    }
+
+    /// Is told something before it is asked the next time.
+    pub fn hear(&mut self, told: String) {
+        self.request.messages.push(ModelMessage::user(told));
     }
 
     /// Asks the model once. Dropping the future cancels the call.

@@ -131,6 +131,33 @@ async fn every_turn_has_one_row_however_it_ends() {
     gateway.shutdown().await;
 }
 
+/// What is stopped while its round is being written was counted with that round, if it was written at all.
+#[tokio::test]
+async fn a_stop_while_a_round_is_written_does_not_count_it_twice() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    // The store takes its time over the stop and over the round, so that the round still waits when the stop is done.
+    house.tell(
+        "CREATE VIEW slow AS WITH RECURSIVE numbers(number) AS
+             (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 3000000) SELECT count(*) AS count FROM numbers",
+    );
+    house.tell("CREATE TRIGGER slow_stop AFTER INSERT ON decisions BEGIN SELECT count FROM slow; END");
+    house.tell("CREATE TRIGGER slow_round AFTER INSERT ON rounds BEGIN SELECT count FROM slow; END");
+    house.model.enqueue(Script::Held(Box::new(look_at_the_clock())));
+    alice.says("the time").await;
+    house.model.wait_for_requests(1).await;
+    alice.says("/stop").await;
+    house.wait_until_stored("SELECT count(*) FROM inbox", "2").await;
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT group_concat(outcome) FROM turns"), "stopped");
+    let spent = "SELECT tokens FROM budgets WHERE spender = 'person:telegram:111'";
+    assert_eq!(house.ask(spent), A_CALL.to_string());
+    assert_eq!(house.ask("SELECT count(*) FROM tasks"), "0", "nothing is left of it");
+    gateway.shutdown().await;
+}
+
 /// A turn that is killed has spent what its rounds have spent, once.
 #[tokio::test]
 async fn a_kill_neither_loses_nor_doubles_what_was_spent() {

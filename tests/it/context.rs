@@ -84,6 +84,103 @@ async fn a_failing_summary_is_in_nobodys_way() {
     gateway.shutdown().await;
 }
 
+fn is_summary(request: &Request) -> bool {
+    request.last_text().contains("[Sum all of this up")
+}
+
+/// As [`talkative`], but a summary comes only when the test lets it.
+fn slow_to_sum_up(request: &Request) -> Script {
+    if is_summary(request) { Script::Held(Box::new(talkative(request))) } else { talkative(request) }
+}
+
+/// Talks until a summary is being made, and tells how many answers that took.
+async fn talk_until_it_is_summed_up(house: &House) -> usize {
+    let alice = house.telegram.dm(ALICE);
+    for n in 1..20 {
+        alice.says(&format!("question {n} about the garden, {}", "with many words ".repeat(10))).await;
+        alice.wait_for_sent(n).await;
+        if house.model.journal().iter().any(is_summary) {
+            return n;
+        }
+    }
+    panic!("it was never summed up");
+}
+
+/// The answer is there, and so is the next one: a summary is nobody's concern.
+#[tokio::test]
+async fn nobody_waits_for_a_summary() {
+    let house = House::new(OPEN).await;
+    house.model.answer_with(slow_to_sum_up);
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    let answers = talk_until_it_is_summed_up(&house).await;
+    alice.says("short").await;
+    alice.wait_for_sent(answers + 1).await;
+    assert_eq!(house.ask("SELECT count(*) FROM summaries"), "0", "it is still being made");
+    assert_eq!(house.model.journal().iter().filter(|request| is_summary(request)).count(), 1, "once at a time");
+    house.model.answer_with(talkative);
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM summaries"), "1");
+    gateway.shutdown().await;
+}
+
+/// Without the summary it would not know how the conversation began.
+#[tokio::test]
+async fn a_turn_that_has_no_room_for_it_all_waits_for_the_summary() {
+    let house = House::new(OPEN).await;
+    house.model.answer_with(slow_to_sum_up);
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    let answers = talk_until_it_is_summed_up(&house).await;
+    alice.says(&format!("a long story: {}", "with many words ".repeat(300))).await;
+    alice.wait_for_sent(answers + 1).await;
+    alice.says("what was the gate code").await;
+    // By the time this one is answered, the question above has been looked at.
+    alice.says("/status").await;
+    alice.wait_for_sent(answers + 2).await;
+    house.model.answer_with(talkative);
+    house.model.release();
+    house.settled(&gateway).await;
+    let journal = house.model.journal();
+    let asked = journal.iter().find(|request| request.last_text() == "what was the gate code").expect("it was asked");
+    assert!(asked.messages[0].1.contains("the gate code is 4711."), "{:?}", asked.messages[0]);
+    gateway.shutdown().await;
+}
+
+/// At a limit nothing is spent that nobody asked for. Whoever asks tomorrow has it made.
+#[tokio::test]
+async fn at_a_limit_nothing_is_summed_up() {
+    let house = House::new(&format!("{OPEN}[agents.main.limits]\ntokens_per_day = 1\n")).await;
+    house.model.answer_with(talkative);
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    for n in 0..12 {
+        // Each on another day.
+        house.tell("DELETE FROM budgets");
+        alice.says(&format!("question {n} about the garden, {}", "with many words ".repeat(10))).await;
+        house.settled(&gateway).await;
+    }
+    let journal = house.model.journal();
+    assert_eq!((journal.len(), journal.iter().filter(|request| is_summary(request)).count()), (12, 0));
+    gateway.shutdown().await;
+}
+
+/// What a call has cost does not depend on what it was good for.
+#[tokio::test]
+async fn a_summary_that_says_nothing_is_counted_all_the_same() {
+    let house = House::new(OPEN).await;
+    house.model.answer_with(|request| if is_summary(request) { Script::text(" ") } else { talkative(request) });
+    let gateway = house.open().await;
+    talk(&house, &gateway, 12).await;
+    let journal = house.model.journal();
+    assert!(journal.iter().any(is_summary), "it was never summed up");
+    let spent = house.ask("SELECT tokens FROM budgets WHERE spender LIKE 'agent:%'");
+    assert_eq!(spent, (journal.len() * 112).to_string());
+    assert_eq!(house.ask("SELECT sum(input_tokens + output_tokens) FROM turns"), spent);
+    gateway.shutdown().await;
+}
+
 /// What was said elsewhere was said to others.
 #[tokio::test]
 async fn a_search_stays_in_its_place() {

@@ -191,6 +191,36 @@ async fn a_task_that_runs_while_its_group_moves_is_seen_and_stopped_from_the_new
     gateway.shutdown().await;
 }
 
+/// What was said before the move is found, and the place is not another one.
+#[tokio::test]
+async fn tools_of_a_task_know_where_its_group_is_now() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(OLD);
+    group.says(ALICE, "the word is xyzzy").await;
+    house.settled(&gateway).await;
+    let calls = vec![
+        ("transcript_search".to_owned(), json!({ "words": "xyzzy" })),
+        ("message_send".to_owned(), json!({})),
+        ("message_send".to_owned(), json!({ "place": "telegram:group:-5:111", "text": "hello" })),
+    ];
+    house.model.enqueue(held(Script::ToolCalls(calls)));
+    group.says(ALICE, "look it up").await;
+    house.model.wait_for_open(1).await;
+    group.migrates_to(NEW).await;
+    house.telegram.all_confirmed().await;
+    house.wait_until_stored("SELECT count(*) FROM chat_aliases", "1").await;
+    house.model.release();
+    house.settled(&gateway).await;
+    let told = house.model.last_request();
+    let results: Vec<&str> = told.messages.iter().filter(|(role, _)| role == "tool").map(|(_, text)| text.as_str()).collect();
+    assert!(results[0].contains("[Alice] the word is xyzzy"), "{results:?}");
+    let none = "there is no other place where you are the agent";
+    assert!(results[1..].iter().all(|result| result.contains(none)), "{results:?}");
+    gateway.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_task_is_put_aside_in_the_place_its_group_has_moved_to() {
     let house = House::new(OPEN).await;

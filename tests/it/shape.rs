@@ -45,7 +45,7 @@ fn files_with(words: &[&str]) -> Vec<String> {
 fn there_is_one_queue_and_one_way_to_run_an_agent() {
     assert_eq!(files_with(&["INTO inbox"]), ["sessions/inbox.rs"], "what is to be answered is written down here");
     assert_eq!(files_with(&["VecDeque<Waiting>"]), ["sessions/lane.rs"], "it waits here");
-    assert_eq!(files_with(&["spawn(work_through("]), ["sessions/lane.rs"], "and it is worked on from here");
+    assert_eq!(files_with(&["work_through(inner.clone()"]), ["sessions/lane.rs"], "and it is worked on from here");
     // A summary is asked for with the same code, without tools, and answers nobody.
     assert_eq!(files_with(&["Run::new("]), ["sessions/compaction.rs", "sessions/preparing.rs"]);
     assert_eq!(files_with(&["models.stream("]), ["turn/mod.rs"], "nothing else asks a model");
@@ -109,13 +109,5 @@ fn readme() -> String {
 fn the_readme_states_the_trust_model() {
     let told =
         "Agents are kept apart by the process, not by encryption. They share one process, one database and one system user.";
-    assert!(readme().contains(told));
-}
-
-/// S2.35: `turns.rs` shows that it is so without any setting.
-#[test]
-fn the_readme_tells_what_becomes_of_messages_that_come_during_a_turn() {
-    let told = "What is said while an agent works is taken between two rounds of tools: the task is put aside, everything that waits is \
-                answered as one, and the task goes on by itself, knowing what was said.";
     assert!(readme().contains(told));
 }

@@ -70,6 +70,37 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
     gateway.shutdown().await;
 }
 
+/// Whoever waits for others has time for people, more than once.
+#[tokio::test]
+async fn people_are_answered_while_subagents_work() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(three());
+    for fruit in ["apples", "pears", "plums"] {
+        house.model.enqueue_when(&format!("count {fruit}"), held(&format!("7 {fruit}")));
+    }
+    house.model.enqueue_when("what time", Script::text("Noon."));
+    house.model.enqueue_when("which day", Script::text("Monday."));
+    house.model.enqueue(Script::text("All counted."));
+    alice.says("count the fruit").await;
+    house.model.wait_for_open(3).await;
+    alice.says("what time is it").await;
+    assert_eq!(alice.wait_for_sent(1).await.text, "Noon.");
+    alice.says("which day is it").await;
+    assert_eq!(alice.wait_for_sent(2).await.text, "Monday.");
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(alice.texts(), ["Noon.", "Monday.", "All counted."]);
+    let last = house.model.last_request();
+    assert_eq!(results(&last), ["7 apples", "7 pears", "7 plums"], "in the order of the calls");
+    let (first, second) = (last.last_text().find("what time is it"), last.last_text().find("which day is it"));
+    assert!(first.is_some() && first < second, "after the results, in their order: {}", last.last_text());
+    assert_eq!(house.ask("SELECT sum(input_tokens) FROM turns"), "735", "every call counts once");
+    assert_eq!(house.ask("SELECT sum(input_tokens) FROM spending"), "735");
+    gateway.shutdown().await;
+}
+
 /// S2.16, S2.25, S2.26, S2.27, S2.28
 #[tokio::test]
 async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {
@@ -170,6 +201,41 @@ async fn a_kill_costs_no_finished_subagent() {
     let asked = ["apples", "pears", "plums"].map(|fruit| asked_about(&house, &format!("count {fruit}")).len());
     assert_eq!(asked, [1, 1, 2]);
     assert_eq!(results(&house.model.last_request()), ["7 apples", "7 pears", "7 plums"]);
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
+    process.stop().await;
+}
+
+/// The round that was left for people is gone on with by the next process, with what had ended by then.
+#[tokio::test]
+async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(three());
+    house.model.enqueue_when("count apples", Script::text("7 apples"));
+    house.model.enqueue_when("count pears", held("never seen"));
+    house.model.enqueue_when("count plums", held("never seen"));
+    house.model.enqueue_when("what time", held("never seen either"));
+    alice.says("count the fruit").await;
+    house.wait_until_stored("SELECT count(*) FROM children WHERE state = 'finished'", "1").await;
+    house.model.wait_for_requests(4).await;
+    alice.says("what time is it").await;
+    house.model.wait_for_requests(5).await;
+    assert_eq!(house.ask("SELECT parked FROM tasks"), "1");
+    process.kill().await;
+    house.model.enqueue_when("count pears", Script::text("7 pears"));
+    house.model.enqueue_when("count plums", Script::text("7 plums"));
+    house.model.enqueue_when("what time", Script::text("Noon."));
+    house.model.enqueue_when("7 plums", Script::text("All counted."));
+    house.model.enqueue_when("what time is it", Script::text("All counted."));
+    let process = house.spawn().await;
+    alice.wait_for_sent(2).await;
+    let mut texts = alice.texts();
+    texts.sort_unstable();
+    assert_eq!(texts, ["All counted.", "Noon."]);
+    let asked = ["apples", "pears", "plums"].map(|fruit| asked_about(&house, &format!("count {fruit}")).len());
+    assert_eq!(asked, [1, 2, 2]);
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
     house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
     process.stop().await;

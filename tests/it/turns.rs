@@ -199,7 +199,7 @@ async fn stop_ends_the_task_and_leaves_what_waits() {
     1 message waits:
     • “and then this” (Alice)
 
-    What waits is answered between two rounds of tools, or else after this. /stop ends it, /queue clear drops what waits.
+    What waits is answered between two rounds of tools or while subagents work, or else after this. /stop ends it, /queue clear drops what waits.
     ");
     let mut rest = texts[1..].to_vec();
     rest.sort();

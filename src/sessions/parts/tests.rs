@@ -8,8 +8,8 @@ use rusqlite::{Transaction, params};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::super::compaction::{self, Summary};
 use super::super::inbox::Accepted;
+use super::super::summaries::{self, Summary};
 use super::super::transcript::Spot;
 use super::*;
 use crate::domain::{Addressed, Besides, MessageId, Origin, SessionKey};
@@ -185,7 +185,7 @@ impl<'a> Diary<'a> {
             return Ok(());
         };
         let summary = Summary { text: shown, upto, messages: 1 };
-        compaction::keep(self.tx, &place(), (conversation, view), uid(by), &summary, self.now)
+        summaries::keep(self.tx, &place(), (conversation, view), uid(by), &summary, self.now)
     }
 }
 
@@ -302,7 +302,7 @@ async fn a_summary_of_the_whole_is_shown_to_nobody_who_has_a_part() {
     diary.happened(&Act::Asked { of: 0, messages: 1, is_answered: true }).unwrap();
     let conversation = transcript::conversation(&tx, &place()).unwrap();
     let summary = Summary { text: "all of it".into(), upto: 1, messages: 1 };
-    compaction::keep(&tx, &place(), (conversation, View::Whole), uid(0), &summary, 9).unwrap();
+    summaries::keep(&tx, &place(), (conversation, View::Whole), uid(0), &summary, 9).unwrap();
     assert!(shown(&tx, View::Whole).contains("all of it"));
     assert!(!shown(&tx, View::PartOf(uid(0))).contains("all of it"));
     assert!(!shown(&tx, View::PartOf(uid(1))).contains("all of it"));

@@ -110,7 +110,7 @@ async fn time_counts_but_for_the_time_aside() {
     tokio::time::advance(minute).await;
     run.put_aside();
     tokio::time::advance(10 * minute).await;
-    run.take_up(String::new());
+    run.take_up();
     assert_eq!(run.time_left(), 2 * minute);
     tokio::time::advance(5 * minute).await;
     assert!(run.time_left().is_zero());

@@ -4,6 +4,7 @@
 pub(crate) mod fake_discord;
 pub(crate) mod fake_model;
 pub(crate) mod fake_telegram;
+pub(crate) mod faults;
 pub(crate) mod house;
 
 pub(crate) use house::House;

@@ -75,7 +75,7 @@ async fn a_task_that_waits_is_none_of_anothers_business() {
     walls.rose_knows_nothing("while Ada's task waits");
     insta::assert_snapshot!(rose.last_text(), @"[Alice] which colour is it");
     let ada = walls.read_by("Ada").pop().expect("she went on");
-    insta::assert_snapshot!(ada.last_text(), @"[You were interrupted for a while. Go on with your task.]");
+    insta::assert_snapshot!(ada.last_text(), @"[You were put aside for a while. Nothing was said meanwhile that your task depends on. Go on with it.]");
     assert!(!has(&ada, "which colour") && !has(&ada, "Blue."), "{}", ada.raw);
     walls.end().await;
 }

@@ -1,10 +1,9 @@
-//! Ways to break an answer of the REST API: once, some times, or while a guard lives; and to hold it back until released.
-
-use tokio::sync::watch;
+//! Ways in which an answer of the REST API can be broken.
 
 use super::FakeDiscord;
 use super::routes::Route;
 use super::wire::ApiError;
+use crate::support::faults::{Breakable, FaultPlan, Faults, Hold, HoldPoint};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
@@ -45,164 +44,33 @@ impl Fault {
     }
 }
 
-#[derive(Default)]
-pub(super) struct Faults {
-    armed: Vec<ArmedFault>,
-    holds: Vec<ArmedHold>,
-    next_id: u64,
-}
+impl Breakable for FakeDiscord {
+    type Call = Route;
+    type Place = u64;
+    type Fault = Fault;
 
-struct ArmedFault {
-    id: u64,
-    target: Target,
-    fault: Fault,
-    /// `None` is until disarmed.
-    times: Option<usize>,
-}
-
-struct ArmedHold {
-    id: u64,
-    target: Target,
-    point: HoldPoint,
-    released: watch::Receiver<bool>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum HoldPoint {
-    BeforeEffect,
-    BeforeAnswer,
-}
-
-struct Target {
-    route: Route,
-    channel_id: Option<u64>,
-}
-
-impl Target {
-    fn matches(&self, route: Route, channel_id: Option<u64>) -> bool {
-        let route_matches = self.route == Route::Any || self.route == route;
-        route_matches && (self.channel_id.is_none() || self.channel_id == channel_id)
-    }
-}
-
-impl Faults {
-    /// The fault for this call, if one is due; uses up one of its times.
-    pub(super) fn take(&mut self, route: Route, channel_id: Option<u64>) -> Option<Fault> {
-        let index = self.armed.iter().position(|armed| armed.target.matches(route, channel_id))?;
-        let armed = &mut self.armed[index];
-        let fault = armed.fault;
-        if let Some(times) = &mut armed.times {
-            *times -= 1;
-            if *times == 0 {
-                self.armed.remove(index);
-            }
-        }
-        Some(fault)
+    fn is_any(call: &Route) -> bool {
+        *call == Route::Any
     }
 
-    pub(super) fn holds(&self, route: Route, channel_id: Option<u64>, point: HoldPoint) -> Vec<watch::Receiver<bool>> {
-        let applies = |hold: &&ArmedHold| hold.point == point && hold.target.matches(route, channel_id);
-        self.holds.iter().filter(applies).map(|hold| hold.released.clone()).collect()
-    }
-
-    fn arm(&mut self, target: Target, fault: Fault, times: Option<usize>) -> u64 {
-        self.next_id += 1;
-        self.armed.push(ArmedFault { id: self.next_id, target, fault, times });
-        self.next_id
+    fn with_faults<T>(&self, change: impl FnOnce(&mut Faults<Self>) -> T) -> T {
+        change(&mut self.world().faults)
     }
 }
 
 impl FakeDiscord {
     /// `discord.fail(Route::CreateMessage, Fault::RateLimited(0.5)).once()`; the oldest fault that fits a call is used.
-    pub(crate) fn fail(&self, route: Route, fault: Fault) -> FaultPlan {
-        FaultPlan { discord: self.clone(), target: Target { route, channel_id: None }, fault }
+    pub(crate) fn fail(&self, route: Route, fault: Fault) -> FaultPlan<Self> {
+        self.fail_call(route, fault)
     }
 
     /// Calls are received and journaled, but nothing happens until the hold is released or dropped.
-    pub(crate) fn hold(&self, route: Route) -> Hold {
-        self.start_hold(route, HoldPoint::BeforeEffect)
+    pub(crate) fn hold(&self, route: Route) -> Hold<Self> {
+        self.hold_call(route, HoldPoint::BeforeEffect)
     }
 
     /// Calls take effect, but their answers wait until the hold is released or dropped.
-    pub(crate) fn hold_answers(&self, route: Route) -> Hold {
-        self.start_hold(route, HoldPoint::BeforeAnswer)
-    }
-
-    fn start_hold(&self, route: Route, point: HoldPoint) -> Hold {
-        let release = watch::Sender::new(false);
-        let mut world = self.world();
-        let faults = &mut world.faults;
-        faults.next_id += 1;
-        let (id, target) = (faults.next_id, Target { route, channel_id: None });
-        faults.holds.push(ArmedHold { id, target, point, released: release.subscribe() });
-        Hold { discord: self.clone(), id, release }
-    }
-}
-
-/// A fault that still needs to know how often.
-#[must_use = "say how often: once(), times(n) or until_dropped()"]
-pub(crate) struct FaultPlan {
-    discord: FakeDiscord,
-    target: Target,
-    fault: Fault,
-}
-
-impl FaultPlan {
-    pub(crate) fn only_in(mut self, channel_id: u64) -> Self {
-        self.target.channel_id = Some(channel_id);
-        self
-    }
-
-    pub(crate) fn once(self) {
-        self.times(1);
-    }
-
-    pub(crate) fn times(self, times: usize) {
-        if times > 0 {
-            self.discord.world().faults.arm(self.target, self.fault, Some(times));
-        }
-    }
-
-    pub(crate) fn until_dropped(self) -> FaultGuard {
-        let id = self.discord.world().faults.arm(self.target, self.fault, None);
-        FaultGuard { discord: self.discord, id }
-    }
-}
-
-#[must_use = "the fault ends with its guard"]
-pub(crate) struct FaultGuard {
-    discord: FakeDiscord,
-    id: u64,
-}
-
-impl Drop for FaultGuard {
-    fn drop(&mut self) {
-        self.discord.world().faults.armed.retain(|armed| armed.id != self.id);
-    }
-}
-
-#[must_use = "calls go on when the hold is dropped"]
-pub(crate) struct Hold {
-    discord: FakeDiscord,
-    id: u64,
-    release: watch::Sender<bool>,
-}
-
-impl Hold {
-    pub(crate) fn only_in(self, channel_id: u64) -> Self {
-        for hold in self.discord.world().faults.holds.iter_mut().filter(|hold| hold.id == self.id) {
-            hold.target.channel_id = Some(channel_id);
-        }
-        self
-    }
-
-    /// Lets the held calls go on; the same as dropping the hold.
-    pub(crate) fn release(self) {}
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.discord.world().faults.holds.retain(|hold| hold.id != self.id);
-        self.release.send_replace(true);
+    pub(crate) fn hold_answers(&self, route: Route) -> Hold<Self> {
+        self.hold_call(route, HoldPoint::BeforeAnswer)
     }
 }

@@ -17,12 +17,13 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::compression::Encoding;
-use super::faults::{Fault, HoldPoint};
+use super::faults::Fault;
 use super::journal::{Call, Outcome};
 use super::routes::{self, Route};
 use super::wire::{Answer, ApiError, Request, UploadedFile};
 use super::{Shared, TOKEN, gateway, rest};
 use crate::support::fake_telegram::cuttable::{Connection, CuttableListener};
+use crate::support::faults::HoldPoint;
 
 /// More than Discord takes, so that it is the fake that refuses.
 const MAX_BODY_BYTES: usize = 64 << 20;
@@ -123,9 +124,9 @@ impl<'a> Admitted<'a> {
         let body = Arc::new(request.body.clone());
         let call = Call { route, line, channel_id, body, files, at: Instant::now(), outcome: Outcome::Unanswered };
         let number = world.journal.note(call);
-        let fault = world.faults.take(route, channel_id);
-        let before_effect = world.faults.holds(route, channel_id, HoldPoint::BeforeEffect);
-        let before_answer = world.faults.holds(route, channel_id, HoldPoint::BeforeAnswer);
+        let fault = world.faults.take(&route, channel_id);
+        let before_effect = world.faults.holds(&route, channel_id, HoldPoint::BeforeEffect);
+        let before_answer = world.faults.holds(&route, channel_id, HoldPoint::BeforeAnswer);
         drop(world);
         shared.progress.send_replace(());
         Self { shared, number, fault, before_effect, before_answer }

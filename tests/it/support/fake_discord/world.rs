@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::FakeDiscord;
 use super::clock::Clock;
 use super::commands::Commands;
-use super::faults::Faults;
 use super::interactions::Interaction;
 use super::journal::Journal;
 use super::json;
@@ -15,6 +15,7 @@ use super::messages::StoredMessage;
 use super::sessions::Gateway;
 use super::users::{ALICE, BOB, CAROL, OTHER_BOT, PARLOR_BOT, User};
 use super::wire::{Answer, ApiError, Result};
+use crate::support::faults::Faults;
 
 pub(crate) const TEXT: u8 = 0;
 pub(crate) const DM: u8 = 1;
@@ -35,7 +36,7 @@ pub(super) struct World {
     pub(super) clock: Clock,
     pub(super) gateway: Gateway,
     pub(super) journal: Journal,
-    pub(super) faults: Faults,
+    pub(super) faults: Faults<FakeDiscord>,
     pub(super) commands: Commands,
     /// By token.
     pub(super) interactions: HashMap<String, Interaction>,

@@ -30,8 +30,9 @@ pub(crate) use journal::{Journal, Outcome};
 pub(crate) use places::{Dm, Place};
 
 use chats::{Chat, Kind};
-use faults::Faults;
 use updates::UpdateQueue;
+
+use super::faults::Faults;
 
 const TOKEN: &str = "123456:TEST-TOKEN";
 
@@ -179,7 +180,7 @@ struct World {
     chats: HashMap<i64, Chat>,
     updates: UpdateQueue,
     journal: Journal,
-    faults: Faults,
+    faults: Faults<FakeTelegram>,
     me: Map<String, Value>,
     /// By scope and language, in their JSON form.
     commands: HashMap<String, Value>,

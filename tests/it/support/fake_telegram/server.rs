@@ -13,11 +13,12 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::super::faults::HoldPoint;
 use super::cuttable::{Connection, CuttableListener};
-use super::faults::{Fault, HoldPoint};
+use super::faults::Fault;
 use super::journal::Outcome;
 use super::methods;
-use super::wire::ApiError;
+use super::wire::{ApiError, int};
 use super::{Shared, TOKEN, updates};
 
 /// What Telegram takes in one call.
@@ -70,9 +71,10 @@ impl<'a> Admitted<'a> {
     fn new(shared: &'a Shared, method: String, params: Arc<Value>) -> Self {
         let mut world = shared.world();
         let number = world.journal.note(method.clone(), params.clone());
-        let fault = world.faults.take(&method, &params);
-        let before_effect = world.faults.holds(&method, &params, HoldPoint::BeforeEffect);
-        let before_answer = world.faults.holds(&method, &params, HoldPoint::BeforeAnswer);
+        let chat_id = int(&params, "chat_id");
+        let fault = world.faults.take(&method, chat_id);
+        let before_effect = world.faults.holds(&method, chat_id, HoldPoint::BeforeEffect);
+        let before_answer = world.faults.holds(&method, chat_id, HoldPoint::BeforeAnswer);
         drop(world);
         shared.progress.send_replace(());
         Self { shared, number, method, params, fault, before_effect, before_answer }

@@ -1,0 +1,194 @@
+//! Lets go of what nobody needs any more, now and then while the process runs.
+//!
+//! What people want to look back on stays: conversations, memories, failed sends. The rest is rows that had their use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Transaction;
+use tokio::time::{Instant, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::House;
+use crate::access::people;
+use crate::channels::outgoing;
+use crate::clock::now_ms;
+use crate::delivery::{outbox, streams};
+use crate::sessions::{children, decisions, inbox, journal, ledger, summaries, transcript, usage};
+use crate::storage::{Db, Durability, StoreError};
+
+/// Cleaning waits until the start is over.
+const FIRST_CLEANING_AFTER: Duration = Duration::from_secs(60);
+const CLEAN_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
+/// How long chats and people are remembered whose limits no longer matter: what there is of them is what was seen in this time.
+const FORGET_IDLE_EVERY: Duration = Duration::from_secs(10 * 60);
+/// Rows of one table that go in one transaction: a millisecond or two of the writer, for which nobody notices to have waited.
+const PORTION: u32 = 200;
+
+/// Deletes at most so many rows that are too old now, and tells how many it were.
+type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
+
+/// Tables that are cleaned, and by whom.
+const CHORES: [(&str, Forget); 11] = [
+    ("inbox", inbox::forget_old),
+    ("outbox", outbox::forget_old),
+    ("streams", streams::forget_old),
+    ("people", people::forget_old),
+    ("decisions", decisions::forget_old),
+    ("turns", usage::forget_old),
+    ("spending, budgets, budget_notices", ledger::forget_old),
+    ("children", children::forget_old),
+    ("sessions, messages", transcript::forget_old),
+    ("summaries", summaries::forget_old),
+    ("tasks, rounds, tool_calls", journal::forget_orphans),
+];
+
+pub(super) async fn keep_house(house: Arc<House>) {
+    let mut cleaning = interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
+    let mut forgetting = interval_at(Instant::now() + FORGET_IDLE_EVERY, FORGET_IDLE_EVERY);
+    loop {
+        tokio::select! {
+            _ = cleaning.tick() => {
+                clean(&house.desk.db, now_ms(), &house.stop).await;
+                tidy_outgoing(&house).await;
+            }
+            _ = forgetting.tick() => {
+                house.delivery.forget_idle();
+                house.desk.sessions.forget_idle();
+            }
+            () = house.stop.cancelled() => return,
+        }
+    }
+}
+
+async fn clean(db: &Db, now: i64, stop: &CancellationToken) {
+    for (tables, forget) in CHORES {
+        match clean_one(db, forget, now, stop).await {
+            Ok(rows) => tracing::debug!("forgot {rows} old rows of {tables}"),
+            Err(error) => tracing::warn!("old rows of {tables} could not be forgotten: {error}"),
+        }
+    }
+}
+
+/// In portions, so that what people wait for is written in between.
+async fn clean_one(db: &Db, forget: Forget, now: i64, stop: &CancellationToken) -> Result<usize, StoreError> {
+    let mut all = 0;
+    while !stop.is_cancelled() {
+        // What a power cut brings back goes the next time.
+        let rows = db.write_as(Durability::Kill, move |tx| forget(tx, now, PORTION)).await?;
+        all += rows;
+        if rows < PORTION as usize {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// Copies of files that no row will send any more.
+async fn tidy_outgoing(house: &House) {
+    let folder = outgoing::folder(&house.home);
+    let removed = match house.desk.db.read(outbox::files).await {
+        Ok(referred) => tokio::task::spawn_blocking(move || outgoing::tidy(&folder, &referred)).await.unwrap_or(0),
+        Err(_) => 0,
+    };
+    tracing::debug!("removed {removed} files that nothing sends");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    const NOW: i64 = 1_000 * DAY_MS;
+
+    /// Tables that are not cleaned, because people want what is in them, or because they cannot grow.
+    const KEPT: &[&str] = &[
+        "agent_former_ids",
+        "agents",
+        "chat_aliases",
+        "chat_waits",
+        "discord_commands",
+        "discord_seen",
+        "keys",
+        "memories",
+        "memories_fts",
+        "memories_fts_config",
+        "memories_fts_data",
+        "memories_fts_docsize",
+        "memories_fts_idx",
+        "memory_files",
+        "memory_scopes",
+        "model_overrides",
+        "pins",
+        "telegram_menus",
+        "topic_names",
+    ];
+
+    async fn open() -> (tempfile::TempDir, Db) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = Db::open(&folder.path().join("parlor.db")).await.expect("the store opens");
+        (folder, db)
+    }
+
+    async fn count(db: &Db, sql: &'static str) -> i64 {
+        db.read(move |connection| connection.query_row(sql, [], |row| row.get(0))).await.expect("the question has an answer")
+    }
+
+    /// Whoever adds a table says how it stays small.
+    #[tokio::test]
+    async fn every_table_is_cleaned_or_kept_for_a_reason() {
+        let (_folder, db) = open().await;
+        let sql =
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'refinery_%'";
+        let tables = db.read(move |connection| {
+            let mut statement = connection.prepare(sql)?;
+            statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let mut known: Vec<&str> = CHORES.iter().flat_map(|(tables, _)| tables.split(", ")).chain(KEPT.iter().copied()).collect();
+        let mut tables = tables.await.expect("the schema can be read");
+        known.sort_unstable();
+        tables.sort_unstable();
+        assert_eq!(tables, known);
+    }
+
+    #[tokio::test]
+    async fn old_turns_go_in_portions_and_new_ones_stay() {
+        let (_folder, db) = open().await;
+        let fill = format!(
+            "INSERT INTO agents (uid, slug, created_at) VALUES ('a', 'main', 0);
+             WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 450)
+             INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome)
+                 SELECT number, 'telegram:dm:1', 'a', 'm', 'r', 0, {NOW} - 91 * {DAY_MS}, 'answered' FROM numbers;
+             INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome)
+                 VALUES (451, 'telegram:dm:1', 'a', 'm', 'r', 0, {NOW} - 89 * {DAY_MS}, 'answered');"
+        );
+        db.write(move |tx| tx.execute_batch(&fill)).await.expect("they are there");
+        let portion = db.write(|tx| usage::forget_old(tx, NOW, 100)).await;
+        assert_eq!(portion.expect("it works"), 100, "no more than it was let");
+        clean(&db, NOW, &CancellationToken::new()).await;
+        assert_eq!(count(&db, "SELECT count(*) FROM turns").await, 1);
+    }
+
+    #[tokio::test]
+    async fn what_runs_said_goes_and_what_people_said_stays() {
+        let (_folder, db) = open().await;
+        let fill = format!(
+            "INSERT INTO agents (uid, slug, created_at) VALUES ('a', 'main', 0);
+             INSERT INTO sessions (key, conversation, created_at, active_at) VALUES
+                 ('telegram:dm:1', 2, 0, 0), ('child:1-0-0', 1, 0, {NOW} - 31 * {DAY_MS}), ('child:2-0-0', 1, 0, {NOW});
+             INSERT INTO messages (session_key, conversation, kind, text, created_at) VALUES
+                 ('telegram:dm:1', 1, 'person', 'hello', 0), ('child:1-0-0', 1, 'person', 'a task', 0),
+                 ('child:2-0-0', 1, 'person', 'a new task', 0);
+             INSERT INTO summaries (session_key, conversation, part, upto, messages, agent_uid, text, created_at) VALUES
+                 ('telegram:dm:1', 1, '', 1, 1, 'a', 'of the one before', 0), ('telegram:dm:1', 2, '', 1, 1, 'a', 'of this one', 0),
+                 ('child:1-0-0', 1, '', 1, 1, 'a', 'of the run', 0);"
+        );
+        db.write(move |tx| tx.execute_batch(&fill)).await.expect("they are there");
+        clean(&db, NOW, &CancellationToken::new()).await;
+        assert_eq!(count(&db, "SELECT count(*) FROM messages WHERE text IN ('hello', 'a new task')").await, 2);
+        assert_eq!(count(&db, "SELECT count(*) FROM messages").await, 2);
+        assert_eq!(count(&db, "SELECT count(*) FROM sessions").await, 2);
+        assert_eq!(count(&db, "SELECT count(*) FROM summaries WHERE text = 'of this one'").await, 1);
+        assert_eq!(count(&db, "SELECT count(*) FROM summaries").await, 1);
+    }
+}
