@@ -8,6 +8,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Keeps long polls and slow answers alive through home routers.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
+/// Connections kept open between calls, to one server; more are made when many places are answered at once.
+const IDLE_CONNECTIONS: usize = 32;
+
 /// A client that limits how long connecting takes, but not how long an answer takes.
 pub(crate) fn client_builder() -> reqwest::ClientBuilder {
     install_crypto();
@@ -15,6 +18,7 @@ pub(crate) fn client_builder() -> reqwest::ClientBuilder {
         .user_agent(concat!("parlor/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_keepalive(TCP_KEEPALIVE)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
 }
 
 /// Gives rustls its cryptography. Must come before the first client is built, whoever builds it.

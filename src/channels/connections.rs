@@ -10,8 +10,6 @@ use tokio::io::AsyncWriteExt;
 
 use crate::config::Secret;
 
-/// Connections kept open between calls; more are made when many places are answered at once.
-const IDLE_CONNECTIONS: usize = 32;
 /// A file that takes longer than this to come has failed.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -86,8 +84,7 @@ impl Connections {
 
     fn new_client(&self) -> Client {
         // A redirect could take a secret along.
-        let builder =
-            crate::http::client_builder().redirect(reqwest::redirect::Policy::none()).pool_max_idle_per_host(IDLE_CONNECTIONS);
+        let builder = crate::http::client_builder().redirect(reqwest::redirect::Policy::none());
         let proxy = self.proxy.as_ref().map(|proxy| Proxy::all(proxy.expose()).expect("the config checked the proxy's address"));
         let builder = proxy.into_iter().fold(builder, reqwest::ClientBuilder::proxy);
         builder.build().expect("a client without special settings can be built")

@@ -21,7 +21,7 @@ use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::delivery::Kind;
-use crate::domain::{Addressed, Inbound, Note};
+use crate::domain::{Addressed, Inbound, Note, PersonId};
 use crate::routing::{self, Pin, Route, names};
 use crate::sessions::inbox::{self, Accepted, Closing, Stored, Waiting};
 use crate::sessions::moving::Followed;
@@ -40,7 +40,7 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
         match store(&house, batch).await {
-            Ok(Taken { stored: Stored { accepted, renamed, .. }, retried, moves }) => {
+            Ok(Taken { stored: Stored { accepted, renamed, .. }, is_paired, retried, moves }) => {
                 moves.iter().for_each(|(known, followed)| known.go_on(&house, followed));
                 renamed.iter().for_each(|place| house.names.changed(place));
                 retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
@@ -48,7 +48,7 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
                 // The channel may have stopped listening meanwhile; the rows are ours now either way.
                 let _ = stored.send(());
                 for (accepted, guard) in guarded {
-                    look_at(&house, InHand { accepted, arrived: Arrived::Now, guard: Some(guard) }).await;
+                    look_at(&house, InHand { accepted, is_paired, arrived: Arrived::Now, guard: Some(guard) }).await;
                 }
             }
             // Dropping `stored` tells the channel that the platform must keep the batch.
@@ -60,6 +60,8 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
 /// A batch that is stored, with what it did to places.
 struct Taken {
     stored: Stored,
+    /// Whether the writer of the one message was let in. Of several, one may change what counts for the next.
+    is_paired: Option<bool>,
     /// From topics that take messages again.
     retried: Rows,
     moves: Vec<(Move, Followed)>,
@@ -70,11 +72,15 @@ async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
     let arrivals = topics::bind_by_name(&house.desk, batch.arrivals);
     let write = move |tx: &Transaction<'_>| {
         let stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
+        let is_paired = match stored.accepted.as_slice() {
+            [only] => Some(people::is_paired(tx, &only.inbound.origin.person)?),
+            _ => None,
+        };
         let retried = topics::retry(tx, &stored.reopened, now_ms())?;
         // After the messages, which may have come before their group moved.
         let follow = |known: Move| known.write(tx).map(|followed| (known, followed));
         let moves = moves.into_iter().map(follow).collect::<rusqlite::Result<_>>()?;
-        Ok(Taken { stored, retried, moves })
+        Ok(Taken { stored, is_paired, retried, moves })
     };
     house.desk.db.write(write).await
 }
@@ -121,7 +127,7 @@ async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
         Ok(inbound) if inbound.besides.internal.is_some() => take_up_internal(house, Accepted::new(id, inbound)).await,
         Ok(inbound) if house.delivery.reaches(&inbound.origin.key) => {
             let (accepted, guard) = (Accepted::new(id, inbound), Some(house.work.begin()));
-            look_at(house, InHand { accepted, arrived: Arrived::Before, guard }).await;
+            look_at(house, InHand { accepted, is_paired: None, arrived: Arrived::Before, guard }).await;
         }
         // What came from a platform that is off in this process waits until it is on again.
         Ok(_) => {}
@@ -158,6 +164,8 @@ async fn take_up_internal(house: &House, accepted: Accepted) {
 /// A message on its way to a lane or an end.
 struct InHand {
     accepted: Accepted,
+    /// Whether its writer was let in, where that was seen when it was stored.
+    is_paired: Option<bool>,
     arrived: Arrived,
     /// Given to the lane with the message.
     guard: Option<WorkGuard>,
@@ -223,7 +231,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
     let inbound = in_hand.accepted.inbound.clone();
     let (pin, gone) = pins(house, &inbound).await?;
     let route = routing::route(&house.desk.table, pin.as_ref(), &inbound.origin);
-    let mut standing = standing(house, &inbound).await?;
+    let mut standing = standing(house, in_hand).await?;
     let asking = Asking {
         key: &inbound.origin.key,
         standing,
@@ -243,7 +251,7 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
     match verdict {
         Verdict::Admit => {
             if standing == Standing::Stranger && !inbound.origin.key.is_private() {
-                standing = known_as(house, &inbound).await?;
+                standing = known_as(house, in_hand).await?;
             }
             let context = Context { desk: &house.desk, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
             admit(house, in_hand, parsed, &context).await
@@ -332,16 +340,21 @@ async fn pins(house: &House, inbound: &Inbound) -> Result<(Option<Pin>, Option<P
 }
 
 /// Being paired lets people into private chats and nowhere else, so only there is it looked up before they are let in.
-async fn standing(house: &House, inbound: &Inbound) -> Result<Standing, StoreError> {
+async fn standing(house: &House, in_hand: &InHand) -> Result<Standing, StoreError> {
+    let inbound = &in_hand.accepted.inbound;
     let known = Standing::of(&house.desk.config.access, &inbound.origin.person, false);
     if known == Standing::Owner || !inbound.origin.key.is_private() {
         return Ok(known);
     }
-    known_as(house, inbound).await
+    known_as(house, in_hand).await
 }
 
-async fn known_as(house: &House, inbound: &Inbound) -> Result<Standing, StoreError> {
-    let person = inbound.origin.person.clone();
-    let paired = house.desk.db.read(move |connection| people::is_paired(connection, &person)).await?;
-    Ok(Standing::of(&house.desk.config.access, &inbound.origin.person, paired))
+async fn known_as(house: &House, in_hand: &InHand) -> Result<Standing, StoreError> {
+    let person = in_hand.accepted.inbound.origin.person.clone();
+    let look = |person: PersonId| house.desk.db.read(move |connection| people::is_paired(connection, &person));
+    let is_paired = match in_hand.is_paired {
+        Some(is_paired) => is_paired,
+        None => look(person.clone()).await?,
+    };
+    Ok(Standing::of(&house.desk.config.access, &person, is_paired))
 }

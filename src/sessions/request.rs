@@ -13,7 +13,8 @@ use super::parts::View;
 use super::transcript::{self, Conversation, History};
 use super::unheard::{self, PutAside};
 use super::{Inner, children};
-use crate::agents::{Agent, Identity};
+use crate::agents::memory::Recalled;
+use crate::agents::{Agent, Identity, Memory};
 use crate::config::{Access, ModelRef};
 use crate::domain::{Inbound, SessionKey};
 use crate::models::{Image, Lineup, ModelMessage, Models};
@@ -46,13 +47,21 @@ pub(super) async fn request(
     let origin = &accepted.inbound.origin;
     let put_aside = asked.put_aside.map(|task| (parts.access.clone(), task));
     let page = Arc::new(Page { place: origin.key.clone(), view: inner.view(agent), put_aside });
-    let (look, uid) = (page.clone(), agent.uid);
-    let history =
-        parts.db.read(move |connection| Ok((look.history(connection)?, children::unseen(connection, &look.place, uid)?)));
-    let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
-    let recalled = async { Ok(recall(inner, agent, &words).await) };
-    let ((history, unseen), system, recalled) = tokio::try_join!(history, system_prompt(agent.clone(), bootstrap), recalled)?;
+    let reminder = parts.memories.of(agent).map(|memory| Reminder { memory, words });
+    let (look, uid, ask) = (page.clone(), agent.uid, reminder.clone());
+    // In one go, because each way to the store costs more than most of what is asked there.
+    let read = parts.db.read(move |connection| {
+        let recalled = ask.map(|reminder| reminder.on(connection));
+        Ok((look.history(connection)?, children::unseen(connection, &look.place, uid)?, recalled))
+    });
+    let bootstrap = !parts.bootstrapped.contains(&agent.uid);
+    let ((history, unseen, recalled), system) = tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
+    let recalled = match reminder.zip(recalled) {
+        Some((reminder, Recalled::IndexIsOld)) => reminder.renewed().await,
+        Some((_, Recalled::Found(found))) => found,
+        None => None,
+    };
     let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(inner));
     let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
     let named = origin.key.is_shared() || is_by_peer;
@@ -145,10 +154,28 @@ fn cache_key(agent: &Agent, place: &SessionKey) -> String {
     Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
 }
 
-/// An agent that cannot be reminded answers without.
-async fn recall(inner: &Inner, agent: &Arc<Agent>, text: &str) -> Option<String> {
-    let recalled = inner.parts.memories.of(agent)?.recall(text).await;
-    recalled.inspect_err(|error| tracing::warn!(agent.id = %agent.id, "nothing is recalled: {error}")).ok().flatten()
+/// What an agent is reminded of. One that cannot be reminded answers without.
+#[derive(Clone)]
+struct Reminder {
+    memory: Memory,
+    words: String,
+}
+
+impl Reminder {
+    fn on(&self, connection: &Connection) -> Recalled {
+        self.memory.recall_on(connection, &self.words).unwrap_or_else(|error| {
+            self.tell(&error);
+            Recalled::Found(None)
+        })
+    }
+
+    async fn renewed(&self) -> Option<String> {
+        self.memory.recall(&self.words).await.inspect_err(|error| self.tell(error)).ok().flatten()
+    }
+
+    fn tell(&self, error: &dyn std::fmt::Display) {
+        tracing::warn!(agent.id = %self.memory.agent().id, "nothing is recalled: {error}");
+    }
 }
 
 /// The files are read anew for every turn, so that an edit counts from the next message on.

@@ -80,6 +80,14 @@ pub struct Imported {
     pub known: usize,
 }
 
+/// What came of a recall on a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Recalled {
+    Found(Option<String>),
+    /// A file has changed, and only [`Memory::recall`] can take that in.
+    IndexIsOld,
+}
+
 impl Memories {
     pub fn new(db: Db) -> Self {
         Memories { db, seen: Arc::default() }
@@ -108,11 +116,16 @@ impl Memories {
         self.db.read(move |connection| rows::list(connection, &clause, before, limit)).await
     }
 
+    /// Whether the index is up to these files.
+    fn has_seen(&self, owner: AgentUid, now: &index::Stamps) -> bool {
+        self.seen.get(&owner).is_some_and(|seen| *seen == *now)
+    }
+
     /// Brings the index up to what is on the disk.
     async fn refresh(&self, owner: AgentUid, folder: &Path) -> Result<(), StoreError> {
         let looked_in = folder.to_owned();
         let now = blocking(move || index::look(&looked_in)).await?;
-        if self.seen.get(&owner).is_some_and(|seen| *seen == now) {
+        if self.has_seen(owner, &now) {
             return Ok(());
         }
         let taken_in = self.db.read(move |connection| index::taken_in(connection, owner)).await?;
@@ -140,15 +153,31 @@ impl Memory {
 
     /// What the agent is to be reminded of before it answers this. Nothing is looked up where the budget is 0.
     pub async fn recall(&self, text: &str) -> Result<Option<String>, StoreError> {
-        let budget = self.agent.memory.recall_tokens;
-        if budget == 0 {
+        if self.agent.memory.recall_tokens == 0 {
             return Ok(None);
         }
-        let mut found = self.search(text, recall::MOST_RECALLED).await?;
+        self.refresh().await?;
+        let (memory, text) = (self.clone(), text.to_owned());
+        self.memories.db.read(move |connection| memory.recall_from_index(connection, &text)).await
+    }
+
+    /// As [`Memory::recall`], on a connection that is at hand. Also looks at the files, and so blocks on the disk.
+    pub fn recall_on(&self, connection: &rusqlite::Connection, text: &str) -> rusqlite::Result<Recalled> {
+        if self.agent.memory.recall_tokens == 0 {
+            return Ok(Recalled::Found(None));
+        }
+        if !self.read_folders().all(|(owner, folder)| self.memories.has_seen(owner, &index::look(folder))) {
+            return Ok(Recalled::IndexIsOld);
+        }
+        self.recall_from_index(connection, text).map(Recalled::Found)
+    }
+
+    fn recall_from_index(&self, connection: &rusqlite::Connection, text: &str) -> rusqlite::Result<Option<String>> {
+        let mut found = search::search(connection, &Clause::of(Scope::Of(&self.agent)), text, recall::MOST_RECALLED)?;
         if self.prompt_has_memory_file() {
             found.retain(|entry| entry.owner != self.agent.uid || entry.path.as_deref() != Some(index::MEMORY_FILE));
         }
-        Ok(recall::block(&found, self.agent.uid, budget))
+        Ok(recall::block(&found, self.agent.uid, self.agent.memory.recall_tokens))
     }
 
     /// The prompt has all of MEMORY.md when it is no longer than one file may be there.
@@ -252,11 +281,16 @@ impl Memory {
 
     /// The files of this agent and of those it reads from.
     async fn refresh(&self) -> Result<(), StoreError> {
-        self.memories.refresh(self.agent.uid, &self.agent.folder).await?;
-        for peer in &self.agent.memory.read_from {
-            self.memories.refresh(peer.uid, &peer.folder).await?;
+        for (owner, folder) in self.read_folders() {
+            self.memories.refresh(owner, folder).await?;
         }
         Ok(())
+    }
+
+    /// Of everybody whose files it sees.
+    fn read_folders(&self) -> impl Iterator<Item = (AgentUid, &Path)> {
+        let others = self.agent.memory.read_from.iter().map(|peer| (peer.uid, peer.folder.as_path()));
+        std::iter::once((self.agent.uid, self.agent.folder.as_path())).chain(others)
     }
 }
 

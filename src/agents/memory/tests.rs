@@ -281,6 +281,24 @@ async fn without_recall_nothing_is_asked() {
     assert!(house.memory("main").recall("bee").await.is_err());
 }
 
+/// A turn asks on its own connection, and only takes the longer way when a file has changed: its own, or one that it may read.
+#[tokio::test]
+async fn a_recall_at_hand_says_when_the_index_is_old() {
+    let house = House::new("[agents.rose]\nread_memory_from = [\"ada\"]\n[agents.ada]\n").await;
+    let at_hand = async |text: &'static str| {
+        let rose = house.memory("rose");
+        house.db.read(move |connection| rose.recall_on(connection, text)).await.unwrap()
+    };
+    for (path, line) in [("agents/rose/memory/2026-11-16.md", "the bee"), ("agents/ada/memory/2026-11-16.md", "the wasp")] {
+        house.write(path, line);
+        assert_eq!(at_hand(line).await, Recalled::IndexIsOld);
+        let found = house.memory("rose").recall(line).await.unwrap();
+        assert!(found.as_ref().is_some_and(|found| found.contains(line)), "{found:?}");
+        assert_eq!(at_hand(line).await, Recalled::Found(found));
+    }
+    assert_eq!(at_hand("nothing known").await, Recalled::Found(None));
+}
+
 #[tokio::test]
 async fn words_that_nearly_every_row_has_find_the_newest() {
     let house = House::new("").await;
