@@ -25,30 +25,50 @@ use crate::turn::prompt;
 
 #[derive(Subcommand)]
 pub(super) enum Verb {
-    /// List all agents, also folders that no config names and removed ones
+    /// List all agents, also removed ones and what was left by hand
     List {
+        /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Tell where one agent's files come from, its model, skills, bindings and last error
+    /// Tell where one agent's files come from, its model, skills, tools, bindings and last error
     Info(One),
     /// Print the exact system prompt of one agent
     Prompt(One),
     /// Add a new agent to config.toml, with files to begin with
     Add(changing::Add),
-    /// Take a folder of agents/ that was made by hand into config.toml
-    Adopt { id: String },
+    /// Take in what was left by hand, such as a folder in agents/
+    Adopt {
+        /// Its id, as `agent list` shows it
+        id: String,
+    },
     /// Make an agent like another: settings, identity files and skills, no memory
-    Clone { agent: String, id: String },
-    /// Give an agent another id; history, memory and bindings stay
-    Rename { agent: String, id: String },
+    Clone {
+        /// Whom to copy: id or name
+        agent: String,
+        /// The id of the new one: a-z, 0-9 and hyphens
+        id: String,
+    },
+    /// Give an agent another id; history, memory, pins and bindings stay
+    Rename {
+        /// Its id or name now
+        agent: String,
+        /// Its new id: a-z, 0-9 and hyphens
+        id: String,
+    },
     /// Say who answers where no binding decides
-    Default { agent: String },
+    Default {
+        /// Its id or name
+        agent: String,
+    },
     /// Put an agent aside: files and memories are archived, and can be restored
-    Remove { agent: String },
+    Remove {
+        /// Its id or name
+        agent: String,
+    },
     /// Bring a removed agent back
     Restore(changing::Restore),
-    /// Destroy an agent for good
+    /// Destroy an agent for good: files, memories, and what it said
     Purge(changing::Purge),
     /// Look at removed agents
     #[command(subcommand)]
@@ -63,6 +83,7 @@ pub(super) enum Verb {
 pub(super) struct One {
     /// Its id or name
     agent: String,
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
 }

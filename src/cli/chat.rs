@@ -106,6 +106,10 @@ impl Chat {
         match words.as_slice() {
             [] => {}
             ["/quit" | "/exit"] => return ControlFlow::Break(()),
+            ["/help"] => {
+                self.say(line).await;
+                self.screen.note(HERE_TOO);
+            }
             ["/topic"] => self.go(None),
             // More than one word is no topic, and is told so.
             ["/topic", words @ ..] => self.go(Some(&words.join(" "))),
@@ -144,6 +148,9 @@ impl Chat {
         }
     }
 }
+
+/// What the terminal itself understands; the gateway's list does not have it.
+const HERE_TOO: &str = "In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.";
 
 fn prompt(place: &SessionKey) -> String {
     match place {

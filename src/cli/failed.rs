@@ -20,11 +20,13 @@ pub(super) struct Arguments {
 enum Verb {
     /// List what could not be delivered (also without any verb)
     List {
+        /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Have it sent again: all of it, that of one place, or one by its number
+    /// Have it sent again at the next start; in a gateway that runs, /retry in the chat does it at once
     Retry {
+        /// A place such as telegram:topic:-100:7, or a number that `parlor failed` shows; without it, everything
         #[arg(value_name = "PLACE|ID")]
         what: Option<String>,
     },

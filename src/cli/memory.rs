@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::agent::{find, moment};
@@ -18,47 +18,50 @@ use crate::storage::Db;
 pub(super) enum Verb {
     /// List what an agent sees, or without an agent what is global; the newest first
     List {
-        #[command(flatten)]
-        of: Of,
+        /// An agent's id or name; without one, what is global
+        #[arg(long, short)]
+        agent: Option<String>,
+        /// The most that are listed
         #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
+        /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
     /// Print what one agent saved, or all agents, so that it can be imported again
     Export {
-        #[command(flatten)]
-        of: Of,
+        /// An agent's id or name; without one, all agents
+        #[arg(long, short)]
+        agent: Option<String>,
+        /// JSON lines, or Markdown for reading; both can be imported
         #[arg(long, value_enum, default_value = "jsonl")]
         format: Format,
     },
     /// Take in what was exported; what is there already is left alone
     Import {
+        /// What `memory export` printed
         file: PathBuf,
         /// Make everything this agent's, whoever the file names
-        #[command(flatten)]
-        of: Of,
+        #[arg(long, short)]
+        agent: Option<String>,
     },
     /// List the earlier versions of an agent's MEMORY.md
     Versions {
-        #[command(flatten)]
-        of: Of,
+        /// An agent's id or name; without one, the default agent
+        #[arg(long, short)]
+        agent: Option<String>,
+        /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
     /// Make an earlier version the agent's MEMORY.md again
     Restore {
+        /// As `memory versions` lists it
         version: String,
-        #[command(flatten)]
-        of: Of,
+        /// An agent's id or name; without one, the default agent
+        #[arg(long, short)]
+        agent: Option<String>,
     },
-}
-
-#[derive(Args)]
-pub(super) struct Of {
-    /// An agent's id or name
-    #[arg(long, short, value_name = "AGENT")]
-    agent: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -92,12 +95,12 @@ impl Rooms {
 pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     let rooms = Rooms::open(&home).await?;
     match verb {
-        Verb::List { of, limit, json } => list(&rooms, of.agent.as_deref(), limit, json).await,
-        Verb::Export { of, format } => export(&rooms, of.agent.as_deref(), format).await,
-        Verb::Import { file, of } => import(&rooms, &file, of.agent.as_deref()).await,
-        Verb::Versions { of, json } => versions(&rooms.memory(of.agent.as_deref())?, json).await,
-        Verb::Restore { version, of } => {
-            let memory = rooms.memory(of.agent.as_deref())?;
+        Verb::List { agent, limit, json } => list(&rooms, agent.as_deref(), limit, json).await,
+        Verb::Export { agent, format } => export(&rooms, agent.as_deref(), format).await,
+        Verb::Import { file, agent } => import(&rooms, &file, agent.as_deref()).await,
+        Verb::Versions { agent, json } => versions(&rooms.memory(agent.as_deref())?, json).await,
+        Verb::Restore { version, agent } => {
+            let memory = rooms.memory(agent.as_deref())?;
             let bytes = memory.restore(version).await.map_err(wrong_use)?;
             eprintln!("MEMORY.md of {} has {bytes} bytes again.", memory.agent().id);
             Ok(())

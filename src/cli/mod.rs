@@ -33,8 +33,8 @@ use crate::gateway::Home;
 #[derive(Parser)]
 #[command(name = "parlor", version, about, disable_help_subcommand = true)]
 struct Arguments {
-    /// The home folder: config, agents and database
-    #[arg(long, global = true, env = "PARLOR_HOME", value_name = "DIR")]
+    /// The home folder, which has everything; ~/.parlor unless named
+    #[arg(long, global = true, env = "PARLOR_HOME", hide_env_values = true, value_name = "DIR")]
     home: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -43,16 +43,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run the gateway (also without any verb)
+    /// Run the gateway, until Ctrl-C or SIGTERM (also without any verb)
     Run,
     /// Talk to the agents in this terminal
     Chat(chat::Arguments),
     /// Write a home folder with the team that ships; keeps every file that is there
     Init,
-    /// Look at the config
+    /// Check the config
     #[command(subcommand)]
     Config(ConfigVerb),
-    /// Look at routing
+    /// Explain routing
     #[command(subcommand)]
     Route(route::Verb),
     /// Look at agents, add, change and remove them
@@ -63,7 +63,7 @@ enum Verb {
     Skill(skill::Verb),
     /// Have an agent remember something
     Remember(remember::Arguments),
-    /// Find what an agent remembers, or without an agent what all may know
+    /// Find what an agent remembers, or without an agent what is global
     Recall(recall::Arguments),
     /// List, export and import memories; earlier versions of MEMORY.md
     #[command(subcommand)]
@@ -72,13 +72,13 @@ enum Verb {
     Pair(pair::Arguments),
     /// Look at what could not be delivered, or have it sent again
     Failed(failed::Arguments),
-    /// Tell what was spent, by agent, place, person and model
+    /// Tell what was used, and what it cost where prices are known
     Usage(usage::Arguments),
 }
 
 #[derive(Subcommand)]
 enum ConfigVerb {
-    /// Tell everything that is wrong with config.toml
+    /// Tell everything that is wrong with config.toml, at once; does not need the secrets
     Check,
 }
 

@@ -15,8 +15,10 @@ pub(super) struct Arguments {
     /// Tell which memories are seen and which words are looked for
     #[arg(long)]
     explain: bool,
+    /// The most that are found
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
     /// What to look for

@@ -43,6 +43,7 @@ pub(super) struct Explain {
     /// The Discord category
     #[arg(long, value_name = "ID")]
     category: Option<u64>,
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
 }

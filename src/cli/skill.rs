@@ -20,6 +20,7 @@ pub(super) enum Verb {
         /// Only what is there for this agent
         #[arg(long)]
         agent: Option<String>,
+        /// Print it as JSON
         #[arg(long)]
         json: bool,
     },

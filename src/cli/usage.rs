@@ -18,6 +18,7 @@ pub(super) struct Arguments {
     /// Add up by this alone
     #[arg(long, value_parser = ["agent", "place", "person", "model"])]
     by: Option<String>,
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
 }

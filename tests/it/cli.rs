@@ -86,6 +86,17 @@ async fn piped_chat_answers_each_line_once_in_two_topics() {
     "#);
 }
 
+#[tokio::test]
+async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
+    let home = tempfile::tempdir().expect("a folder");
+    let ran = run_with_input(home.path(), &["chat"], "/help\n").await;
+    let last_two: Vec<&str> = ran.stdout.lines().rev().take(2).collect();
+    assert_snapshot!(last_two.join("\n"), @"
+    In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.
+    - /pair `CODE`: let in the person who was given this code
+    ");
+}
+
 /// S3.29, S1.59: the same place after a restart.
 #[tokio::test]
 async fn chat_as_an_agent_stays_with_that_agent() {
@@ -362,22 +373,22 @@ async fn help_lists_every_verb() {
     Usage: parlor [OPTIONS] [COMMAND]
 
     Commands:
-      run       Run the gateway (also without any verb)
+      run       Run the gateway, until Ctrl-C or SIGTERM (also without any verb)
       chat      Talk to the agents in this terminal
       init      Write a home folder with the team that ships; keeps every file that is there
-      config    Look at the config
-      route     Look at routing
+      config    Check the config
+      route     Explain routing
       agent     Look at agents, add, change and remove them
       skill     Look at skills: who has which, and whether they are written well
       remember  Have an agent remember something
-      recall    Find what an agent remembers, or without an agent what all may know
+      recall    Find what an agent remembers, or without an agent what is global
       memory    List, export and import memories; earlier versions of MEMORY.md
       pair      Let in the person who was given this code
       failed    Look at what could not be delivered, or have it sent again
-      usage     Tell what was spent, by agent, place, person and model
+      usage     Tell what was used, and what it cost where prices are known
 
     Options:
-          --home <DIR>  The home folder: config, agents and database [env: PARLOR_HOME=HOME]
+          --home <DIR>  The home folder, which has everything; ~/.parlor unless named [env: PARLOR_HOME]
       -h, --help        Print help
       -V, --version     Print version
     ");

@@ -20,6 +20,7 @@ pub(in crate::cli) struct Add {
     /// What people see; without it, the id with a capital letter
     #[arg(long)]
     name: Option<String>,
+    /// Stands beside the name
     #[arg(long)]
     emoji: Option<String>,
     /// What it is like, in a sentence or more; becomes its SOUL.md. Asked for in a terminal
@@ -56,6 +57,7 @@ pub(in crate::cli) struct Purge {
 
 #[derive(Args)]
 pub(in crate::cli) struct Export {
+    /// Its id or name
     agent: String,
     /// Where to; without it, ID.parlor-agent.tar.gz in this folder
     #[arg(long, short, value_name = "FILE")]
@@ -75,6 +77,7 @@ pub(in crate::cli) struct Import {
 pub(in crate::cli) enum ArchiveVerb {
     /// List removed agents
     List {
+        /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
