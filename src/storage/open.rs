@@ -19,6 +19,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Statements kept compiled per connection; we have some dozens.
 const STATEMENT_CACHE: usize = 64;
 
+/// Pages that each connection keeps for itself. What is not there is in the system's own cache, which all of them share.
+const PAGE_CACHE_KIB: i32 = 512;
+
 pub(super) fn writable(path: &Path) -> Result<Connection, StoreError> {
     create_private(path)?;
     prepare(path).map_err(|error| StoreError::at(path, &error)).and_then(|connection| migrate(connection, path))
@@ -55,6 +58,7 @@ fn prepare(path: &Path) -> rusqlite::Result<Connection> {
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
     // Else a kept statement on a table with a partial index is compiled again with every value that is bound to it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
