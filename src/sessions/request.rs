@@ -106,7 +106,7 @@ async fn summed_up_in_time(
     let fill = filled(&history);
     let is_made = fill.is_too_much()
         && tokio::select! {
-            is_made = inner.summing.over(&page.place) => is_made,
+            is_made = inner.summing.over(&inner.parts.aliases, &page.place, page.view) => is_made,
             () = halt.cancelled() => false,
         };
     if !is_made {
