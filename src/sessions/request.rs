@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
+use super::children::Known;
 use super::compaction::Fill;
 use super::errands::Errand;
 use super::inbox::Accepted;
@@ -15,7 +16,7 @@ use super::unheard::{self, PutAside};
 use super::{Inner, children};
 use crate::agents::{Agent, Identity};
 use crate::config::{Access, ModelRef};
-use crate::domain::{Inbound, SessionKey};
+use crate::domain::{AgentUid, Inbound, SessionKey};
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::signing::Signer;
 use crate::storage::StoreError;
@@ -47,8 +48,7 @@ pub(super) async fn request(
     let put_aside = asked.put_aside.map(|task| (parts.access.clone(), task));
     let page = Arc::new(Page { place: origin.key.clone(), view: inner.view(agent), put_aside });
     let (look, uid) = (page.clone(), agent.uid);
-    let history =
-        parts.db.read(move |connection| Ok((look.history(connection)?, children::unseen(connection, &look.place, uid)?)));
+    let history = parts.db.read(move |connection| Ok((look.history(connection)?, look.unseen(connection, uid)?)));
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
     let recalled = async { Ok(recall(inner, agent, &words).await) };
@@ -84,10 +84,24 @@ struct Page {
 impl Page {
     fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
         let mut history = transcript::history(connection, &self.place, self.view)?;
-        if let Some((access, task)) = &self.put_aside {
-            unheard::leave_out(connection, access, &self.place, *task, &mut history.messages)?;
+        let Some((access, task)) = &self.put_aside else { return Ok(history) };
+        let unheard = unheard::since_begun(connection, access, &self.place, *task)?;
+        if history.summary.as_ref().is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto)) {
+            // It has their words in it. What it stands for is read instead.
+            history.summary = None;
+            history.messages = transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
         }
+        history.messages.retain(|message| !unheard.contains(&message.id));
         Ok(history)
+    }
+
+    /// Runs whose end this agent was not told yet. Those of people who have no say in the task are for the turn after it.
+    fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
+        let mut unseen = children::unseen(connection, &self.place, agent)?;
+        if let Some((_, task)) = &self.put_aside {
+            unseen.retain(|known| known.child.standing >= task.standing);
+        }
+        Ok(unseen)
     }
 }
 
