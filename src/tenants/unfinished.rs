@@ -116,11 +116,14 @@ pub(super) fn config_has(home: &Path, id: &AgentId) -> Result<bool, TenantError>
 async fn settle_removal(site: &Site, id: &AgentId, uid: &str, name: &str) -> Result<String, TenantError> {
     let archive = archive::folder(&site.home, name);
     let files = archive.join(archive::FILES);
-    if config_has(&site.home, id)? {
-        move_unless_there(&files, &folder_of(&site.home, id))?;
+    let folder = folder_of(&site.home, id);
+    // The config never had what is only left of an agent; then the archive tells whether anything has moved.
+    if config_has(&site.home, id)? || !archive::has_anything(&site.home, name) {
+        move_unless_there(&files, &folder)?;
         folders::discard(&archive);
         return Ok(format!("an interrupted removal of {id} was undone"));
     }
+    move_unless_there(&folder, &files)?;
     if let (Ok(uid), name) = (uid.parse::<AgentUid>(), name.to_owned()) {
         site.db.write(move |tx| put_aside(tx, uid, &name, now_ms())).await?;
     }
