@@ -5,6 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::cli::{fresh_home, run, run_with_input};
+use crate::leftovers::without_rose;
 use crate::support::house::ask;
 use crate::tenants::{config, counts, files, fine, lived_in};
 
@@ -111,6 +112,19 @@ async fn a_removal_that_was_killed_after_the_config_was_written_is_finished() {
     fine(home.path(), &["agent", "restore", "rose"]).await;
     assert_eq!(counts(home.path()), before);
     assert!(fine(home.path(), &["agent", "prompt", "rose"]).await.contains("Likes short words."));
+}
+
+/// A clone remembers nothing, also one that the config had before the store.
+#[tokio::test]
+async fn a_clone_that_was_killed_does_not_inherit_from_the_store() {
+    let home = without_rose().await;
+    let (path, before) = (home.path(), Moment::of(home.path()));
+    fine(path, &["agent", "clone", "ada", "rose"]).await;
+    before.put_back_store(path);
+    note(path, r#"{"change":"clone","id":"rose","uid":"01900000-0000-7000-8000-000000000001"}"#);
+    start(path).await;
+    assert_eq!(fine(path, &["memory", "list", "--agent", "rose"]).await, "");
+    assert_eq!(ask(path, "SELECT uid FROM agents WHERE slug = 'rose'"), "01900000-0000-7000-8000-000000000001");
 }
 
 /// The config says nothing about what is left of an agent. Then the archive tells how far its removal had come.
