@@ -223,10 +223,12 @@ async fn a_kill_takes_nothing_off_what_subagents_have_used() {
         if is_killed {
             process.kill().await;
             house.model.enqueue_when("count plums", Script::text("7 plums"));
+            house.model.enqueue(Script::tool_call("now", json!({})));
             process = house.spawn().await;
+        } else {
+            house.model.enqueue(Script::tool_call("now", json!({})));
+            house.model.release();
         }
-        house.model.enqueue(Script::tool_call("now", json!({})));
-        house.model.release();
         let told = alice.wait_for_sent(1).await.text;
         assert!(told.starts_with("I took too many steps"), "killed: {is_killed}, {told}");
         house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
