@@ -1,10 +1,12 @@
 //! Sends a place's rows one after the other; places do not wait for each other.
 
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::Entry;
+use futures_util::FutureExt;
 use rusqlite::Transaction;
 use tokio::sync::oneshot;
 
@@ -20,6 +22,9 @@ const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// A row this old is given up: an answer from yesterday helps nobody.
 pub(super) const GIVE_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Why a row is given up whose call panicked: the next try would end the same way.
+const BROKE: &str = "sending it broke inside Parlor";
 
 /// A mark that a power cut takes back costs at most one message that comes twice; syncing each would slow down them all.
 const OF_MARKS: Durability = Durability::Kill;
@@ -115,7 +120,9 @@ async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: 
 }
 
 async fn send(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, row: ClaimedRow) -> Result<Step, StoreError> {
-    let outcome = call(inner, outlet, &row).await;
+    // A worker that panicked would leave its place without one for ever.
+    let called = AssertUnwindSafe(call(inner, outlet, &row)).catch_unwind().await;
+    let outcome = called.unwrap_or_else(|_| Err(SendError::Refused(BROKE.into())));
     if let Err(SendError::RetryAfter(wait)) = &outcome {
         inner.asked_to_wait(outlet, &row.to, *wait).await;
     }

@@ -4,10 +4,9 @@
 //! waits for the summary that is under way.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dashmap::DashMap;
 use futures_util::FutureExt;
 use rusqlite::Transaction;
 use tokio::sync::{Semaphore, mpsc};
@@ -24,6 +23,7 @@ use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::domain::SessionKey;
 use crate::models::{Lineup, ModelMessage, Usage, estimate_tokens};
+use crate::routing::aliases::Aliases;
 use crate::storage::StoreError;
 use crate::tools::{Kin, Scope, ToolBox};
 use crate::turn::history::{self, MAX_MESSAGES};
@@ -60,28 +60,56 @@ impl Fill {
 
 /// Summaries that are being made.
 pub(super) struct Summing {
-    /// Cancelled when it is over, however that was.
-    under_way: DashMap<SessionKey, CancellationToken>,
+    // A plain lock: every section is a look at a few entries, and none awaits.
+    under_way: Mutex<Vec<UnderWay>>,
     at_once: Semaphore,
+}
+
+/// A summary of what one view shows of a place, which may have moved since it was begun.
+struct UnderWay {
+    place: SessionKey,
+    view: View,
+    /// Cancelled when it is over, however that was.
+    over: CancellationToken,
 }
 
 impl Summing {
     pub(super) fn new() -> Self {
-        Summing { under_way: DashMap::new(), at_once: Semaphore::new(MOST_AT_ONCE) }
+        Summing { under_way: Mutex::default(), at_once: Semaphore::new(MOST_AT_ONCE) }
     }
 
     /// None when one is being made here already.
-    fn begin(&self, place: &SessionKey) -> Option<DropGuard> {
-        let dashmap::Entry::Vacant(entry) = self.under_way.entry(place.clone()) else { return None };
-        Some(entry.insert(CancellationToken::new()).clone().drop_guard())
+    fn begin(&self, aliases: &Aliases, place: &SessionKey, view: View) -> Option<DropGuard> {
+        let mut under_way = self.under_way();
+        if find(&under_way, aliases, place, view).is_some() {
+            return None;
+        }
+        let over = CancellationToken::new();
+        under_way.push(UnderWay { place: place.clone(), view, over: over.clone() });
+        Some(over.drop_guard())
     }
 
-    /// Returns once no summary of the place is under way. False when none was.
-    pub(super) async fn over(&self, place: &SessionKey) -> bool {
-        let Some(token) = self.under_way.get(place).map(|token| token.clone()) else { return false };
-        token.cancelled().await;
+    /// Returns once no summary of what the view shows of the place is under way. False when none was.
+    pub(super) async fn over(&self, aliases: &Aliases, place: &SessionKey, view: View) -> bool {
+        let found = find(&self.under_way(), aliases, place, view);
+        let Some(over) = found else { return false };
+        over.cancelled().await;
         true
     }
+
+    fn end(&self, place: &SessionKey, view: View) {
+        self.under_way().retain(|summary| (&summary.place, summary.view) != (place, view));
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, Vec<UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn find(under_way: &[UnderWay], aliases: &Aliases, place: &SessionKey, view: View) -> Option<CancellationToken> {
+    let place = aliases.current(place);
+    let found = under_way.iter().find(|summary| summary.view == view && aliases.current(&summary.place) == place);
+    found.map(|summary| summary.over.clone())
 }
 
 /// A turn that is over, as far as a summary needs it.
@@ -114,8 +142,8 @@ impl Finished {
 
 /// Begins to sum up the older part of the conversation a turn belongs to. A failure costs nothing but the summary.
 pub(super) fn begin(inner: &Arc<Inner>, task: Finished) {
-    let place = task.scope.place.clone();
-    let Some(over) = inner.summing.begin(&place) else { return };
+    let (place, view) = (task.scope.place.clone(), task.view);
+    let Some(over) = inner.summing.begin(&inner.parts.aliases, &place, view) else { return };
     let (inner, guard) = (inner.clone(), inner.parts.work.begin());
     inner.tasks.clone().spawn(async move {
         let agent = task.scope.agent.id.clone();
@@ -124,7 +152,7 @@ pub(super) fn begin(inner: &Arc<Inner>, task: Finished) {
             Ok(Err(error)) => tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}"),
             Err(_) => tracing::error!(agent.id = %agent, session = %place, "a summary panicked"),
         }
-        inner.summing.under_way.remove(&place);
+        inner.summing.end(&place, view);
         drop((over, guard));
     });
 }

@@ -84,12 +84,16 @@ pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
 async fn close(inner: &Arc<Inner>, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
     let place = Destination::of(&task.accepted.inbound).place().clone();
     let used_once = task.used_once;
-    let reservation = if rows.answer.is_empty() { None } else { inner.parts.delivery.reserve(&place) };
-    let is_first = reservation.is_some();
+    let mut reservation = if rows.answer.is_empty() { None } else { inner.parts.delivery.reserve(&place) };
+    let mut is_again = false;
     let all = Arc::new((Page::of(inner, &task), ending, rows));
     let write = || {
         let all = all.clone();
-        let claim = is_first.then(|| place.clone());
+        if std::mem::replace(&mut is_again, true) {
+            // The store may fail for long, and nobody else sends here as long as this is held.
+            reservation = None;
+        }
+        let claim = reservation.is_some().then(|| place.clone());
         move |tx: &Transaction<'_>| {
             let written = write(tx, &all.0, &all.1, &all.2, now_ms())?;
             let first = claim.map(|place| reservation::claim(tx, &place, now_ms())).transpose()?;

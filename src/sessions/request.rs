@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
+use super::children::Known;
 use super::compaction::Fill;
 use super::errands::Errand;
 use super::inbox::Accepted;
@@ -16,7 +17,7 @@ use super::{Inner, children};
 use crate::agents::memory::Recalled;
 use crate::agents::{Agent, Identity, Memory};
 use crate::config::{Access, ModelRef};
-use crate::domain::{Inbound, SessionKey};
+use crate::domain::{AgentUid, Inbound, SessionKey};
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::signing::Signer;
 use crate::storage::StoreError;
@@ -53,7 +54,7 @@ pub(super) async fn request(
     // In one go, because each way to the store costs more than most of what is asked there.
     let read = parts.db.read(move |connection| {
         let recalled = ask.map(|reminder| reminder.on(connection));
-        Ok((look.history(connection)?, children::unseen(connection, &look.place, uid)?, recalled))
+        Ok((look.history(connection)?, look.unseen(connection, uid)?, recalled))
     });
     let bootstrap = !parts.bootstrapped.contains(&agent.uid);
     let ((history, unseen, recalled), system) = tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
@@ -93,10 +94,24 @@ struct Page {
 impl Page {
     fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
         let mut history = transcript::history(connection, &self.place, self.view)?;
-        if let Some((access, task)) = &self.put_aside {
-            unheard::leave_out(connection, access, &self.place, *task, &mut history.messages)?;
+        let Some((access, task)) = &self.put_aside else { return Ok(history) };
+        let unheard = unheard::since_begun(connection, access, &self.place, *task)?;
+        if history.summary.as_ref().is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto)) {
+            // It has their words in it. What it stands for is read instead.
+            history.summary = None;
+            history.messages = transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
         }
+        history.messages.retain(|message| !unheard.contains(&message.id));
         Ok(history)
+    }
+
+    /// Runs whose end this agent was not told yet. Those of people who have no say in the task are for the turn after it.
+    fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
+        let mut unseen = children::unseen(connection, &self.place, agent)?;
+        if let Some((_, task)) = &self.put_aside {
+            unseen.retain(|known| known.child.standing >= task.standing);
+        }
+        Ok(unseen)
     }
 }
 
@@ -115,7 +130,7 @@ async fn summed_up_in_time(
     let fill = filled(&history);
     let is_made = fill.is_too_much()
         && tokio::select! {
-            is_made = inner.summing.over(&page.place) => is_made,
+            is_made = inner.summing.over(&inner.parts.aliases, &page.place, page.view) => is_made,
             () = halt.cancelled() => false,
         };
     if !is_made {

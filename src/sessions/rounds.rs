@@ -160,9 +160,11 @@ impl Task {
     pub(super) async fn charge_runs(&mut self, inner: &Inner) -> Result<(), StoreError> {
         let id = self.accepted.id;
         let known = inner.parts.db.read(move |connection| children::of_turn(connection, id)).await?;
-        let open = self.unfinished.as_ref().map_or(0..0, |(_, calls)| 0..calls.len());
-        let open: Vec<String> =
-            open.map(|number| Child::name_of(CallId { inbox_id: id, round: self.rounds - 1, number })).collect();
+        let last = self.unfinished.iter().flat_map(|(_, calls)| calls.iter().enumerate());
+        let open: Vec<String> = last
+            .filter(|(_, recall)| recall.result.is_none())
+            .map(|(number, _)| Child::name_of(CallId { inbox_id: id, round: self.rounds - 1, number }))
+            .collect();
         let over = known.iter().filter(|known| known.child.then == Then::Wait && !open.contains(&known.child.run));
         over.for_each(|known| self.run.charge(known.end.used));
         Ok(())

@@ -18,6 +18,7 @@ use crate::domain::{Addressed, AgentUid, Besides, Inbound, Internal, MessageId, 
 use crate::storage::{Durability, StoreError};
 use crate::tools::{Kin, Parent, Then};
 use crate::turn::Charge;
+use crate::turn::history::own_words;
 use crate::work::WorkGuard;
 
 /// The pause before the store is asked again when it could not be read.
@@ -262,12 +263,14 @@ pub(super) fn introduction(known: &Known) -> String {
 
 /// What a parent is told in its next turn.
 pub(super) fn summary(known: &Known) -> String {
-    format!("[{} Nobody here has seen it yet. The task: {}]\n{}", heading(known), task(known), told(known))
+    let (task, told) = (own_words(task(known)), own_words(told(known)));
+    format!("[{} Nobody here has seen it yet. The task: {task}]\n{told}", heading(known))
 }
 
 /// What a parent that was woken is asked.
 pub(super) fn to_report(known: &Known) -> String {
-    format!("[{} Tell the people here what came of it. The task: {}]\n{}", heading(known), task(known), told(known))
+    let (task, told) = (own_words(task(known)), own_words(told(known)));
+    format!("[{} Tell the people here what came of it. The task: {task}]\n{told}", heading(known))
 }
 
 fn heading(known: &Known) -> String {

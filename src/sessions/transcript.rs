@@ -3,7 +3,7 @@
 mod carried;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::children;
 use super::inbox::Accepted;
@@ -120,15 +120,15 @@ fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
 pub(super) struct Written {
     pub(super) id: i64,
     pub(super) created_at: i64,
-    /// None for what an agent said.
+    /// Who said it, or had it said. None for an answer that was written with its question.
     pub(super) person: Option<PersonId>,
 }
 
-/// What was said to and by agents in a place from this time on.
+/// What was said in a place from this time on.
 pub(super) fn since(connection: &Connection, place: &SessionKey, at: i64) -> rusqlite::Result<Vec<Written>> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, created_at, person FROM messages
-         WHERE session_key = ?1 AND conversation = ?2 AND created_at >= ?3 AND kind <> 'handoff' AND observed = 0",
+        "SELECT id, created_at, coalesce(person, json_extract(meta_json, '$.person')) FROM messages
+         WHERE session_key = ?1 AND conversation = ?2 AND created_at >= ?3 AND kind <> 'handoff'",
     )?;
     let bound = params![place.to_string(), conversation(connection, place)?.0, at];
     let rows = statement.query_map(bound, |row| {
@@ -257,6 +257,19 @@ pub fn append_agent(
          VALUES (?1, ?2, 'agent', ?3, ?3, ?4, ?5)",
     )?;
     statement.execute(params![place.to_string(), conversation.0, uid.to_string(), text, now]).map(drop)
+}
+
+/// An answer to somebody whose question was written before it, or never.
+pub(super) fn append_late_answer(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    conversation: Conversation,
+    uid: AgentUid,
+    (text, person): (&str, &PersonId),
+    now: i64,
+) -> rusqlite::Result<()> {
+    append_agent(tx, place, conversation, uid, text, now)?;
+    explain_last(tx, &json!({ "v": 1, "kind": "answer", "person": person.to_string() }))
 }
 
 /// Something that happened here to one agent, or to the place itself, such as that it changed hands.

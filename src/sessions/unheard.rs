@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-use super::transcript::{self, Message};
+use super::transcript;
 use crate::access::{Standing, people};
 use crate::config::Access;
 use crate::domain::SessionKey;
@@ -17,27 +17,26 @@ pub(super) struct PutAside {
     pub(super) standing: Standing,
 }
 
-/// Takes out what was said to whoever may have less done than those who gave the task, and what was answered to it: what its tools
-/// may do is not for them.
-pub(super) fn leave_out(
+/// The rows of what was said since by whoever may have less done than those who gave the task, to agents or to others, and of what
+/// was answered to it: what its tools may do is not for them.
+pub(super) fn since_begun(
     connection: &Connection,
     access: &Access,
     place: &SessionKey,
     task: PutAside,
-    messages: &mut Vec<Message>,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<HashSet<i64>> {
     let since = transcript::since(connection, place, task.begun_at)?;
-    // A question and its answer are written at the same time.
-    let mut times = HashSet::new();
+    let (mut unheard, mut times) = (HashSet::new(), HashSet::new());
     for written in &since {
         let Some(person) = &written.person else { continue };
         let standing = Standing::of(access, person, people::is_paired(connection, person)?);
         if standing < task.standing {
+            unheard.insert(written.id);
             times.insert(written.created_at);
         }
     }
-    let unheard: HashSet<i64> =
-        since.iter().filter(|written| times.contains(&written.created_at)).map(|written| written.id).collect();
-    messages.retain(|message| !unheard.contains(&message.id));
-    Ok(())
+    // A question and its answer are written at the same time, or else the answer says whose it is.
+    let answers = since.iter().filter(|written| written.person.is_none() && times.contains(&written.created_at));
+    unheard.extend(answers.map(|written| written.id));
+    Ok(unheard)
 }

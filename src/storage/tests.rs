@@ -83,6 +83,22 @@ async fn a_failing_write_takes_no_other_with_it() {
     assert_eq!(count(&db).await, 1);
 }
 
+/// One that has its commit to itself leaves nothing either, and the next is as good as any.
+#[tokio::test]
+async fn a_failing_write_that_is_alone_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    let fill = |tx: &Transaction<'_>| tx.execute("INSERT INTO scratch VALUES (1)", []);
+    let failing = db.write(move |tx| fill(tx).and_then(|_| tx.execute("INSERT INTO nowhere VALUES (1)", [])));
+    assert!(matches!(failing.await, Err(StoreError::Failed(_))));
+    let panicking = db.write(move |tx| -> rusqlite::Result<()> { panic!("on purpose, after {:?}", fill(tx)) });
+    assert!(matches!(panicking.await, Err(StoreError::Failed(_))));
+    assert_eq!(count(&db).await, 0);
+    db.write(fill).await.unwrap();
+    assert_eq!(count(&db).await, 1);
+}
+
 #[tokio::test]
 async fn a_commit_is_seen_from_outside_and_after_reopening() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::Transaction;
 use toml_edit::{DocumentMut, Item};
 use uuid::Uuid;
 
@@ -91,27 +92,40 @@ pub async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
 /// Another agent that is made like this one: the same tables and identity files and skills, and nothing that it lived through.
 pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantError> {
     let (editing, from, to) = (Editing::begin(site).await?, from.to_owned(), to.to_owned());
-    let id = blocking(move || {
+    // Its lock is held until the store knows the clone.
+    let (uid, held) = (AgentUid(Uuid::now_v7()), editing.clone());
+    let (id, _note) = blocking(move || {
         let (from, to) = (editing.find(&from)?.id.clone(), editing.free(&to)?);
         let piece = edit::take_out_agent(&editing.text, &from)?.piece;
         let (tables, _) = edit::without_bindings(&piece)?;
         let text = edit::put_back(&editing.text, &nameless(&edit::rename_agent(&tables, &from, &to)?, &to)?)?;
         let text = if piece.is_empty() { edit::add_agent(&text, &to, &NewAgent::default())? } else { text };
         let (source, target) = (folder_of(&editing.home, &from), folder_of(&editing.home, &to));
-        let _note = unfinished::note(&editing.home, &Change::Clone { id: to.clone() })?;
+        let note = unfinished::note(&editing.home, &Change::Clone { id: to.clone(), uid: uid.to_string() })?;
         let personality = editing.spec(&from).and_then(|spec| spec.personality.as_ref()).map(|path| PathBuf::from(&path.value));
         let files = folders::walk(&source)?.files.into_iter();
         let files: Vec<PathBuf> = files.filter(|file| is_character(file) || Some(file) == personality.as_ref()).collect();
         // The files first: the skills that the new table names must be where it says.
         let done = folders::copy(&source, &target, &files).and_then(|()| editing.commit(&text));
         done.inspect_err(|_| folders::discard(&target))?;
-        Ok(to)
+        Ok((to, note))
     })
     .await?;
-    // The store may know an older one of that id, with memories.
-    let row_id = id.clone();
-    site.db.write(move |tx| roster::add_new(tx, AgentUid(Uuid::now_v7()), &row_id, now_ms())).await?;
+    record_clone(site, &id, uid).await?;
+    drop(held);
     Ok(id)
+}
+
+/// In the store, which may know an older one of that id, with memories. Nothing to do if it knows this one.
+pub(super) async fn record_clone(site: &Site, id: &AgentId, uid: AgentUid) -> Result<(), TenantError> {
+    let id = id.clone();
+    let record = move |tx: &Transaction<'_>| {
+        if roster::knows(tx, &uid.to_string())? {
+            return Ok(());
+        }
+        roster::add_new(tx, uid, &id, now_ms())
+    };
+    Ok(site.db.write(record).await?)
 }
 
 /// Two agents cannot have the same name.

@@ -66,6 +66,13 @@ pub(super) fn folder(home: &Path, name: &str) -> PathBuf {
     home.join("archive").join(name)
 }
 
+/// Whether a removal came so far that something is in the archive, or that it can at least be found.
+pub(super) fn has_anything(home: &Path, name: &str) -> bool {
+    let folder = folder(home, name);
+    let has_tables = fs::read_to_string(folder.join(TABLES)).is_ok_and(|tables| !tables.trim().is_empty());
+    has_tables || read(&folder).is_some() || fs::symlink_metadata(folder.join(FILES)).is_ok()
+}
+
 fn new_folder(home: &Path, id: &AgentId, now: i64) -> Result<(String, PathBuf), TenantError> {
     let time = DateTime::from_timestamp_millis(now).unwrap_or_default().with_timezone(&Local).format("%Y%m%d-%H%M%S");
     let all = home.join("archive");

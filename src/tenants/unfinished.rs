@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml_edit::{DocumentMut, Item};
 
+use super::adding::record_clone;
 use super::removing::{put_aside, take_up};
 use super::renaming::record_rename;
 use super::{Site, TenantError, archive, blocking, folder_of, folders};
@@ -30,7 +31,7 @@ pub(super) enum Change {
     Remove { id: AgentId, uid: String, archive: String },
     Restore { id: AgentId, uid: String, archive: String },
     Rename { from: AgentId, to: AgentId },
-    Clone { id: AgentId },
+    Clone { id: AgentId, uid: String },
     Import { id: AgentId, uid: String },
 }
 
@@ -68,7 +69,7 @@ pub(super) async fn settle(site: &Site, lock: &EditLock) -> Result<(), TenantErr
         Change::Remove { id, uid, archive } => settle_removal(site, id, uid, archive).await,
         Change::Restore { id, uid, archive } => settle_return(site, id, uid, archive).await,
         Change::Rename { from, to } => settle_rename(site, from, to).await,
-        Change::Clone { id } => settle_new(site, id),
+        Change::Clone { id, uid } => settle_clone(site, id, uid).await,
         Change::Import { id, uid } => settle_import(site, lock, id, uid).await,
     };
     match outcome {
@@ -116,11 +117,14 @@ pub(super) fn config_has(home: &Path, id: &AgentId) -> Result<bool, TenantError>
 async fn settle_removal(site: &Site, id: &AgentId, uid: &str, name: &str) -> Result<String, TenantError> {
     let archive = archive::folder(&site.home, name);
     let files = archive.join(archive::FILES);
-    if config_has(&site.home, id)? {
-        move_unless_there(&files, &folder_of(&site.home, id))?;
+    let folder = folder_of(&site.home, id);
+    // The config never had what is only left of an agent; then the archive tells whether anything has moved.
+    if config_has(&site.home, id)? || !archive::has_anything(&site.home, name) {
+        move_unless_there(&files, &folder)?;
         folders::discard(&archive);
         return Ok(format!("an interrupted removal of {id} was undone"));
     }
+    move_unless_there(&folder, &files)?;
     if let (Ok(uid), name) = (uid.parse::<AgentUid>(), name.to_owned()) {
         site.db.write(move |tx| put_aside(tx, uid, &name, now_ms())).await?;
     }
@@ -150,8 +154,11 @@ async fn settle_rename(site: &Site, from: &AgentId, to: &AgentId) -> Result<Stri
     Ok(format!("an interrupted change of {from} to {to} was finished"))
 }
 
-fn settle_new(site: &Site, id: &AgentId) -> Result<String, TenantError> {
+async fn settle_clone(site: &Site, id: &AgentId, uid: &str) -> Result<String, TenantError> {
     if config_has(&site.home, id)? {
+        if let Ok(uid) = uid.parse::<AgentUid>() {
+            record_clone(site, id, uid).await?;
+        }
         return Ok(format!("{id} is complete"));
     }
     folders::discard(&folder_of(&site.home, id));

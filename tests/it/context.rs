@@ -148,6 +148,42 @@ async fn a_turn_that_has_no_room_for_it_all_waits_for_the_summary() {
     gateway.shutdown().await;
 }
 
+/// A group keeps the summary that is being made when it becomes a supergroup.
+#[tokio::test]
+async fn a_summary_under_way_is_waited_for_in_the_place_its_group_has_moved_to() {
+    let house = House::new(OPEN).await;
+    house.model.answer_with(slow_to_sum_up);
+    let gateway = house.open().await;
+    house.telegram.dm(ALICE);
+    let group = house.telegram.group(-5);
+    let mut answers = 0;
+    while !house.model.journal().iter().any(is_summary) {
+        answers += 1;
+        assert!(answers < 20, "it was never summed up");
+        group.says(ALICE, &format!("question {answers} about the garden, {}", "with many words ".repeat(10))).await;
+        group.wait_for_sent(answers).await;
+        house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    }
+    group.says(ALICE, &format!("a long story: {}", "with many words ".repeat(300))).await;
+    group.wait_for_sent(answers + 1).await;
+    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    let new = group.migrates_to(-1_000_005).await;
+    house.wait_until_stored("SELECT count(*) FROM chat_aliases", "1").await;
+    let asked = house.model.journal().len();
+    new.says(ALICE, "what was the gate code").await;
+    // By the time this one is answered, the question above has been looked at.
+    new.says(ALICE, "/status").await;
+    new.wait_for_sent(1).await;
+    assert_eq!(house.model.journal().len(), asked, "it waits");
+    house.model.answer_with(talkative);
+    house.model.release();
+    house.settled(&gateway).await;
+    let journal = house.model.journal();
+    let question = journal.iter().find(|request| request.last_text().ends_with("what was the gate code")).expect("it is asked");
+    assert!(question.messages[0].1.contains("the gate code is 4711"), "{:?}", question.messages[0]);
+    gateway.shutdown().await;
+}
+
 /// At a limit nothing is spent that nobody asked for. Whoever asks tomorrow has it made.
 #[tokio::test]
 async fn at_a_limit_nothing_is_summed_up() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::cli::{fresh_home, run, run_with_input};
+use crate::leftovers::without_rose;
 use crate::support::house::ask;
 use crate::tenants::{config, counts, files, fine, lived_in};
 
@@ -111,6 +112,53 @@ async fn a_removal_that_was_killed_after_the_config_was_written_is_finished() {
     fine(home.path(), &["agent", "restore", "rose"]).await;
     assert_eq!(counts(home.path()), before);
     assert!(fine(home.path(), &["agent", "prompt", "rose"]).await.contains("Likes short words."));
+}
+
+/// A clone remembers nothing, also one that the config had before the store.
+#[tokio::test]
+async fn a_clone_that_was_killed_does_not_inherit_from_the_store() {
+    let home = without_rose().await;
+    let (path, before) = (home.path(), Moment::of(home.path()));
+    fine(path, &["agent", "clone", "ada", "rose"]).await;
+    before.put_back_store(path);
+    note(path, r#"{"change":"clone","id":"rose","uid":"01900000-0000-7000-8000-000000000001"}"#);
+    start(path).await;
+    assert_eq!(fine(path, &["memory", "list", "--agent", "rose"]).await, "");
+    assert_eq!(ask(path, "SELECT uid FROM agents WHERE slug = 'rose'"), "01900000-0000-7000-8000-000000000001");
+}
+
+/// The config says nothing about what is left of an agent. Then the archive tells how far its removal had come.
+#[tokio::test]
+async fn a_removal_of_what_is_left_of_an_agent_loses_nothing_when_it_is_killed() {
+    for is_filled in [false, true] {
+        let home = lived_in().await;
+        let path = home.path();
+        fine(path, &["agent", "remove", "rose"]).await;
+        let without_rose = config(path);
+        fine(path, &["agent", "restore", "rose"]).await;
+        std::fs::write(path.join("config.toml"), &without_rose).expect("writes");
+        let (before, kept, uid) = (Moment::of(path), counts(path), uid_of_rose(path));
+        let rose = files(&path.join("agents/rose")).len();
+        fine(path, &["agent", "remove", "rose"]).await;
+        let archive = only_archive(path);
+        let folder = path.join("archive").join(&archive);
+        before.put_back_store(path);
+        move_folder(&folder.join("files"), &path.join("agents/rose"));
+        if !is_filled {
+            std::fs::remove_dir_all(&folder).expect("goes");
+            std::fs::create_dir(&folder).expect("makes");
+        }
+        note(path, &format!(r#"{{"change":"remove","id":"rose","uid":"{uid}","archive":"{archive}"}}"#));
+        start(path).await;
+        assert_eq!(path.join("agents/rose").exists(), !is_filled, "all of it is there, or all of it is in the archive");
+        if !is_filled {
+            assert_eq!(names(&path.join("archive")), [""; 0]);
+            fine(path, &["agent", "remove", "rose"]).await;
+        }
+        fine(path, &["agent", "restore", "rose"]).await;
+        assert_eq!(counts(path), kept, "filled: {is_filled}");
+        assert_eq!(files(&path.join("agents/rose")).len(), rose);
+    }
 }
 
 /// The next change settles as well as the next start does. Without that, this purge would have taken the living one's rows.

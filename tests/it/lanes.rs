@@ -87,7 +87,7 @@ async fn a_tool_that_panics_ends_no_turn() {
     assert!(answer.contains("`boom` says: “The tool broke inside and did not finish."), "{answer}");
 }
 
-/// Breaks when it is to put eggs into words, and keeps what it sends.
+/// Breaks when it is to put eggs into words or to send glass, and keeps what it sends.
 #[derive(Default)]
 struct Brittle {
     sent: Mutex<Vec<String>>,
@@ -114,6 +114,7 @@ impl Channel for Brittle {
     }
 
     async fn send(&self, _to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
+        assert!(!part.0.contains("glass"), "broken on purpose");
         self.sent.lock().expect("nobody panics here").push(part.0.clone());
         Ok(MessageId("1".into()))
     }
@@ -160,6 +161,28 @@ async fn an_answer_that_cannot_be_rendered_ends_no_lane() {
     assert_eq!(sent.len(), 2, "{sent:?}");
     assert!(sent[0].starts_with("Something broke while I was working on this (ref 1)."), "{sent:?}");
     assert_eq!(crate::support::house::ask(home.path(), "SELECT group_concat(outcome) FROM turns"), "panicked,answered");
+}
+
+/// The place is sent what comes after it.
+#[tokio::test]
+async fn a_send_that_panics_silences_no_place() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
+    let channel = Arc::new(Brittle::default());
+    let channels: [Arc<dyn Channel>; 1] = [channel.clone()];
+    let (sessions, work) = sessions_with(&Home::new(home.path()), ToolBox::standard(), &channels).await;
+    for (id, text) in [(1, "a glass"), (2, "a cup")] {
+        let asked = Accepted::new(id, Inbound { text: text.into(), ..from_alice(id) });
+        sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
+        tokio::time::timeout(Duration::from_secs(20), work.settled()).await.expect("it is sent or given up");
+    }
+    let sent = channel.sent.lock().expect("nobody panics here").clone();
+    assert!(matches!(sent.as_slice(), [cup] if cup.contains("a cup")), "{sent:?}");
+    let ask = |sql| crate::support::house::ask(home.path(), sql);
+    assert_eq!(
+        ask("SELECT group_concat(state || ' ' || ifnull(error, '-'), ', ') FROM outbox"),
+        "failed sending it broke inside Parlor, sent -"
+    );
 }
 
 /// Tells whose turn has come to it, and keeps everybody.

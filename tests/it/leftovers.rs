@@ -9,7 +9,7 @@ use crate::support::house::ask;
 use crate::tenants::{config, counts, files, fine, lived_in};
 
 /// Her table and folder were deleted, as an operator does who does not know better.
-async fn without_rose() -> tempfile::TempDir {
+pub(crate) async fn without_rose() -> tempfile::TempDir {
     let home = lived_in().await;
     let text = config(home.path())
         .replace("[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\n", "")

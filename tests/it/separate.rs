@@ -321,3 +321,40 @@ async fn a_task_of_an_agent_that_is_gone_is_asked_anew() {
     ");
     room.end().await;
 }
+
+/// Of another's part, too much said there is no reason to wait.
+#[tokio::test]
+async fn nobody_waits_for_the_summary_of_anothers_part() {
+    let house = House::with_top(TOP, &format!("context_tokens = 3000\n{TEAM}")).await;
+    let is_summary = |request: &Request| request.last_text().contains("[Sum all of this up");
+    house.model.answer_with(move |request| match is_summary(request) {
+        true => Script::Held(Box::new(Script::text("They talked."))),
+        false => Script::text("much to say about that. ".repeat(30)),
+    });
+    let gateway = house.open().await;
+    let place = house.telegram.forum(-1001).topic(5, "A room");
+    let mut answers = 0;
+    while !house.model.journal().iter().any(is_summary) {
+        answers += 1;
+        assert!(answers < 20, "it was never summed up");
+        place.says(ALICE, &format!("question {answers}, {}", "with many words ".repeat(10))).await;
+        place.wait_for_sent(answers).await;
+        house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    }
+    place.says(ALICE, "/agent rose").await;
+    place.says(ALICE, &format!("a long story: {}", "with many words ".repeat(300))).await;
+    place.wait_for_sent(answers + 2).await;
+    for (more, text) in [(3, "and now"), (4, "and then")] {
+        place.says(ALICE, text).await;
+        place.wait_for_sent(answers + more).await;
+    }
+    // Rose's part is long by now too, and is summed up beside the other.
+    house.model.wait_for_open(2).await;
+    let journal = house.model.journal();
+    let summing: Vec<&Request> = journal.iter().filter(|request| is_summary(request)).collect();
+    assert!(summing[0].system.starts_with("You are Main") && summing[1].system.starts_with("You are Rose"));
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(house.ask("SELECT count(*) FROM summaries"), "2");
+    gateway.shutdown().await;
+}

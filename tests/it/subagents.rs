@@ -206,6 +206,36 @@ async fn a_kill_costs_no_finished_subagent() {
     process.stop().await;
 }
 
+/// What a subagent has used that was over before a kill counts like what others use after it.
+#[tokio::test]
+async fn a_kill_takes_nothing_off_what_subagents_have_used() {
+    for is_killed in [false, true] {
+        let house = House::new(&format!("{OPEN}[agents.main.limits]\nmax_steps = 5\n")).await;
+        let mut process = house.spawn().await;
+        let alice = house.telegram.dm(ALICE);
+        house.model.enqueue(three());
+        house.model.enqueue_when("count apples", Script::text("7 apples"));
+        house.model.enqueue_when("count pears", Script::text("7 pears"));
+        house.model.enqueue_when("count plums", held("7 plums"));
+        alice.says("count the fruit").await;
+        house.wait_until_stored("SELECT count(*) FROM tool_calls WHERE result IS NOT NULL", "2").await;
+        house.model.wait_for_requests(4).await;
+        if is_killed {
+            process.kill().await;
+            house.model.enqueue_when("count plums", Script::text("7 plums"));
+            house.model.enqueue(Script::tool_call("now", json!({})));
+            process = house.spawn().await;
+        } else {
+            house.model.enqueue(Script::tool_call("now", json!({})));
+            house.model.release();
+        }
+        let told = alice.wait_for_sent(1).await.text;
+        assert!(told.starts_with("I took too many steps"), "killed: {is_killed}, {told}");
+        house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+        process.stop().await;
+    }
+}
+
 /// The round that was left for people is gone on with by the next process, with what had ended by then.
 #[tokio::test]
 async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {

@@ -83,7 +83,13 @@ pub(super) fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &R
         transcript::append_question(tx, accepted, &page.said, spot, now)?;
     }
     if let Some(said) = &ending.said {
-        transcript::append_agent(tx, place, *conversation, turn.agent, said, now)?;
+        match page.is_asked {
+            false => transcript::append_agent(tx, place, *conversation, turn.agent, said, now)?,
+            true => {
+                let answer = (said.as_str(), &accepted.inbound.origin.person);
+                transcript::append_late_answer(tx, place, *conversation, turn.agent, answer, now)?;
+            }
+        }
         roster::mark_bootstrapped(tx, turn.agent, now)?;
     }
     if ending.outcome == STOPPED_ON_REQUEST {
