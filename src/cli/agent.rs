@@ -1,6 +1,8 @@
 //! `parlor agent …`: who the agents are, what they are made of, what their model is told, and everything that changes them.
 
 mod changing;
+mod info;
+mod listing;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,19 +10,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
-use serde::Serialize;
 
-use super::agent_tools::ToolReport;
 use super::{Failure, Outcome, data};
-use crate::agents::memory::{self, Stats};
-use crate::agents::skills::Skill;
-use crate::agents::{Agent, Colleague, Identity, Memories, Registry, Roster, Skills};
+use crate::agents::memory::Stats;
+use crate::agents::{Agent, Identity, Memories, Registry, Roster};
 use crate::config::Secrets;
-use crate::domain::{AgentId, AgentUid, nearest};
+use crate::domain::{AgentUid, nearest};
 use crate::gateway::{Home, Plan};
 use crate::storage::Db;
-use crate::tenants::{self, Archive, Origin, Site};
 use crate::turn::prompt;
 
 #[derive(Subcommand)]
@@ -90,10 +87,10 @@ pub(super) struct One {
 
 pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     match verb {
-        Verb::List { json } => list(&House::open(&home).await?, json).await,
+        Verb::List { json } => listing::list(&House::open(&home).await?, json).await,
         Verb::Info(one) => {
             let house = House::open(&home).await?;
-            info(&house, house.find(&one.agent)?, one.json).await
+            info::info(&house, house.find(&one.agent)?, one.json).await
         }
         Verb::Prompt(one) => {
             let house = House::open(&home).await?;
@@ -165,262 +162,18 @@ pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Age
     })
 }
 
-async fn stats(registry: &Registry, memories: &Memories) -> Result<HashMap<AgentUid, Stats>, Failure> {
-    let mut stats = HashMap::new();
-    for memory in registry.all().iter().filter_map(|agent| memories.of(agent)) {
-        stats.insert(memory.agent().uid, memory.stats().await?);
-    }
-    Ok(stats)
-}
-
-#[derive(Serialize)]
-struct Row {
-    id: String,
-    name: String,
-    emoji: Option<String>,
-    model: Option<String>,
-    effective_skills: Vec<String>,
-    bindings: usize,
-    /// What it saved; none if its memory is off.
-    memories: Option<u32>,
-    origin: Origin,
-    default: bool,
-    state: String,
-}
-
-async fn list(house: &House, json: bool) -> Outcome {
-    let rows = rows(house).await?;
-    if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
-        return Ok(());
-    }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["ID", "NAME", "MODEL", "SKILLS", "BINDINGS", "MEMORIES", "STATE"]);
-    for row in rows {
-        let name = [row.emoji.as_deref().unwrap_or(""), &row.name].join(" ");
-        let [skills, bindings] = [row.effective_skills.len(), row.bindings].map(|count| count.to_string());
-        let memories = row.memories.map_or_else(|| "off".to_owned(), |count| count.to_string());
-        table.add_row([row.id, name.trim().to_owned(), row.model.unwrap_or_default(), skills, bindings, memories, row.state]);
-    }
-    data(format_args!("{}", table.trim_fmt()));
-    Ok(())
-}
-
-/// Everyone in the config, then folders nobody named, then what only the store has, then those who were removed.
-async fn rows(house: &House) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
-    for agent in house.registry.all() {
-        rows.push(row(house, agent));
-    }
-    rows.extend(tenants::discovered(&house.plan.config, &house.home).iter().map(discovered));
-    let site = Site { home: house.home.clone(), db: house.db.clone() };
-    for (id, known) in tenants::stored_only(&site, &house.plan.config).await? {
-        let state = format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
-        let memories = u32::try_from(known.memories).ok();
-        rows.push(Row { memories, ..without_config(&id, Origin::Stored, state) });
-    }
-    for archive in tenants::archives(&house.home) {
-        let uid = archive.uid;
-        let memories = house.db.read(move |connection| memory::count_of(connection, uid)).await?;
-        rows.push(Row { memories: Some(memories), ..removed(&archive) });
-    }
-    Ok(rows)
-}
-
-fn row(house: &House, agent: &Agent) -> Row {
-    Row {
-        id: agent.id.to_string(),
-        name: agent.name.clone(),
-        emoji: agent.emoji.clone(),
-        model: Some(agent.brain.model.to_string()),
-        effective_skills: Skills::load(agent).names().into_iter().map(str::to_owned).collect(),
-        bindings: house.bindings_of(agent).len(),
-        memories: house.memories_of(agent),
-        origin: Origin::Configured,
-        default: agent.is_default,
-        state: if agent.is_default { "default".into() } else { String::new() },
-    }
-}
-
-fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
-    let (name, emoji, model, effective_skills) = (String::new(), None, None, Vec::new());
-    Row {
-        id: id.to_string(),
-        name,
-        emoji,
-        model,
-        effective_skills,
-        bindings: 0,
-        memories: Some(0),
-        origin,
-        default: false,
-        state,
-    }
-}
-
-fn discovered(id: &AgentId) -> Row {
-    without_config(id, Origin::Discovered, format!("discovered; `parlor agent adopt {id}` takes it in"))
-}
-
-fn removed(archive: &Archive) -> Row {
-    without_config(&archive.id, Origin::Archived, format!("archived as {}", archive.name))
-}
-
-#[derive(Serialize)]
-struct Info<'a> {
-    #[serde(flatten)]
-    row: Row,
-    uid: String,
-    bootstrapped: bool,
-    matches: Vec<&'a str>,
-    /// Agents it may write to and give work.
-    peers: Vec<String>,
-    files: Vec<FileInfo>,
-    /// The file that stands in for SOUL.md, if the config names one.
-    personality: Option<&'a str>,
-    /// How much the config adds to it.
-    system_prompt_bytes: Option<usize>,
-    skills: Vec<Skill>,
-    memory: Option<MemoryInfo>,
-    #[serde(flatten)]
-    tools: ToolReport,
-    /// When its last turn without an answer ended, and why.
-    last_error: Option<LastError>,
-}
-
-#[derive(Serialize)]
-struct LastError {
-    at: i64,
-    reason: String,
-}
-
-#[derive(Serialize)]
-struct MemoryInfo {
-    private: u32,
-    global: u32,
-    archived: u32,
-    /// Of MEMORY.md and daily notes.
-    pieces: u32,
-    memory_file_bytes: Option<u64>,
-    /// Unix milliseconds.
-    last_saved_at: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct FileInfo {
-    file: &'static str,
-    #[serde(skip)]
-    shown: String,
-    origin: String,
-    path: String,
-    bytes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
-}
-
-async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
-    let (identity, uid) = (house.identity(agent), agent.uid);
-    let last_error = house.db.read(move |connection| tenants::last_error(connection, uid)).await?;
-    let info = Info {
-        row: row(house, agent),
-        uid: agent.uid.to_string(),
-        bootstrapped: house.is_bootstrapped(agent),
-        matches: house.bindings_of(agent),
-        peers: agent.peers.iter().map(peer).collect(),
-        files: file_infos(&identity),
-        personality: agent.personality.as_deref(),
-        system_prompt_bytes: agent.system_prompt.as_ref().map(String::len),
-        skills: identity.skills().readable.clone(),
-        last_error: last_error.map(|(at, reason)| LastError { at, reason }),
-        memory: house.stats.get(&agent.uid).map(memory_info),
-        tools: ToolReport::of(agent),
-    };
-    if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&info)?));
-    } else {
-        data(format_args!("{}", info_text(agent, &info)));
-    }
-    Ok(())
-}
-
-fn peer(peer: &Colleague) -> String {
-    peer.platform.map_or_else(|| peer.id.to_string(), |platform| format!("{} (on {platform})", peer.id))
-}
-
-fn memory_info(stats: &Stats) -> MemoryInfo {
-    let counts = &stats.counts;
-    MemoryInfo {
-        private: counts.private,
-        global: counts.global,
-        archived: counts.archived,
-        pieces: counts.pieces,
-        memory_file_bytes: stats.memory_file_bytes,
-        last_saved_at: counts.last_saved_at,
-    }
-}
-
-fn memory_line(memory: Option<&MemoryInfo>) -> String {
-    let Some(memory) = memory else { return "memory: off".into() };
-    let file = memory.memory_file_bytes.map_or_else(|| "no MEMORY.md".to_owned(), |bytes| format!("MEMORY.md has {bytes} bytes"));
-    let last = memory.last_saved_at.map_or_else(|| "nothing saved yet".to_owned(), |time| format!("last saved {}", moment(time)));
-    let pieces = if memory.pieces == 1 { "1 piece".to_owned() } else { format!("{} pieces", memory.pieces) };
-    format!("memory: {} private, {} global, {pieces} of files; {file}; {last}", memory.private, memory.global)
-}
-
 /// A time as people here read it.
 pub(super) fn moment(millis: i64) -> String {
     let moment = DateTime::from_timestamp_millis(millis).unwrap_or_default();
     moment.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
 }
 
-fn file_infos(identity: &Identity) -> Vec<FileInfo> {
-    let info = |loaded: &crate::agents::LoadedFile| FileInfo {
-        file: loaded.file.name(),
-        shown: loaded.stand_in.as_ref().map_or_else(|| loaded.name().to_owned(), |path| format!("personality {path}")),
-        origin: loaded.origin.to_string(),
-        path: loaded.path.display().to_string(),
-        bytes: loaded.content.len(),
-        problem: loaded.problem.clone(),
-    };
-    identity.files().iter().map(info).collect()
-}
-
-fn info_text(agent: &Agent, info: &Info<'_>) -> String {
-    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.brain.model);
-    let first = if info.bootstrapped { "done" } else { "not yet" };
-    text.push_str(&format!("first turn: {first}\n"));
-    for file in &info.files {
-        let problem = file.problem.as_ref().map_or_else(String::new, |problem| format!(" ({problem})"));
-        text.push_str(&format!("{}: {}{problem}\n", file.shown, file.origin));
+async fn stats(registry: &Registry, memories: &Memories) -> Result<HashMap<AgentUid, Stats>, Failure> {
+    let mut stats = HashMap::new();
+    for memory in registry.all().iter().filter_map(|agent| memories.of(agent)) {
+        stats.insert(memory.agent().uid, memory.stats().await?);
     }
-    if let Some(bytes) = info.system_prompt_bytes {
-        text.push_str(&format!("system_prompt: {bytes} bytes\n"));
-    }
-    for skill in &info.skills {
-        text.push_str(&format!("skill {}: {}, {}\n", skill.name, skill.origin, skill.because));
-    }
-    if info.skills.is_empty() {
-        text.push_str("skills: none\n");
-    }
-    text.push_str(&memory_line(info.memory.as_ref()));
-    text.push('\n');
-    text.push_str(&info.tools.text());
-    if !info.peers.is_empty() {
-        text.push_str(&format!("peers: {}\n", info.peers.join(", ")));
-    }
-    match info.matches.as_slice() {
-        [] => text.push_str("bindings: none\n"),
-        matches => text.push_str(&format!("bindings: {}\n", matches.join(", "))),
-    }
-    match &info.last_error {
-        None => text.push_str("last error: none"),
-        Some(error) => text.push_str(&format!("last error: {}, {}", time(error.at), error.reason)),
-    }
-    text
-}
-
-fn time(at: i64) -> String {
-    DateTime::from_timestamp_millis(at).unwrap_or_default().with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
+    Ok(stats)
 }
 
 fn print_prompt(house: &House, agent: &Agent, json: bool) -> Outcome {

@@ -1,0 +1,164 @@
+//! `parlor agent info`.
+
+use chrono::{DateTime, Local};
+use serde::Serialize;
+
+use super::super::agent_tools::ToolReport;
+use super::super::{Outcome, data};
+use super::listing::{Row, row};
+use super::{House, moment};
+use crate::agents::memory::Stats;
+use crate::agents::skills::Skill;
+use crate::agents::{Agent, Colleague, Identity};
+use crate::tenants;
+
+#[derive(Serialize)]
+struct Info<'a> {
+    #[serde(flatten)]
+    row: Row,
+    uid: String,
+    bootstrapped: bool,
+    matches: Vec<&'a str>,
+    /// Agents it may write to and give work.
+    peers: Vec<String>,
+    files: Vec<FileInfo>,
+    /// The file that stands in for SOUL.md, if the config names one.
+    personality: Option<&'a str>,
+    /// How much the config adds to it.
+    system_prompt_bytes: Option<usize>,
+    skills: Vec<Skill>,
+    memory: Option<MemoryInfo>,
+    #[serde(flatten)]
+    tools: ToolReport,
+    /// When its last turn without an answer ended, and why.
+    last_error: Option<LastError>,
+}
+
+#[derive(Serialize)]
+struct LastError {
+    at: i64,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct MemoryInfo {
+    private: u32,
+    global: u32,
+    archived: u32,
+    /// Of MEMORY.md and daily notes.
+    pieces: u32,
+    memory_file_bytes: Option<u64>,
+    /// Unix milliseconds.
+    last_saved_at: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct FileInfo {
+    file: &'static str,
+    #[serde(skip)]
+    shown: String,
+    origin: String,
+    path: String,
+    bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+pub(super) async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
+    let (identity, uid) = (house.identity(agent), agent.uid);
+    let last_error = house.db.read(move |connection| tenants::last_error(connection, uid)).await?;
+    let info = Info {
+        row: row(house, agent),
+        uid: agent.uid.to_string(),
+        bootstrapped: house.is_bootstrapped(agent),
+        matches: house.bindings_of(agent),
+        peers: agent.peers.iter().map(peer).collect(),
+        files: file_infos(&identity),
+        personality: agent.personality.as_deref(),
+        system_prompt_bytes: agent.system_prompt.as_ref().map(String::len),
+        skills: identity.skills().readable.clone(),
+        last_error: last_error.map(|(at, reason)| LastError { at, reason }),
+        memory: house.stats.get(&agent.uid).map(memory_info),
+        tools: ToolReport::of(agent),
+    };
+    if json {
+        data(format_args!("{}", serde_json::to_string_pretty(&info)?));
+    } else {
+        data(format_args!("{}", info_text(agent, &info)));
+    }
+    Ok(())
+}
+
+fn peer(peer: &Colleague) -> String {
+    peer.platform.map_or_else(|| peer.id.to_string(), |platform| format!("{} (on {platform})", peer.id))
+}
+
+fn memory_info(stats: &Stats) -> MemoryInfo {
+    let counts = &stats.counts;
+    MemoryInfo {
+        private: counts.private,
+        global: counts.global,
+        archived: counts.archived,
+        pieces: counts.pieces,
+        memory_file_bytes: stats.memory_file_bytes,
+        last_saved_at: counts.last_saved_at,
+    }
+}
+
+fn memory_line(memory: Option<&MemoryInfo>) -> String {
+    let Some(memory) = memory else { return "memory: off".into() };
+    let file = memory.memory_file_bytes.map_or_else(|| "no MEMORY.md".to_owned(), |bytes| format!("MEMORY.md has {bytes} bytes"));
+    let last = memory.last_saved_at.map_or_else(|| "nothing saved yet".to_owned(), |time| format!("last saved {}", moment(time)));
+    let pieces = if memory.pieces == 1 { "1 piece".to_owned() } else { format!("{} pieces", memory.pieces) };
+    format!("memory: {} private, {} global, {pieces} of files; {file}; {last}", memory.private, memory.global)
+}
+
+fn file_infos(identity: &Identity) -> Vec<FileInfo> {
+    let info = |loaded: &crate::agents::LoadedFile| FileInfo {
+        file: loaded.file.name(),
+        shown: loaded.stand_in.as_ref().map_or_else(|| loaded.name().to_owned(), |path| format!("personality {path}")),
+        origin: loaded.origin.to_string(),
+        path: loaded.path.display().to_string(),
+        bytes: loaded.content.len(),
+        problem: loaded.problem.clone(),
+    };
+    identity.files().iter().map(info).collect()
+}
+
+fn info_text(agent: &Agent, info: &Info<'_>) -> String {
+    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.brain.model);
+    let first = if info.bootstrapped { "done" } else { "not yet" };
+    text.push_str(&format!("first turn: {first}\n"));
+    for file in &info.files {
+        let problem = file.problem.as_ref().map_or_else(String::new, |problem| format!(" ({problem})"));
+        text.push_str(&format!("{}: {}{problem}\n", file.shown, file.origin));
+    }
+    if let Some(bytes) = info.system_prompt_bytes {
+        text.push_str(&format!("system_prompt: {bytes} bytes\n"));
+    }
+    for skill in &info.skills {
+        text.push_str(&format!("skill {}: {}, {}\n", skill.name, skill.origin, skill.because));
+    }
+    if info.skills.is_empty() {
+        text.push_str("skills: none\n");
+    }
+    text.push_str(&memory_line(info.memory.as_ref()));
+    text.push('\n');
+    text.push_str(&info.tools.text());
+    if !info.peers.is_empty() {
+        text.push_str(&format!("peers: {}\n", info.peers.join(", ")));
+    }
+    match info.matches.as_slice() {
+        [] => text.push_str("bindings: none\n"),
+        matches => text.push_str(&format!("bindings: {}\n", matches.join(", "))),
+    }
+    match &info.last_error {
+        None => text.push_str("last error: none"),
+        Some(error) => text.push_str(&format!("last error: {}, {}", time(error.at), error.reason)),
+    }
+    text
+}
+
+fn time(at: i64) -> String {
+    DateTime::from_timestamp_millis(at).unwrap_or_default().with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
+}

@@ -1,0 +1,103 @@
+//! `parlor agent list`.
+
+use comfy_table::{Table, presets};
+use serde::Serialize;
+
+use super::super::{Failure, Outcome, data};
+use super::House;
+use crate::agents::{Agent, Skills, memory};
+use crate::domain::AgentId;
+use crate::tenants::{self, Archive, Origin, Site};
+
+#[derive(Serialize)]
+pub(super) struct Row {
+    id: String,
+    name: String,
+    emoji: Option<String>,
+    model: Option<String>,
+    effective_skills: Vec<String>,
+    bindings: usize,
+    /// What it saved; none if its memory is off.
+    memories: Option<u32>,
+    origin: Origin,
+    default: bool,
+    state: String,
+}
+
+pub(super) async fn list(house: &House, json: bool) -> Outcome {
+    let rows = rows(house).await?;
+    if json {
+        data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["ID", "NAME", "MODEL", "SKILLS", "BINDINGS", "MEMORIES", "STATE"]);
+    for row in rows {
+        let name = [row.emoji.as_deref().unwrap_or(""), &row.name].join(" ");
+        let [skills, bindings] = [row.effective_skills.len(), row.bindings].map(|count| count.to_string());
+        let memories = row.memories.map_or_else(|| "off".to_owned(), |count| count.to_string());
+        table.add_row([row.id, name.trim().to_owned(), row.model.unwrap_or_default(), skills, bindings, memories, row.state]);
+    }
+    data(format_args!("{}", table.trim_fmt()));
+    Ok(())
+}
+
+/// Everyone in the config, then folders nobody named, then what only the store has, then those who were removed.
+async fn rows(house: &House) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for agent in house.registry.all() {
+        rows.push(row(house, agent));
+    }
+    rows.extend(tenants::discovered(&house.plan.config, &house.home).iter().map(discovered));
+    let site = Site { home: house.home.clone(), db: house.db.clone() };
+    for (id, known) in tenants::stored_only(&site, &house.plan.config).await? {
+        let state = format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
+        let memories = u32::try_from(known.memories).ok();
+        rows.push(Row { memories, ..without_config(&id, Origin::Stored, state) });
+    }
+    for archive in tenants::archives(&house.home) {
+        let uid = archive.uid;
+        let memories = house.db.read(move |connection| memory::count_of(connection, uid)).await?;
+        rows.push(Row { memories: Some(memories), ..removed(&archive) });
+    }
+    Ok(rows)
+}
+
+pub(super) fn row(house: &House, agent: &Agent) -> Row {
+    Row {
+        id: agent.id.to_string(),
+        name: agent.name.clone(),
+        emoji: agent.emoji.clone(),
+        model: Some(agent.brain.model.to_string()),
+        effective_skills: Skills::load(agent).names().into_iter().map(str::to_owned).collect(),
+        bindings: house.bindings_of(agent).len(),
+        memories: house.memories_of(agent),
+        origin: Origin::Configured,
+        default: agent.is_default,
+        state: if agent.is_default { "default".into() } else { String::new() },
+    }
+}
+
+fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
+    let (name, emoji, model, effective_skills) = (String::new(), None, None, Vec::new());
+    Row {
+        id: id.to_string(),
+        name,
+        emoji,
+        model,
+        effective_skills,
+        bindings: 0,
+        memories: Some(0),
+        origin,
+        default: false,
+        state,
+    }
+}
+
+fn discovered(id: &AgentId) -> Row {
+    without_config(id, Origin::Discovered, format!("discovered; `parlor agent adopt {id}` takes it in"))
+}
+
+fn removed(archive: &Archive) -> Row {
+    without_config(&archive.id, Origin::Archived, format!("archived as {}", archive.name))
+}
