@@ -12,6 +12,12 @@ pub(super) struct Arguments {
     /// Who remembers; without one, only what is global is found
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
+    /// Only what is not global
+    #[arg(long, requires = "agent", conflicts_with = "global")]
+    private: bool,
+    /// Only what is global
+    #[arg(long)]
+    global: bool,
     /// Tell which memories are seen and which words are looked for
     #[arg(long)]
     explain: bool,
@@ -30,10 +36,12 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let rooms = Rooms::open(&home).await?;
     let query = arguments.query.join(" ");
     let memory = arguments.agent.as_deref().map(|agent| rooms.memory(Some(agent))).transpose()?;
-    let scope = memory.as_ref().map_or(Scope::Global, |memory| Scope::Of(memory.agent()));
-    let found = match &memory {
-        Some(memory) => memory.search(&query, arguments.limit).await?,
-        None => rooms.memories.search(scope, &query, arguments.limit).await?,
+    let (scope, found) = match &memory {
+        Some(memory) if arguments.private => {
+            (Scope::PrivateOf(memory.agent()), memory.search_private(&query, arguments.limit).await?)
+        }
+        Some(memory) if !arguments.global => (Scope::Of(memory.agent()), memory.search(&query, arguments.limit).await?),
+        _ => (Scope::Global, rooms.memories.search(Scope::Global, &query, arguments.limit).await?),
     };
     if arguments.explain {
         eprintln!("{}", rooms.memories.explain(scope, &query).await?);

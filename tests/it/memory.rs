@@ -200,6 +200,9 @@ async fn the_command_line_remembers_and_recalls() {
     clause: visibility = 'global'
     words:  "0qtea", best first (bm25)
     "#);
+    assert_snapshot!(ok(&["recall", "--agent", "rose", "--private", "tea"]).await, @"1	TODAY: Ann likes tea");
+    assert_snapshot!(ok(&["recall", "--agent", "rose", "--global", "tea"]).await, @"2	[ada] TODAY: The tea kettle leaks");
+    assert_eq!(run(home, &["recall", "--private", "tea"]).await.code, 2, "whose?");
     assert_snapshot!(ok(&["recall", "--agent", "main", "coffee"]).await, @"Nothing is remembered with any of these words.");
     assert_snapshot!(ok(&["memory", "list", "--agent", "rose"]).await, @"
     2	global	[ada] TODAY: The tea kettle leaks

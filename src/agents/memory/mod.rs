@@ -151,6 +151,12 @@ impl Memory {
         self.memories.search(Scope::Of(&self.agent), text, limit).await
     }
 
+    /// The same without what is global.
+    pub async fn search_private(&self, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
+        self.refresh().await?;
+        self.memories.search(Scope::PrivateOf(&self.agent), text, limit).await
+    }
+
     /// What the agent is to be reminded of before it answers this. Nothing is looked up where the budget is 0.
     pub async fn recall(&self, text: &str) -> Result<Option<String>, StoreError> {
         if self.agent.memory.recall_tokens == 0 {

@@ -194,7 +194,7 @@ fn unindex_all(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<()> {
 
 /// Saved memories that a clause sees, the newest first; `before` goes on after an earlier portion.
 pub(super) fn list(connection: &Connection, clause: &Clause, before: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
-    let rest = format!("WHERE {} AND m.source = 'saved' AND m.id < ?2 ORDER BY m.id DESC LIMIT ?3", Clause::SQL);
+    let rest = format!("WHERE {} AND m.source = 'saved' AND m.id < ?2 ORDER BY m.id DESC LIMIT ?3", clause.sql());
     let mut statement = connection.prepare_cached(&select("memories AS m", &rest))?;
     let rows = statement.query_map(params![clause.owners(), before, limit], entry)?;
     rows.collect()

@@ -12,6 +12,8 @@ pub enum Scope<'a> {
     Global,
     /// An agent: its own rows, global rows, and the rows of those it reads from.
     Of(&'a Agent),
+    /// The same without global rows.
+    PrivateOf(&'a Agent),
 }
 
 /// Rows that a scope sees. There is no other place that says so.
@@ -19,6 +21,7 @@ pub enum Scope<'a> {
 pub(super) struct Clause {
     /// Agents whose private rows are seen; the first is the reader.
     owners: Vec<AgentUid>,
+    has_global: bool,
 }
 
 /// The number of global rows in the index.
@@ -27,16 +30,21 @@ pub(super) const GLOBAL: i64 = 0;
 impl Clause {
     pub(super) fn of(scope: Scope<'_>) -> Self {
         match scope {
-            Scope::Global => Clause { owners: Vec::new() },
-            Scope::Of(agent) => {
-                Clause { owners: [agent.uid].into_iter().chain(agent.memory.read_from.iter().map(|peer| peer.uid)).collect() }
-            }
+            Scope::Global => Clause { owners: Vec::new(), has_global: true },
+            Scope::Of(agent) => Clause { owners: owners(agent), has_global: true },
+            Scope::PrivateOf(agent) => Clause { owners: owners(agent), has_global: false },
         }
     }
 
     /// A condition on `memories AS m`. `?1` is [`Clause::owners`]. Archived rows fit neither side.
-    pub(super) const SQL: &str = "(m.visibility = 'global' \
-        OR (m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1))))";
+    pub(super) fn sql(&self) -> &'static str {
+        match self.has_global {
+            true => {
+                "(m.visibility = 'global' OR (m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1))))"
+            }
+            false => "(m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1)))",
+        }
+    }
 
     /// The value of `?1`: a JSON list of uids.
     pub(super) fn owners(&self) -> String {
@@ -48,18 +56,25 @@ impl Clause {
     pub(super) fn numbers(&self, connection: &Connection) -> rusqlite::Result<Vec<i64>> {
         let mut find = connection.prepare_cached(
             "SELECT number FROM memory_scopes WHERE slots > 0 \
-             AND (number = ?2 OR agent_uid IN (SELECT value FROM json_each(?1))) ORDER BY number DESC",
+             AND ((number = ?2 AND ?3) OR agent_uid IN (SELECT value FROM json_each(?1))) ORDER BY number DESC",
         )?;
-        let numbers = find.query_map(params![self.owners(), GLOBAL], |row| row.get(0))?;
+        let numbers = find.query_map(params![self.owners(), GLOBAL, self.has_global], |row| row.get(0))?;
         numbers.collect()
     }
 
     /// The clause with its values, for people.
     pub(super) fn shown(&self) -> String {
         let uids: Vec<String> = self.owners.iter().map(|uid| format!("'{uid}'")).collect();
-        match uids.is_empty() {
-            true => "visibility = 'global'".to_owned(),
-            false => format!("visibility = 'global' OR (visibility = 'private' AND agent_uid IN ({}))", uids.join(", ")),
+        let private = format!("visibility = 'private' AND agent_uid IN ({})", uids.join(", "));
+        match (self.has_global, uids.is_empty()) {
+            (_, true) => "visibility = 'global'".to_owned(),
+            (true, false) => format!("visibility = 'global' OR ({private})"),
+            (false, false) => private,
         }
     }
+}
+
+/// Whose private rows an agent sees.
+fn owners(agent: &Agent) -> Vec<AgentUid> {
+    [agent.uid].into_iter().chain(agent.memory.read_from.iter().map(|peer| peer.uid)).collect()
 }

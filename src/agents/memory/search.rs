@@ -71,7 +71,7 @@ fn ask(connection: &Connection, clause: &Clause, words: &str, order: Order, limi
     };
     // A cross join keeps the order of the two: first the index, then the rows it names.
     let from = "memories_fts AS f CROSS JOIN memories AS m ON m.slot = f.rowid";
-    let rest = format!("WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3", Clause::SQL);
+    let rest = format!("WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3", clause.sql());
     let mut statement = connection.prepare_cached(&rows::select(from, &rest))?;
     let found = statement.query_map(params![clause.owners(), words, limit], rows::entry)?;
     found.collect()
