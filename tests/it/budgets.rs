@@ -240,7 +240,7 @@ async fn people_with_budgets_are_not_answered_as_one() {
     house.model.wait_for_open(1).await;
     topic.says(BOB, "one").await;
     topic.says(carol, "two").await;
-    house.telegram.all_confirmed().await;
+    house.all_in_their_lanes().await;
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(topic.texts().len(), 3);

@@ -83,7 +83,7 @@ async fn talk_during_a_turn_stands_after_its_answer() {
     house.model.wait_for_open(1).await;
     rose.says(BOB, "I like red").await;
     rose.says(ALICE, "@parlor_bot and now?").await;
-    house.telegram.all_confirmed().await;
+    house.all_in_their_lanes().await;
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(
@@ -113,7 +113,7 @@ async fn talk_takes_no_questions_place() {
     rose.says(ALICE, "/status").await;
     assert!(rose.wait_for_sent(1).await.text.contains("; 1 answer under way."), "talk is not counted as waiting");
     rose.says(ALICE, "@parlor_bot two").await;
-    house.telegram.all_confirmed().await;
+    house.all_in_their_lanes().await;
     house.model.release();
     house.settled(&gateway).await;
     let answers = rose.texts();

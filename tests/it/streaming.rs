@@ -209,7 +209,7 @@ async fn an_answer_whose_group_moves_is_sent_in_the_new_one() {
     group.says(ALICE, "tell me").await;
     group.wait_for_sent(1).await;
     let new = group.migrates_to(-10077).await;
-    house.telegram.all_confirmed().await;
+    house.all_in_their_lanes().await;
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(new.texts(), [SHOWN]);

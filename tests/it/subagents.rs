@@ -159,6 +159,7 @@ async fn one_that_is_to_be_reported_wakes_its_parent() {
     house.model.enqueue_when("read the news", held("Nothing happened today."));
     alice.says("tell me when you have read the news").await;
     assert_eq!(alice.wait_for_sent(1).await.text, "On it.");
+    house.model.wait_for_open(1).await;
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["On it.", "Nothing new, Alice."]);

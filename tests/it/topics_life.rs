@@ -419,7 +419,7 @@ async fn an_answer_under_way_while_its_group_moves_arrives_in_the_new_chat() {
     house.model.wait_for_open(1).await;
     group.says(BOB, "two").await;
     let new = group.migrates_to(NEW).await;
-    house.telegram.all_confirmed().await;
+    house.all_in_their_lanes().await;
     house.model.release();
     new.wait_for_sent(2).await;
     house.settled(&gateway).await;

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::fake_discord::FakeDiscord;
 use super::fake_model::{Dialect, FakeModel};
-use super::fake_telegram::FakeTelegram;
+use super::fake_telegram::{ALICE, FakeTelegram};
 
 /// Everything a gateway needs. Dropping it fails the test if something was left undone in the store.
 pub(crate) struct House {
@@ -95,6 +95,15 @@ impl House {
     pub(crate) async fn settled(&self, gateway: &Gateway) {
         self.telegram.all_confirmed().await;
         gateway.settled().await;
+    }
+
+    /// Messages are looked at one after the other: when this one is answered, all before it are in their lanes. To be confirmed, they
+    /// need only be stored.
+    pub(crate) async fn all_in_their_lanes(&self) {
+        let desk = self.telegram.dm(ALICE);
+        let answers = desk.texts().len();
+        desk.says("/whoami").await;
+        desk.wait_for_sent(answers + 1).await;
     }
 
     /// The real binary. Returns once it polls.

@@ -65,7 +65,7 @@ async fn an_agent_is_not_told_what_another_has_come_to_in_a_task_that_waits() {
     walls.house.model.wait_for_open(1).await;
     place.says(ALICE, "/agent rose").await;
     place.says(ALICE, "which colour is it").await;
-    walls.house.telegram.all_confirmed().await;
+    walls.house.all_in_their_lanes().await;
     walls.house.model.release();
     walls.house.settled(&walls.gateway).await;
 

@@ -67,7 +67,7 @@ async fn a_task_that_waits_is_none_of_anothers_business() {
     walls.house.model.wait_for_open(1).await;
     place.says(ALICE, "/agent rose").await;
     place.says(ALICE, "which colour is it").await;
-    walls.house.telegram.all_confirmed().await;
+    walls.house.all_in_their_lanes().await;
     walls.house.model.release();
     walls.house.settled(&walls.gateway).await;
 
