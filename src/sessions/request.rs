@@ -47,10 +47,10 @@ pub(super) async fn request(
     let parts = &inner.parts;
     let origin = &accepted.inbound.origin;
     let put_aside = asked.put_aside.map(|task| (parts.access.clone(), task));
-    let page = Arc::new(Page { place: origin.key.clone(), view: inner.view(agent), put_aside });
+    let extract = Arc::new(Extract { place: origin.key.clone(), view: inner.view(agent), put_aside });
     let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
     let reminder = parts.memories.of(agent).map(|memory| Reminder { memory, words });
-    let (look, uid, ask) = (page.clone(), agent.uid, reminder.clone());
+    let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
     // In one go, because each way to the store costs more than most of what is asked there.
     let read = parts.db.read(move |connection| {
         let recalled = ask.map(|reminder| reminder.on(connection));
@@ -70,7 +70,7 @@ pub(super) async fn request(
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
     let room = history::room(smallest_window(&parts.models, &models), &system);
     let (History { conversation, summary, messages: before }, fill) =
-        summed_up_in_time(inner, &page, history, room, asked.halt).await?;
+        summed_up_in_time(inner, &extract, history, room, asked.halt).await?;
     let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let mut messages = history::for_model(&before, &current, &agent.id, named, room);
     messages = history::reminded(messages, recalled);
@@ -85,13 +85,13 @@ pub(super) async fn request(
 }
 
 /// What of a conversation a turn may read.
-struct Page {
+struct Extract {
     place: SessionKey,
     view: View,
     put_aside: Option<(Access, PutAside)>,
 }
 
-impl Page {
+impl Extract {
     fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
         let mut history = transcript::history(connection, &self.place, self.view)?;
         let Some((access, task)) = &self.put_aside else { return Ok(history) };
@@ -118,7 +118,7 @@ impl Page {
 /// When more was said than there is room for, and a summary of it is being made, that one is waited for.
 async fn summed_up_in_time(
     inner: &Inner,
-    page: &Arc<Page>,
+    extract: &Arc<Extract>,
     history: History,
     room: usize,
     halt: &CancellationToken,
@@ -130,14 +130,14 @@ async fn summed_up_in_time(
     let fill = filled(&history);
     let is_made = fill.is_too_much()
         && tokio::select! {
-            is_made = inner.summing.over(&inner.parts.aliases, &page.place, page.view) => is_made,
+            is_made = inner.summing.over(&inner.parts.aliases, &extract.place, extract.view) => is_made,
             () = halt.cancelled() => false,
         };
     if !is_made {
         return Ok((history, fill));
     }
-    let page = page.clone();
-    let history = inner.parts.db.read(move |connection| page.history(connection)).await?;
+    let extract = extract.clone();
+    let history = inner.parts.db.read(move |connection| extract.history(connection)).await?;
     let fill = filled(&history);
     Ok((history, fill))
 }
