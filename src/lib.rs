@@ -10,10 +10,14 @@
 //! - [`channels`]: the platforms: Telegram, Discord and the terminal.
 //! - [`agents`]: who the agents are and what is theirs: identity files, models, skills, memory, workspace.
 //! - [`models`]: model providers, who is asked when one fails, and the built-in stand-in.
+//! - [`home`]: the checked config with everything made from it, as one snapshot.
 //! - [`tools`]: what an agent can do besides talking, and the policy that decides whether it may.
 //! - [`turn`]: one run of one agent: prompt → model ⇄ tools.
 //! - [`delivery`]: the outbox and its senders, the platforms' limits, answers that are being written.
-//! - [`sessions`]: places: inbox, lanes, turns and their journal, transcript, what was spent.
+//! - [`records`]: the tables about sessions: inbox, transcript, journal, ledger, turn log. SQL only.
+//! - [`subagents`]: turns that another turn asked for, and messages between places.
+//! - [`answering`]: from a queued message to its written answer: admit, prepare, run, finish, commit.
+//! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - [`tenants`]: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - [`commands`]: what people tell the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
@@ -24,6 +28,7 @@
 
 pub mod access;
 pub mod agents;
+mod answering;
 pub mod channels;
 pub mod cli;
 mod clock;
@@ -32,12 +37,15 @@ pub mod config;
 pub mod delivery;
 pub mod domain;
 pub mod gateway;
+pub mod home;
 mod http;
+pub mod lanes;
 pub mod models;
+pub mod records;
 pub mod routing;
-pub mod sessions;
 mod signing;
 pub mod storage;
+mod subagents;
 pub mod telemetry;
 pub mod tenants;
 pub mod tools;

@@ -10,9 +10,9 @@ use crate::agents::{Brain, Source};
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
 use crate::gateway::{Home, Plan};
+use crate::records::model_overrides;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::{self, Explanation, Pin, names, pins};
-use crate::sessions::overrides;
 use crate::storage::Db;
 
 #[derive(Subcommand)]
@@ -167,7 +167,7 @@ async fn stored(home: &Home, origin: &mut Origin) -> Result<Stored, Failure> {
     let key = origin.key.clone();
     let read = db.read(move |connection| {
         let (pin, name) = (pins::load(connection, &key)?, names::load(connection, &key)?);
-        Ok(Stored { pin, name, model: overrides::load(connection, &key)? })
+        Ok(Stored { pin, name, model: model_overrides::load(connection, &key)? })
     });
     Ok(read.await?)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Outcome, data};
 use crate::clock::now_ms;
 use crate::gateway::Home;
-use crate::sessions::ledger::{self, By, Line, Period};
+use crate::records::ledger::{self, By, Line, Period};
 use crate::storage::Db;
 
 #[derive(Args)]

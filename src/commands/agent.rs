@@ -17,7 +17,7 @@ pub(super) fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, Use
 
 fn show(context: &Context<'_>) -> String {
     let current = current(context);
-    let others: Vec<_> = context.desk.registry.all().iter().filter(|agent| agent.id != current.id).collect();
+    let others: Vec<_> = context.snapshot.registry.all().iter().filter(|agent| agent.id != current.id).collect();
     match others.first() {
         None => format!("{} answers here. There is nobody else.", who(current)),
         Some(other) => format!(
@@ -32,7 +32,7 @@ fn show(context: &Context<'_>) -> String {
 
 fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserError> {
     refuse_where_locked(context)?;
-    let agent = context.desk.registry.find(to).ok_or_else(|| unknown(context, to))?;
+    let agent = context.snapshot.registry.find(to).ok_or_else(|| unknown(context, to))?;
     let already = match context.pin {
         // Perhaps a turn is using it up right now, so the wish is written anew.
         Some(pin) if pin.once => false,
@@ -53,8 +53,8 @@ fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserEr
 
 fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
     refuse_where_locked(context)?;
-    let bound = routing::route(&context.desk.table, None, &context.inbound.origin);
-    let Some(agent) = context.desk.registry.get(&bound.agent) else {
+    let bound = routing::route(&context.snapshot.table, None, &context.inbound.origin);
+    let Some(agent) = context.snapshot.registry.get(&bound.agent) else {
         return Err(UserError::new("The config names no agent for this place."));
     };
     let reply = match context.pin {
@@ -78,7 +78,7 @@ fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
 }
 
 fn unknown(context: &Context<'_>, word: &str) -> UserError {
-    let registry = &context.desk.registry;
+    let registry = &context.snapshot.registry;
     let near: Vec<String> = registry.suggest(word).iter().map(|agent| format!("`/agent {}`", agent.id)).collect();
     let shown: String = word.chars().take(64).collect();
     UserError::new(match near.is_empty() {
@@ -91,7 +91,7 @@ fn unknown(context: &Context<'_>, word: &str) -> UserError {
 }
 
 pub(super) fn current<'a>(context: &'a Context<'_>) -> &'a Agent {
-    let registry = &context.desk.registry;
+    let registry = &context.snapshot.registry;
     registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent())
 }
 

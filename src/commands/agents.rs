@@ -4,7 +4,7 @@ use super::{Context, Outcome};
 use crate::channels::Choice;
 
 pub(super) fn run(context: &Context<'_>) -> Outcome {
-    let lines = context.desk.registry.all().iter().map(|agent| {
+    let lines = context.snapshot.registry.all().iter().map(|agent| {
         let here = if agent.id == context.route.agent { " ← answers here" } else { "" };
         format!("- {} (`{}`), {}{here}", agent.label(), agent.id, agent.brain.model)
     });
@@ -14,7 +14,7 @@ pub(super) fn run(context: &Context<'_>) -> Outcome {
 
 /// Everyone who could take over here, and the way back where somebody did.
 pub(super) fn choices(context: &Context<'_>) -> Vec<Choice> {
-    let others = context.desk.registry.all().iter().filter(|agent| agent.id != context.route.agent);
+    let others = context.snapshot.registry.all().iter().filter(|agent| agent.id != context.route.agent);
     let mut choices: Vec<Choice> =
         others.map(|agent| Choice { label: agent.label(), command: format!("/agent {}", agent.id) }).collect();
     if context.pin.is_some() {

@@ -21,7 +21,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
 
 /// The memory of the agent that answers here.
 pub(super) fn memory(context: &Context<'_>) -> Result<Memory, UserError> {
-    let registry = &context.desk.registry;
+    let registry = &context.snapshot.registry;
     let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent());
     context
         .desk

@@ -22,32 +22,31 @@ mod usage;
 mod whoami;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rusqlite::Transaction;
 
 use crate::access::{Standing, people};
 use crate::agents::memory::{Forgetting, Saving};
-use crate::agents::{Memories, Registry, Source};
+use crate::agents::{Memories, Source};
 use crate::channels::Choice;
-use crate::config::{Config, ModelRef};
+use crate::config::ModelRef;
 use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
-use crate::routing::{Pin, Route, Table, pins};
-use crate::sessions::decisions::{self, Decision};
-use crate::sessions::{Sessions, inbox, journal, overrides, transcript};
+use crate::home::{Snapshot, Snapshots};
+use crate::lanes::Sessions;
+use crate::records::decisions::{self, Decision};
+use crate::records::{inbox, journal, model_overrides, transcript};
+use crate::routing::{Pin, Route, pins};
 use crate::storage::{Db, StoreError};
 
-pub use parse::{Command, Parsed, parse};
+pub(crate) use parse::{Command, Parsed, parse};
 pub use specs::{Argument, Audience, Offers, SPECS, Spec};
 
 /// What commands look at.
 pub struct Desk {
     pub db: Db,
-    pub config: Arc<Config>,
-    pub registry: Arc<Registry>,
+    pub snapshots: Snapshots,
     pub memories: Memories,
-    pub table: Arc<Table>,
     pub sessions: Sessions,
     pub started_at: i64,
 }
@@ -55,6 +54,8 @@ pub struct Desk {
 /// The message a command came with, and what is known about it.
 pub struct Context<'a> {
     pub desk: &'a Desk,
+    /// The snapshot that the message was looked at with.
+    pub snapshot: &'a Snapshot,
     pub inbound: &'a Inbound,
     pub standing: Standing,
     pub route: &'a Route,
@@ -122,7 +123,7 @@ pub enum CommandError {
     Store(#[from] StoreError),
 }
 
-pub async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, CommandError> {
     match command {
         Command::Agent(wish) => agent::run(wish, context).map_err(CommandError::from),
         Command::Agents => Ok(agents::run(context)),
@@ -184,11 +185,11 @@ impl Effect {
                 mark(tx, place, handoff.as_deref(), now)
             }
             Effect::StartAnew => {
-                overrides::clear(tx, place)?;
+                model_overrides::clear(tx, place)?;
                 transcript::start_anew(tx, place, now)
             }
-            Effect::ChooseModel(model) => overrides::set(tx, place, model, &inbound.origin.person, now),
-            Effect::ResetModel => overrides::clear(tx, place),
+            Effect::ChooseModel(model) => model_overrides::set(tx, place, model, &inbound.origin.person, now),
+            Effect::ResetModel => model_overrides::clear(tx, place),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
             Effect::CallOff(ids) => {
                 // What another process took in with a task is not among them.

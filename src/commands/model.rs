@@ -100,7 +100,7 @@ fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef)
     if brain.fallback.contains(model) {
         marks.push("fallback".to_owned());
     }
-    if let Some(rest) = context.desk.sessions.models().rests_for(model) {
+    if let Some(rest) = context.snapshot.models.rests_for(model) {
         marks.push(format!("not asked for {} s after a failure", rest.as_secs().max(1)));
     }
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join("; ")) };

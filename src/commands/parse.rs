@@ -3,11 +3,11 @@
 use super::SPECS;
 use crate::config::Visibility;
 use crate::domain::{UserError, nearest};
-use crate::sessions::ledger::Period;
+use crate::records::ledger::Period;
 
 /// What a message is, seen as a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parsed {
+pub(crate) enum Parsed {
     /// Something for the agent.
     Talk,
     Command(Command),
@@ -16,7 +16,7 @@ pub enum Parsed {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub(crate) enum Command {
     Agent(AgentWish),
     Agents,
     Model(ModelWish),
@@ -41,7 +41,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ForgetWish {
+pub(crate) enum ForgetWish {
     /// Show what would go.
     Find(String),
     Show(i64),
@@ -50,7 +50,7 @@ pub enum ForgetWish {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AgentWish {
+pub(crate) enum AgentWish {
     Show,
     Switch { to: String, once: bool },
     Reset,
@@ -58,7 +58,7 @@ pub enum AgentWish {
 
 /// What `/stop` is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     /// What is being done.
     Current,
     /// And everything that waits.
@@ -66,19 +66,19 @@ pub enum Which {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueWish {
+pub(crate) enum QueueWish {
     Show,
     Clear,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModelWish {
+pub(crate) enum ModelWish {
     Show,
     Choose(String),
     Reset,
 }
 
-pub fn parse(text: &str) -> Parsed {
+pub(crate) fn parse(text: &str) -> Parsed {
     let text = text.trim();
     let Some(line) = text.strip_prefix('/') else { return Parsed::Talk };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::parse::QueueWish;
 use super::{Context, Effect, Outcome};
 use crate::clock::now_ms;
-use crate::sessions::{Item, Queue};
+use crate::lanes::{Item, Queue};
 
 /// What is shown of a message, in characters as people see them.
 const MAX_QUOTE_CHARS: usize = 60;
@@ -31,14 +31,14 @@ fn clear(queue: Queue) -> Outcome {
 
 /// What is going on, as `/queue` and `/status` tell it.
 pub(super) fn show(queue: &Queue, now: i64) -> String {
-    if queue.current.is_none() && queue.runs.is_empty() {
+    if queue.current.is_none() && queue.subagents.is_empty() {
         return IDLE.to_owned();
     }
     let working =
         queue.current.iter().map(|current| format!("Working for {} on {}.", duration(now - current.since), describe(current)));
     let mut lines: Vec<String> = working.collect();
     let run = |item: &Item| format!("A subagent has worked for {} on {}.", duration(now - item.since), describe(item));
-    lines.extend(queue.runs.iter().map(run));
+    lines.extend(queue.subagents.iter().map(run));
     lines.extend(queue.parked.iter().map(|item| format!("Put aside meanwhile: {}.", describe(item))));
     match queue.waiting.len() {
         0 => lines.push("Nothing waits.".into()),
@@ -92,7 +92,7 @@ mod tests {
             current: Some(item(&"long ".repeat(30))),
             parked: vec![item("the report")],
             waiting,
-            runs: vec![item("the sources")],
+            subagents: vec![item("the sources")],
         };
         insta::assert_snapshot!(show(&queue, 75_000), @"
         Working for 1 min 15 s on “long long long long long long long long long long long long …” (Alice).

@@ -6,7 +6,7 @@ use crate::agents::skills::{Because, LeftOut, Reason, Skill};
 use crate::agents::{Agent, Skills};
 
 pub(super) async fn run(context: &Context<'_>) -> String {
-    let registry = &context.desk.registry;
+    let registry = &context.snapshot.registry;
     let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent()).clone();
     let of_agent = agent.clone();
     match tokio::task::spawn_blocking(move || Skills::load(&of_agent)).await {

@@ -9,9 +9,9 @@ use crate::access::Standing;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::models::Usage;
-use crate::sessions::parts::View;
-use crate::sessions::usage::LastTurn;
-use crate::sessions::{decisions, inbox, summaries, transcript, usage};
+use crate::records::turn_log::LastTurn;
+use crate::records::view::View;
+use crate::records::{decisions, inbox, summaries, transcript, turn_log};
 use crate::storage::StoreError;
 
 /// How many decisions about waiting messages are told.
@@ -22,14 +22,14 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let desk = context.desk;
     let (agent, chosen) = model::here(context).await?;
-    let (place, view) = (context.inbound.origin.key.clone(), View::of(desk.config.switch, agent.uid));
+    let (place, view) = (context.inbound.origin.key.clone(), View::of(context.snapshot.config.switch, agent.uid));
     let waiting = desk.sessions.depth(&context.inbound.origin);
     let queue = desk.sessions.queue(&context.inbound.origin);
     let looked_up = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
         let summary = summaries::of(connection, &place, conversation, view)?;
         let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
-        Ok((transcript::length(connection, &place, view)?, usage::last_of(connection, &place)?, decided, summary))
+        Ok((transcript::length(connection, &place, view)?, turn_log::last_of(connection, &place)?, decided, summary))
     };
     let (messages, last, decided, summary) = desk.db.read(looked_up).await?;
     let mut text = format!(
@@ -51,7 +51,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     if let Some(last) = last {
         text.push_str(&format!("\n{}", last_turn(&last)));
     }
-    if queue.current.is_some() || !queue.runs.is_empty() {
+    if queue.current.is_some() || !queue.subagents.is_empty() {
         text.push_str(&format!("\n\n{}", queue::show(&queue, now_ms())));
     }
     if !decided.is_empty() {
@@ -80,7 +80,11 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let ((turns, failed), (undelivered, repeated), broken) = desk
         .db
         .read(move |connection| {
-            Ok((usage::count_since(connection, now - DAY_MS)?, outbox::troubles(connection)?, inbox::count_broken(connection)?))
+            Ok((
+                turn_log::count_since(connection, now - DAY_MS)?,
+                outbox::troubles(connection)?,
+                inbox::count_broken(connection)?,
+            ))
         })
         .await?;
     Ok(format!(

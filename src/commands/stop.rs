@@ -2,16 +2,16 @@
 
 use super::parse::Which;
 use super::{Context, Effect, Outcome};
-use crate::sessions::Queue;
+use crate::lanes::Queue;
 
 pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
-    let Queue { current, parked, waiting, runs } = context.desk.sessions.queue(&context.inbound.origin);
+    let Queue { current, parked, waiting, subagents } = context.desk.sessions.queue(&context.inbound.origin);
     // Those of a task that is stopped end with it; the others are told about.
     let under_way = match current.iter().chain(&parked).count() {
-        0 => runs.len(),
+        0 => subagents.len(),
         tasks => tasks,
     };
-    let tasks = current.into_iter().chain(parked).chain(runs);
+    let tasks = current.into_iter().chain(parked).chain(subagents);
     let (ids, dropped): (Vec<i64>, usize) = match which {
         Which::Current => (tasks.flat_map(|item| item.ids).collect(), 0),
         Which::All => (tasks.chain(waiting.clone()).flat_map(|item| item.ids).collect(), waiting.len()),

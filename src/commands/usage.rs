@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::Context;
 use crate::access::Standing;
 use crate::clock::now_ms;
-use crate::sessions::ledger::{self, By, Line, Period};
+use crate::records::ledger::{self, By, Line, Period};
 use crate::storage::StoreError;
 use crate::turn::budget;
 
@@ -27,7 +27,7 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
         kinds.iter().copied().map(lines).collect::<rusqlite::Result<Vec<_>>>()
     };
     let lists = context.desk.db.read(read).await?;
-    let left = context.desk.config.access.limits.tokens_per_day.filter(|_| !is_owner && period == Period::Today);
+    let left = context.snapshot.config.access.limits.tokens_per_day.filter(|_| !is_owner && period == Period::Today);
     let mut text = show(period, &lists, left);
     if is_owner && !in_private {
         text.push_str(MORE_IN_PRIVATE);

@@ -14,7 +14,7 @@ use crate::access::people;
 use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, streams};
-use crate::sessions::{children, decisions, inbox, journal, ledger, summaries, transcript, usage};
+use crate::records::{decisions, inbox, journal, ledger, subagents, summaries, transcript, turn_log};
 use crate::storage::{Db, Durability, StoreError};
 
 /// Cleaning waits until the start is over.
@@ -35,9 +35,9 @@ const CHORES: [(&str, Forget); 11] = [
     ("streams", streams::forget_old),
     ("people", people::forget_old),
     ("decisions", decisions::forget_old),
-    ("turns", usage::forget_old),
+    ("turns", turn_log::forget_old),
     ("spending, budgets, budget_notices", ledger::forget_old),
-    ("children", children::forget_old),
+    ("children", subagents::forget_old),
     ("sessions, messages", transcript::forget_old),
     ("summaries", summaries::forget_old),
     ("tasks, rounds, tool_calls", journal::forget_orphans),
@@ -163,7 +163,7 @@ mod tests {
                  VALUES (451, 'telegram:dm:1', 'a', 'm', 'r', 0, {NOW} - 89 * {DAY_MS}, 'answered');"
         );
         db.write(move |tx| tx.execute_batch(&fill)).await.expect("they are there");
-        let portion = db.write(|tx| usage::forget_old(tx, NOW, 100)).await;
+        let portion = db.write(|tx| turn_log::forget_old(tx, NOW, 100)).await;
         assert_eq!(portion.expect("it works"), 100, "no more than it was let");
         clean(&db, NOW, &CancellationToken::new()).await;
         assert_eq!(count(&db, "SELECT count(*) FROM turns").await, 1);

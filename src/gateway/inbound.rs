@@ -3,10 +3,8 @@
 //! received → stored, then acknowledged → known? may speak? command? → routed → its place's lane.
 //! Messages are looked at one after the other, so their order holds; the slow work is done in the lanes.
 
-use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use rusqlite::Transaction;
@@ -20,19 +18,18 @@ use crate::access::{self, Asking, Standing, Verdict, people};
 use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
+use crate::config::Access;
 use crate::delivery::Kind;
 use crate::domain::{Addressed, Inbound, Note, PersonId};
-use crate::routing::{self, Pin, Route, names};
-use crate::sessions::inbox::{self, Accepted, Closing, Stored, Waiting};
-use crate::sessions::moving::Followed;
-use crate::sessions::{Arrived, LaneFull};
-use crate::storage::StoreError;
+use crate::lanes::{Arrived, LaneFull};
+use crate::records::group_migration::Followed;
+use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
+use crate::routing::{Resolved, Route, names};
+use crate::storage::{self, StoreError};
 use crate::work::WorkGuard;
 
 /// Rows that an earlier process left are taken up in portions of this many.
 const REPLAY_PORTION: u32 = 500;
-/// The pause before something is tried again when the store fails.
-const STORE_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Takes up what an earlier process left, then everything that comes, until every channel has stopped.
 pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, starting: WorkGuard) {
@@ -69,7 +66,7 @@ struct Taken {
 
 async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
     let moves = moving::among(house, &batch.arrivals).await;
-    let arrivals = topics::bind_by_name(&house.desk, batch.arrivals);
+    let arrivals = topics::bind_by_name(&house.desk.snapshots.current(), batch.arrivals);
     let write = move |tx: &Transaction<'_>| {
         let stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
         let is_paired = match stored.accepted.as_slice() {
@@ -87,7 +84,7 @@ async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
 
 async fn take_up(house: &House) {
     while let Err(error) = house.delivery.resume().await {
-        if pause(house, &error).await.is_break() {
+        if storage::pause(&house.stop, "intake", &error).await.is_break() {
             return;
         }
     }
@@ -96,7 +93,7 @@ async fn take_up(house: &House) {
         match house.desk.db.read(inbox::newest).await {
             Ok(newest) => break newest,
             Err(error) => {
-                if pause(house, &error).await.is_break() {
+                if storage::pause(&house.stop, "intake", &error).await.is_break() {
                     return;
                 }
             }
@@ -114,7 +111,7 @@ async fn take_up(house: &House) {
                 }
             }
             Err(error) => {
-                if pause(house, &error).await.is_break() {
+                if storage::pause(&house.stop, "intake", &error).await.is_break() {
                     return;
                 }
             }
@@ -134,7 +131,7 @@ async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
         Err(reason) => {
             tracing::error!(inbox.id = id, "a waiting message cannot be read any more: {reason}");
             while let Err(error) = replies::close(house, id, Closing::Failed, "unreadable").await {
-                if pause(house, &error).await.is_break() {
+                if storage::pause(&house.stop, "intake", &error).await.is_break() {
                     return;
                 }
             }
@@ -155,7 +152,7 @@ async fn take_up_internal(house: &House, accepted: Accepted) {
             Err(error) => Err(error),
         };
         let Err(error) = taken else { return };
-        if pause(house, &error).await.is_break() {
+        if storage::pause(&house.stop, "intake", &error).await.is_break() {
             return;
         }
     }
@@ -183,18 +180,9 @@ async fn look_at(house: &House, mut in_hand: InHand) {
             }
         };
         let Err(error) = handled else { return };
-        if pause(house, &error).await.is_break() {
+        if storage::pause(&house.stop, "intake", &error).await.is_break() {
             return;
         }
-    }
-}
-
-/// Waits a little for a store that fails. Breaks when the process stops first: the next start finds what was left undone.
-async fn pause(house: &House, error: &StoreError) -> ControlFlow<()> {
-    tracing::error!("intake waits for the store: {error}");
-    tokio::select! {
-        () = tokio::time::sleep(STORE_BACKOFF) => ControlFlow::Continue(()),
-        () = house.stop.cancelled() => ControlFlow::Break(()),
     }
 }
 
@@ -229,9 +217,10 @@ async fn complete(house: &House, inbound: &mut Inbound) -> Result<bool, StoreErr
 /// Who answers, whether this person may ask, and what follows from both.
 async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(), StoreError> {
     let inbound = in_hand.accepted.inbound.clone();
-    let (pin, gone) = pins(house, &inbound).await?;
-    let route = routing::route(&house.desk.table, pin.as_ref(), &inbound.origin);
-    let mut standing = standing(house, in_hand).await?;
+    let snapshot = house.desk.snapshots.current();
+    let Resolved { route, pin, stale_pin } = house.router.resolve(&snapshot.table, &inbound.origin).await?;
+    let access = &snapshot.config.access;
+    let mut standing = standing(house, access, in_hand).await?;
     let asking = Asking {
         key: &inbound.origin.key,
         standing,
@@ -241,19 +230,20 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
         require_mention: route.require_mention,
     };
     let accepted = &in_hand.accepted;
-    let verdict = access::decide(&house.desk.config.access, &asking);
+    let verdict = access::decide(access, &asking);
     // A group is told whoever writes, because the pin was the place's; a private chat only if its person may speak.
-    if let Some(gone) = gone.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
-        replies::drop_pin(house, &inbound, &gone).await?;
+    if let Some(stale_pin) = stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
+        replies::drop_pin(house, &inbound, &stale_pin).await?;
         // Another pin may lie beneath it.
         return Box::pin(decide(house, in_hand, parsed)).await;
     }
     match verdict {
         Verdict::Admit => {
             if standing == Standing::Stranger && !inbound.origin.key.is_private() {
-                standing = known_as(house, in_hand).await?;
+                standing = known_as(house, access, in_hand).await?;
             }
-            let context = Context { desk: &house.desk, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
+            let context =
+                Context { desk: &house.desk, snapshot: &snapshot, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
             admit(house, in_hand, parsed, &context).await
         }
         // An edit is no reason to say something again.
@@ -332,29 +322,22 @@ async fn revise(house: &House, edit: &Accepted) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// The place's pin: one that counts, or one that names an agent who is gone.
-async fn pins(house: &House, inbound: &Inbound) -> Result<(Option<Pin>, Option<Pin>), StoreError> {
-    let pin = house.pins.get(&inbound.origin.key).await?;
-    let is_known = pin.as_ref().is_some_and(|pin| house.desk.registry.get(&pin.agent).is_some());
-    Ok(if is_known { (pin, None) } else { (None, pin) })
-}
-
 /// Being paired lets people into private chats and nowhere else, so only there is it looked up before they are let in.
-async fn standing(house: &House, in_hand: &InHand) -> Result<Standing, StoreError> {
+async fn standing(house: &House, access: &Access, in_hand: &InHand) -> Result<Standing, StoreError> {
     let inbound = &in_hand.accepted.inbound;
-    let known = Standing::of(&house.desk.config.access, &inbound.origin.person, false);
+    let known = Standing::of(access, &inbound.origin.person, false);
     if known == Standing::Owner || !inbound.origin.key.is_private() {
         return Ok(known);
     }
-    known_as(house, in_hand).await
+    known_as(house, access, in_hand).await
 }
 
-async fn known_as(house: &House, in_hand: &InHand) -> Result<Standing, StoreError> {
+async fn known_as(house: &House, access: &Access, in_hand: &InHand) -> Result<Standing, StoreError> {
     let person = in_hand.accepted.inbound.origin.person.clone();
     let look = |person: PersonId| house.desk.db.read(move |connection| people::is_paired(connection, &person));
     let is_paired = match in_hand.is_paired {
         Some(is_paired) => is_paired,
         None => look(person.clone()).await?,
     };
-    Ok(Standing::of(&house.desk.config.access, &person, is_paired))
+    Ok(Standing::of(access, &person, is_paired))
 }

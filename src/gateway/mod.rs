@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Memories;
+use crate::answering::{TranscriptSearch, files};
 use crate::channels::discord::{self, DiscordChannel};
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
@@ -33,11 +34,13 @@ use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
 use crate::domain::{Destination, PersonId};
-use crate::models::Models;
+use crate::home::{Snapshot, Snapshots};
+use crate::lanes::{self, Sessions};
+use crate::records::{journal, subagents};
+use crate::routing::Router;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::sessions::{self, Sessions, TranscriptSearch, children, files, journal};
 use crate::storage::{Db, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
@@ -74,6 +77,7 @@ struct House {
     /// The home folder.
     home: PathBuf,
     pins: Arc<Pins>,
+    router: Router,
     names: Names,
     aliases: Arc<Aliases>,
     delivery: Delivery,
@@ -138,36 +142,32 @@ impl Gateway {
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
         let (registry, roster) = plan.registry(home, &db).await?;
-        let registry = Arc::new(registry);
         let work = Work::new();
         let owners = plan.config.access.owners.iter().filter_map(Destination::owner).collect();
         let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, outgoing::folder(home.path()), work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
-        db.write(|tx| children::close_orphans(tx, now_ms())).await?;
+        db.write(|tx| subagents::close_orphans(tx, now_ms())).await?;
         let memories = Memories::new(db.clone());
-        let sessions = Sessions::new(sessions::Parts {
+        let snapshot = Snapshot::new(plan.config.clone(), plan.table.clone(), Arc::new(registry));
+        let snapshots = Snapshots::new(snapshot);
+        let sessions = Sessions::new(lanes::Services {
             db: db.clone(),
-            registry: registry.clone(),
-            table: plan.table.clone(),
+            snapshots: snapshots.clone(),
             pins: pins.clone(),
             aliases: aliases.clone(),
-            models: Models::new(&plan.config.providers),
             delivery: delivery.clone(),
             tools: toolbox(&memories, &db, plan.config.switch),
             memories: memories.clone(),
             work: work.clone(),
-            access: plan.config.access.clone(),
-            switch: plan.config.switch,
-            max_running: plan.config.max_running,
             absorbing: db.read(journal::absorbing).await?.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
-        let desk = Desk { db, config: plan.config, registry, memories, table: plan.table, sessions, started_at: now_ms() };
+        let desk = Desk { db, snapshots, memories, sessions, started_at: now_ms() };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
-        let house = Arc::new(House { desk, home, pins, names, aliases, delivery, work, stop });
+        let house = Arc::new(House { desk, home, router: Router::new(pins.clone()), pins, names, aliases, delivery, work, stop });
         Ok(Self::run(house, channels, moves, lock))
     }
 

@@ -9,7 +9,7 @@ use super::House;
 use crate::clock::now_ms;
 use crate::delivery::{MovedAway, outbox};
 use crate::domain::{Arrival, Moved};
-use crate::sessions::moving::{self, Followed};
+use crate::records::group_migration::{self, Followed};
 use crate::storage::StoreError;
 
 /// A move that is about to be written down, with what the owners hear if it is news.
@@ -63,7 +63,7 @@ async fn prepare(house: &House, moved: Moved) -> Move {
 impl Move {
     /// The owners' notice is written with the move, so that they are told once.
     pub(super) fn write(&self, tx: &Transaction<'_>) -> rusqlite::Result<Followed> {
-        let followed = moving::follow(tx, self.moved)?;
+        let followed = group_migration::follow(tx, self.moved)?;
         if followed.is_news {
             outbox::insert(tx, &self.notice, None, now_ms())?;
         }

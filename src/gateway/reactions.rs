@@ -4,7 +4,7 @@ use super::House;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::domain::{Inbound, SessionKey};
-use crate::sessions::transcript;
+use crate::records::transcript;
 use crate::storage::StoreError;
 
 /// Reactions to older answers are not noted.

@@ -9,8 +9,8 @@ use crate::clock::now_ms;
 use crate::commands::Outcome;
 use crate::delivery::{Kind, outbox};
 use crate::domain::{Destination, Inbound, SessionKey};
+use crate::records::inbox::{self, Accepted, Closing};
 use crate::routing::{Pin, pins};
-use crate::sessions::inbox::{self, Accepted, Closing};
 use crate::storage::StoreError;
 
 /// How a message ends that no agent answers.

@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use rusqlite::Transaction;
 
-use crate::commands::Desk;
 use crate::delivery::undelivered::{self, When, Which};
 use crate::domain::{Arrival, Platform, SessionKey};
+use crate::home::Snapshot;
 
 /// Rows that are to be sent, by place.
 pub(super) type Rows = BTreeMap<SessionKey, usize>;
 
 /// With `auto_bind`, a topic that is called like an agent is that agent's `/agent` command, by whoever made the topic. So it
 /// takes the same way through access and locks.
-pub(super) fn bind_by_name(desk: &Desk, arrivals: Vec<Arrival>) -> Vec<Arrival> {
-    let (telegram, discord) = (desk.config.telegram.as_ref(), desk.config.discord.as_ref());
+pub(super) fn bind_by_name(snapshot: &Snapshot, arrivals: Vec<Arrival>) -> Vec<Arrival> {
+    let (telegram, discord) = (snapshot.config.telegram.as_ref(), snapshot.config.discord.as_ref());
     let auto_bind = |place: &SessionKey| match place.platform() {
         Some(Platform::Telegram) => telegram.is_some_and(|telegram| telegram.auto_bind),
         Some(Platform::Discord) => discord.is_some_and(|discord| discord.auto_bind),
         Some(Platform::Local) | None => false,
     };
     let bind = |arrival| match arrival {
-        Arrival::TopicMade(mut made) if auto_bind(&made.origin.key) => match desk.registry.find(&made.text) {
+        Arrival::TopicMade(mut made) if auto_bind(&made.origin.key) => match snapshot.registry.find(&made.text) {
             Some(agent) => {
                 made.text = format!("/agent {}", agent.id);
                 Arrival::Message(made)

@@ -19,12 +19,14 @@ mod glob;
 pub mod names;
 mod pattern;
 pub mod pins;
+mod router;
 mod table;
 #[cfg(test)]
 mod tests;
 mod trial;
 
 pub use explain::{Candidate, Explanation, FilterCheck, Outcome, Step, explain};
+pub use router::{Resolved, Router};
 pub use table::{BoundGroup, BoundOnDiscord, DiscordPlace, Table};
 pub use trial::Rank;
 

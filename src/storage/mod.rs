@@ -5,6 +5,7 @@
 
 mod error;
 mod open;
+mod pause;
 mod readers;
 mod remembered;
 mod writer;
@@ -17,6 +18,7 @@ use rusqlite::{Connection, Transaction};
 use tokio_util::sync::CancellationToken;
 
 pub use error::StoreError;
+pub(crate) use pause::pause;
 pub use remembered::Remembered;
 
 /// What a commit must survive before the one who asked for it goes on.

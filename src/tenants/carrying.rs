@@ -14,8 +14,8 @@ use crate::agents::{Memories, memory, roster};
 use crate::clock::now_ms;
 use crate::config::{Visibility, edit};
 use crate::domain::{AgentId, AgentUid, SessionKey};
-use crate::sessions::parts::View;
-use crate::sessions::transcript::{self, Carried};
+use crate::records::transcript::{self, Carried};
+use crate::records::view::View;
 
 /// Memories of one agent that are asked for at once.
 const PORTION: u32 = 1_000;

@@ -13,8 +13,8 @@ use crate::agents::{memory, roster};
 use crate::clock::now_ms;
 use crate::config::edit::{self, NewAgent};
 use crate::domain::{AgentId, AgentUid};
+use crate::records::{journal, ledger, subagents, summaries, transcript, turn_log};
 use crate::routing::pins;
-use crate::sessions::{children, journal, ledger, summaries, transcript, usage};
 
 /// What became of an agent that was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -282,9 +282,9 @@ pub async fn purge(site: &Site, which: &str) -> Result<Purged, TenantError> {
 
 fn destroy_rows(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Rows> {
     let pins = pins::purge(tx, uid)?;
-    let turns = usage::purge(tx, uid)?;
+    let turns = turn_log::purge(tx, uid)?;
     journal::purge(tx, uid)?;
-    children::purge(tx, uid)?;
+    subagents::purge(tx, uid)?;
     summaries::purge(tx, uid)?;
     ledger::purge(tx, uid)?;
     let share = transcript::purge(tx, uid)?;

@@ -9,8 +9,8 @@ use super::{Site, folder_of};
 use crate::agents::{memory, roster};
 use crate::config::Config;
 use crate::domain::{AgentId, AgentUid};
+use crate::records::{transcript, turn_log};
 use crate::routing::pins;
-use crate::sessions::{transcript, usage};
 use crate::storage::StoreError;
 
 /// Where an agent is known from.
@@ -44,13 +44,13 @@ pub fn rows_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Rows>
         messages: share.messages,
         sessions: share.sessions,
         pins: pins::count_of(connection, uid)?,
-        turns: usage::count_of(connection, uid)?,
+        turns: turn_log::count_of(connection, uid)?,
     })
 }
 
 /// When and why the agent last failed to answer.
 pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
-    usage::last_error(connection, uid)
+    turn_log::last_error(connection, uid)
 }
 
 /// What the store has of an agent of this id, if anything hangs on it.

@@ -98,6 +98,11 @@ pub enum Effect {
     SendMessage(SendMessage),
 }
 
+/// The files that a turn sends to its place.
+pub(crate) fn sent_files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFile> {
+    effects.iter().filter_map(|effect| if let Effect::SendFile(file) = effect { Some(file) } else { None })
+}
+
 /// Runs a subagent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spawn {

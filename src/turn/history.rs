@@ -1,7 +1,7 @@
 //! What was said in a place, as the agent that answers next gets to see it.
 //!
 //! A switch is a handoff: the new agent reads what people and other agents said here, each marked with who said it. Where the
-//! config keeps agents separate, it gets its own part only, which `sessions::parts` sees to.
+//! config keeps agents separate, it gets its own part only, which `records::view` sees to.
 //! Tool calls and recalled memory of other agents are never part of it.
 
 use crate::domain::AgentId;

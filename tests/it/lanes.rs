@@ -13,11 +13,11 @@ use parlor::config::Secrets;
 use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Besides, Destination, FileRef, Inbound, MessageId, Origin, Platform};
 use parlor::gateway::{Home, Plan};
-use parlor::models::Models;
+use parlor::home::{Snapshot, Snapshots};
+use parlor::lanes::{Arrived, Services, Sessions};
 use parlor::models::ToolSpec;
+use parlor::records::inbox::Accepted;
 use parlor::routing::pins;
-use parlor::sessions::inbox::Accepted;
-use parlor::sessions::{Arrived, Parts, Sessions};
 use parlor::storage::Db;
 use parlor::tools::{Outcome, Risk, Scope, Tool, ToolBox};
 use parlor::work::{Work, WorkGuard};
@@ -249,19 +249,15 @@ async fn sessions_with(home: &Home, tools: ToolBox, channels: &[Arc<dyn Channel>
     let (registry, _) = plan.registry(home, &db).await.expect("the store works");
     let work = Work::new();
     let memories = Memories::new(db.clone());
-    let sessions = Sessions::new(Parts {
-        registry: Arc::new(registry),
-        table: plan.table.clone(),
+    let snapshot = Snapshot::new(plan.config.clone(), plan.table.clone(), Arc::new(registry));
+    let sessions = Sessions::new(Services {
+        snapshots: Snapshots::new(snapshot),
         pins: Arc::new(pins::remembered(db.clone())),
         aliases: Arc::default(),
-        models: Models::new(&plan.config.providers),
         delivery: Delivery::new(db.clone(), channels, Vec::new(), home.path().join("outgoing"), work.clone()).0,
         tools,
         memories,
         work: work.clone(),
-        access: plan.config.access.clone(),
-        switch: plan.config.switch,
-        max_running: plan.config.max_running,
         absorbing: dashmap::DashMap::new(),
         bootstrapped: dashmap::DashSet::new(),
         db,

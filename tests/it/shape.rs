@@ -39,18 +39,6 @@ fn files_with(words: &[&str]) -> Vec<String> {
     source().into_iter().filter(has).map(|(name, _)| name).collect()
 }
 
-/// S2.46: a message of a person, a task for a subagent and a question to another agent are rows of one table, wait in one kind of
-/// queue, and are worked on by one kind of turn.
-#[test]
-fn there_is_one_queue_and_one_way_to_run_an_agent() {
-    assert_eq!(files_with(&["INTO inbox"]), ["sessions/inbox.rs"], "what is to be answered is written down here");
-    assert_eq!(files_with(&["VecDeque<Waiting>"]), ["sessions/lane.rs"], "it waits here");
-    assert_eq!(files_with(&["work_through(inner.clone()"]), ["sessions/lane.rs"], "and it is worked on from here");
-    // A summary is asked for with the same code, without tools, and answers nobody.
-    assert_eq!(files_with(&["Run::new("]), ["sessions/compaction.rs", "sessions/preparing.rs"]);
-    assert_eq!(files_with(&["models.stream("]), ["turn/mod.rs"], "nothing else asks a model");
-}
-
 /// S2.46, the same seen from the store: whoever asked, a turn is about a row of the inbox.
 #[tokio::test]
 async fn every_turn_is_about_a_row_of_the_inbox() {
@@ -90,7 +78,7 @@ fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
 
 /// The first argument of each call on the way of a turn.
 fn arguments_of(call: &str) -> Vec<String> {
-    let on_the_way = |name: &str| ["sessions/", "tools/", "turn/"].iter().any(|room| name.starts_with(room));
+    let on_the_way = |name: &str| ["answering/", "subagents/", "tools/", "turn/"].iter().any(|room| name.starts_with(room));
     let files = source().into_iter().filter(|(name, _)| on_the_way(name));
     let arguments = |(_, text): (String, String)| {
         let after = text.split(call).skip(1).map(|rest| rest.split([',', ')']).next().unwrap_or_default().to_owned());

@@ -1,0 +1,124 @@
+//! Who answers a message, and when its turn may begin.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::slots::{Slot, Slots};
+use crate::agents::{Agent, Chosen};
+use crate::domain::{AgentUid, Origin, SessionKey};
+use crate::home::Snapshot;
+use crate::records::inbox::Accepted;
+use crate::records::model_overrides::Overrides;
+use crate::routing::{self, Route, Router};
+use crate::storage::StoreError;
+use crate::subagents::InternalTurn;
+
+/// Chooses the agent of a turn and waits for a free slot.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    pub(super) router: Router,
+    pub(super) overrides: Arc<Overrides>,
+    pub(super) slots: Arc<Slots>,
+    pub(super) stop: CancellationToken,
+}
+
+/// The agent that answers, by which rule, and with which model.
+pub(super) struct Choice {
+    pub(super) agent: Arc<Agent>,
+    pub(super) route: Route,
+    pub(super) chosen: Chosen,
+    /// Chosen by a pin for this one message.
+    pub(super) used_once: bool,
+}
+
+/// What came of waiting for a slot.
+pub(super) enum InLine {
+    Next(Slot),
+    /// The turn runs in the slot of the turn that waits for it: two slots for one piece of work could wait for each other for ever.
+    NoNeed,
+    /// Somebody wants the turn stopped, so it need not wait.
+    Halted,
+    /// The process stops.
+    Stopping,
+}
+
+impl Admission {
+    /// Waits until the agent who answers may begin. Routed again after the wait: a switch counts for messages that still wait. A
+    /// turn that an earlier process began stays with its agent.
+    pub(super) async fn choose(
+        &self,
+        snapshot: &Snapshot,
+        accepted: &Accepted,
+        began_with: Option<AgentUid>,
+        halt: &CancellationToken,
+    ) -> Result<(Choice, InLine), StoreError> {
+        loop {
+            let waited_as = self.route(snapshot, accepted, began_with).await?.agent.uid;
+            let in_line = self.wait(waited_as, halt).await;
+            let choice = self.route(snapshot, accepted, began_with).await?;
+            if matches!(in_line, InLine::Next(_)) && choice.agent.uid != waited_as {
+                continue;
+            }
+            log(&choice, accepted);
+            return Ok((choice, in_line));
+        }
+    }
+
+    /// An internal turn has its agent, wherever its place belongs by now. A subagent that is waited for needs no slot of its own.
+    pub(super) async fn send_on(
+        &self,
+        snapshot: &Snapshot,
+        accepted: &Accepted,
+        internal: &InternalTurn,
+        halt: &CancellationToken,
+    ) -> Result<(Choice, InLine), StoreError> {
+        let agent = snapshot.agent_or_default(internal.agent());
+        let origin = &accepted.inbound.origin;
+        let route = routing::route(&snapshot.table, None, origin);
+        tracing::info!(agent.id = %agent.id, run = %internal.known().child.run, inbox.id = accepted.id, "{} works", agent.id);
+        let chosen = self.model(&origin.key, &agent).await?;
+        let in_line = if internal.is_waited_for() { InLine::NoNeed } else { self.wait(agent.uid, halt).await };
+        Ok((Choice { agent, route, chosen, used_once: false }, in_line))
+    }
+
+    pub(super) async fn wait(&self, agent: AgentUid, halt: &CancellationToken) -> InLine {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => InLine::Stopping,
+            () = halt.cancelled() => InLine::Halted,
+            slot = self.slots.acquire(agent) => InLine::Next(slot),
+        }
+    }
+
+    /// The agent that a place belongs to now.
+    pub(crate) async fn who_answers(&self, snapshot: &Snapshot, origin: &Origin) -> Result<Arc<Agent>, StoreError> {
+        Ok(snapshot.agent_of(&self.router.resolve(&snapshot.table, origin).await?.route))
+    }
+
+    /// The model of an agent in a place.
+    pub(crate) async fn model(&self, place: &SessionKey, agent: &Agent) -> Result<Chosen, StoreError> {
+        Ok(agent.brain.choose(self.overrides.get(place).await?.as_ref()))
+    }
+
+    async fn route(&self, snapshot: &Snapshot, accepted: &Accepted, began_with: Option<AgentUid>) -> Result<Choice, StoreError> {
+        let origin = &accepted.inbound.origin;
+        let resolved = self.router.resolve(&snapshot.table, origin).await?;
+        let began_with = began_with.and_then(|uid| snapshot.registry.by_uid(uid).cloned());
+        let agent = began_with.unwrap_or_else(|| snapshot.agent_of(&resolved.route));
+        let chosen = self.model(&origin.key, &agent).await?;
+        Ok(Choice { agent, route: resolved.route, chosen, used_once: resolved.pin.is_some_and(|pin| pin.once) })
+    }
+}
+
+fn log(choice: &Choice, accepted: &Accepted) {
+    let (agent, origin) = (&choice.agent.id, &accepted.inbound.origin);
+    tracing::info!(
+        agent.id = %agent,
+        session = %origin.key,
+        place.name = origin.name.as_deref(),
+        route.rule = %choice.route.rule,
+        inbox.id = accepted.id,
+        "{agent} answers"
+    );
+}

@@ -1,0 +1,172 @@
+//! The one transaction in which a turn ends: transcript, turn log, closed inbox rows, outbox rows.
+
+use rusqlite::Transaction;
+
+use super::active_turn::Task;
+use super::budgets;
+use crate::agents::roster;
+use crate::delivery::outbox;
+use crate::domain::Inbound;
+use crate::records::decisions::{self, Decision};
+use crate::records::inbox::{self, Accepted, Closing};
+use crate::records::journal;
+use crate::records::ledger::{self, Spending, Today};
+use crate::records::subagents::{self as subagent_rows, End, State};
+use crate::records::transcript::{self, Conversation, Spot};
+use crate::records::turn_log::{self, TurnRow};
+use crate::routing::pins;
+use crate::subagents;
+use crate::turn::Charge;
+
+/// How the turn of a stopped task came out.
+pub(super) const STOPPED_ON_REQUEST: &str = "stopped";
+
+/// How a turn came out.
+pub(super) struct Ending {
+    /// What the agent said, if it came that far.
+    pub(super) said: Option<String>,
+    /// What the person gets to read.
+    pub(super) reply: String,
+    pub(super) outcome: String,
+    pub(super) closing: Closing,
+}
+
+/// What is sent: the answer, then what tools wanted sent.
+pub(super) struct Rows {
+    pub(super) answer: Vec<outbox::Draft>,
+    pub(super) effects: Vec<outbox::Draft>,
+}
+
+/// What the end of a turn is written from.
+pub(super) struct TurnCommit {
+    accepted: Accepted,
+    said: Vec<Inbound>,
+    conversation: Conversation,
+    is_asked: bool,
+    is_steering: bool,
+    used_once: bool,
+    has_rounds: bool,
+    turn: TurnRow,
+    /// All of it. The ledger has the part of the rounds already.
+    spending: Spending,
+    /// The run that this was.
+    run: Option<String>,
+    /// Runs that the agent was told about.
+    told: Vec<String>,
+}
+
+impl TurnCommit {
+    pub(super) fn of(task: &Task) -> Self {
+        let turn = TurnRow {
+            inbox_id: task.accepted.id,
+            place: task.accepted.inbound.origin.key.clone(),
+            agent: task.agent.uid,
+            model: task.model().to_string(),
+            route: task.route.rule.to_string(),
+            started_at: task.started_at,
+            outcome: String::new(),
+            steps: task.run.steps(),
+            usage: task.usage(),
+        };
+        TurnCommit {
+            accepted: task.accepted.clone(),
+            said: task.said.clone(),
+            conversation: task.conversation,
+            is_asked: task.is_asked,
+            is_steering: task.is_steering,
+            used_once: task.used_once,
+            has_rounds: task.rounds > 0,
+            turn,
+            spending: Spending { turns: 1, ..budgets::spending(task, task.usage()) },
+            run: task.subagent().map(|known| known.child.run.clone()),
+            told: task.told.clone(),
+        }
+    }
+}
+
+/// What came of writing down the end of a turn.
+pub(super) struct Written {
+    /// Rows that are to be sent.
+    pub(super) count: usize,
+    pub(super) today: Today,
+    /// What wakes a parent.
+    pub(super) report: Option<Accepted>,
+}
+
+pub(super) fn write(
+    tx: &Transaction<'_>,
+    commit: &TurnCommit,
+    ending: &Ending,
+    rows: &Rows,
+    now: i64,
+) -> rusqlite::Result<Written> {
+    let TurnCommit { accepted, conversation, turn, .. } = commit;
+    let place = &accepted.inbound.origin.key;
+    transcript::touch(tx, place, now)?;
+    if !commit.is_asked {
+        let spot = Spot { conversation: *conversation, part: Some(turn.agent) };
+        transcript::append_question(tx, accepted, &commit.said, spot, now)?;
+    }
+    if let Some(said) = &ending.said {
+        match commit.is_asked {
+            false => transcript::append_agent(tx, place, *conversation, turn.agent, said, now)?,
+            true => {
+                let answer = (said.as_str(), &accepted.inbound.origin.person);
+                transcript::append_late_answer(tx, place, *conversation, turn.agent, answer, now)?;
+            }
+        }
+        roster::mark_bootstrapped(tx, turn.agent, now)?;
+    }
+    if ending.outcome == STOPPED_ON_REQUEST {
+        transcript::append_mark(tx, place, Some(turn.agent), "stopped before it was answered", now)?;
+    }
+    if commit.used_once {
+        pins::use_up(tx, place, turn.started_at)?;
+    }
+    note_decisions(tx, commit, now)?;
+    inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
+    let today = commit.record(tx, &ending.outcome, now)?;
+    subagent_rows::seen(tx, &commit.told)?;
+    let report = match &commit.run {
+        Some(run) => subagents::write_end(tx, run, accepted.standing, &end_of_run(commit, ending), now)?,
+        None => None,
+    };
+    let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
+    outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
+    Ok(Written { count: count + rows.effects.len(), today, report })
+}
+
+fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {
+    let state = match (&ending.said, ending.outcome.as_str()) {
+        (_, STOPPED_ON_REQUEST) => State::Stopped,
+        (Some(_), _) => State::Finished,
+        (None, _) => State::Failed,
+    };
+    End { state, result: ending.reply.clone(), used: Charge { steps: commit.turn.steps, usage: commit.turn.usage } }
+}
+
+impl TurnCommit {
+    /// The turn is over, and this is what it came to. Only the rows tell which rounds were counted: one that was being written
+    /// when the task was stopped is there or not, and nobody waited to see.
+    pub(super) fn record(&self, tx: &Transaction<'_>, outcome: &str, now: i64) -> rusqlite::Result<Today> {
+        turn_log::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.turn.clone() }, now)?;
+        if !self.has_rounds {
+            return ledger::spend(tx, &self.spending, now);
+        }
+        let counted = journal::counted(tx, self.accepted.id)?;
+        journal::forget(tx, self.accepted.id)?;
+        ledger::spend(tx, &Spending { usage: self.spending.usage.without(counted), ..self.spending.clone() }, now)
+    }
+}
+
+fn note_decisions(tx: &Transaction<'_>, commit: &TurnCommit, now: i64) -> rusqlite::Result<()> {
+    let place = &commit.accepted.inbound.origin.key;
+    let count = commit.accepted.messages().count();
+    if count > 1 {
+        decisions::note(tx, place, commit.accepted.id, Decision::Drained { count }, now)?;
+    }
+    if commit.is_steering {
+        decisions::note(tx, place, commit.accepted.id, Decision::Steered, now)?;
+    }
+    Ok(())
+}

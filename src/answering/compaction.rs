@@ -1,0 +1,355 @@
+//! Long conversations: before a model's window is full, the agent sums up the older part, and later turns read that instead.
+//!
+//! Nobody waits for it: it is made beside the lane, once the answer is written. Only a turn that would not see all that was said
+//! waits for the summary that is under way.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rusqlite::Transaction;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::active_turn::Task;
+use super::budgets::Budgets;
+use crate::clock::now_ms;
+use crate::config::ModelRef;
+use crate::domain::SessionKey;
+use crate::home::Snapshot;
+use crate::models::{Lineup, ModelMessage, Usage, estimate_tokens};
+use crate::records::ledger::{self, Spending};
+use crate::records::summaries::{self, Summary};
+use crate::records::transcript::{self, Message};
+use crate::records::turn_log::{self, TurnRow};
+use crate::records::view::View;
+use crate::routing::aliases::Aliases;
+use crate::storage::{Db, StoreError};
+use crate::tools::{Kin, Scope, ToolBox};
+use crate::turn::history::{self, MAX_MESSAGES};
+use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
+use crate::work::Work;
+
+/// The longest summary that is kept, in bytes.
+const MAX_SUMMARY_BYTES: usize = 12 * 1024;
+/// A conversation with this many messages is summed up, however short they are.
+const MANY_MESSAGES: usize = MAX_MESSAGES as usize * 3 / 4;
+/// Nobody waits for a summary longer than this.
+const MAX_TIME: Duration = Duration::from_secs(120);
+/// Summaries that are made at once. They take no slot from people, and so need a bound of their own.
+const MOST_AT_ONCE: usize = 4;
+
+/// How much of a conversation a turn has read, and how much it could.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fill {
+    pub(super) tokens: usize,
+    pub(super) messages: usize,
+    pub(super) room: usize,
+}
+
+impl Fill {
+    /// The next turn, or one soon after, would lose the oldest messages.
+    fn is_nearly_full(self) -> bool {
+        self.tokens > self.room / 4 * 3 || self.messages >= MANY_MESSAGES
+    }
+
+    /// This turn loses the oldest messages.
+    pub(super) fn is_too_much(self) -> bool {
+        self.tokens > self.room || self.messages >= MAX_MESSAGES as usize
+    }
+}
+
+/// Makes summaries beside the lanes. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Compaction {
+    pub(super) db: Db,
+    pub(super) aliases: Arc<Aliases>,
+    pub(super) budgets: Budgets,
+    pub(super) summing: Arc<Summing>,
+    pub(super) work: Work,
+    pub(super) tasks: TaskTracker,
+    pub(super) stop: CancellationToken,
+}
+
+/// Summaries that are being made.
+pub(super) struct Summing {
+    // A plain lock: every section is a look at a few entries, and none awaits.
+    under_way: Mutex<Vec<UnderWay>>,
+    at_once: Semaphore,
+}
+
+/// A summary of what one view shows of a place, which may have moved since it was begun.
+struct UnderWay {
+    place: SessionKey,
+    view: View,
+    /// Cancelled when it is over, however that was.
+    over: CancellationToken,
+}
+
+impl Summing {
+    pub(super) fn new() -> Self {
+        Summing { under_way: Mutex::default(), at_once: Semaphore::new(MOST_AT_ONCE) }
+    }
+
+    /// None when one is being made here already.
+    fn begin(&self, aliases: &Aliases, place: &SessionKey, view: View) -> Option<DropGuard> {
+        let mut under_way = self.under_way();
+        if find(&under_way, aliases, place, view).is_some() {
+            return None;
+        }
+        let over = CancellationToken::new();
+        under_way.push(UnderWay { place: place.clone(), view, over: over.clone() });
+        Some(over.drop_guard())
+    }
+
+    /// Returns once no summary of what the view shows of the place is under way. False when none was.
+    pub(super) async fn over(&self, aliases: &Aliases, place: &SessionKey, view: View) -> bool {
+        let found = find(&self.under_way(), aliases, place, view);
+        let Some(over) = found else { return false };
+        over.cancelled().await;
+        true
+    }
+
+    fn end(&self, place: &SessionKey, view: View) {
+        self.under_way().retain(|summary| (&summary.place, summary.view) != (place, view));
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, Vec<UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn find(under_way: &[UnderWay], aliases: &Aliases, place: &SessionKey, view: View) -> Option<CancellationToken> {
+    let place = aliases.current(place);
+    let found = under_way.iter().find(|summary| summary.view == view && aliases.current(&summary.place) == place);
+    found.map(|summary| summary.over.clone())
+}
+
+/// A turn that is over, as far as a summary needs it.
+pub(super) struct Finished {
+    snapshot: Arc<Snapshot>,
+    inbox_id: i64,
+    lineup: Lineup,
+    scope: Scope,
+    view: View,
+    room: usize,
+}
+
+impl Finished {
+    /// None when there is no need for a summary after it.
+    pub(super) fn of(task: &Task) -> Option<Self> {
+        let answer = || estimate_tokens(task.run.said()) + estimate_tokens(&task.question());
+        let Fill { tokens, messages, room } = task.fill;
+        let fill = Fill { tokens: tokens + answer(), messages: messages + 2, room };
+        let scope = task.run.scope();
+        // Nobody goes on with what a subagent was told.
+        let goes_on = scope.parent.as_ref().is_none_or(|parent| parent.kin == Kin::Peer);
+        (goes_on && fill.is_nearly_full()).then(|| Finished {
+            snapshot: task.snapshot.clone(),
+            inbox_id: task.accepted.id,
+            lineup: task.run.lineup().clone(),
+            scope: scope.clone(),
+            view: task.view(),
+            room,
+        })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum NoSummary {
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Turn(#[from] TurnError),
+    #[error("the model said nothing")]
+    Empty,
+    #[error("it took too long")]
+    TooSlow,
+    #[error("the process stops")]
+    Stopping,
+}
+
+impl Compaction {
+    /// Returns once no summary of what the view shows of the place is being made. False when none was.
+    pub(super) async fn over(&self, place: &SessionKey, view: View) -> bool {
+        self.summing.over(&self.aliases, place, view).await
+    }
+
+    /// Begins to sum up the older part of the conversation a turn belongs to. A failure costs nothing but the summary.
+    pub(super) fn begin(&self, task: Finished) {
+        let (place, view) = (task.scope.place.clone(), task.view);
+        let Some(over) = self.summing.begin(&self.aliases, &place, view) else { return };
+        let (own, guard) = (self.clone(), self.work.begin());
+        self.tasks.spawn(async move {
+            let agent = task.scope.agent.id.clone();
+            match AssertUnwindSafe(own.sum_up(task)).catch_unwind().await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}"),
+                Err(_) => tracing::error!(agent.id = %agent, session = %place, "a summary panicked"),
+            }
+            own.summing.end(&place, view);
+            drop((over, guard));
+        });
+    }
+
+    async fn sum_up(&self, task: Finished) -> Result<(), NoSummary> {
+        let deadline = Instant::now() + MAX_TIME;
+        let _permit = tokio::select! {
+            permit = timeout_at(deadline, self.summing.at_once.acquire()) => permit.map_err(|_| NoSummary::TooSlow)?,
+            () = self.stop.cancelled() => return Err(NoSummary::Stopping),
+        };
+        // At a limit no turn begins either, and the first that does again can have it made.
+        if self.budgets.check_day(&task.snapshot, &task.scope.agent, &task.scope.person, task.scope.standing).await?.is_some() {
+            return Ok(());
+        }
+        let db = &self.db;
+        let (place, view, started_at) = (self.aliases.current(&task.scope.place), task.view, now_ms());
+        let (conversation, before, messages) = db
+            .read(move |connection| {
+                let conversation = transcript::conversation(connection, &place)?;
+                let before = summaries::of(connection, &place, conversation, view)?;
+                let after = before.as_ref().map_or(0, |summary| summary.upto);
+                Ok((conversation, before, transcript::after(connection, &place, conversation, view, after)?))
+            })
+            .await?;
+        let Some(older) = older_part(&messages, task.room) else { return Ok(()) };
+        let asked =
+            history::to_sum_up(before.as_ref().map(|summary| summary.text.as_str()), older.iter().map(|message| &message.said));
+        let Answer { text, usage, model } = self.ask(&task, asked, deadline).await;
+        let upto = older.last().map_or(0, |message| message.id);
+        let count = older.len() + before.map_or(0, |summary| usize::try_from(summary.messages).unwrap_or(0));
+        let (summary, failure) = match text {
+            Ok(text) => (Some(Summary { text, upto, messages: i64::try_from(count).unwrap_or(i64::MAX) }), None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let bill = Bill { task, usage, model, started_at };
+        let place = self.aliases.current(&bill.task.scope.place);
+        let (agent, outcome) = (bill.task.scope.agent.clone(), failure.as_ref().map(NoSummary::to_string));
+        let spending = bill.spending(&place);
+        let write = move |tx: &Transaction<'_>| {
+            let now = now_ms();
+            if let Some(summary) = &summary {
+                summaries::keep(tx, &place, (conversation, view), bill.task.scope.agent.uid, summary, now)?;
+            }
+            turn_log::record(tx, &bill.turn(&place, outcome), now)?;
+            ledger::spend(tx, &spending, now)
+        };
+        let today = db.write(write).await?;
+        self.budgets.warn_owners(&agent, today).await;
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn ask(&self, task: &Finished, asked: String, deadline: Instant) -> Answer {
+        let (lineup, scope) = (task.lineup.clone(), task.scope.clone());
+        let (system, limits) = (history::how_to_sum_up(&scope.agent.name), TurnLimits::of(&scope.agent.limits));
+        let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&scope.agent, scope.standing));
+        let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
+        // Nobody watches it being written.
+        let (events, unheard) = mpsc::channel(1);
+        drop(unheard);
+        let step = tokio::select! {
+            step = run.ask(&task.snapshot.models, &events) => step.map_err(NoSummary::Turn),
+            () = sleep_until(deadline) => Err(NoSummary::TooSlow),
+            () = self.stop.cancelled() => Err(NoSummary::Stopping),
+        };
+        let text = step.and_then(|step| text_of(&step, &run));
+        let mut usage = run.usage();
+        usage.add(run.guess_of_cut_call());
+        let model = run.model().or(task.lineup.models.first()).cloned().unwrap_or_default();
+        Answer { text, usage, model }
+    }
+}
+
+/// What a summary has cost, also one that nobody can use.
+struct Bill {
+    task: Finished,
+    usage: Usage,
+    model: ModelRef,
+    started_at: i64,
+}
+
+impl Bill {
+    fn spending(&self, place: &SessionKey) -> Spending {
+        let Scope { agent, person, .. } = &self.task.scope;
+        Spending {
+            place: place.clone(),
+            agent: agent.uid,
+            person: person.clone(),
+            model: self.model.to_string(),
+            usage: self.usage,
+            price: self.task.snapshot.models.price(&self.model),
+            turns: 0,
+        }
+    }
+
+    fn turn(&self, place: &SessionKey, failure: Option<String>) -> TurnRow {
+        TurnRow {
+            inbox_id: self.task.inbox_id,
+            place: place.clone(),
+            agent: self.task.scope.agent.uid,
+            model: self.model.to_string(),
+            route: turn_log::SUMMARY.into(),
+            started_at: self.started_at,
+            outcome: failure.unwrap_or_else(|| "summed up".into()),
+            steps: 1,
+            usage: self.usage,
+        }
+    }
+}
+
+/// What can go: all but the newest quarter of what there is room for.
+fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
+    let mut tokens = 0;
+    let kept = messages.iter().rev().take(MANY_MESSAGES / 3).take_while(|message| {
+        tokens += estimate_tokens(&message.said.text);
+        tokens <= room / 4
+    });
+    let older = &messages[..messages.len() - kept.count()];
+    // One or two are not worth a call.
+    (older.len() > 2).then_some(older)
+}
+
+struct Answer {
+    text: Result<String, NoSummary>,
+    usage: Usage,
+    model: ModelRef,
+}
+
+fn text_of(step: &Step, run: &Run) -> Result<String, NoSummary> {
+    let text = match step {
+        Step::Answered => run.said(),
+        Step::Wants(round) => &round.text,
+    };
+    let text = text.trim();
+    if text.is_empty() { Err(NoSummary::Empty) } else { Ok(text[..text.floor_char_boundary(MAX_SUMMARY_BYTES)].to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn::history::{Said, Speaker};
+
+    fn messages(count: i64, words: usize) -> Vec<Message> {
+        let said = |id: i64| Said { by: Speaker::Person("Alice".into()), text: format!("{id} {}", "word ".repeat(words)) };
+        (1..=count).map(|id| Message { id, said: said(id) }).collect()
+    }
+
+    #[test]
+    fn the_newest_quarter_stays_as_it_was_said() {
+        let all = messages(40, 100);
+        let room = all.iter().map(|message| estimate_tokens(&message.said.text)).sum::<usize>();
+        let older = older_part(&all, room).expect("there is much to sum up");
+        assert_eq!((older.len(), older.last().unwrap().id), (30, 30));
+        assert_eq!(older_part(&all[..8], room), None, "they all fit into the quarter");
+    }
+
+    #[test]
+    fn many_short_messages_are_summed_up_too() {
+        let all = messages(i64::from(MAX_MESSAGES), 0);
+        assert!(Fill { tokens: 0, messages: MANY_MESSAGES, room: 64_000 }.is_nearly_full());
+        assert_eq!(older_part(&all, 64_000).map(<[_]>::len), Some(150));
+    }
+}

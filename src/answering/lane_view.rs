@@ -1,0 +1,41 @@
+//! What a turn knows about its lane. The lane stands above this room and keeps the news up to date.
+
+use tokio::sync::watch;
+
+/// News of a lane for the turn that runs in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LaneNews {
+    /// People have written since the message that is being answered.
+    pub(crate) others_wait: bool,
+    /// A person waits for an answer, and few enough turns are parked: the running turn should be parked at its next boundary.
+    pub(crate) should_yield: bool,
+}
+
+/// A turn's view of its lane.
+#[derive(Debug, Clone)]
+pub(crate) struct LaneView {
+    news: watch::Receiver<LaneNews>,
+}
+
+impl LaneView {
+    pub(crate) fn new(news: watch::Receiver<LaneNews>) -> Self {
+        LaneView { news }
+    }
+
+    pub(crate) fn others_wait(&self) -> bool {
+        self.news.borrow().others_wait
+    }
+
+    pub(crate) fn should_yield(&self) -> bool {
+        self.news.borrow().should_yield
+    }
+
+    /// Returns when the turn should yield.
+    pub(crate) async fn yield_wanted(&self) {
+        let mut news = self.news.clone();
+        if news.wait_for(|news| news.should_yield).await.is_err() {
+            // The lane is gone because the process stops; whoever waits is cancelled.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! From a queued message to its written answer.
+//!
+//! `admit` chooses the agent and waits for a slot, `prepare` puts together what the model is asked (`question`, `request`),
+//! `run` drives model and tools (`rounds`), `finish` decides what people are told, and `commit` writes the end of the turn in one
+//! transaction. A turn knows its lane only as a [`LaneView`].
+
+mod active_turn;
+mod admit;
+mod budgets;
+mod commit;
+mod compaction;
+pub(crate) mod files;
+mod finish;
+mod lane_view;
+mod pictures;
+mod prepare;
+mod question;
+mod request;
+mod rounds;
+mod run;
+mod slots;
+mod texts;
+mod transcript_search;
+
+use std::sync::Arc;
+
+use dashmap::DashSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agents::Memories;
+use crate::delivery::Delivery;
+use crate::domain::AgentUid;
+use crate::home::Snapshots;
+use crate::records::model_overrides::Overrides;
+use crate::routing::Router;
+use crate::routing::aliases::Aliases;
+use crate::routing::pins::Pins;
+use crate::storage::Db;
+use crate::subagents::Subagents;
+use crate::tools::ToolBox;
+use crate::work::Work;
+
+pub(crate) use active_turn::{Due, Ended, Exchange, Task};
+pub(crate) use admit::Admission;
+pub(crate) use budgets::Budgets;
+pub(crate) use lane_view::{LaneNews, LaneView};
+pub(crate) use run::Answering;
+pub(crate) use transcript_search::TranscriptSearch;
+
+use compaction::{Compaction, Summing};
+use finish::Finish;
+use prepare::Preparation;
+use request::Requests;
+use rounds::Rounds;
+use slots::Slots;
+
+/// What turns are made with.
+pub(crate) struct Deps {
+    pub(crate) db: Db,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) router: Router,
+    pub(crate) pins: Arc<Pins>,
+    pub(crate) aliases: Arc<Aliases>,
+    pub(crate) overrides: Arc<Overrides>,
+    pub(crate) delivery: Delivery,
+    pub(crate) tools: ToolBox,
+    pub(crate) memories: Memories,
+    pub(crate) subagents: Subagents,
+    pub(crate) bootstrapped: DashSet<AgentUid>,
+    pub(crate) work: Work,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Answering {
+    pub(crate) fn new(deps: Deps) -> Self {
+        let Deps { db, snapshots, router, pins, aliases, overrides, delivery, tools, memories, subagents, .. } = deps;
+        let Deps { bootstrapped, work, tasks, stop, .. } = deps;
+        let (snapshot, bootstrapped) = (snapshots.current(), Arc::new(bootstrapped));
+        let slots = Slots::new(snapshot.config.max_running, snapshot.registry.all().len());
+        let admission = Admission { router, overrides, slots, stop: stop.clone() };
+        let budgets = Budgets::new(db.clone(), delivery.clone(), &snapshot);
+        let compaction = Compaction {
+            db: db.clone(),
+            aliases: aliases.clone(),
+            budgets: budgets.clone(),
+            summing: Arc::new(Summing::new()),
+            work,
+            tasks,
+            stop: stop.clone(),
+        };
+        let requests =
+            Requests { db: db.clone(), memories, tools, compaction: compaction.clone(), bootstrapped: bootstrapped.clone() };
+        let preparation = Preparation {
+            db: db.clone(),
+            delivery: delivery.clone(),
+            admission: admission.clone(),
+            budgets: budgets.clone(),
+            requests,
+        };
+        let rounds = Rounds { db: db.clone(), aliases: aliases.clone(), subagents: subagents.clone(), stop: stop.clone() };
+        let finish = Finish {
+            db: db.clone(),
+            delivery: delivery.clone(),
+            aliases: aliases.clone(),
+            pins: pins.clone(),
+            subagents: subagents.clone(),
+            budgets: budgets.clone(),
+            bootstrapped,
+            stop: stop.clone(),
+        };
+        Answering {
+            db,
+            snapshots,
+            aliases,
+            pins,
+            delivery,
+            subagents,
+            admission,
+            budgets,
+            preparation,
+            rounds,
+            finish,
+            compaction,
+            stop,
+        }
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    pub(crate) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+}

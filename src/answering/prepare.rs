@@ -1,0 +1,231 @@
+//! A turn up to the first question to the model: its messages, its agent, and when it may begin.
+
+use std::sync::Arc;
+
+use super::active_turn::{Due, Task, view};
+use super::admit::{Admission, Choice, InLine};
+use super::budgets::Budgets;
+use super::lane_view::LaneView;
+use super::question::{self, Question};
+use super::request::{Asked, Prepared, Requests, show};
+use super::slots::Slot;
+use crate::access::Standing;
+use crate::agents::Agent;
+use crate::clock::now_ms;
+use crate::config::ModelRef;
+use crate::delivery::{Delivery, ProgressHandle, Underway};
+use crate::domain::{AgentUid, Destination};
+use crate::home::Snapshot;
+use crate::records::decisions::{self, Decision};
+use crate::records::inbox::Accepted;
+use crate::records::journal::{self, Recorded};
+use crate::records::outranked::PutAside;
+use crate::records::view::View;
+use crate::storage::{Db, StoreError};
+use crate::subagents::{self, Arrived, InternalTurn};
+use crate::turn::Run;
+
+/// Prepares turns. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Preparation {
+    pub(super) db: Db,
+    pub(super) delivery: Delivery,
+    pub(super) admission: Admission,
+    pub(super) budgets: Budgets,
+    pub(super) requests: Requests,
+}
+
+/// What came of preparing a turn.
+pub(super) enum Begun {
+    /// Nobody may answer it now, and the place knows.
+    Refused,
+    Ready {
+        task: Box<Task>,
+        progress: ProgressHandle,
+        /// Held while it runs. One that was stopped while it waited has none.
+        slot: Option<Slot>,
+    },
+    /// The process stops.
+    Stopping,
+}
+
+impl Preparation {
+    /// Everything up to the first question to the model.
+    pub(super) async fn prepare(&self, snapshot: Arc<Snapshot>, due: &Due) -> Result<Begun, StoreError> {
+        let subject = self.subject(due).await?;
+        let (choice, slot) = match self.start(&snapshot, due, &subject).await? {
+            Start::Now(choice, slot) => (choice, slot),
+            Start::Not(begun) => return Ok(begun),
+        };
+        // Begun before the files are fetched, which may take a while.
+        let progress = progress(&self.delivery, &subject.accepted, &choice.agent, &due.lane);
+        let task = self.task(snapshot, due, subject, choice).await?;
+        Ok(Begun::Ready { task: Box::new(task), progress, slot })
+    }
+
+    async fn subject(&self, due: &Due) -> Result<Subject, StoreError> {
+        let recorded = self.recorded(due).await?;
+        let mut accepted =
+            recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
+        let internal = InternalTurn::of(&self.db, &accepted.inbound).await?;
+        if internal.is_none() && accepted.inbound.besides.internal.is_some() {
+            // Nobody knows any more on whose behalf.
+            accepted.standing = Standing::Stranger;
+        }
+        Ok(Subject { accepted, internal, recorded })
+    }
+
+    /// Waits until the turn may begin, with whoever answers by then.
+    async fn start(&self, snapshot: &Snapshot, due: &Due, subject: &Subject) -> Result<Start, StoreError> {
+        let Subject { accepted, internal, recorded } = subject;
+        let began_with = subject.began_with();
+        let (choice, in_line) = match internal {
+            Some(internal) => self.admission.send_on(snapshot, accepted, internal, &due.halt).await?,
+            None => self.admission.choose(snapshot, accepted, began_with, &due.halt).await?,
+        };
+        let slot = match in_line {
+            InLine::Next(slot) => Some(slot),
+            InLine::Halted | InLine::NoNeed => None,
+            InLine::Stopping => return Ok(Start::Not(Begun::Stopping)),
+        };
+        let agent = &choice.agent;
+        // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
+        let is_new = recorded.is_none() && slot.is_some() && internal.is_none();
+        if is_new && let Some(over) = self.budgets.check(snapshot, accepted, agent).await? {
+            self.budgets.refuse(accepted, agent, over).await?;
+            return Ok(Start::Not(Begun::Refused));
+        }
+        if began_with.is_some_and(|uid| uid != agent.uid) {
+            let (id, uid) = (accepted.id, agent.uid);
+            self.db.write(move |tx| journal::hand_over(tx, id, uid)).await?;
+        }
+        Ok(Start::Now(choice, slot))
+    }
+
+    /// The turn as far as it has come, which is nowhere unless an earlier process had begun with it.
+    async fn task(&self, snapshot: Arc<Snapshot>, due: &Due, subject: Subject, choice: Choice) -> Result<Task, StoreError> {
+        let Choice { agent, route, chosen, used_once } = choice;
+        let lineup = agent.brain.lineup(&chosen);
+        let Question { said, images } = self.question(&snapshot, &subject, &agent, &lineup).await;
+        let view = view(&snapshot, &agent);
+        let (is_asked, put_aside) = (subject.is_asked(view), subject.put_aside());
+        let Subject { accepted, internal, recorded } = subject;
+        let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
+        let asked = Asked { said: &said, is_asked, put_aside, aside: &aside, internal: internal.as_ref(), halt: &due.halt };
+        let Prepared { conversation, mut request, fill, told } =
+            self.requests.request(&snapshot, &accepted, &agent, lineup, asked).await?;
+        show(&mut request.messages, images);
+        let mut run = Run::new(request);
+        if let Some(known) = internal.as_ref().and_then(InternalTurn::subagent) {
+            run.limit_steps(known.child.max_steps);
+        }
+        let mut task = Task {
+            snapshot,
+            accepted,
+            said,
+            agent,
+            route,
+            chosen,
+            used_once,
+            started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
+            conversation,
+            run,
+            fill,
+            rounds: 0,
+            // What wakes an agent is nobody's words.
+            is_asked: is_asked || matches!(internal, Some(InternalTurn::Report(_))),
+            is_steering: !due.aside.is_empty(),
+            broken_tools: Vec::new(),
+            effects: Vec::new(),
+            internal,
+            told,
+            unfinished: None,
+            untold: Vec::new(),
+            mark: None,
+            halt: due.halt.clone(),
+            lane: due.lane.clone(),
+        };
+        if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
+            task.replay(recorded.rounds);
+            task.charge_runs(&self.db).await?;
+        }
+        Ok(task)
+    }
+
+    /// What the agent is asked, in words.
+    async fn question(&self, snapshot: &Snapshot, subject: &Subject, agent: &Agent, lineup: &[ModelRef]) -> Question {
+        let Subject { accepted, internal, recorded } = subject;
+        let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
+        match (recorded, internal) {
+            (Some(recorded), _) => plain(recorded.task.question.clone()),
+            (None, Some(InternalTurn::Report(known))) => plain(subagents::to_report(known)),
+            (None, _) => {
+                let someone_sees = lineup.iter().any(|model| snapshot.models.sees(model));
+                question::in_words(&self.delivery, accepted, agent, someone_sees).await
+            }
+        }
+    }
+
+    /// What an earlier process wrote down about this turn.
+    async fn recorded(&self, due: &Due) -> Result<Option<Recorded>, StoreError> {
+        if due.arrived == Arrived::Now {
+            return Ok(None);
+        }
+        let (id, place) = (due.accepted.id, due.accepted.inbound.origin.key.clone());
+        let recorded = self.db.read(move |connection| journal::recorded(connection, id)).await?;
+        if recorded.is_some() {
+            self.db.write(move |tx| decisions::note(tx, &place, id, Decision::Recovered, now_ms())).await?;
+        }
+        Ok(recorded)
+    }
+}
+
+/// What a turn is about.
+struct Subject {
+    accepted: Accepted,
+    /// Set when it is not a person who asks.
+    internal: Option<InternalTurn>,
+    /// What an earlier process has done about it.
+    recorded: Option<Recorded>,
+}
+
+impl Subject {
+    /// The agent that has begun with it.
+    fn began_with(&self) -> Option<AgentUid> {
+        self.recorded.as_ref().map(|recorded| recorded.task.agent)
+    }
+
+    /// What this agent is shown of the transcript has the question already. Asked of another, it may not, and is asked anew.
+    fn is_asked(&self, view: View) -> bool {
+        self.recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.task.agent)))
+    }
+
+    fn put_aside(&self) -> Option<PutAside> {
+        let recorded = self.recorded.as_ref().filter(|recorded| recorded.is_asked)?;
+        Some(PutAside { begun_at: recorded.task.started_at, standing: self.accepted.standing })
+    }
+}
+
+/// Whether the turn begins.
+enum Start {
+    Now(Choice, Option<Slot>),
+    Not(Begun),
+}
+
+/// The rows that were answered with it were kept from having turns of their own.
+fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
+    let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
+    let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
+    Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
+}
+
+pub(super) fn progress(delivery: &Delivery, accepted: &Accepted, agent: &Agent, lane: &LaneView) -> ProgressHandle {
+    let inbound = &accepted.inbound;
+    delivery.progress(Underway {
+        to: Destination::of(inbound),
+        speaker: agent.label(),
+        inbox_id: accepted.id,
+        question: inbound.message.clone(),
+        others_wrote: lane.others_wait(),
+    })
+}

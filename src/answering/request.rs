@@ -1,0 +1,244 @@
+//! What the model is asked: the prompt, what was said before, what is recalled, and the question.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use dashmap::DashSet;
+use rusqlite::Connection;
+use tokio_util::sync::CancellationToken;
+
+use super::active_turn::view;
+use super::compaction::{Compaction, Fill};
+use crate::agents::memory::Recalled;
+use crate::agents::{Agent, Identity, Memories, Memory};
+use crate::config::{Access, ModelRef};
+use crate::domain::{AgentUid, Inbound, SessionKey};
+use crate::home::Snapshot;
+use crate::models::{Image, Lineup, ModelMessage, Models};
+use crate::records::inbox::Accepted;
+use crate::records::outranked::{self, PutAside};
+use crate::records::subagents::{self as subagent_rows, Known};
+use crate::records::transcript::{self, Conversation, History};
+use crate::records::view::View;
+use crate::signing::Signer;
+use crate::storage::{Db, StoreError};
+use crate::subagents::{self, InternalTurn};
+use crate::tools::{Kin, Parent, Scope, ToolBox};
+use crate::turn::history::{self, Said, Speaker};
+use crate::turn::{TurnLimits, TurnRequest, prompt};
+
+/// Puts together what models are asked. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Requests {
+    pub(super) db: Db,
+    pub(super) memories: Memories,
+    pub(super) tools: ToolBox,
+    pub(super) compaction: Compaction,
+    /// Agents that have finished a turn before.
+    pub(super) bootstrapped: Arc<DashSet<AgentUid>>,
+}
+
+/// What a turn is asked, and how that stands to what was said before.
+pub(super) struct Asked<'a> {
+    pub(super) said: &'a [Inbound],
+    pub(super) is_asked: bool,
+    /// Set for a task that was put aside by an earlier process.
+    pub(super) put_aside: Option<PutAside>,
+    pub(super) aside: &'a [String],
+    pub(super) internal: Option<&'a InternalTurn>,
+    /// Cancelled when nobody wants to know any more.
+    pub(super) halt: &'a CancellationToken,
+}
+
+impl Requests {
+    pub(super) async fn request(
+        &self,
+        snapshot: &Snapshot,
+        accepted: &Accepted,
+        agent: &Arc<Agent>,
+        models: Vec<ModelRef>,
+        asked: Asked<'_>,
+    ) -> Result<Prepared, StoreError> {
+        let origin = &accepted.inbound.origin;
+        let put_aside = asked.put_aside.map(|task| (snapshot.config.access.clone(), task));
+        let extract = Arc::new(Extract { place: origin.key.clone(), view: view(snapshot, agent), put_aside });
+        let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
+        let reminder = self.memories.of(agent).map(|memory| Reminder { memory, words });
+        let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
+        // In one go, because each way to the store costs more than most of what is asked there.
+        let read = self.db.read(move |connection| {
+            let recalled = ask.map(|reminder| reminder.on(connection));
+            Ok((look.history(connection)?, look.unseen(connection, uid)?, recalled))
+        });
+        let bootstrap = !self.bootstrapped.contains(&agent.uid);
+        let ((history, unseen, recalled), system) = tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
+        let recalled = match reminder.zip(recalled) {
+            Some((reminder, Recalled::IndexIsOld)) => reminder.renewed().await,
+            Some((_, Recalled::Found(found))) => found,
+            None => None,
+        };
+        let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(snapshot));
+        let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
+        let named = origin.key.is_shared() || is_by_peer;
+        let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
+        let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
+        let room = history::room(smallest_window(&snapshot.models, &models), &system);
+        let (History { conversation, summary, messages: before }, fill) =
+            self.summed_up_in_time(&extract, history, room, asked.halt).await?;
+        let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
+        let mut messages = history::for_model(&before, &current, &agent.id, named, room);
+        messages = history::reminded(messages, recalled);
+        messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
+        let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
+        let tools = self.tools.view(agent, accepted.standing).within(parent.clone());
+        let (place, person, standing) = (origin.key.clone(), origin.person.clone(), accepted.standing);
+        let scope = Scope { agent: agent.clone(), place, person, standing, parent };
+        let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
+        let told = unseen.into_iter().map(|known| known.child.run).collect();
+        Ok(Prepared { conversation, request, fill, told })
+    }
+
+    /// When more was said than there is room for, and a summary of it is being made, that one is waited for.
+    async fn summed_up_in_time(
+        &self,
+        extract: &Arc<Extract>,
+        history: History,
+        room: usize,
+        halt: &CancellationToken,
+    ) -> Result<(History, Fill), StoreError> {
+        let filled = |history: &History| {
+            let tokens = history.messages.iter().map(|message| history::cost(&message.said)).sum();
+            Fill { tokens, messages: history.messages.len(), room }
+        };
+        let fill = filled(&history);
+        let is_made = fill.is_too_much()
+            && tokio::select! {
+                is_made = self.compaction.over(&extract.place, extract.view) => is_made,
+                () = halt.cancelled() => false,
+            };
+        if !is_made {
+            return Ok((history, fill));
+        }
+        let extract = extract.clone();
+        let history = self.db.read(move |connection| extract.history(connection)).await?;
+        let fill = filled(&history);
+        Ok((history, fill))
+    }
+}
+
+impl Asked<'_> {
+    /// Notes for the agent before the question. They are in this request only.
+    fn ephemeral(&self, unseen: &[Known]) -> Vec<String> {
+        let reported = match self.internal {
+            Some(InternalTurn::Report(known)) => Some(&known.child.run),
+            _ => None,
+        };
+        let introduced = self.internal.and_then(InternalTurn::subagent).map(subagents::introduction);
+        let news = unseen.iter().filter(|known| Some(&known.child.run) != reported).map(subagents::summary);
+        introduced.into_iter().chain(news).chain(self.aside.iter().cloned()).collect()
+    }
+
+    fn parent(&self, snapshot: &Snapshot) -> Option<Arc<Parent>> {
+        self.internal.and_then(InternalTurn::subagent).map(|known| subagents::parent(snapshot, known))
+    }
+
+    fn speaker_of(&self, inbound: &Inbound) -> Said {
+        let by = match self.internal {
+            Some(InternalTurn::Report(_)) => Speaker::Handoff,
+            _ => Speaker::Person(inbound.person_name.clone()),
+        };
+        Said { by, text: inbound.readable() }
+    }
+}
+
+/// What of a conversation a turn may read.
+struct Extract {
+    place: SessionKey,
+    view: View,
+    put_aside: Option<(Access, PutAside)>,
+}
+
+impl Extract {
+    fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
+        let mut history = transcript::history(connection, &self.place, self.view)?;
+        let Some((access, task)) = &self.put_aside else { return Ok(history) };
+        let unheard = outranked::since_begun(connection, access, &self.place, *task)?;
+        if history.summary.as_ref().is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto)) {
+            // It has their words in it. What it stands for is read instead.
+            history.summary = None;
+            history.messages = transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
+        }
+        history.messages.retain(|message| !unheard.contains(&message.id));
+        Ok(history)
+    }
+
+    /// Runs whose end this agent was not told yet. Those of people who have no say in the task are for the turn after it.
+    fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
+        let mut unseen = subagent_rows::unseen(connection, &self.place, agent)?;
+        if let Some((_, task)) = &self.put_aside {
+            unseen.retain(|known| known.child.standing >= task.standing);
+        }
+        Ok(unseen)
+    }
+}
+
+/// What the model is asked, and how much of the conversation that is.
+pub(super) struct Prepared {
+    pub(super) conversation: Conversation,
+    pub(super) request: TurnRequest,
+    pub(super) fill: Fill,
+    /// Runs that the agent is told about.
+    pub(super) told: Vec<String>,
+}
+
+/// Whoever answers in the end must be able to read it all.
+fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
+    let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
+    usize::try_from(smallest).unwrap_or(usize::MAX)
+}
+
+/// Pictures belong to what is to be answered, which comes last.
+pub(super) fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
+    if let Some(ModelMessage::User(content)) = messages.last_mut() {
+        content.images = images;
+    }
+}
+
+/// Tells a provider nothing about the place.
+fn cache_key(agent: &Agent, place: &SessionKey) -> String {
+    Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
+}
+
+/// What an agent is reminded of. One that cannot be reminded answers without.
+#[derive(Clone)]
+struct Reminder {
+    memory: Memory,
+    words: String,
+}
+
+impl Reminder {
+    fn on(&self, connection: &Connection) -> Recalled {
+        self.memory.recall_on(connection, &self.words).unwrap_or_else(|error| {
+            self.tell(&error);
+            Recalled::Found(None)
+        })
+    }
+
+    async fn renewed(&self) -> Option<String> {
+        self.memory.recall(&self.words).await.inspect_err(|error| self.tell(error)).ok().flatten()
+    }
+
+    fn tell(&self, error: &dyn std::fmt::Display) {
+        tracing::warn!(agent.id = %self.memory.agent().id, "nothing is recalled: {error}");
+    }
+}
+
+/// The files are read anew for every turn, so that an edit counts from the next message on.
+async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, StoreError> {
+    let read = tokio::task::spawn_blocking(move || prompt::assemble(&agent, &Identity::load(&agent, bootstrap)));
+    read.await.map_err(|error| match error.try_into_panic() {
+        // The turn's own panic, to be told in the chat: tried again like a failing store, it would panic for ever.
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => StoreError::Failed(format!("reading identity files: {error}")),
+    })
+}

@@ -1,0 +1,190 @@
+//! One round of tools: written before it runs, and call by call as it ends.
+//!
+//! While a round only waits for subagents, people come first: the round is left as it is and taken up later, as after a restart.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use rusqlite::Transaction;
+use tokio_util::sync::CancellationToken;
+
+use super::active_turn::Task;
+use super::budgets;
+use crate::clock::now_ms;
+use crate::records::journal::{self, CallId, Recall};
+use crate::records::ledger::{self, Today};
+use crate::records::subagents::{self as subagent_rows, Child};
+use crate::routing::aliases::Aliases;
+use crate::storage::{Db, Durability, StoreError};
+use crate::subagents::{self, Asker, Carried, Subagents};
+use crate::tools::{self, Outcome, Then};
+use crate::turn::{Charge, Round};
+
+/// Runs rounds. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Rounds {
+    pub(super) db: Db,
+    pub(super) aliases: Arc<Aliases>,
+    pub(super) subagents: Subagents,
+    pub(super) stop: CancellationToken,
+}
+
+impl Rounds {
+    /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
+    /// stops.
+    pub(super) async fn run(&self, task: &mut Task, round: Round) -> Result<Today, StoreError> {
+        // Tools look things up where they are now.
+        task.follow_moves(&self.aliases);
+        let (row, number) = (Arc::new((task.row(), budgets::spending(task, round.usage))), task.rounds);
+        let shared = Arc::new(round);
+        let wanted = || {
+            let (row, round) = (row.clone(), shared.clone());
+            move |tx: &Transaction<'_>| {
+                journal::wanted(tx, &row.0, number, &round)?;
+                ledger::spend(tx, &row.1, now_ms())
+            }
+        };
+        // Before it is written: a task that is stopped meanwhile must know that there may be something.
+        task.rounds += 1;
+        let today = self.db.write_patiently(&self.stop, Durability::PowerCut, wanted).await?;
+        let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
+        let (mut broken, mut tools_left) = (Vec::new(), results.len());
+        let asker =
+            Asker { snapshot: &task.snapshot, accepted: &task.accepted, agent: &task.agent, steps_left: task.run.steps_left() };
+        let mut running = task.run.call(&shared);
+        let mut waits = FuturesUnordered::new();
+        let mut charges = Vec::new();
+        loop {
+            tokio::select! {
+                Some(ran) = running.next() => {
+                    tools_left -= 1;
+                    let call = CallId { inbox_id: task.accepted.id, round: number, number: ran.number };
+                    let outcome = ran.outcome.unwrap_or_else(|_| {
+                        let tool = &shared.calls[ran.number].name;
+                        tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
+                        broken.push(tool.clone());
+                        Outcome::say(TOOL_BROKE)
+                    });
+                    match self.subagents.carry_out(&asker, call, outcome).await? {
+                        Carried::Done(outcome) => results[ran.number] = Recall::from(outcome),
+                        Carried::Waits { run } => waits.push(self.wait_for(call, run)),
+                    }
+                }
+                Some(waited) = waits.next() => {
+                    let (call, outcome, charge) = waited?;
+                    results[call.number] = Recall::from(outcome);
+                    charges.push(charge);
+                }
+                () = task.lane.yield_wanted(), if tools_left == 0 && !waits.is_empty() => break,
+                else => break,
+            }
+        }
+        let is_open = !waits.is_empty();
+        drop((running, waits));
+        charges.into_iter().for_each(|charge| task.run.charge(charge));
+        task.broken_tools.extend(broken);
+        task.end_round(Arc::unwrap_or_clone(shared), results, is_open);
+        Ok(today)
+    }
+
+    /// The end of a run is the result of the call that asked for it.
+    async fn wait_for(&self, call: CallId, run: String) -> Result<(CallId, Outcome, Charge), StoreError> {
+        let known = self.subagents.ended(&run).await?;
+        let charge = known.as_ref().map(|known| known.end.used).unwrap_or_default();
+        let outcome = Outcome::say(tools::bounded(subagents::result(known.as_ref())));
+        self.subagents.done(call, outcome.clone()).await?;
+        Ok((call, outcome, charge))
+    }
+
+    /// Waits for runs that were waited for when the task was put aside, or by an earlier process. Of a call that was no run, nobody knows how far it came.
+    pub(super) async fn finish(&self, task: &mut Task) -> Result<(), StoreError> {
+        let Some((round, mut calls)) = task.unfinished.take() else { return Ok(()) };
+        let (inbox_id, number) = (task.accepted.id, task.rounds - 1);
+        let known = self.subagents.of_turn(inbox_id).await?;
+        let mut waits = FuturesUnordered::new();
+        for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
+            let call = CallId { inbox_id, round: number, number: index };
+            let run = Child::name_of(call);
+            if known.iter().any(|known| known.child.run == run) {
+                waits.push(self.wait_for(call, run));
+            }
+        }
+        loop {
+            tokio::select! {
+                Some(waited) = waits.next() => {
+                    let (call, outcome, charge) = waited?;
+                    calls[call.number] = Recall::from(outcome);
+                    task.run.charge(charge);
+                }
+                () = task.lane.yield_wanted(), if !waits.is_empty() => break,
+                else => break,
+            }
+        }
+        let is_open = !waits.is_empty();
+        drop(waits);
+        task.end_round(round, calls, is_open);
+        Ok(())
+    }
+}
+
+impl From<Outcome> for Recall {
+    fn from(Outcome { text, effects }: Outcome) -> Self {
+        Recall { result: Some(text), effects }
+    }
+}
+
+impl From<Recall> for Outcome {
+    fn from(Recall { result, effects }: Recall) -> Self {
+        Outcome { text: result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()), effects }
+    }
+}
+
+impl Task {
+    /// Goes through what an earlier process did.
+    pub(super) fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
+        for (round, calls) in rounds {
+            self.rounds += 1;
+            self.run.count_step(round.usage);
+            if calls.iter().all(|recall| recall.result.is_some()) {
+                self.take_in(round, calls.into_iter().map(Outcome::from).collect());
+            } else {
+                // Only the last round can be one.
+                self.unfinished = Some((round, calls));
+            }
+        }
+    }
+
+    /// With `is_open`, runs are left whose end is yet to come.
+    fn end_round(&mut self, round: Round, calls: Vec<Recall>, is_open: bool) {
+        if is_open {
+            self.unfinished = Some((round, calls));
+        } else {
+            self.take_in(round, calls.into_iter().map(Outcome::from).collect());
+        }
+    }
+
+    fn take_in(&mut self, round: Round, outcomes: Vec<Outcome>) {
+        let (texts, effects): (Vec<_>, Vec<_>) = outcomes.into_iter().map(|outcome| (outcome.text, outcome.effects)).unzip();
+        self.effects.extend(effects.into_iter().flatten());
+        self.run.take_in(round, texts);
+    }
+
+    /// Counts what runs have used whose end an earlier process has seen.
+    pub(super) async fn charge_runs(&mut self, db: &Db) -> Result<(), StoreError> {
+        let id = self.accepted.id;
+        let known = db.read(move |connection| subagent_rows::of_turn(connection, id)).await?;
+        let last = self.unfinished.iter().flat_map(|(_, calls)| calls.iter().enumerate());
+        let open: Vec<String> = last
+            .filter(|(_, recall)| recall.result.is_none())
+            .map(|(number, _)| Child::name_of(CallId { inbox_id: id, round: self.rounds - 1, number }))
+            .collect();
+        let over = known.iter().filter(|known| known.child.then == Then::Wait && !open.contains(&known.child.run));
+        over.for_each(|known| self.run.charge(known.end.used));
+        Ok(())
+    }
+}
+
+/// What the model hears about a tool that panicked.
+const TOOL_BROKE: &str =
+    "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";

@@ -1,0 +1,231 @@
+//! One message's turn, from the lane to its end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use rusqlite::Transaction;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::active_turn::{Due, Ended, Exchange, Task};
+use super::admit::{Admission, InLine};
+use super::budgets::{self, Budgets};
+use super::compaction::{self, Compaction};
+use super::finish::Finish;
+use super::prepare::{Begun, Preparation, progress};
+use super::rounds::Rounds;
+use crate::channels::Outcome;
+use crate::clock::now_ms;
+use crate::delivery::{Delivery, ProgressHandle};
+use crate::domain::TurnEvent;
+use crate::home::Snapshots;
+use crate::records::decisions::{self, Decision};
+use crate::records::journal;
+use crate::records::transcript::{self, Spot};
+use crate::routing::aliases::Aliases;
+use crate::routing::pins::{self, Pins};
+use crate::storage::{self, Db, Durability};
+use crate::subagents::Subagents;
+use crate::tools::Then;
+use crate::turn::history;
+use crate::turn::{Step, TurnError, TurnLimits};
+
+/// Answers messages. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Answering {
+    pub(super) db: Db,
+    pub(super) snapshots: Snapshots,
+    pub(super) aliases: Arc<Aliases>,
+    pub(super) pins: Arc<Pins>,
+    pub(super) delivery: Delivery,
+    pub(super) subagents: Subagents,
+    pub(super) admission: Admission,
+    pub(super) budgets: Budgets,
+    pub(super) preparation: Preparation,
+    pub(super) rounds: Rounds,
+    pub(super) finish: Finish,
+    pub(super) compaction: Compaction,
+    pub(super) stop: CancellationToken,
+}
+
+/// Why a turn left off.
+enum Left {
+    Answered,
+    /// People wrote meanwhile, and a round has just ended or waits for nothing but runs.
+    ForOthers,
+    Failed(TurnError),
+    /// Somebody asked for it.
+    Halted,
+    /// The process stops.
+    Stopping,
+}
+
+impl Answering {
+    /// Answers the message. Whatever goes wrong is told in the place it came from.
+    pub(crate) async fn begin(&self, mut due: Due) -> Ended {
+        let written = due.accepted.messages().filter(|message| message.inbound.besides.internal.is_none());
+        let mark = self.delivery.mark(written.map(|message| &message.inbound));
+        loop {
+            // The group may have become another one while the message waited.
+            self.aliases.follow(&mut due.accepted.inbound.origin);
+            let error = match AssertUnwindSafe(self.preparation.prepare(self.snapshots.current(), &due)).catch_unwind().await {
+                Ok(Ok(Begun::Ready { mut task, progress, slot: _slot })) => {
+                    task.mark = Some(mark);
+                    return self.proceed(*task, progress).await;
+                }
+                Ok(Ok(Begun::Refused)) => {
+                    mark.end(Outcome::Failed);
+                    return Ended::Over(None);
+                }
+                Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
+                Ok(Err(error)) => error,
+                Err(_) => match self.finish.after_panic(&due.accepted, &due.lane, None).await {
+                    Ok(()) => {
+                        mark.end(Outcome::Failed);
+                        return Ended::Over(None);
+                    }
+                    Err(error) => error,
+                },
+            };
+            if storage::pause(&self.stop, "a turn", &error).await.is_break() {
+                return Ended::LeftBehind;
+            }
+        }
+    }
+
+    /// Goes on with a task that was put aside, after these exchanges.
+    pub(crate) async fn resume(&self, mut task: Task, meanwhile: &[Exchange]) -> Ended {
+        let _slot = match self.admission.wait(task.agent.uid, &task.halt).await {
+            InLine::Next(slot) => Some(slot),
+            InLine::NoNeed => None,
+            InLine::Halted => return self.finish.stopped(task).await,
+            InLine::Stopping => return Ended::LeftBehind,
+        };
+        let (place, id) = (task.accepted.inbound.origin.key.clone(), task.accepted.id);
+        let noted = self.db.write_as(Durability::Kill, move |tx| decisions::note(tx, &place, id, Decision::Resumed, now_ms()));
+        if let Err(error) = noted.await {
+            tracing::warn!("a decision was not noted: {error}");
+        }
+        let view = task.view();
+        // Whoever may have less done than those who gave the task has no say in it: its tools do what they may.
+        let heard =
+            meanwhile.iter().filter(|exchange| exchange.standing >= task.accepted.standing && view.shows(Some(exchange.by.uid)));
+        let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&task.agent)));
+        task.untold.push(told);
+        task.run.take_up();
+        let progress = progress(&self.delivery, &task.accepted, &task.agent, &task.lane);
+        self.proceed(task, progress).await
+    }
+
+    /// Runs until there is a reason to leave off, and writes down what that means.
+    async fn proceed(&self, mut task: Task, progress: ProgressHandle) -> Ended {
+        let events = progress.events();
+        let (halt, span) = (task.halt.clone(), task.span());
+        let left = tokio::select! {
+            // First, so that a turn that was stopped before it began asks no model.
+            biased;
+            () = halt.cancelled() => Ok(Left::Halted),
+            left = AssertUnwindSafe(self.drive(&mut task, &events)).catch_unwind().instrument(span) => left,
+        };
+        if matches!(left, Ok(Left::Failed(_) | Left::Halted) | Err(_)) {
+            let id = task.accepted.id;
+            self.subagents.stop(|_, running| running.parent_inbox_id == id && running.then == Then::Wait);
+        }
+        drop(events);
+        // Also after a panic: what is said about it must not be followed by a late preview.
+        progress.end().await;
+        match left {
+            Ok(Left::Answered) => {
+                let finished = compaction::Finished::of(&task);
+                let ended = self.finish.store(task, Ok(())).await;
+                if let Some(finished) = finished.filter(|_| matches!(ended, Ended::Over(_))) {
+                    self.compaction.begin(finished);
+                }
+                ended
+            }
+            Ok(Left::Failed(error)) => self.finish.store(task, Err(error)).await,
+            Ok(Left::Halted) => self.finish.stopped(task).await,
+            Ok(Left::ForOthers) => self.park(task).await,
+            Ok(Left::Stopping) => Ended::LeftBehind,
+            Err(_) => self.finish.broken(task).await,
+        }
+    }
+
+    async fn drive(&self, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+        let in_time = tokio::time::timeout(task.run.time_left(), self.steps(task, events)).await;
+        in_time.unwrap_or_else(|_| Left::Failed(TurnError::TooSlow(TurnLimits::of(&task.agent.limits).time)))
+    }
+
+    async fn steps(&self, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
+        if let Err(error) = self.rounds.finish(task).await {
+            tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+            return Left::Stopping;
+        }
+        if task.unfinished.is_some() {
+            return Left::ForOthers;
+        }
+        std::mem::take(&mut task.untold).into_iter().for_each(|told| task.run.hear(told));
+        if !task.run.said().is_empty() {
+            // What was shown before adds up to the answer.
+            drop(events.send(TurnEvent::Text(task.run.said().to_owned())).await);
+        }
+        loop {
+            let round = match task.run.ask(&task.snapshot.models, events).await {
+                Ok(Step::Answered) => return Left::Answered,
+                Ok(Step::Wants(round)) => round,
+                Err(error) => return Left::Failed(error),
+            };
+            let today = match self.rounds.run(task, round).await {
+                Ok(today) => today,
+                Err(error) => {
+                    tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+                    return Left::Stopping;
+                }
+            };
+            self.budgets.warn_owners(&task.agent, today).await;
+            if let Some(over) = budgets::check_running(task, &today) {
+                return Left::Failed(TurnError::OverBudget(over));
+            }
+            if task.unfinished.is_some() || task.lane.should_yield() {
+                return Left::ForOthers;
+            }
+        }
+    }
+
+    /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
+    async fn park(&self, mut task: Task) -> Ended {
+        task.follow_moves(&self.aliases);
+        let (accepted, said, is_asked) = (task.accepted.clone(), task.said.clone(), task.is_asked);
+        let spot = Spot { conversation: task.conversation, part: Some(task.agent.uid) };
+        let (used_once, started_at) = (std::mem::take(&mut task.used_once), task.started_at);
+        let shared = Arc::new((accepted, said));
+        let write = || {
+            let shared = shared.clone();
+            move |tx: &Transaction<'_>| {
+                let ((accepted, said), now) = (shared.as_ref(), now_ms());
+                let place = &accepted.inbound.origin.key;
+                if !is_asked {
+                    transcript::touch(tx, place, now)?;
+                    transcript::append_question(tx, accepted, said, spot, now)?;
+                }
+                if used_once {
+                    // It was for this message, and not for those that are answered before it.
+                    pins::use_up(tx, place, started_at)?;
+                }
+                journal::park(tx, accepted.id)?;
+                decisions::note(tx, place, accepted.id, Decision::Parked, now)
+            }
+        };
+        if self.db.write_patiently(&self.stop, Durability::Kill, write).await.is_err() {
+            return Ended::LeftBehind;
+        }
+        if used_once {
+            self.pins.changed(&task.accepted.inbound.origin.key);
+        }
+        task.is_asked = true;
+        task.run.put_aside();
+        Ended::Parked(Box::new(task))
+    }
+}

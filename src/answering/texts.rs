@@ -1,0 +1,58 @@
+//! What people read when a turn has not come to an answer of its own.
+
+use chrono::Local;
+
+use crate::models::ModelError;
+use crate::tools::{Effect, sent_files};
+use crate::turn::TurnError;
+
+pub(super) const SAID_NOTHING: &str = "I came to the end without anything to say. Please ask again in other words.";
+
+/// Closes an answer that will not be finished.
+pub(super) const STOPPED: &str = "_(stopped)_";
+
+pub(super) fn tools_broke(tools: &[String], reference: i64) -> String {
+    let names = tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ");
+    format!(
+        "While I worked on this, {names} broke inside (ref {reference}). I went on without it; the operator can see more in the log."
+    )
+}
+
+/// Stands for an agent that sent files without a word.
+pub(super) fn sent(effects: &[Effect]) -> String {
+    let names: Vec<&str> = sent_files(effects).map(|file| file.name.as_str()).collect();
+    format!("Here is {}.", names.join(", "))
+}
+
+pub(super) fn panicked(reference: i64) -> String {
+    format!("Something broke while I was working on this (ref {reference}). Your message is kept; please send it again.")
+}
+
+pub(super) fn apology(error: &TurnError) -> String {
+    match error {
+        TurnError::Model(ModelError::RateLimited { retry_after: Some(delay) }) => {
+            format!("My model provider asks for a pause of {} s. Please ask again after that.", delay.as_secs().max(1))
+        }
+        TurnError::Model(ModelError::RateLimited { retry_after: None } | ModelError::Overloaded) => {
+            "My model provider is overloaded right now. Please ask again in a minute.".into()
+        }
+        TurnError::Model(ModelError::ContextTooLong) => {
+            "This conversation has become longer than my model can read. /new starts a fresh one.".into()
+        }
+        TurnError::Model(ModelError::Refused(reason) | ModelError::Unavailable(reason)) => {
+            format!("My model provider refused: {reason}. The operator can see more in the log.")
+        }
+        TurnError::Model(ModelError::CutOff) => "My answer was cut off on the way. Please ask again.".into(),
+        TurnError::Model(ModelError::Broken(_) | ModelError::Stalled) => {
+            "I cannot reach my model right now. Please ask again later; the operator can see more in the log.".into()
+        }
+        TurnError::TooSlow(_) => "This took me too long, so I stopped. A smaller question may help.".into(),
+        TurnError::TooManySteps(_) => {
+            "I took too many steps without coming to an answer, so I stopped. A smaller question may help.".into()
+        }
+        TurnError::TooManyTokens(_) => {
+            "This took more tokens than I may use for one answer, so I stopped. A smaller question may help.".into()
+        }
+        TurnError::OverBudget(over) => format!("I stopped in the middle. {}", over.told(&Local)),
+    }
+}

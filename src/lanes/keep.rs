@@ -1,0 +1,80 @@
+//! Keeps messages that are not answered: edits and reactions, and talk among people.
+//!
+//! In the lane like a turn, so that each stands in the transcript where it was said.
+
+use rusqlite::Transaction;
+use tokio_util::sync::CancellationToken;
+
+use crate::answering::Admission;
+use crate::clock::now_ms;
+use crate::domain::AgentUid;
+use crate::home::Snapshots;
+use crate::records::inbox::{self, Accepted, Closing};
+use crate::records::transcript::{self, Spot};
+use crate::records::view;
+use crate::storage::{self, Db, Durability, StoreError};
+
+/// Writes messages into the transcript without an answer.
+pub(super) struct Keeper {
+    pub(super) db: Db,
+    pub(super) snapshots: Snapshots,
+    pub(super) admission: Admission,
+    pub(super) stop: CancellationToken,
+}
+
+/// What came of keeping a message.
+pub(super) enum Kept {
+    Done,
+    /// The process stops; the next one finds the row.
+    LeftBehind,
+}
+
+impl Keeper {
+    /// Keeps an edit or a reaction that came after the answer.
+    pub(super) async fn note(&self, accepted: &Accepted) -> Kept {
+        while let Err(error) = self.write_note(accepted).await {
+            if storage::pause(&self.stop, "a note", &error).await.is_break() {
+                return Kept::LeftBehind;
+            }
+        }
+        Kept::Done
+    }
+
+    async fn write_note(&self, accepted: &Accepted) -> Result<(), StoreError> {
+        let accepted = accepted.clone();
+        let write = move |tx: &Transaction<'_>| {
+            let (now, place) = (now_ms(), &accepted.inbound.origin.key);
+            transcript::touch(tx, place, now)?;
+            let part = accepted.inbound.besides.note.map_or(Ok(None), |note| view::of_note(tx, &accepted.inbound, note))?;
+            let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
+            transcript::append_person(tx, &accepted.inbound, spot, now)?;
+            inbox::close(tx, accepted.id, Closing::Done, "noted", now)
+        };
+        self.db.write(write).await
+    }
+
+    /// Keeps talk among people, so that "what do you think?" makes sense to the agent that is asked next.
+    pub(super) async fn observed(&self, accepted: &Accepted) {
+        let hearer = self.admission.who_answers(&self.snapshots.current(), &accepted.inbound.origin).await;
+        let hearer = match hearer {
+            Ok(agent) => agent.uid,
+            Err(error) => return tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}"),
+        };
+        let keep = || {
+            let accepted = accepted.clone();
+            move |tx: &Transaction<'_>| write_observed(tx, &accepted, hearer, now_ms())
+        };
+        // A power cut that takes the message back takes the closed row back as well.
+        if let Err(error) = self.db.write_patiently(&self.stop, Durability::Kill, keep).await {
+            tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}");
+        }
+    }
+}
+
+/// Observed talk belongs to the agent that had the place at that time.
+fn write_observed(tx: &Transaction<'_>, accepted: &Accepted, hearer: AgentUid, now: i64) -> rusqlite::Result<()> {
+    let inbound = &accepted.inbound;
+    let part = inbound.besides.note.map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;
+    transcript::append_observed(tx, inbound, part, now)?;
+    inbox::close(tx, accepted.id, Closing::Refused, "observed", now)
+}

@@ -1,0 +1,173 @@
+//! All lanes: messages are put in here, and the worker of each lane takes them out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use dashmap::{DashMap, DashSet};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::keep::Keeper;
+use super::lane::{Lane, Purpose, Waiting};
+use super::{LaneFull, Queue};
+use crate::answering::Answering;
+use crate::delivery::Delivery;
+use crate::domain::{Addressed, Besides, Inbound, Origin, SessionKey};
+use crate::home::Snapshots;
+use crate::records::inbox::Accepted;
+use crate::routing;
+use crate::subagents::{Arrived, LaneRequest};
+use crate::work::WorkGuard;
+
+/// The lanes of all places.
+pub(super) struct Lanes {
+    pub(super) lanes: DashMap<SessionKey, Lane>,
+    /// Turns that an earlier process began, with the inbox rows that they answer along with their own.
+    pub(super) absorbing: DashMap<i64, Vec<i64>>,
+    /// Rows that a resumed turn answers along with its own.
+    pub(super) absorbed: DashSet<i64>,
+    pub(super) snapshots: Snapshots,
+    pub(super) answering: Answering,
+    pub(super) keeper: Keeper,
+    pub(super) delivery: Delivery,
+    pub(super) tasks: TaskTracker,
+    pub(super) stop: CancellationToken,
+    pub(super) abandon: CancellationToken,
+}
+
+impl Lanes {
+    /// Queues a message in its place's lane. The guard is held until it is answered.
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        accepted: Accepted,
+        purpose: Purpose,
+        arrived: Arrived,
+        guard: WorkGuard,
+    ) -> Result<(), LaneFull> {
+        let waiting = Waiting { accepted, purpose, guard, since: Instant::now(), arrived };
+        if arrived == Arrived::Before && self.is_absorbed(&waiting) {
+            // A resumed turn answers the message and closes its row.
+            return Ok(());
+        }
+        let place = self.lane_of(&waiting.accepted.inbound.origin);
+        let entry = self.lanes.entry(place.clone());
+        let is_new = matches!(entry, dashmap::Entry::Vacant(_));
+        let mut lane = entry.or_default();
+        if !lane.takes(purpose, arrived) {
+            let news = purpose == Purpose::Answer && !std::mem::replace(&mut lane.told_full, true);
+            return Err(LaneFull { guard: waiting.guard, news });
+        }
+        if lane.current.is_some() && waiting.is_question() && arrived == Arrived::Now {
+            // Nobody should wonder whether it was seen.
+            self.delivery.noticed(&waiting.accepted.inbound);
+        }
+        lane.waiting.push_back(waiting);
+        lane.tell();
+        drop(lane);
+        if is_new {
+            self.tasks.spawn(self.clone().work_through(place));
+        }
+        Ok(())
+    }
+
+    /// Carries out what turns ask for through their `Submit` handle.
+    pub(super) async fn take_requests(self: Arc<Self>, mut requests: mpsc::UnboundedReceiver<LaneRequest>) {
+        loop {
+            let request = tokio::select! {
+                request = requests.recv() => request,
+                () = self.stop.cancelled() => return,
+            };
+            match request {
+                None => return,
+                Some(LaneRequest::Halt { session, ids }) => self.halt_in(&session, &ids),
+                Some(LaneRequest::Queue { accepted, arrived, guard }) => {
+                    if self.submit(accepted, Purpose::Answer, arrived, guard).is_err() {
+                        tracing::warn!("a subagent found its lane full; the next start goes on with it");
+                    }
+                }
+            }
+        }
+    }
+
+    /// A turn comes before its members, and only one that goes on answers them: its message may not be heard any more.
+    fn is_absorbed(&self, waiting: &Waiting) -> bool {
+        let id = waiting.accepted.id;
+        if waiting.is_question()
+            && let Some((_, members)) = self.absorbing.remove(&id)
+        {
+            for member in members {
+                self.absorbed.insert(member);
+            }
+        }
+        self.absorbed.remove(&id).is_some()
+    }
+
+    /// The place's own lane; or the one it had before its group moved, while that one has something to answer: its messages came
+    /// first.
+    fn lane_of(&self, origin: &Origin) -> SessionKey {
+        let former = origin.formerly.map(|chat| origin.key.in_telegram_group(chat));
+        former.filter(|former| self.lanes.contains_key(former)).unwrap_or_else(|| origin.key.clone())
+    }
+
+    /// If `next` continues a queued message (an album), how that message addressed the bot.
+    pub(super) fn continues(&self, next: &Inbound) -> Option<Addressed> {
+        let lane = self.lanes.get(&self.lane_of(&next.origin))?;
+        let last = &lane.waiting.back()?.accepted.inbound;
+        last.is_one_with(next).then_some(last.addressed)
+    }
+
+    /// Gives a queued message the form it has after an edit. The worker takes messages out under the same lock, so a message that
+    /// is found here has not begun.
+    pub(super) fn revise(&self, edit: &Inbound) -> Option<Accepted> {
+        let mut lane = self.lanes.get_mut(&self.lane_of(&edit.origin))?;
+        let mut waiting = lane.waiting.iter_mut().map(|waiting| &mut waiting.accepted);
+        let accepted =
+            waiting.find(|accepted| accepted.inbound.message == edit.message && accepted.inbound.besides.note.is_none())?;
+        let Besides { together, note, .. } = accepted.inbound.besides.clone();
+        accepted.inbound.text = edit.text.clone();
+        accepted.inbound.besides = Besides { together, note, ..edit.besides.clone() };
+        Some(accepted.clone())
+    }
+
+    /// Messages that wait or are being answered in a place.
+    pub(super) fn depth(&self, origin: &Origin) -> usize {
+        self.lanes.get(&self.lane_of(origin)).map_or(0, |lane| lane.depth())
+    }
+
+    pub(super) fn queue(&self, origin: &Origin) -> Queue {
+        self.lanes.get(&self.lane_of(origin)).map(|lane| lane.queue()).unwrap_or_default()
+    }
+
+    /// Ends the turns of these inbox rows, whether they run, are parked or wait.
+    pub(super) fn halt(&self, origin: &Origin, ids: &[i64]) {
+        self.halt_in(&self.lane_of(origin), ids);
+    }
+
+    fn halt_in(&self, place: &SessionKey, ids: &[i64]) {
+        let Some(mut lane) = self.lanes.get_mut(place) else { return };
+        let (gone, left) = lane.waiting.drain(..).partition(|waiting| ids.contains(&waiting.accepted.id));
+        lane.waiting = left;
+        lane.tell();
+        let under_way = lane.current.iter().chain(&lane.parked);
+        under_way.filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id))).for_each(|turn| turn.halt.cancel());
+        drop(lane);
+        // Outside the lock, because dropping a guard may wake others.
+        drop::<VecDeque<Waiting>>(gone);
+    }
+
+    /// Whether two messages may be answered as one: by the same agent, with the same rights, paid by the same person where that
+    /// matters, and neither was begun before.
+    pub(super) fn are_alike(&self, one: &Waiting, other: &Waiting) -> bool {
+        let (ours, theirs) = (&one.accepted.inbound.origin, &other.accepted.inbound.origin);
+        let snapshot = self.snapshots.current();
+        // Without the pin, which is the place's and so the same for both.
+        let agent_of = |origin: &Origin| routing::route(&snapshot.table, None, origin).agent;
+        let may_differ = || !snapshot.config.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
+        one.accepted.standing == other.accepted.standing
+            && one.arrived == Arrived::Now
+            && other.arrived == Arrived::Now
+            && (ours.person == theirs.person || may_differ())
+    }
+}

@@ -1,0 +1,173 @@
+//! The worker of a lane: takes out what comes next, has it answered, and goes on with parked turns.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::keep::Kept;
+use super::lane::{Lane, MOST_WAITING, NotBefore, Purpose, UnderWay};
+use super::queues::Lanes;
+use crate::answering::{Due, Ended, Exchange, LaneView, Task};
+use crate::domain::SessionKey;
+use crate::records::inbox::Accepted;
+use crate::subagents::{Arrived, Item};
+use crate::work::WorkGuard;
+
+/// A task that was put aside, with those who wait for its end.
+struct Parked {
+    task: Box<Task>,
+    guards: Vec<WorkGuard>,
+    /// What was answered since.
+    meanwhile: Vec<Exchange>,
+}
+
+/// What the worker does next.
+enum Job {
+    Fresh(Box<Taken>),
+    /// Goes on with what was put aside last.
+    Resume,
+}
+
+/// A message with all that is answered with it, out of its lane.
+struct Taken {
+    accepted: Accepted,
+    purpose: Purpose,
+    arrived: Arrived,
+    halt: CancellationToken,
+    lane: LaneView,
+    guards: Vec<WorkGuard>,
+}
+
+impl Lanes {
+    pub(super) async fn work_through(self: Arc<Self>, place: SessionKey) {
+        let mut parked: Vec<Parked> = Vec::new();
+        while let Some(job) = self.next(&place, &parked).await {
+            let working = self.do_one(job, &mut parked);
+            let guards = tokio::select! {
+                guards = working => guards,
+                () = self.abandon.cancelled() => return self.leave(&place),
+            };
+            let Some(guards) = guards else { return self.leave(&place) };
+            self.finish(&place, &parked);
+            // After the lane has moved on, so that a settled gateway has no lane left.
+            drop(guards);
+        }
+        // `next` has removed the lane. One that is there now belongs to the next worker.
+    }
+
+    /// Returns whom to let go of, or none when the rest is left to the next start.
+    async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<WorkGuard>> {
+        let (ended, guards) = match job {
+            Job::Fresh(taken) if taken.purpose == Purpose::Observe => {
+                self.keeper.observed(&taken.accepted).await;
+                return Some(taken.guards);
+            }
+            Job::Fresh(taken) if taken.accepted.inbound.besides.note.is_some() => {
+                return match self.keeper.note(&taken.accepted).await {
+                    Kept::Done => Some(taken.guards),
+                    Kept::LeftBehind => None,
+                };
+            }
+            Job::Fresh(taken) => {
+                let Taken { accepted, arrived, halt, guards, lane, .. } = *taken;
+                let aside = parked.iter().map(|parked| parked.task.aside()).collect();
+                (self.answering.begin(Due { accepted, arrived, halt, lane, aside }).await, guards)
+            }
+            Job::Resume => {
+                let Parked { task, guards, meanwhile } = parked.pop()?;
+                (self.answering.resume(*task, &meanwhile).await, guards)
+            }
+        };
+        match ended {
+            Ended::Over(exchange) => {
+                let exchange = exchange.as_ref();
+                parked.iter_mut().for_each(|parked| parked.meanwhile.extend(exchange.cloned()));
+                Some(guards)
+            }
+            Ended::Parked(task) => {
+                parked.push(Parked { task, guards, meanwhile: Vec::new() });
+                Some(Vec::new())
+            }
+            Ended::LeftBehind => None,
+        }
+    }
+
+    /// Keeps what people can ask about in step with what the worker has put aside.
+    fn finish(&self, place: &SessionKey, parked: &[Parked]) {
+        let Some(mut lane) = self.lanes.get_mut(place) else { return };
+        let current = lane.current.take();
+        lane.parked.truncate(parked.len());
+        if lane.parked.len() < parked.len() {
+            lane.parked.extend(current);
+        }
+        lane.tell();
+    }
+
+    /// Ends a lane that still has something in it. The rows stay in the inbox and the next start takes them up.
+    fn leave(&self, place: &SessionKey) {
+        self.lanes.remove(place);
+    }
+
+    /// The next thing to do, or none and the lane is gone.
+    async fn next(&self, place: &SessionKey, parked: &[Parked]) -> Option<Job> {
+        loop {
+            let until = match self.take(place, parked)? {
+                Ok(job) => return Some(job),
+                Err(NotBefore(until)) => until,
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                () = self.stop.cancelled() => {
+                    self.leave(place);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn take(&self, place: &SessionKey, parked: &[Parked]) -> Option<Result<Job, NotBefore>> {
+        let dashmap::Entry::Occupied(mut entry) = self.lanes.entry(place.clone()) else { return None };
+        let lane = entry.get_mut();
+        // A task that was put aside gets a round before it is put aside again, however much people write.
+        let is_its_turn = parked.last().is_some_and(|parked| !parked.meanwhile.is_empty() || parked.task.is_halted());
+        if is_its_turn || (!parked.is_empty() && lane.waiting.is_empty()) {
+            lane.current = lane.parked.pop();
+            lane.tell();
+            return Some(Ok(Job::Resume));
+        }
+        let sizes = match lane.oldest_batch(Instant::now(), |one, other| self.are_alike(one, other)) {
+            Ok(sizes) => sizes,
+            Err(not_before) => return Some(Err(not_before)),
+        };
+        let Some(taken) = drain(lane, &sizes) else {
+            // Removed under the same lock that submit takes, so no message falls between two workers.
+            entry.remove();
+            return None;
+        };
+        lane.current =
+            (taken.purpose == Purpose::Answer).then(|| UnderWay { item: Item::of(&taken.accepted), halt: taken.halt.clone() });
+        lane.was_busy |= taken.purpose == Purpose::Answer;
+        lane.tell();
+        lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
+        Some(Ok(Job::Fresh(Box::new(taken))))
+    }
+}
+
+fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
+    let mut guards = Vec::new();
+    let mut messages = Vec::new();
+    for size in sizes {
+        let mut parts = lane.waiting.drain(..size).map(|waiting| {
+            guards.push(waiting.guard);
+            (waiting.accepted, waiting.purpose, waiting.arrived)
+        });
+        let (mut accepted, purpose, arrived) = parts.next()?;
+        accepted.joined = parts.map(|(accepted, ..)| accepted).collect();
+        messages.push((accepted, purpose, arrived));
+    }
+    let mut messages = messages.into_iter();
+    let (mut accepted, purpose, arrived) = messages.next()?;
+    accepted.backlog = messages.map(|(accepted, ..)| accepted).collect();
+    Some(Taken { accepted, purpose, arrived, halt: CancellationToken::new(), lane: lane.view(), guards })
+}

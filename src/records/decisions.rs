@@ -1,0 +1,71 @@
+//! What was decided about messages that came while a place was busy: the `decisions` table and a line in the log.
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::domain::SessionKey;
+use crate::routing::aliases::Renaming;
+
+/// Decisions are kept this long.
+const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
+
+/// One decision about one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// The task of this message was put aside for what was said meanwhile.
+    Parked,
+    /// This message was answered while a task was put aside.
+    Steered,
+    /// This message and others waited, and are answered as one.
+    Drained { count: usize },
+    /// The task of this message goes on.
+    Resumed,
+    /// The task of this message goes on after a restart.
+    Recovered,
+    /// Somebody asked for it.
+    Stopped,
+}
+
+impl Decision {
+    fn describe(self) -> String {
+        match self {
+            Decision::Parked => "put aside for what was said meanwhile".into(),
+            Decision::Steered => "answered while another task waits".into(),
+            Decision::Drained { count } => format!("{count} waiting messages answered as one"),
+            Decision::Resumed => "goes on".into(),
+            Decision::Recovered => "goes on after a restart".into(),
+            Decision::Stopped => "stopped on request".into(),
+        }
+    }
+}
+
+pub(crate) fn note(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    inbox_id: i64,
+    decision: Decision,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let what = decision.describe();
+    tracing::info!(session = %place, inbox.id = inbox_id, decision = ?decision, "{what}");
+    tx.prepare_cached("INSERT INTO decisions (session_key, inbox_id, what, at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![place.to_string(), inbox_id, what, now])
+        .map(drop)
+}
+
+/// The newest of a place with their times, newest first.
+pub(crate) fn latest(connection: &Connection, place: &SessionKey, limit: u32) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement =
+        connection.prepare_cached("SELECT what, at FROM decisions WHERE session_key = ?1 ORDER BY id DESC LIMIT ?2")?;
+    let rows = statement.query_map(params![place.to_string(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
+}
+
+/// The group has another id now.
+pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    renaming.rename(tx, "decisions", "session_key", "true")
+}

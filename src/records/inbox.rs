@@ -1,0 +1,233 @@
+//! Accepted but not yet answered: the `inbox` table.
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::access::Standing;
+use crate::domain::{Arrival, Inbound, Platform, SessionKey};
+use crate::routing::aliases::Renaming;
+use crate::routing::names;
+
+/// Closed rows are kept this long to recognise an update that a platform delivers again.
+pub(crate) const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
+/// The longest raw update kept of a broken one, in bytes.
+const MAX_BROKEN_BYTES: usize = 64 * 1024;
+
+/// A message with its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub id: i64,
+    pub inbound: Inbound,
+    /// Messages that came after it and are part of it, such as the pictures of an album.
+    pub joined: Vec<Accepted>,
+    /// Messages that waited behind it and are answered with it.
+    pub backlog: Vec<Accepted>,
+    /// How well its writer is known.
+    pub standing: Standing,
+}
+
+impl Accepted {
+    pub fn new(id: i64, inbound: Inbound) -> Self {
+        Accepted { id, inbound, joined: Vec::new(), backlog: Vec::new(), standing: Standing::Stranger }
+    }
+
+    /// The messages that are answered at once, each with its parts in `joined`.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &Accepted> {
+        std::iter::once(self).chain(&self.backlog)
+    }
+
+    /// Every row that is closed when it is answered.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Accepted> {
+        self.messages().flat_map(|message| std::iter::once(message).chain(&message.joined))
+    }
+}
+
+/// How a row ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Closing {
+    Done,
+    Refused,
+    Failed,
+}
+
+impl Closing {
+    fn as_str(self) -> &'static str {
+        match self {
+            Closing::Done => "done",
+            Closing::Refused => "refused",
+            Closing::Failed => "failed",
+        }
+    }
+}
+
+/// What a batch brought.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    /// The messages that are new.
+    pub(crate) accepted: Vec<Accepted>,
+    /// Places whose name is news.
+    pub(crate) renamed: Vec<SessionKey>,
+    /// Topics that take messages again.
+    pub(crate) reopened: Vec<SessionKey>,
+}
+
+/// Stores what is new and returns it; what was seen before is left out.
+pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, now: i64) -> rusqlite::Result<Stored> {
+    let mut stored = Stored::default();
+    for arrival in arrivals {
+        match arrival {
+            Arrival::Message(inbound) => {
+                if let Some(name) = &inbound.origin.name {
+                    learn(tx, &mut stored, &inbound.origin.key, name)?;
+                }
+                if insert_message(tx, platform, &inbound, now)? {
+                    stored.accepted.push(Accepted::new(tx.last_insert_rowid(), *inbound));
+                }
+            }
+            Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text)?,
+            Arrival::Reopened(place) => stored.reopened.push(place),
+            // Followed by whoever knows all that has to move.
+            Arrival::Moved(_) => {}
+            Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name)?,
+            Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
+        }
+    }
+    Ok(stored)
+}
+
+fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &str) -> rusqlite::Result<()> {
+    if names::learn(tx, place, name)? {
+        stored.renamed.push(place.clone());
+    }
+    Ok(())
+}
+
+fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
+    insert_from(tx, platform.as_str(), inbound, now)
+}
+
+fn insert_from(tx: &Transaction<'_>, source: &str, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
+    let payload = payload(inbound)?;
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
+         VALUES (?1, ?2, ?3, 'waiting', ?4, ?5) ON CONFLICT DO NOTHING",
+    )?;
+    let key = inbound.origin.key.to_string();
+    Ok(statement.execute(params![source, inbound.update_id, key, payload, now])? == 1)
+}
+
+/// Stores what the gateway itself puts into a lane, and returns its row; none when it is known already.
+pub(crate) fn insert_internal(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<Option<i64>> {
+    Ok(insert_from(tx, INTERNAL, inbound, now)?.then(|| tx.last_insert_rowid()))
+}
+
+/// Stands where other rows have their platform.
+const INTERNAL: &str = "internal";
+
+/// Puts a new form of a message into its row, if that still waits.
+pub(crate) fn replace(tx: &Transaction<'_>, id: i64, inbound: &Inbound) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("UPDATE inbox SET payload = ?2 WHERE id = ?1 AND state = 'waiting'")?;
+    statement.execute(params![id, payload(inbound)?]).map(drop)
+}
+
+fn payload(inbound: &Inbound) -> rusqlite::Result<String> {
+    serde_json::to_string(inbound).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+fn insert_broken(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    update_id: &str,
+    reason: &str,
+    raw: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let kept = &raw[..raw.floor_char_boundary(MAX_BROKEN_BYTES)];
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO inbox (platform, update_id, state, outcome, payload, received_at, closed_at)
+         VALUES (?1, ?2, 'broken', ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
+    )?;
+    statement.execute(params![platform.as_str(), update_id, reason, kept, now]).map(drop)
+}
+
+/// The transcript has the text from here on, so the row lets go of it.
+pub(crate) fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now: i64) -> rusqlite::Result<()> {
+    let mut statement =
+        tx.prepare_cached("UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1")?;
+    statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
+}
+
+/// Ends messages that still wait, because somebody asked for it.
+pub(crate) fn call_off(tx: &Transaction<'_>, ids: &[i64], now: i64) -> rusqlite::Result<()> {
+    let sql = "UPDATE inbox SET state = 'done', outcome = 'stopped', payload = NULL, closed_at = ?2 WHERE id = ?1 AND state = 'waiting'";
+    let mut statement = tx.prepare_cached(sql)?;
+    ids.iter().try_for_each(|id| statement.execute(params![id, now]).map(drop))
+}
+
+/// Closes the rows of all messages that were answered as one.
+pub(crate) fn close_all(
+    tx: &Transaction<'_>,
+    accepted: &Accepted,
+    closing: Closing,
+    outcome: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    accepted.all().try_for_each(|accepted| close(tx, accepted.id, closing, outcome, now))
+}
+
+/// For a query about rows that hang on messages not yet answered.
+pub(crate) const WAITING_IDS: &str = "SELECT id FROM inbox WHERE state = 'waiting'";
+
+/// A row that waits. What an older version wrote may be unreadable to this one.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) id: i64,
+    pub(crate) inbound: Result<Inbound, String>,
+}
+
+/// The newest row there is; 0 when there is none.
+pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT coalesce(max(id), 0) FROM inbox", [], |row| row.get(0))
+}
+
+/// What still waits, oldest first, after row `after` and up to row `until`.
+pub(crate) fn waiting(connection: &Connection, after: i64, until: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
+    let mut statement = connection
+        .prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
+    let rows = statement.query_map(params![after, until, limit], |row| {
+        // One row that cannot be read must not hide all the others.
+        let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
+        Ok(Waiting { id: row.get(0)?, inbound: serde_json::from_str(&payload).map_err(|error| error.to_string()) })
+    })?;
+    rows.collect()
+}
+
+/// Whether somebody wrote in the place after this message, or in a group whose members have a conversation each, to it.
+pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusqlite::Result<bool> {
+    let place = &accepted.inbound.origin.key;
+    let group = place.whole_group().filter(|_| !place.is_shared());
+    let places = group.map_or_else(|| place.to_string(), |group| format!("{group}:*"));
+    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM inbox WHERE id > ?1 AND session_key GLOB ?2)")?;
+    statement.query_row(params![accepted.id, places], |row| row.get(0))
+}
+
+/// What still waits is read with its new key after a restart.
+pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    let is_old = Renaming::is_old("session_key");
+    let rest = renaming.old.len() + 1;
+    let sql = format!(
+        "UPDATE inbox SET session_key = ?2 || substr(session_key, {rest}),
+                          payload = json_set(payload, '$.origin.key', ?2 || substr(session_key, {rest}))
+         WHERE state = 'waiting' AND {is_old}"
+    );
+    tx.execute(&sql, params![renaming.old, renaming.new]).map(drop)
+}
+
+/// Updates that could not be read, all time that is kept.
+pub(crate) fn count_broken(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT count(*) FROM inbox WHERE state = 'broken'", [], |row| row.get(0))
+}
+
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE closed_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
+}

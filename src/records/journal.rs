@@ -1,0 +1,217 @@
+//! How far turns have come that use tools: the `tasks`, `rounds` and `tool_calls` tables.
+//!
+//! A call is written down before it runs and again when it has ended, so that another process can go on without running it twice.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use super::inbox;
+use crate::domain::{AgentUid, SessionKey};
+use crate::models::{ToolCall, Usage};
+use crate::routing::aliases::Renaming;
+use crate::tools::Effect;
+use crate::turn::Round;
+
+/// A turn that was begun and has asked for tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// The message that is answered.
+    pub(crate) inbox_id: i64,
+    /// All rows that are closed with it.
+    pub(crate) members: Vec<i64>,
+    pub(crate) place: SessionKey,
+    pub(crate) agent: AgentUid,
+    /// What is to be answered, as the agent read it.
+    pub(crate) question: String,
+    pub(crate) started_at: i64,
+}
+
+/// What was written down about a task by whoever ran it before.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    pub(crate) task: Task,
+    /// It was put aside, and the transcript has its question.
+    pub(crate) is_asked: bool,
+    /// With what is known about each call.
+    pub(crate) rounds: Vec<(Round, Vec<Recall>)>,
+}
+
+/// What is known about a call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recall {
+    /// What the model was told; none when nobody knows how far the call came.
+    pub(crate) result: Option<String>,
+    /// What is to be done with the turn's end.
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// Writes down what the model wants, before any of it is done. `number` counts the task's rounds from 0.
+pub(crate) fn wanted(tx: &Transaction<'_>, task: &Task, number: u32, round: &Round) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO tasks (inbox_id, members, session_key, agent_uid, question, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (inbox_id) DO NOTHING",
+    )?
+    .execute(params![
+        task.inbox_id,
+        serde_json::json!(task.members).to_string(),
+        task.place.to_string(),
+        task.agent.to_string(),
+        task.question,
+        task.started_at
+    ])?;
+    let Usage { input_tokens, output_tokens, cached_tokens } = round.usage;
+    tx.prepare_cached(
+        "INSERT INTO rounds (inbox_id, number, text, input_tokens, output_tokens, cached_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        task.inbox_id,
+        number,
+        round.text,
+        input_tokens.cast_signed(),
+        output_tokens.cast_signed(),
+        cached_tokens.cast_signed()
+    ])?;
+    let mut call = tx.prepare_cached(
+        "INSERT INTO tool_calls (inbox_id, round, number, call_id, tool, arguments) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for (index, wish) in (0_u32..).zip(&round.calls) {
+        call.execute(params![task.inbox_id, number, index, wish.id, wish.name, wish.arguments.to_string()])?;
+    }
+    Ok(())
+}
+
+/// Names one call of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallId {
+    pub(crate) inbox_id: i64,
+    pub(crate) round: u32,
+    pub(crate) number: usize,
+}
+
+/// A call has ended with this.
+pub(crate) fn ran(tx: &Transaction<'_>, call: CallId, result: &str, effects: &[Effect]) -> rusqlite::Result<()> {
+    let number = i64::try_from(call.number).unwrap_or(i64::MAX);
+    let effects = serde_json::to_string(effects).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    tx.prepare_cached("UPDATE tool_calls SET result = ?4, effects = ?5 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
+        .execute(params![call.inbox_id, call.round, number, result, effects])
+        .map(drop)
+}
+
+/// The task waits for others, and the transcript has its question from here on.
+pub(crate) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
+    tx.prepare_cached("UPDATE tasks SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+}
+
+/// Another agent begins the task anew. What the one before it has done is nothing it could go on with.
+pub(crate) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
+    tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
+    tx.execute("UPDATE tasks SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
+}
+
+/// What the rounds of a task have cost. The ledger has it: it was counted with each of them.
+pub(crate) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Usage> {
+    let sums = "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0)
+                FROM rounds WHERE inbox_id = ?1";
+    tx.prepare_cached(sums)?.query_row([inbox_id], |row| usage(row, 0))
+}
+
+/// The turn is over.
+pub(crate) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM tasks WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+}
+
+/// Destroys what an agent has begun.
+pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM tasks WHERE agent_uid = ?1", [uid.to_string()])
+}
+
+/// Lets go of tasks whose message is no longer waited for. Nothing is left of them but these rows.
+pub(crate) fn forget_orphans(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
+    let orphans = format!("SELECT inbox_id FROM tasks WHERE inbox_id NOT IN ({}) LIMIT ?1", inbox::WAITING_IDS);
+    tx.execute(&format!("DELETE FROM tasks WHERE inbox_id IN ({orphans})"), [most])
+}
+
+/// Tasks with the rows that are answered with their own.
+pub(crate) fn absorbing(connection: &Connection) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
+    let sql = "SELECT inbox_id, each.value FROM tasks, json_each(tasks.members) AS each WHERE each.value <> inbox_id";
+    let mut tasks = HashMap::<i64, Vec<i64>>::new();
+    for row in connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))? {
+        let (task, member) = row?;
+        tasks.entry(task).or_default().push(member);
+    }
+    Ok(tasks)
+}
+
+/// These rows and all that are answered with them.
+pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT each.value FROM tasks, json_each(tasks.members) AS each WHERE inbox_id = ?1 AND each.value <> inbox_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut all = ids.to_vec();
+    for id in ids {
+        for member in statement.query_map([id], |row| row.get(0))? {
+            all.push(member?);
+        }
+    }
+    Ok(all)
+}
+
+/// What is known about a task.
+pub(crate) fn recorded(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Option<Recorded>> {
+    let mut statement = connection
+        .prepare_cached("SELECT session_key, agent_uid, question, started_at, parked, members FROM tasks WHERE inbox_id = ?1")?;
+    let found = statement.query_row([inbox_id], |row| Ok((task(inbox_id, row)?, row.get(4)?))).optional()?;
+    let Some((Some(task), is_asked)) = found else { return Ok(None) };
+    Ok(Some(Recorded { task, is_asked, rounds: rounds(connection, inbox_id)? }))
+}
+
+fn task(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<Task>> {
+    let (place, agent) = (row.get::<_, String>(0)?.parse(), row.get::<_, String>(1)?.parse());
+    let (Ok(place), Ok(agent)) = (place, agent) else { return Ok(None) };
+    let members = serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_else(|_| vec![inbox_id]);
+    Ok(Some(Task { inbox_id, members, place, agent, question: row.get(2)?, started_at: row.get(3)? }))
+}
+
+fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round, Vec<Recall>)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, text, input_tokens, output_tokens, cached_tokens FROM rounds WHERE inbox_id = ?1 ORDER BY number",
+    )?;
+    let found = statement.query_map([inbox_id], |row| {
+        Ok((row.get::<_, i64>(0)?, Round { text: row.get(1)?, calls: Vec::new(), usage: usage(row, 2)? }))
+    })?;
+    let mut rounds = Vec::new();
+    for found in found {
+        let (number, round) = found?;
+        let (calls, results) = calls(connection, inbox_id, number)?;
+        rounds.push((Round { calls, ..round }, results));
+    }
+    Ok(rounds)
+}
+
+/// Tokens read, written and cached, in three columns from `first` on.
+fn usage(row: &Row<'_>, first: usize) -> rusqlite::Result<Usage> {
+    let tokens = |index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
+    Ok(Usage { input_tokens: tokens(first)?, output_tokens: tokens(first + 1)?, cached_tokens: tokens(first + 2)? })
+}
+
+fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result<(Vec<ToolCall>, Vec<Recall>)> {
+    let mut statement = connection.prepare_cached(
+        "SELECT call_id, tool, arguments, result, effects FROM tool_calls WHERE inbox_id = ?1 AND round = ?2 ORDER BY number",
+    )?;
+    let rows = statement.query_map(params![inbox_id, round], |row| {
+        let arguments = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
+        let call = ToolCall { id: row.get(0)?, name: row.get(1)?, arguments };
+        let effects = serde_json::from_str(&row.get::<_, String>(4)?).unwrap_or_default();
+        Ok((call, Recall { result: row.get(3)?, effects }))
+    })?;
+    rows.collect::<rusqlite::Result<Vec<_>>>().map(|calls| calls.into_iter().unzip())
+}
+
+/// The group has another id now.
+pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    renaming.rename(tx, "tasks", "session_key", "true")
+}
+
+/// What the model is told about a call that was running when the process ended.
+pub(crate) const INTERRUPTED: &str =
+    "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";

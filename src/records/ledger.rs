@@ -1,0 +1,356 @@
+//! What is spent, by day: the `spending`, `budgets` and `budget_notices` tables.
+//!
+//! Counted with every model call that is written down, not when a turn is over, so that one that is killed or fails counts too.
+
+use chrono::{Local, NaiveDate};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use crate::config::{Money, Price};
+use crate::domain::{AgentUid, PersonId, SessionKey};
+use crate::models::Usage;
+use crate::turn::budget::{self, Spent};
+
+/// Days of spending that are kept.
+const KEPT_DAYS: u64 = 400;
+
+/// Who spends. Each has sums of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Spender {
+    Agent(AgentUid),
+    Person(PersonId),
+}
+
+impl Spender {
+    fn text(&self) -> String {
+        match self {
+            Spender::Agent(uid) => format!("agent:{uid}"),
+            Spender::Person(person) => format!("person:{person}"),
+        }
+    }
+}
+
+/// What one or more model calls cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spending {
+    pub(crate) place: SessionKey,
+    pub(crate) agent: AgentUid,
+    pub(crate) person: PersonId,
+    pub(crate) model: String,
+    pub(crate) usage: Usage,
+    /// What the model takes, if anybody knows.
+    pub(crate) price: Option<Price>,
+    /// 1 with the end of a turn, else 0.
+    pub(crate) turns: u32,
+}
+
+impl Spending {
+    fn cost(&self) -> Option<Money> {
+        self.price.map(|price| budget::cost(&price, self.usage))
+    }
+}
+
+/// What was spent today, this included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Today {
+    pub(crate) agent: Spent,
+    pub(crate) person: Spent,
+    /// The owners know that the agent has little left.
+    pub(crate) warned: bool,
+}
+
+pub(crate) fn spend(tx: &Transaction<'_>, spending: &Spending, now: i64) -> rusqlite::Result<Today> {
+    let day = budget::day(&Local, now);
+    add_up(tx, spending, day)?;
+    let (agent, warned) = count(tx, &Spender::Agent(spending.agent), spending, day)?;
+    let (person, _) = count(tx, &Spender::Person(spending.person.clone()), spending, day)?;
+    Ok(Today { agent, person, warned })
+}
+
+fn add_up(tx: &Transaction<'_>, spending: &Spending, day: NaiveDate) -> rusqlite::Result<()> {
+    let Usage { input_tokens, output_tokens, cached_tokens } = spending.usage;
+    tx.prepare_cached(
+        "INSERT INTO spending (day, agent_uid, session_key, person, model, turns, input_tokens, output_tokens, cached_tokens, cost_micros)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT DO UPDATE SET
+            turns = turns + excluded.turns,
+            input_tokens = input_tokens + excluded.input_tokens,
+            output_tokens = output_tokens + excluded.output_tokens,
+            cached_tokens = cached_tokens + excluded.cached_tokens,
+            cost_micros = coalesce(cost_micros + excluded.cost_micros, cost_micros, excluded.cost_micros)",
+    )?
+    .execute(params![
+        day.to_string(),
+        spending.agent.to_string(),
+        spending.place.to_string(),
+        spending.person.to_string(),
+        spending.model,
+        spending.turns,
+        input_tokens.cast_signed(),
+        output_tokens.cast_signed(),
+        cached_tokens.cast_signed(),
+        spending.cost().map(|cost| cost.0.cast_signed()),
+    ])
+    .map(drop)
+}
+
+fn count(tx: &Transaction<'_>, spender: &Spender, spending: &Spending, day: NaiveDate) -> rusqlite::Result<(Spent, bool)> {
+    let (tokens, cost) = (budget::tokens(spending.usage), spending.cost().unwrap_or_default());
+    tx.prepare_cached(
+        "INSERT INTO budgets (day, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost_micros = cost_micros + excluded.cost_micros
+         RETURNING tokens, cost_micros, warned",
+    )?
+    .query_row(params![day.to_string(), spender.text(), tokens.cast_signed(), cost.0.cast_signed()], sums)
+}
+
+fn sums(row: &Row<'_>) -> rusqlite::Result<(Spent, bool)> {
+    Ok((Spent { tokens: unsigned(row, 0)?, cost: Money(unsigned(row, 1)?) }, row.get(2)?))
+}
+
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
+}
+
+const TODAY: &str = "SELECT tokens, cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2";
+
+/// What somebody has spent today.
+pub(crate) fn today(connection: &Connection, spender: &Spender, now: i64) -> rusqlite::Result<Spent> {
+    let mut statement = connection.prepare_cached(TODAY)?;
+    let found = statement.query_row(params![budget::day(&Local, now).to_string(), spender.text()], sums).optional()?;
+    Ok(found.map(|(spent, _)| spent).unwrap_or_default())
+}
+
+/// True once a day: then the owners are to be told that the agent has little left.
+pub(crate) fn warn(tx: &Transaction<'_>, agent: AgentUid, now: i64) -> rusqlite::Result<bool> {
+    let mut statement = tx.prepare_cached("UPDATE budgets SET warned = 1 WHERE day = ?1 AND spender = ?2 AND warned = 0")?;
+    Ok(statement.execute(params![budget::day(&Local, now).to_string(), Spender::Agent(agent).text()])? == 1)
+}
+
+/// True when the place was not told yet that this spender is at a limit. From here on it counts as told until `until`.
+pub(crate) fn is_news(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    spender: &Spender,
+    until: i64,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO budget_notices (session_key, spender, until) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET until = excluded.until WHERE until <= ?4",
+    )?;
+    Ok(statement.execute(params![place.to_string(), spender.text(), until, now])? == 1)
+}
+
+/// What spending is added up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    Agent,
+    Place,
+    Person,
+    Model,
+}
+
+impl By {
+    pub(crate) const ALL: [By; 4] = [By::Agent, By::Place, By::Person, By::Model];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            By::Agent => "agent",
+            By::Place => "place",
+            By::Person => "person",
+            By::Model => "model",
+        }
+    }
+
+    fn column(self) -> &'static str {
+        match self {
+            // Agents that are gone keep their name here.
+            By::Agent => "(SELECT slug FROM agents WHERE uid = agent_uid)",
+            By::Place => "session_key",
+            By::Person => "person",
+            By::Model => "model",
+        }
+    }
+}
+
+/// The days that are looked at; the last is today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Period {
+    Today,
+    Week,
+    Month,
+}
+
+impl Period {
+    pub(crate) const ALL: [Period; 3] = [Period::Today, Period::Week, Period::Month];
+
+    /// As people write it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Period::Today => "today",
+            Period::Week => "7d",
+            Period::Month => "30d",
+        }
+    }
+
+    fn first_day(self, now: i64) -> String {
+        let days = match self {
+            Period::Today => 0,
+            Period::Week => 6,
+            Period::Month => 29,
+        };
+        (budget::day(&Local, now) - chrono::Days::new(days)).to_string()
+    }
+}
+
+/// Spending of one agent, place, person or model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) turns: u64,
+    pub(crate) usage: Usage,
+    /// Of models that have a price.
+    pub(crate) cost: Option<Money>,
+}
+
+/// The most expensive first. With a person, theirs alone.
+pub(crate) fn report(
+    connection: &Connection,
+    by: By,
+    period: Period,
+    person: Option<&PersonId>,
+    now: i64,
+) -> rusqlite::Result<Vec<Line>> {
+    let column = by.column();
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {column} AS name, sum(turns), sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(cost_micros)
+         FROM spending WHERE day >= ?1 AND (?2 IS NULL OR person = ?2) GROUP BY name
+         ORDER BY sum(cost_micros) DESC, sum(input_tokens + output_tokens) DESC, name"
+    ))?;
+    let lines = statement.query_map(params![period.first_day(now), person.map(PersonId::to_string)], |row| {
+        let usage = Usage { input_tokens: unsigned(row, 2)?, output_tokens: unsigned(row, 3)?, cached_tokens: unsigned(row, 4)? };
+        let cost = row.get::<_, Option<i64>>(5)?.map(|micros| Money(u64::try_from(micros).unwrap_or(0)));
+        Ok(Line { name: row.get::<_, Option<String>>(0)?.unwrap_or_default(), turns: unsigned(row, 1)?, usage, cost })
+    })?;
+    lines.collect()
+}
+
+/// All lines together.
+pub(crate) fn total(lines: &[Line]) -> Line {
+    lines.iter().fold(Line::default(), |mut total, line| {
+        total.turns += line.turns;
+        total.usage.add(line.usage);
+        total.cost = match (total.cost, line.cost) {
+            (Some(one), Some(other)) => Some(Money(one.0.saturating_add(other.0))),
+            (one, other) => one.or(other),
+        };
+        total
+    })
+}
+
+/// Lets go of everything an agent has spent. The sums of the people who asked it stay.
+pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    let spender = Spender::Agent(uid).text();
+    Ok(tx.execute("DELETE FROM spending WHERE agent_uid = ?1", [uid.to_string()])?
+        + tx.execute("DELETE FROM budgets WHERE spender = ?1", [&spender])?
+        + tx.execute("DELETE FROM budget_notices WHERE spender = ?1", [&spender])?)
+}
+
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let today = budget::day(&Local, now);
+    let (oldest, yesterday) = (today - chrono::Days::new(KEPT_DAYS), today - chrono::Days::new(1));
+    let old = |table: &str, key: &str, is_old: &str| {
+        format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_old} < ?1 LIMIT ?2)")
+    };
+    let spending = old("spending", "day, agent_uid, session_key, person, model", "day");
+    Ok(tx.execute(&spending, params![oldest.to_string(), most])?
+        + tx.execute(&old("budgets", "day, spender", "day"), params![yesterday.to_string(), most])?
+        + tx.execute(&old("budget_notices", "session_key, spender", "until"), params![now, most])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::roster;
+    use crate::domain::AgentId;
+    use crate::storage::Db;
+
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    /// Noon of some day, far from midnight everywhere.
+    const NOON: i64 = 20_000 * DAY_MS + DAY_MS / 2;
+
+    async fn open(folder: &tempfile::TempDir) -> (Db, AgentUid) {
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let main = AgentId::main();
+        let roster = db.write(move |tx| roster::add(tx, &[main], 0).and_then(|()| roster::load(tx))).await.unwrap();
+        (db, roster[&AgentId::main()].uid)
+    }
+
+    /// At a price at which a hundred tokens cost five.
+    fn spending(agent: AgentUid, tokens: u64, is_priced: bool) -> Spending {
+        let price = Price { input: Money(50_000), output: Money(0), cached: Money(0) };
+        Spending {
+            place: "telegram:dm:1".parse().unwrap(),
+            agent,
+            person: "telegram:1".parse().unwrap(),
+            model: "fake/any".into(),
+            usage: Usage { input_tokens: tokens, output_tokens: 0, cached_tokens: 0 },
+            price: is_priced.then_some(price),
+            turns: 1,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_day_is_looked_up_and_not_added_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, _) = open(&folder).await;
+        let explain = format!("EXPLAIN QUERY PLAN {TODAY}");
+        let plan: String =
+            db.read(move |connection| connection.query_row(&explain, ["", ""], |row| row.get("detail"))).await.unwrap();
+        assert_eq!(plan, "SEARCH budgets USING PRIMARY KEY (day=? AND spender=?)");
+    }
+
+    #[tokio::test]
+    async fn days_are_apart_and_periods_end_today() {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, agent) = open(&folder).await;
+        let check = move |tx: &Transaction<'_>| {
+            for days_ago in [0, 1, 6, 7, 29, 30] {
+                spend(tx, &spending(agent, 100, true), NOON - days_ago * DAY_MS)?;
+            }
+            // No price is known for this one, which makes the others no cheaper.
+            let today = spend(tx, &spending(agent, 11, false), NOON)?;
+            assert_eq!(today.agent, Spent { tokens: 111, cost: Money(5) });
+            assert_eq!(today.person, today.agent);
+            for (period, turns, cost) in [(Period::Today, 2, 5), (Period::Week, 4, 15), (Period::Month, 6, 25)] {
+                let lines = report(tx, By::Agent, period, None, NOON)?;
+                assert_eq!(lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["main"]);
+                assert_eq!((total(&lines).turns, total(&lines).cost), (turns, Some(Money(cost))), "{period:?}");
+            }
+            assert!(report(tx, By::Place, Period::Month, Some(&"telegram:2".parse().unwrap()), NOON)?.is_empty());
+            Ok((warn(tx, agent, NOON)?, warn(tx, agent, NOON)?, warn(tx, agent, NOON - DAY_MS)?))
+        };
+        assert_eq!(db.write(check).await.unwrap(), (true, false, true), "once a day");
+    }
+
+    #[tokio::test]
+    async fn a_place_is_told_once_until_the_limit_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, agent) = open(&folder).await;
+        let check = move |tx: &Transaction<'_>| {
+            let news = |place: &str, spender: Spender, now| is_news(tx, &place.parse().unwrap(), &spender, now + 60, now);
+            let person = || Spender::Person("telegram:1".parse().unwrap());
+            assert!(news("telegram:dm:1", person(), 0)?);
+            assert!(!news("telegram:dm:1", person(), 59)?, "and asking does not make it longer");
+            assert!(news("telegram:dm:1", Spender::Agent(agent), 59)?);
+            assert!(news("telegram:dm:2", person(), 59)?);
+            assert!(news("telegram:dm:1", person(), 60)?);
+            assert_eq!(forget_old(tx, NOON, 10)?, 3);
+            spend(tx, &spending(agent, 100, false), NOON)?;
+            assert_eq!(purge(tx, agent)?, 2, "the person's own sum stays");
+            assert_eq!(today(tx, &person(), NOON)?.tokens, 100);
+            Ok(())
+        };
+        db.write(check).await.unwrap();
+    }
+}

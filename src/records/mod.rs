@@ -1,0 +1,14 @@
+//! What is kept about sessions, one file for each table or family of tables. SQL only: no async, no services.
+
+pub(crate) mod decisions;
+pub(crate) mod group_migration;
+pub mod inbox;
+pub(crate) mod journal;
+pub(crate) mod ledger;
+pub(crate) mod model_overrides;
+pub(crate) mod outranked;
+pub(crate) mod subagents;
+pub(crate) mod summaries;
+pub(crate) mod transcript;
+pub(crate) mod turn_log;
+pub(crate) mod view;

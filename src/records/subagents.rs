@@ -1,0 +1,313 @@
+//! Runs that a turn asked for, and what came of them: the `children` table.
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde_json::{Value, json};
+
+use super::inbox;
+use super::journal::CallId;
+use crate::access::Standing;
+use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
+use crate::models::Usage;
+use crate::routing::aliases::Renaming;
+use crate::tools::{Kin, Then};
+use crate::turn::Charge;
+
+/// Runs that have ended are kept this long, for those who look back.
+pub(crate) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// A run that a turn asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Child {
+    /// Names the run; the same call of the same turn always has the same.
+    pub(crate) run: String,
+    pub(crate) kin: Kin,
+    pub(crate) session: SessionKey,
+    pub(crate) agent: AgentUid,
+    /// Where the parent was asked.
+    pub(crate) parent: SessionKey,
+    /// The message that the parent answers.
+    pub(crate) parent_inbox_id: i64,
+    pub(crate) parent_agent: AgentUid,
+    /// On whose behalf.
+    pub(crate) person: PersonId,
+    pub(crate) standing: Standing,
+    pub(crate) task: String,
+    /// The only tools it has.
+    pub(crate) tools: Option<Vec<String>>,
+    pub(crate) max_steps: u32,
+    pub(crate) then: Then,
+    /// How many agents the work went through.
+    pub(crate) hop: u32,
+    /// The message that all of it goes back to.
+    pub(crate) trace: String,
+    pub(crate) started_at: i64,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Running,
+    Finished,
+    Failed,
+    /// Somebody asked for it.
+    Stopped,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) state: State,
+    /// What the agent said, or why it said nothing.
+    pub(crate) result: String,
+    pub(crate) used: Charge,
+}
+
+/// A run with its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) child: Child,
+    pub(crate) inbox_id: i64,
+    pub(crate) agent_id: AgentId,
+    pub(crate) parent_id: AgentId,
+    pub(crate) end: End,
+    pub(crate) ended_at: Option<i64>,
+}
+
+impl Child {
+    pub(crate) fn name_of(call: CallId) -> String {
+        format!("{}-{}-{}", call.inbox_id, call.round, call.number)
+    }
+}
+
+impl State {
+    const ALL: [State; 4] = [State::Running, State::Finished, State::Failed, State::Stopped];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Finished => "finished",
+            State::Failed => "failed",
+            State::Stopped => "stopped",
+        }
+    }
+}
+
+impl Known {
+    /// The one line that the parent's transcript gets.
+    pub(crate) fn line(&self) -> String {
+        format!("[@agent:{}] {}", self.agent_id, self.end.state.as_str())
+    }
+
+    /// Everything else there is to know.
+    pub(crate) fn meta(&self) -> Value {
+        let Known { child, end, .. } = self;
+        let Usage { input_tokens, output_tokens, cached_tokens } = end.used.usage;
+        json!({
+            "v": 1,
+            "kind": "run",
+            "task": child.task,
+            "result": end.result,
+            "source": { "agent": self.agent_id.as_str(), "session": child.session.to_string() },
+            "stats": {
+                "steps": end.used.steps, "input_tokens": input_tokens, "output_tokens": output_tokens,
+                "cached_tokens": cached_tokens, "ms": self.ended_at.map_or(0, |ended| ended - child.started_at),
+            },
+            "idempotency_key": child.run,
+            "trace_id": child.trace,
+            "hop": child.hop,
+        })
+    }
+}
+
+/// False when the run is known already; then nothing is written.
+pub(crate) fn insert(tx: &Transaction<'_>, child: &Child, inbox_id: i64) -> rusqlite::Result<bool> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO children (run, kin, session_key, inbox_id, agent_uid, parent_key, parent_inbox_id, parent_uid, person, standing,
+                               task, tools, max_steps, afterwards, hop, trace, started_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING",
+    )?;
+    let inserted = statement.execute(params![
+        child.run,
+        kin_text(child.kin),
+        child.session.to_string(),
+        inbox_id,
+        child.agent.to_string(),
+        child.parent.to_string(),
+        child.parent_inbox_id,
+        child.parent_agent.to_string(),
+        child.person.to_string(),
+        child.standing.as_str(),
+        child.task,
+        child.tools.as_ref().map(|tools| json!(tools).to_string()),
+        child.max_steps,
+        then_text(child.then),
+        child.hop,
+        child.trace,
+        child.started_at,
+    ])?;
+    Ok(inserted == 1)
+}
+
+/// Writes how a run ended. False when that is known already; then nothing is written.
+pub(crate) fn finish(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> rusqlite::Result<bool> {
+    let mut statement = tx.prepare_cached(
+        "UPDATE children SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8
+         WHERE run = ?1 AND state = 'running'",
+    )?;
+    let Usage { input_tokens, output_tokens, cached_tokens } = end.used.usage;
+    let changed = statement.execute(params![
+        run,
+        end.state.as_str(),
+        end.result,
+        end.used.steps,
+        input_tokens.cast_signed(),
+        output_tokens.cast_signed(),
+        cached_tokens.cast_signed(),
+        now
+    ])?;
+    Ok(changed == 1)
+}
+
+const COLUMNS: &str =
+    "children.run, kin, session_key, inbox_id, agent_uid, parent_key, parent_inbox_id, parent_uid, person, standing,
+    task, tools, max_steps, afterwards, hop, trace, state, result, steps, input_tokens, output_tokens, cached_tokens, started_at,
+    ended_at, its.slug, parents.slug";
+const TABLES: &str = "children JOIN agents AS its ON its.uid = agent_uid JOIN agents AS parents ON parents.uid = parent_uid";
+
+pub(crate) fn get(connection: &Connection, run: &str) -> rusqlite::Result<Option<Known>> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE run = ?1"))?;
+    Ok(statement.query_row([run], known).optional()?.flatten())
+}
+
+/// Runs of one turn, in any state.
+pub(crate) fn of_turn(connection: &Connection, parent_inbox_id: i64) -> rusqlite::Result<Vec<Known>> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE parent_inbox_id = ?1"))?;
+    all(statement.query_map([parent_inbox_id], known)?)
+}
+
+/// What has ended in a place and was not told to this agent yet, the oldest first.
+pub(crate) fn unseen(connection: &Connection, place: &SessionKey, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE parent_key = ?1 AND seen = 0 AND parent_uid = ?2 AND afterwards <> 'wait'
+             AND state IN ('finished', 'failed') ORDER BY ended_at"
+    ))?;
+    all(statement.query_map(params![place.to_string(), agent.to_string()], known)?)
+}
+
+/// The session in which an agent was written to by this one from here before.
+pub(crate) fn peer_session(
+    connection: &Connection,
+    place: &SessionKey,
+    from: AgentUid,
+    to: AgentUid,
+) -> rusqlite::Result<Option<SessionKey>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT session_key FROM children WHERE parent_key = ?1 AND parent_uid = ?2 AND agent_uid = ?3 AND kin = 'peer'
+         ORDER BY started_at DESC LIMIT 1",
+    )?;
+    let found = statement.query_row(params![place.to_string(), from.to_string(), to.to_string()], |row| row.get::<_, String>(0));
+    Ok(found.optional()?.and_then(|key| key.parse().ok()))
+}
+
+/// A turn that knew of these is written down.
+pub(crate) fn seen(tx: &Transaction<'_>, runs: &[String]) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("UPDATE children SET seen = 1 WHERE run = ?1")?;
+    runs.iter().try_for_each(|run| statement.execute([run]).map(drop))
+}
+
+/// Ends runs whose message is no longer waited for: they were stopped when the process ended.
+pub(crate) fn close_orphans(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
+    let sql = format!(
+        "UPDATE children SET state = 'stopped', result = '', ended_at = ?1 WHERE state = 'running' AND inbox_id NOT IN ({})",
+        inbox::WAITING_IDS
+    );
+    tx.execute(&sql, [now])
+}
+
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM children WHERE run IN (SELECT run FROM children WHERE ended_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
+}
+
+/// Forgets every run of an agent, and every one that it asked for.
+pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM children WHERE agent_uid = ?1 OR parent_uid = ?1", [uid.to_string()])
+}
+
+/// The group has another id now.
+pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    renaming.rename(tx, "children", "parent_key", "true")
+}
+
+/// Rows that this version cannot read are left out.
+fn all(rows: impl Iterator<Item = rusqlite::Result<Option<Known>>>) -> rusqlite::Result<Vec<Known>> {
+    rows.filter_map(Result::transpose).collect()
+}
+
+fn known(row: &Row<'_>) -> rusqlite::Result<Option<Known>> {
+    let text = |index| row.get::<_, String>(index);
+    let tokens = |index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
+    let used = Charge {
+        steps: row.get(18)?,
+        usage: Usage { input_tokens: tokens(19)?, output_tokens: tokens(20)?, cached_tokens: tokens(21)? },
+    };
+    let state = text(16)?;
+    let state = State::ALL.into_iter().find(|known| known.as_str() == state);
+    let tools = row.get::<_, Option<String>>(11)?.map(|tools| serde_json::from_str(&tools).unwrap_or_default());
+    let parsed = || {
+        Some(Known {
+            child: Child {
+                run: text(0).ok()?,
+                kin: if text(1).ok()? == kin_text(Kin::Peer) { Kin::Peer } else { Kin::Child },
+                session: text(2).ok()?.parse().ok()?,
+                agent: text(4).ok()?.parse().ok()?,
+                parent: text(5).ok()?.parse().ok()?,
+                parent_inbox_id: row.get(6).ok()?,
+                parent_agent: text(7).ok()?.parse().ok()?,
+                person: text(8).ok()?.parse().ok()?,
+                standing: standing(&text(9).ok()?),
+                task: text(10).ok()?,
+                tools,
+                max_steps: row.get(12).ok()?,
+                then: then(&text(13).ok()?)?,
+                hop: row.get(14).ok()?,
+                trace: text(15).ok()?,
+                started_at: row.get(22).ok()?,
+            },
+            inbox_id: row.get(3).ok()?,
+            agent_id: AgentId::parse(&text(24).ok()?).ok()?,
+            parent_id: AgentId::parse(&text(25).ok()?).ok()?,
+            end: End { state: state?, result: row.get::<_, Option<String>>(17).ok()?.unwrap_or_default(), used },
+            ended_at: row.get(23).ok()?,
+        })
+    };
+    Ok(parsed())
+}
+
+fn kin_text(kin: Kin) -> &'static str {
+    match kin {
+        Kin::Child => "child",
+        Kin::Peer => "peer",
+    }
+}
+
+fn then_text(then: Then) -> &'static str {
+    match then {
+        Then::Wait => "wait",
+        Then::Announce => "announce",
+        Then::Report => "report",
+    }
+}
+
+fn then(text: &str) -> Option<Then> {
+    [Then::Wait, Then::Announce, Then::Report].into_iter().find(|then| then_text(*then) == text)
+}
+
+/// Whoever is unknown may do the least.
+fn standing(text: &str) -> Standing {
+    let known = [Standing::Owner, Standing::Paired].into_iter().find(|standing| standing.as_str() == text);
+    known.unwrap_or(Standing::Stranger)
+}
+
+#[cfg(test)]
+mod tests;

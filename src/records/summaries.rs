@@ -1,0 +1,66 @@
+//! What stands for the older part of long conversations: the `summaries` table.
+//!
+//! There is at most one for what an agent is shown of a conversation: each one takes the one before it in. So where each agent is
+//! shown only its own part, a summary has nothing of another's.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::transcript::Conversation;
+use super::view::View;
+use crate::domain::{AgentUid, SessionKey};
+use crate::routing::aliases::Renaming;
+
+/// What stands for the older part of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) text: String,
+    /// The last message it stands for.
+    pub(crate) upto: i64,
+    /// How many it stands for.
+    pub(crate) messages: i64,
+}
+
+pub(crate) fn of(
+    connection: &Connection,
+    place: &SessionKey,
+    conversation: Conversation,
+    view: View,
+) -> rusqlite::Result<Option<Summary>> {
+    let sql = "SELECT text, upto, messages FROM summaries WHERE session_key = ?1 AND conversation = ?2 AND part = ?3";
+    let read = |row: &rusqlite::Row<'_>| Ok(Summary { text: row.get(0)?, upto: row.get(1)?, messages: row.get(2)? });
+    connection.prepare_cached(sql)?.query_row(params![place.to_string(), conversation.number(), view.key()], read).optional()
+}
+
+pub(crate) fn keep(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    (conversation, view): (Conversation, View),
+    by: AgentUid,
+    summary: &Summary,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO summaries (session_key, conversation, part, upto, messages, agent_uid, text, created_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+               ON CONFLICT DO UPDATE SET upto = excluded.upto, messages = excluded.messages, agent_uid = excluded.agent_uid,
+                                         text = excluded.text, created_at = excluded.created_at";
+    let Summary { text, upto, messages } = summary;
+    let (place, agent) = (place.to_string(), by.to_string());
+    tx.execute(sql, params![place, conversation.number(), view.key(), upto, messages, agent, text, now]).map(drop)
+}
+
+/// Lets go of summaries of conversations that are over. No turn reads them, and the messages stay.
+pub(crate) fn forget_old(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
+    let over = "SELECT session_key, summaries.conversation FROM summaries LEFT JOIN sessions ON key = session_key
+                WHERE key IS NULL OR summaries.conversation < sessions.conversation LIMIT ?1";
+    tx.execute(&format!("DELETE FROM summaries WHERE (session_key, conversation) IN ({over})"), [most])
+}
+
+/// Destroys what an agent has summed up.
+pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])
+}
+
+/// The group has another id now. Where both ids have a summary, the newer place's own stays.
+pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
+    renaming.rename(tx, "summaries", "session_key", "true")
+}

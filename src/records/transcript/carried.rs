@@ -1,0 +1,102 @@
+//! Conversations of one agent that go to another house, or come from one.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, Transaction, params};
+use serde::{Deserialize, Serialize};
+
+use super::super::view::View;
+use crate::domain::AgentUid;
+
+/// A message outside the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Carried {
+    pub(crate) place: String,
+    pub(crate) conversation: i64,
+    pub(crate) kind: CarriedKind,
+    /// The agent took part in it.
+    #[serde(default)]
+    pub(crate) own: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) person: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) person_name: Option<String>,
+    pub(crate) text: String,
+    pub(crate) created_at: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CarriedKind {
+    Person,
+    /// The agent it is all about.
+    Agent,
+    Handoff,
+}
+
+/// The conversations in which an agent spoke, as far as it is shown them, without what other agents said and what was not said
+/// to the bot.
+pub(crate) fn carry(connection: &Connection, uid: AgentUid, view: View) -> rusqlite::Result<Vec<Carried>> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT session_key, conversation, kind, person, person_name, text, created_at, part_uid IS ?2 FROM messages
+         WHERE (session_key, conversation) IN (SELECT session_key, conversation FROM messages WHERE agent_uid = ?2)
+           AND observed = 0 AND (agent_uid IS NULL OR agent_uid = ?2) AND {} ORDER BY id",
+        view.clause()
+    ))?;
+    let rows = statement.query_map([view.key(), uid.to_string()], |row| {
+        let kind = match row.get::<_, String>(2)?.as_str() {
+            "person" => CarriedKind::Person,
+            "agent" => CarriedKind::Agent,
+            _ => CarriedKind::Handoff,
+        };
+        Ok(Carried {
+            place: row.get(0)?,
+            conversation: row.get(1)?,
+            kind,
+            own: row.get(7)?,
+            person: row.get(3)?,
+            person_name: row.get(4)?,
+            text: row.get(5)?,
+            created_at: row.get(6)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Takes in conversations of an agent from elsewhere. Where a place has a conversation already, that one goes on, and what
+/// comes in is kept behind it.
+pub(crate) fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
+    let mut known = tx.prepare("SELECT 1 FROM sessions WHERE key = ?1")?;
+    let places: BTreeSet<&str> = carried.iter().map(|message| message.place.as_str()).collect();
+    let mut begun = BTreeSet::new();
+    for place in places {
+        if known.exists([place])? {
+            begun.insert(place);
+        }
+    }
+    let mut insert = tx.prepare(
+        "INSERT INTO messages (session_key, conversation, kind, agent_uid, part_uid, person, person_name, text, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    let mut touch = tx.prepare(
+        "INSERT INTO sessions (key, conversation, created_at, active_at) VALUES (?1, ?2, ?3, ?3)
+         ON CONFLICT (key) DO UPDATE SET conversation = max(conversation, excluded.conversation),
+             active_at = max(active_at, excluded.active_at)",
+    )?;
+    for message in carried {
+        let is_new = !begun.contains(message.place.as_str());
+        let conversation = if is_new { message.conversation.max(1) } else { 0 };
+        let (kind, speaker) = match message.kind {
+            CarriedKind::Person => ("person", None),
+            CarriedKind::Agent => ("agent", Some(uid.to_string())),
+            CarriedKind::Handoff => ("handoff", None),
+        };
+        let part = (message.own || speaker.is_some()).then(|| uid.to_string());
+        let (person, name, at) = (&message.person, &message.person_name, message.created_at);
+        insert.execute(params![message.place, conversation, kind, speaker, part, person, name, message.text, at])?;
+        if is_new {
+            touch.execute(params![message.place, conversation, message.created_at])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! What turns cost: the `turns` table, one row per run of an agent.
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use crate::domain::{AgentUid, SessionKey};
+use crate::models::Usage;
+
+/// A turn that ended, however it ended.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnRow {
+    pub(crate) inbox_id: i64,
+    pub(crate) place: SessionKey,
+    pub(crate) agent: AgentUid,
+    pub(crate) model: String,
+    /// The rule that chose the agent.
+    pub(crate) route: String,
+    pub(crate) started_at: i64,
+    pub(crate) outcome: String,
+    pub(crate) steps: u32,
+    pub(crate) usage: Usage,
+}
+
+pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome, steps,
+                            input_tokens, output_tokens, cached_tokens)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?;
+    statement
+        .execute(params![
+            turn.inbox_id,
+            turn.place.to_string(),
+            turn.agent.to_string(),
+            turn.model,
+            turn.route,
+            turn.started_at,
+            now,
+            turn.outcome,
+            turn.steps,
+            turn.usage.input_tokens.cast_signed(),
+            turn.usage.output_tokens.cast_signed(),
+            turn.usage.cached_tokens.cast_signed(),
+        ])
+        .map(drop)
+}
+
+/// The turn that ended last in a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LastTurn {
+    /// The one that answered, which may have been a fallback.
+    pub(crate) model: String,
+    pub(crate) answered: bool,
+    pub(crate) usage: Usage,
+}
+
+pub(crate) fn last_of(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<LastTurn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
+         WHERE session_key = ?1 AND route <> 'a summary' ORDER BY id DESC LIMIT 1",
+    )?;
+    statement.query_row([place.to_string()], last_turn).optional()
+}
+
+fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
+    let tokens = |column| row.get::<_, i64>(column).map(|tokens| u64::try_from(tokens).unwrap_or(0));
+    let usage = Usage { input_tokens: tokens(2)?, output_tokens: tokens(3)?, cached_tokens: tokens(4)? };
+    Ok(LastTurn { model: row.get(0)?, answered: row.get(1)?, usage })
+}
+
+/// Stands for the rule when nobody asked, and the answer was a summary for the agent itself.
+pub(crate) const SUMMARY: &str = "a summary";
+
+/// How many turns ended since `since`, and how many of them without an answer.
+pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
+    let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns
+               WHERE ended_at >= ?1 AND route <> 'a summary'";
+    connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// When and how an agent's last turn without an answer ended.
+pub(crate) fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
+    let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' AND route <> 'a summary'
+               ORDER BY ended_at DESC LIMIT 1";
+    connection.query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+pub(crate) fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
+    let sql = "SELECT count(*) FROM turns WHERE agent_uid = ?1";
+    connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+}
+
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE ended_at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
+}
+
+/// Turns are kept this long, to look into what went wrong. What they have spent is kept longer, in sums by day.
+const KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
+
+/// An agent is destroyed.
+pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
+    tx.execute("DELETE FROM turns WHERE agent_uid = ?1", [uid.to_string()])
+}

@@ -1,0 +1,37 @@
+//! Which agent a place belongs to now: the pin of the place, if its agent is still there, over the bindings.
+
+use std::sync::Arc;
+
+use super::pins::Pins;
+use super::{Pin, Route, Table, route};
+use crate::domain::Origin;
+use crate::storage::StoreError;
+
+/// Looks up pins for [`route`]. Cheap to clone.
+#[derive(Clone)]
+pub struct Router {
+    pins: Arc<Pins>,
+}
+
+/// The route of a message, with the pin that was looked up for it.
+#[derive(Debug)]
+pub struct Resolved {
+    pub route: Route,
+    /// The pin that counts.
+    pub pin: Option<Pin>,
+    /// A pin to an agent that is gone. It does not count, and the place is told before it is dropped.
+    pub stale_pin: Option<Pin>,
+}
+
+impl Router {
+    pub fn new(pins: Arc<Pins>) -> Self {
+        Router { pins }
+    }
+
+    pub async fn resolve(&self, table: &Table, origin: &Origin) -> Result<Resolved, StoreError> {
+        let found = self.pins.get(&origin.key).await?;
+        let is_known = found.as_ref().is_some_and(|pin| table.knows(&pin.agent));
+        let (pin, stale_pin) = if is_known { (found, None) } else { (None, found) };
+        Ok(Resolved { route: route(table, pin.as_ref(), origin), pin, stale_pin })
+    }
+}

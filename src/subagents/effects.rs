@@ -1,0 +1,201 @@
+//! Carries out what tools want done, in the transaction that writes their result, so that a restart does not do it twice.
+
+use std::sync::Arc;
+
+use rusqlite::Transaction;
+
+use super::{Arrived, Subagents, rows};
+use crate::agents::Agent;
+use crate::clock::now_ms;
+use crate::domain::{AgentId, SessionKey};
+use crate::home::Snapshot;
+use crate::records::inbox::Accepted;
+use crate::records::journal::{self, CallId};
+use crate::records::subagents::{self, Child};
+use crate::storage::{Durability, StoreError};
+use crate::tools::{AskPeer, Effect, Kin, Outcome, SendMessage, Spawn, Then};
+
+/// Subagents that one turn may ask for.
+const MOST_PER_TURN: usize = 8;
+/// Subagents of one agent that run at a time, over all places.
+const MOST_PER_AGENT: usize = 16;
+
+/// The turn on whose behalf something is done.
+pub(crate) struct Asker<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) accepted: &'a Accepted,
+    pub(crate) agent: &'a Arc<Agent>,
+    /// Model calls that the turn has left.
+    pub(crate) steps_left: u32,
+}
+
+/// What came of a call.
+pub(crate) enum Carried {
+    /// It is written down.
+    Done(Outcome),
+    /// A subagent was begun whose end is the call's result.
+    Waits { run: String },
+}
+
+/// A subagent that a turn asks for.
+struct SubagentRequest {
+    agent: AgentId,
+    task: String,
+    tools: Option<Vec<String>>,
+    then: Then,
+    kin: Kin,
+}
+
+impl From<Spawn> for SubagentRequest {
+    fn from(Spawn { agent, task, tools, then }: Spawn) -> Self {
+        SubagentRequest { agent, task, tools, then, kin: Kin::Child }
+    }
+}
+
+impl From<AskPeer> for SubagentRequest {
+    fn from(AskPeer { agent, text }: AskPeer) -> Self {
+        SubagentRequest { agent, task: text, tools: None, then: Then::Wait, kin: Kin::Peer }
+    }
+}
+
+impl Subagents {
+    /// Writes down what a call came to, and does what it wants done now. Fails only when the process stops.
+    pub(crate) async fn carry_out(&self, asker: &Asker<'_>, call: CallId, mut outcome: Outcome) -> Result<Carried, StoreError> {
+        let now = outcome.effects.extract_if(.., |effect| !matches!(effect, Effect::SendFile(_))).next();
+        match now {
+            None | Some(Effect::SendFile(_)) => self.done(call, outcome).await,
+            Some(Effect::Spawn(spawn)) => self.begin(asker, call, SubagentRequest::from(spawn)).await,
+            Some(Effect::AskPeer(ask)) => self.begin(asker, call, SubagentRequest::from(ask)).await,
+            Some(Effect::SendMessage(message)) => self.send(asker, call, message).await,
+        }
+    }
+
+    pub(crate) async fn done(&self, call: CallId, outcome: Outcome) -> Result<Carried, StoreError> {
+        self.write(call, outcome, |_, _| Ok(())).await.map(|(outcome, ())| Carried::Done(outcome))
+    }
+
+    /// The call's result and what belongs to it are one transaction.
+    async fn write<T: Send + 'static>(
+        &self,
+        call: CallId,
+        outcome: Outcome,
+        more: impl Fn(&Transaction<'_>, i64) -> rusqlite::Result<T> + Send + Sync + 'static,
+    ) -> Result<(Outcome, T), StoreError> {
+        let shared = Arc::new((outcome, more));
+        let write = || {
+            let shared = shared.clone();
+            move |tx: &Transaction<'_>| {
+                let (outcome, more) = shared.as_ref();
+                journal::ran(tx, call, &outcome.text, &outcome.effects)?;
+                more(tx, now_ms())
+            }
+        };
+        // A power cut that takes it back makes the model hear that the call was interrupted.
+        let written = self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await?;
+        Ok((shared.0.clone(), written))
+    }
+
+    async fn begin(&self, asker: &Asker<'_>, call: CallId, wish: SubagentRequest) -> Result<Carried, StoreError> {
+        let prepared = self.prepare(asker, call, wish).await.unwrap_or_else(|error| Err(not_read(&error)));
+        let child = match prepared {
+            Ok(child) => child,
+            Err(refusal) => {
+                tracing::info!(agent.id = %asker.agent.id, "no subagent was begun: {refusal}");
+                return self.done(call, Outcome::say(format!("Nothing was started: {refusal}"))).await;
+            }
+        };
+        let (shared, by) = (Arc::new(child), asker.agent.id.clone());
+        let accepted = match shared.then {
+            Then::Wait => {
+                let write = || {
+                    let (child, by) = (shared.clone(), by.clone());
+                    move |tx: &Transaction<'_>| rows::begin(tx, &child, by.as_str(), now_ms())
+                };
+                self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await?
+            }
+            Then::Announce | Then::Report => {
+                let child = shared.clone();
+                let outcome = Outcome::say(begun(shared.then));
+                self.write(call, outcome, move |tx, now| rows::begin(tx, &child, by.as_str(), now)).await?.1
+            }
+        };
+        if let Some(accepted) = accepted {
+            tracing::info!(agent.id = %asker.agent.id, run = %shared.run, session = %shared.session, "a subagent was begun");
+            self.launch(&shared, accepted, Arrived::Now);
+        }
+        Ok(match shared.then {
+            Then::Wait => Carried::Waits { run: shared.run.clone() },
+            then => Carried::Done(Outcome::say(begun(then))),
+        })
+    }
+
+    async fn prepare(&self, asker: &Asker<'_>, call: CallId, wish: SubagentRequest) -> Result<Result<Child, String>, StoreError> {
+        let Asker { snapshot, accepted, agent, steps_left } = asker;
+        let Some(target) = snapshot.registry.get(&wish.agent) else {
+            return Ok(Err(format!("there is no agent `{}`.", wish.agent)));
+        };
+        let (place, from, to) = (accepted.inbound.origin.key.clone(), agent.uid, target.uid);
+        let (known, before) = self
+            .inner
+            .db
+            .read(move |connection| {
+                let before = subagents::peer_session(connection, &place, from, to)?;
+                Ok((subagents::of_turn(connection, call.inbox_id)?.len(), before))
+            })
+            .await?;
+        if known >= MOST_PER_TURN {
+            return Ok(Err(format!(
+                "a turn may start {MOST_PER_TURN}, and this one has. Do the rest yourself or in your next turn."
+            )));
+        }
+        if self.count_of(agent.uid) >= MOST_PER_AGENT {
+            return Ok(Err(format!("{MOST_PER_AGENT} of yours are under way. Wait until some are done.")));
+        }
+        let run = Child::name_of(call);
+        let own = SessionKey::Child { id: run.parse().expect("digits and hyphens are a name") };
+        let session = before.filter(|_| wish.kin == Kin::Peer).unwrap_or(own);
+        Ok(Ok(Child {
+            run,
+            kin: wish.kin,
+            session,
+            agent: target.uid,
+            parent: accepted.inbound.origin.key.clone(),
+            parent_inbox_id: call.inbox_id,
+            parent_agent: agent.uid,
+            person: accepted.inbound.origin.person.clone(),
+            standing: accepted.standing,
+            task: wish.task,
+            tools: wish.tools,
+            max_steps: *steps_left,
+            then: wish.then,
+            hop: 1,
+            trace: format!("inbox-{}", call.inbox_id),
+            started_at: now_ms(),
+        }))
+    }
+
+    async fn send(&self, asker: &Asker<'_>, call: CallId, message: SendMessage) -> Result<Carried, StoreError> {
+        let letter = self.outgoing(asker, &message).await;
+        let letter = match letter.unwrap_or_else(|error| Err(format!("Nothing was sent: {}", not_read(&error)))) {
+            Ok(letter) => Arc::new(letter),
+            Err(told) => return self.done(call, Outcome::say(told)).await,
+        };
+        let (outcome, written) = (Outcome::say(format!("Sent to {}.", letter.shown)), letter.clone());
+        let (outcome, ()) = self.write(call, outcome, move |tx, now| written.write(tx, now)).await?;
+        letter.submit(&self.inner.delivery);
+        Ok(Carried::Done(outcome))
+    }
+}
+
+/// A store that fails for a while ends no turn.
+fn not_read(error: &StoreError) -> String {
+    tracing::error!("what a tool wants done was not done: {error}");
+    "the gateway cannot look it up right now. Try again later.".into()
+}
+
+fn begun(then: Then) -> &'static str {
+    match then {
+        Then::Report => "It has begun. You will be woken when it is done, to tell the people here; go on or end your turn now.",
+        _ => "It has begun. You will know what came of it in your next turn here.",
+    }
+}

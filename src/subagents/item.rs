@@ -1,0 +1,26 @@
+//! A message or a turn as people see it in a list.
+
+use crate::clock::now_ms;
+use crate::records::inbox::Accepted;
+
+/// A message that waits or is being answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its inbox rows.
+    pub ids: Vec<i64>,
+    pub by: String,
+    pub asks: String,
+    /// Unix milliseconds.
+    pub since: i64,
+}
+
+impl Item {
+    pub(crate) fn of(accepted: &Accepted) -> Self {
+        Item {
+            ids: accepted.all().map(|accepted| accepted.id).collect(),
+            by: accepted.inbound.person_name.clone(),
+            asks: accepted.messages().map(|message| message.inbound.readable()).collect::<Vec<_>>().join(" / "),
+            since: now_ms(),
+        }
+    }
+}

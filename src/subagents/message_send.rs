@@ -1,0 +1,180 @@
+//! The tool `message_send`: the other places of an agent, and a message to one of them.
+
+use rusqlite::{Connection, Transaction};
+use serde_json::{Value, json};
+
+use super::{Asker, Subagents};
+use crate::access::Standing;
+use crate::channels::Text;
+use crate::config::Groups;
+use crate::delivery::{Delivery, Kind, outbox};
+use crate::domain::{AgentUid, Destination, Origin, PersonId, SessionKey, nearest};
+use crate::records::transcript;
+use crate::routing::{names, pins};
+use crate::storage::StoreError;
+use crate::tools::SendMessage;
+
+/// Sessions that are looked through for places where an agent is at home.
+const MOST_LOOKED_AT: u32 = 200;
+/// Places that a list shows.
+const MOST_LISTED: usize = 30;
+
+/// A place of an agent.
+struct Place {
+    key: SessionKey,
+    name: Option<String>,
+}
+
+impl Place {
+    fn shown(&self) -> String {
+        match &self.name {
+            Some(name) => format!("`{}` (“{name}”)", self.key),
+            None => format!("`{}`", self.key),
+        }
+    }
+
+    fn is_called(&self, word: &str) -> bool {
+        self.key.to_string() == word || self.name.as_ref().is_some_and(|name| name.to_lowercase() == word.to_lowercase())
+    }
+}
+
+/// A message on its way to another place.
+pub(crate) struct OutgoingMessage {
+    to: Destination,
+    by: AgentUid,
+    text: String,
+    meta: Value,
+    rows: Vec<outbox::Draft>,
+    /// The place in words.
+    pub(crate) shown: String,
+}
+
+impl OutgoingMessage {
+    /// The place's own transcript has it too.
+    pub(crate) fn write(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
+        transcript::append_sent(tx, self.to.place(), self.by, &self.text, &self.meta, now)?;
+        outbox::insert(tx, &self.rows, None, now)
+    }
+
+    pub(crate) fn submit(&self, delivery: &Delivery) {
+        delivery.submit(self.to.place(), self.rows.len());
+    }
+}
+
+impl Subagents {
+    /// What is sent where, or what the model is told instead.
+    pub(crate) async fn outgoing(
+        &self,
+        asker: &Asker<'_>,
+        message: &SendMessage,
+    ) -> Result<Result<OutgoingMessage, String>, StoreError> {
+        let places = self.places_of(asker).await?;
+        let Some(word) = &message.place else { return Ok(Err(list(&places))) };
+        let word = self.current_key(word.trim());
+        let mut called = places.iter().filter(|place| place.is_called(&word));
+        let (found, another) = (called.next(), called.next());
+        let Some(place) = found.filter(|_| another.is_none()) else {
+            return Ok(Err(not_found(&word, &places, another.is_some())));
+        };
+        let to = Destination::of_agent(place.key.clone());
+        let inbound = &asker.accepted.inbound;
+        let label = asker.agent.label();
+        let signed = format!("{}\n\n_For {}._", message.text, escaped(&inbound.person_name));
+        let rows = self.inner.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..Text::plain(&signed) });
+        let meta = json!({
+            "v": 1, "kind": "message_send", "source": { "session": inbound.origin.key.to_string(), "agent": asker.agent.id.as_str() },
+            "person": inbound.origin.person.to_string(), "trace_id": format!("inbox-{}", asker.accepted.id), "hop": 1,
+        });
+        Ok(Ok(OutgoingMessage { to, by: asker.agent.uid, text: message.text.clone(), meta, rows, shown: place.shown() }))
+    }
+
+    /// A key that an agent knows from before its group moved is the key of the same place.
+    fn current_key(&self, word: &str) -> String {
+        word.parse().map_or_else(|_| word.to_owned(), |key| self.inner.aliases.current(&key).to_string())
+    }
+
+    /// Where the agent answers now: places that a binding names, that people gave to it, or where it has spoken. Not the one it is in,
+    /// and nobody's private chat unless it is the asker's own or an owner asks.
+    async fn places_of(&self, asker: &Asker<'_>) -> Result<Vec<Place>, StoreError> {
+        // A binding may still say what a group was before.
+        let bound: Vec<SessionKey> =
+            asker.snapshot.table.places_of(&asker.agent.id).map(|place| self.inner.aliases.current(place)).collect();
+        let uid = asker.agent.uid;
+        let known = self.inner.db.read(move |connection| known(connection, bound, uid)).await?;
+        let mut places = Vec::new();
+        for place in known {
+            if self.is_open_to(asker, &place).await? {
+                places.push(place);
+            }
+        }
+        Ok(places)
+    }
+
+    async fn is_open_to(&self, asker: &Asker<'_>, place: &Place) -> Result<bool, StoreError> {
+        let Asker { snapshot, accepted, agent, .. } = asker;
+        let asked_in = &accepted.inbound.origin;
+        if place.key == asked_in.key || !self.inner.delivery.reaches(&place.key) {
+            return Ok(false);
+        }
+        if place.key.is_private() && accepted.standing != Standing::Owner && !is_chat_of(&place.key, &asked_in.person) {
+            return Ok(false);
+        }
+        let mut origin = Origin { name: place.name.clone(), ..Origin::new(place.key.clone(), asked_in.person.clone()) };
+        self.inner.aliases.follow(&mut origin);
+        let route = self.inner.router.resolve(&snapshot.table, &origin).await?.route;
+        let is_open = place.key.is_private() || route.opens_place || snapshot.config.access.groups == Groups::Open;
+        Ok(is_open && route.agent == agent.id)
+    }
+}
+
+fn known(connection: &Connection, bound: Vec<SessionKey>, uid: AgentUid) -> rusqlite::Result<Vec<Place>> {
+    let mut keys = bound;
+    keys.extend(pins::places_of(connection, uid)?);
+    keys.extend(transcript::places_of(connection, uid, MOST_LOOKED_AT)?);
+    let mut places: Vec<Place> = Vec::new();
+    for key in keys {
+        if !places.iter().any(|place| place.key == key) {
+            let name = names::load(connection, &key)?;
+            places.push(Place { key, name });
+        }
+    }
+    Ok(places)
+}
+
+/// Whether a private chat is this person's own.
+fn is_chat_of(key: &SessionKey, person: &PersonId) -> bool {
+    match (key, person) {
+        (SessionKey::TelegramDm { user, .. }, PersonId::Telegram(person)) => user == person,
+        (SessionKey::DiscordDm { user }, PersonId::Discord(person)) => user == person,
+        (SessionKey::Local { .. }, PersonId::Local(_)) => true,
+        _ => false,
+    }
+}
+
+fn list(places: &[Place]) -> String {
+    if places.is_empty() {
+        return "Nothing was sent: there is no other place where you are the agent and this person may have you write.".into();
+    }
+    let mut lines = vec!["You can write to:".to_owned()];
+    lines.extend(places.iter().take(MOST_LISTED).map(|place| format!("- {}", place.shown())));
+    if places.len() > MOST_LISTED {
+        lines.push(format!("- and {} more", places.len() - MOST_LISTED));
+    }
+    lines.join("\n")
+}
+
+fn not_found(word: &str, places: &[Place], is_shared: bool) -> String {
+    if is_shared {
+        return format!("Nothing was sent: several places are called “{word}”. Use the key.\n{}", list(places));
+    }
+    // A key that is nearly right is somebody else's chat, so only names are guessed.
+    match nearest(word, places.iter().filter_map(|place| place.name.as_deref())) {
+        Some(near) => format!("Nothing was sent: `{word}` is no place of yours. Did you mean `{near}`?"),
+        None => format!("Nothing was sent: `{word}` is no place of yours. {}", list(places)),
+    }
+}
+
+/// A name is no Markdown.
+fn escaped(name: &str) -> String {
+    name.chars().flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c])).collect()
+}

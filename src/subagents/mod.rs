@@ -1,0 +1,237 @@
+//! Turns that another turn asked for: how they are begun, waited for, told about and stopped; and messages between places.
+
+mod effects;
+mod internal_turn;
+mod item;
+mod message_send;
+mod rows;
+mod submit;
+mod texts;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use rusqlite::Transaction;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::access::{Standing, people};
+use crate::clock::now_ms;
+use crate::config::Access;
+use crate::delivery::Delivery;
+use crate::domain::{AgentUid, Internal, SessionKey};
+use crate::home::Snapshot;
+use crate::records::inbox::{self, Accepted};
+use crate::records::subagents::{self, Child, End, Known, State};
+use crate::routing::Router;
+use crate::routing::aliases::Aliases;
+use crate::storage::{self, Db, Durability, StoreError};
+use crate::tools::{Parent, Then};
+use crate::turn::Charge;
+use crate::work::{Work, WorkGuard};
+
+pub(crate) use effects::{Asker, Carried};
+pub(crate) use internal_turn::InternalTurn;
+pub use item::Item;
+pub(crate) use rows::end as write_end;
+pub use submit::Arrived;
+pub(crate) use submit::{LaneRequest, Submit};
+pub(crate) use texts::{introduction, result, summary, to_report};
+
+/// Begins, watches and stops subagents. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Subagents {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    db: Db,
+    router: Router,
+    aliases: Arc<Aliases>,
+    delivery: Delivery,
+    submit: Submit,
+    work: Work,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Subagents that have not ended, by their inbox row.
+    running: DashMap<i64, Running>,
+    /// Wakes turns that wait for the end of a subagent, by its run.
+    endings: DashMap<String, Arc<Notify>>,
+}
+
+/// What subagents are begun and stopped with.
+pub(crate) struct Deps {
+    pub(crate) db: Db,
+    pub(crate) router: Router,
+    pub(crate) aliases: Arc<Aliases>,
+    pub(crate) delivery: Delivery,
+    pub(crate) submit: Submit,
+    pub(crate) work: Work,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+/// A subagent that has not ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    run: String,
+    /// The place where its parent was asked.
+    parent: SessionKey,
+    pub(crate) parent_inbox_id: i64,
+    /// The agent that asked for it.
+    parent_agent: AgentUid,
+    /// Whether the parent waits for it.
+    pub(crate) then: Then,
+    session: SessionKey,
+    item: Item,
+}
+
+/// No row tells what an internal message is about.
+#[derive(Debug)]
+pub struct Unknown;
+
+impl Subagents {
+    pub(crate) fn new(deps: Deps) -> Self {
+        let Deps { db, router, aliases, delivery, submit, work, tasks, stop } = deps;
+        let (running, endings) = (DashMap::new(), DashMap::new());
+        let inner = Inner { db, router, aliases, delivery, submit, work, tasks, stop, running, endings };
+        Subagents { inner: Arc::new(inner) }
+    }
+
+    /// Puts a subagent whose rows are written into its lane.
+    fn launch(&self, child: &Child, accepted: Accepted, arrived: Arrived) {
+        let running = Running {
+            run: child.run.clone(),
+            parent: child.parent.clone(),
+            parent_inbox_id: child.parent_inbox_id,
+            parent_agent: child.parent_agent,
+            then: child.then,
+            session: child.session.clone(),
+            item: Item::of(&accepted),
+        };
+        self.inner.running.insert(accepted.id, running);
+        self.inner.submit.queue(accepted, arrived);
+    }
+
+    /// Queues an internal message of an earlier process.
+    pub(crate) async fn take_up(&self, access: &Access, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
+        let Some(Internal::Child { run } | Internal::Report { run }) = accepted.inbound.besides.internal.clone() else {
+            return Ok(Err(Unknown));
+        };
+        let read = self.inner.db.read(move |connection| {
+            let Some(known) = subagents::get(connection, &run)? else { return Ok(None) };
+            let is_paired = people::is_paired(connection, &known.child.person)?;
+            Ok(Some((known, is_paired)))
+        });
+        let Some((known, is_paired)) = read.await? else { return Ok(Err(Unknown)) };
+        // The person may have lost rights since.
+        let now = Standing::of(access, &known.child.person, is_paired);
+        let accepted = Accepted { standing: known.child.standing.min(now), ..accepted };
+        match accepted.inbound.besides.internal {
+            Some(Internal::Child { .. }) => self.launch(&known.child, accepted, Arrived::Before),
+            _ => self.inner.submit.queue(accepted, Arrived::Before),
+        }
+        Ok(Ok(()))
+    }
+
+    /// Returns the row of a subagent once it has ended. Fails only when the process stops.
+    pub(crate) async fn ended(&self, run: &str) -> Result<Option<Known>, StoreError> {
+        let signal = self.inner.endings.entry(run.to_owned()).or_insert_with(|| Arc::new(Notify::new())).clone();
+        loop {
+            let mut told = std::pin::pin!(signal.notified());
+            // Counts from here on, so that an end between the look and the wait is not missed.
+            told.as_mut().enable();
+            let name = run.to_owned();
+            match self.inner.db.read(move |connection| subagents::get(connection, &name)).await {
+                Ok(Some(known)) if known.end.state == State::Running => told.await,
+                Ok(known) => {
+                    // The subagent may have ended before we waited; then nobody else removes its `Notify`.
+                    self.wake(run);
+                    return Ok(known);
+                }
+                Err(error) => self.wait_for_store(error).await?,
+            }
+        }
+    }
+
+    /// All subagents that a turn asked for. Fails only when the process stops.
+    pub(crate) async fn of_turn(&self, inbox_id: i64) -> Result<Vec<Known>, StoreError> {
+        loop {
+            match self.inner.db.read(move |connection| subagents::of_turn(connection, inbox_id)).await {
+                Ok(known) => return Ok(known),
+                Err(error) => self.wait_for_store(error).await?,
+            }
+        }
+    }
+
+    async fn wait_for_store(&self, error: StoreError) -> Result<(), StoreError> {
+        match storage::pause(&self.inner.stop, "a turn", &error).await {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(error),
+        }
+    }
+
+    /// The end of a subagent is committed: the turn that waits for it goes on, and its parent is woken if that was asked for.
+    pub(crate) fn over(&self, inbox_id: i64, run: &str, report: Option<Accepted>) {
+        self.inner.running.remove(&inbox_id);
+        self.wake(run);
+        if let Some(report) = report {
+            self.inner.submit.queue(report, Arrived::Before);
+        }
+    }
+
+    fn wake(&self, run: &str) {
+        if let Some((_, signal)) = self.inner.endings.remove(run) {
+            signal.notify_waiters();
+        }
+    }
+
+    /// Ends subagents, whether they have begun or not. Their words so far are told to nobody.
+    pub(crate) fn stop(&self, which: impl Fn(i64, &Running) -> bool) {
+        let found = self.inner.running.iter().filter(|entry| which(*entry.key(), entry.value()));
+        let found: Vec<(i64, Running)> = found.map(|entry| (*entry.key(), entry.value().clone())).collect();
+        for (id, running) in found {
+            self.inner.submit.halt(running.session, vec![id]);
+            let guard = self.inner.work.begin();
+            self.inner.tasks.spawn(self.clone().write_stop(id, running.run, guard));
+        }
+    }
+
+    async fn write_stop(self, id: i64, run: String, _guard: WorkGuard) {
+        let name = Arc::new(run);
+        let write = || {
+            let run = name.clone();
+            move |tx: &Transaction<'_>| {
+                let now = now_ms();
+                inbox::call_off(tx, &[id], now)?;
+                subagents::finish(tx, &run, &End { state: State::Stopped, result: String::new(), used: Charge::default() }, now)
+            }
+        };
+        if let Err(error) = self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await {
+            tracing::warn!("a stopped subagent is closed by the next start: {error}");
+        }
+        self.over(id, &name, None);
+    }
+
+    /// Subagents that were asked for in a place and have not ended.
+    pub(crate) fn of_place(&self, place: &SessionKey) -> Vec<Item> {
+        let own = self.inner.running.iter().filter(|entry| self.inner.aliases.current(&entry.parent) == *place);
+        let mut items: Vec<Item> = own.map(|entry| entry.item.clone()).collect();
+        items.sort_by(|one, other| one.ids.cmp(&other.ids));
+        items
+    }
+
+    /// How many subagents of an agent have not ended, over all places.
+    fn count_of(&self, agent: AgentUid) -> usize {
+        self.inner.running.iter().filter(|entry| entry.parent_agent == agent).count()
+    }
+}
+
+/// What the tools of a subagent know about its parent. If the parent agent is gone, the subagent has the default agent's rights.
+pub(crate) fn parent(snapshot: &Snapshot, known: &Known) -> Arc<Parent> {
+    let agent = snapshot.agent_or_default(known.child.parent_agent);
+    let Child { parent, run, kin, tools, .. } = &known.child;
+    Arc::new(Parent { agent, place: parent.clone(), run: run.clone(), kin: *kin, tools: tools.clone() })
+}
