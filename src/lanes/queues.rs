@@ -83,7 +83,7 @@ impl Lanes {
                 None => return,
                 Some(LaneRequest::Halt { session, ids }) => self.halt_in(&session, &ids),
                 Some(LaneRequest::Queue { accepted, arrived, guard }) => {
-                    if self.submit(accepted, Purpose::Answer, arrived, guard).is_err() {
+                    if self.submit(*accepted, Purpose::Answer, arrived, guard).is_err() {
                         tracing::warn!("a subagent found its lane full; the next start goes on with it");
                     }
                 }

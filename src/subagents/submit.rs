@@ -17,7 +17,7 @@ pub enum Arrived {
 /// A request to the lanes.
 pub(crate) enum LaneRequest {
     Queue {
-        accepted: Accepted,
+        accepted: Box<Accepted>,
         arrived: Arrived,
         guard: WorkGuard,
     },
@@ -45,7 +45,7 @@ impl Submit {
 
     pub(crate) fn queue(&self, accepted: Accepted, arrived: Arrived) {
         let guard = self.work.begin();
-        self.send(LaneRequest::Queue { accepted, arrived, guard });
+        self.send(LaneRequest::Queue { accepted: Box::new(accepted), arrived, guard });
     }
 
     pub(crate) fn halt(&self, session: SessionKey, ids: Vec<i64>) {
