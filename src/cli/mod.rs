@@ -24,7 +24,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::gateway::Home;
@@ -105,6 +105,11 @@ impl<E: std::error::Error> From<E> for Failure {
         }
         Failure::Failed(text)
     }
+}
+
+/// Every verb with its arguments, as data. Feeds the book's reference.
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 pub fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The list of commands as people see it. Feeds `/help`, Telegram's menu, Discord's slash commands and the README.
+//! The list of commands as people see it. Feeds `/help`, Telegram's menu, Discord's slash commands and the book's reference.
 
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {

@@ -1,23 +1,23 @@
 //! The keys of each table of the config file. Every other key is a problem.
 
 /// A kind of table.
-pub(super) struct Shape {
+pub struct Shape {
     /// What people call it.
-    pub(super) name: &'static str,
-    pub(super) keys: &'static [Key],
+    pub name: &'static str,
+    pub keys: &'static [Key],
 }
 
 /// One key of a table.
-pub(super) struct Key {
-    pub(super) name: &'static str,
+pub struct Key {
+    pub name: &'static str,
     /// A value as it could stand in the file, shown as advice.
     pub(super) example: &'static str,
-    pub(super) absence: Absence,
+    pub absence: Absence,
 }
 
 /// What it means when a key is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absence {
+pub enum Absence {
     /// A problem.
     Refused,
     /// The thing does not exist, or something else in the file decides.
@@ -240,10 +240,10 @@ pub(super) const BINDING: Shape = Shape {
     ],
 };
 
-/// Where each kind of table stands in the file; `*` is any name, `|` separates several places, and a list
-/// stands for each of its items.
-#[cfg(test)]
-pub(super) const PLACES: &[(&str, &Shape)] = &[
+/// Where each kind of table stands in the file. Feeds the book's reference and the tests of `config.example.toml`.
+///
+/// `*` is any name, `|` separates several places, and a list stands for each of its items.
+pub const PLACES: &[(&str, &Shape)] = &[
     ("", &TOP),
     ("telegram", &TELEGRAM),
     ("telegram.webhook", &WEBHOOK),
@@ -251,17 +251,18 @@ pub(super) const PLACES: &[(&str, &Shape)] = &[
     ("discord", &DISCORD),
     ("discord.limits", &DISCORD_LIMITS),
     ("providers.*", &PROVIDER),
-    ("telegram.token|discord.token|providers.*.api_key", &SECRET),
     ("providers.*.prices.*", &PRICE),
     ("access", &ACCESS),
+    ("access.tools", &CEILINGS),
     ("access.limits", &PERSON_LIMITS),
     ("memory", &MEMORY),
-    ("access.tools", &CEILINGS),
     ("risk_profiles.*", &RISK_PROFILE),
+    ("shared_paths.*", &SHARED_PATH),
+    ("peer_groups.*", &PEER_GROUP),
+    ("agents.*", &AGENT),
     ("agents.*.tools", &TOOL_LIMITS),
     ("agents.*.access", &SIBLINGS),
-    ("shared_paths.*", &SHARED_PATH),
-    ("agents.*", &AGENT),
     ("agents.*.limits", &AGENT_LIMITS),
     ("bindings", &BINDING),
+    ("telegram.token|discord.token|providers.*.api_key", &SECRET),
 ];

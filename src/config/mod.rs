@@ -36,6 +36,7 @@ mod words;
 mod tests;
 
 pub use file::{LoadError, draft, load};
+pub use keys::{Absence, Key, PLACES, Shape};
 pub use peers::PeerGroup;
 pub use report::{Problem, Report, Source};
 pub use secrets::{Secret, Secrets};

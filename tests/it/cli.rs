@@ -395,21 +395,6 @@ async fn help_lists_every_verb() {
     assert_eq!(run(home.path(), &["frobnicate"]).await.code, 2);
 }
 
-/// One source for the command list: the README's table says what /help says.
-#[test]
-fn the_readme_has_every_chat_command() {
-    let readme = include_str!("../../README.md");
-    for spec in parlor::commands::SPECS {
-        let row = readme.lines().find(|line| line.starts_with(&format!("| `/{}", spec.name)));
-        assert!(
-            row.is_some_and(|row| row.contains(spec.summary)),
-            "README has no row for /{} that says: {}",
-            spec.name,
-            spec.summary
-        );
-    }
-}
-
 /// Rules are counted as the file has them, also behind one that is left out for a problem of its own.
 #[tokio::test]
 async fn config_check_counts_rules_as_the_file_does() {

@@ -2,6 +2,7 @@
 
 mod access;
 mod aimock;
+mod book;
 mod budgets;
 mod channels;
 mod checks;

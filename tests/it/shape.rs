@@ -1,4 +1,4 @@
-//! What can be seen by reading: that the code has one way for each thing, and that the README says what is promised.
+//! What can be seen by reading: that the code has one way for each thing, and that the book says what is promised.
 
 use std::path::Path;
 
@@ -87,15 +87,12 @@ fn arguments_of(call: &str) -> Vec<String> {
     files.flat_map(arguments).collect()
 }
 
-/// As one line, however it is wrapped.
-fn readme() -> String {
-    include_str!("../../README.md").split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// S0.57
 #[test]
-fn the_readme_states_the_trust_model() {
+fn the_book_states_the_trust_model() {
+    // As one line, however it is wrapped.
+    let security = include_str!("../../docs/src/security.md").split_whitespace().collect::<Vec<_>>().join(" ");
     let told =
         "Agents are kept apart by the process, not by encryption. They share one process, one database and one system user.";
-    assert!(readme().contains(told));
+    assert!(security.contains(told));
 }
