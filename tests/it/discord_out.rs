@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use parlor::gateway::Gateway;
+use serde_json::json;
 
 use crate::support::House;
 use crate::support::fake_discord::journal::Call;
@@ -292,13 +293,15 @@ async fn an_agent_sends_a_file() {
     let (house, discord, general) = house("").await;
     let gateway = open(&house, &discord).await;
     house.write("agents/main/workspace/plan.md", "# The plan");
-    let call = serde_json::json!({ "path": "plan.md", "caption": "@everyone, the plan" });
+    let call = json!({ "path": "plan.md", "caption": "@everyone, the plan" });
     house.model.enqueue(Script::tool_call("file_send", call));
     house.model.enqueue(Script::text("Here it is."));
     general.says(ALICE, "send me the plan").await;
     let file = general.wait_for_sent(2).await;
     assert_eq!(general.texts(), ["Here it is.", "@everyone, the plan"]);
     assert_eq!(file.json["attachments"][0]["filename"], "plan.md");
+    let bodies: Vec<_> = discord.calls(Route::CreateMessage).into_iter().map(|call| call.body["attachments"].clone()).collect();
+    assert_eq!(bodies, [json!(null), json!([{ "id": 0, "filename": "plan.md" }])], "named where there is one, else not a word");
     gateway.settled().await;
     assert_eq!(std::fs::read_dir(house.home.path().join("outgoing")).map_or(0, Iterator::count), 0);
     gateway.shutdown().await;

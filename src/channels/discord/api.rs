@@ -10,11 +10,11 @@ use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, US
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::buckets::Buckets;
 use crate::channels::connections::{Connections, DownloadError, Response, failure};
-use crate::channels::upload::{File, Form};
+use crate::channels::upload::{Content, File, Form};
 use crate::config::Secret;
 
 /// A plain call that takes longer than this has failed.
@@ -77,6 +77,13 @@ impl Call {
     }
 }
 
+/// A file that goes along with a call.
+pub(super) struct FileToSend<'a> {
+    pub(super) name: &'a str,
+    pub(super) media_type: &'a str,
+    pub(super) content: Content,
+}
+
 /// Why a call did not work.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
@@ -134,9 +141,14 @@ impl Api {
         serde_json::from_slice(body).map_err(|error| ApiError::NoAnswer(error.to_string()))
     }
 
-    pub(super) async fn upload<T: DeserializeOwned>(&self, call: Call, file: File<'_>) -> Result<T, ApiError> {
-        let payload = call.body.as_ref().map(Value::to_string).unwrap_or_default();
-        let form = Form::new(&serde_json::json!({ "payload_json": payload }), file);
+    /// The call is a message, and the file its only attachment.
+    pub(super) async fn upload<T: DeserializeOwned>(&self, call: Call, file: FileToSend<'_>) -> Result<T, ApiError> {
+        let FileToSend { name, media_type, content } = file;
+        let mut message = call.body.clone().unwrap_or_default();
+        // Discord keeps the files that this list names by their number, and drops the others.
+        message["attachments"] = json!([{ "id": 0, "filename": name }]);
+        let file = File { field: "files[0]", name, media_type, content };
+        let form = Form::new(&json!({ "payload_json": message.to_string() }), file);
         let timeout = form.timeout();
         let fill = |request: RequestBuilder| {
             request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)

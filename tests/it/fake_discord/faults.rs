@@ -147,7 +147,7 @@ async fn whatever_could_ping_somebody_fails_the_test() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "the bot could have pinged people")]
+#[should_panic(expected = "without empty allowed_mentions")]
 async fn the_last_handle_tells_of_pings() {
     let (discord, general, caller) = a_room().await;
     caller.call("POST", "/channels/8101/messages", json!({ "content": "hello" })).await;
