@@ -176,6 +176,10 @@ impl Channel for DiscordChannel {
         Ok(())
     }
 
+    fn shows_working_for(&self) -> Option<Duration> {
+        Some(stream::TYPING_LASTS)
+    }
+
     fn shows_marks(&self) -> bool {
         self.style.reactions
     }
