@@ -18,6 +18,7 @@ mod interactions;
 mod listen;
 mod losses;
 mod parse;
+mod reconnecting;
 mod render;
 mod seen;
 mod send;
