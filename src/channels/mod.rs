@@ -42,6 +42,11 @@ pub trait Channel: Send + Sync + 'static {
     /// Shows that an answer is under way. Never repeated when it fails.
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError>;
 
+    /// How long the platform shows [`Progress::Working`] before it has to be said again; none where it is never seen.
+    fn shows_working_for(&self) -> Option<Duration> {
+        None
+    }
+
     /// How an answer is shown here while it is written.
     fn streaming(&self, _to: &Destination) -> Streaming {
         Streaming::Pieces

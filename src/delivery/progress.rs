@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::OptionFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, Interval, interval_at};
 
 use super::preview::Previewer;
 use super::{Inner, Outlet};
@@ -16,8 +16,8 @@ use crate::domain::{Destination, MessageId, TurnEvent};
 
 /// An answer quicker than this needs no sign that it is coming.
 const FIRST_SIGN_AFTER: Duration = Duration::from_millis(150);
-/// Platforms show "typing" for about five seconds.
-const SIGN_EVERY: Duration = Duration::from_secs(4);
+/// The part of the time a platform shows a sign after which it is shown again, so that it does not flicker.
+const SIGN_AGAIN_AFTER: f64 = 0.8;
 /// Pieces of text that wait to be shown. When full, the model's stream waits.
 const QUEUE: usize = 64;
 
@@ -95,7 +95,8 @@ enum Words {
 
 /// Takes in what happens, and shows a sign now and then until there is something to read.
 async fn follow(scene: Scene<'_>, mut events: mpsc::Receiver<TurnEvent>, words: Words) {
-    let mut signs = interval_at(Instant::now() + FIRST_SIGN_AFTER, SIGN_EVERY);
+    let every = scene.outlet.channel.shows_working_for().map(|lasts| lasts.mul_f64(SIGN_AGAIN_AFTER));
+    let mut signs = every.map(|every| interval_at(Instant::now() + FIRST_SIGN_AFTER, every));
     // At most one sign is on its way, and text does not wait for it.
     let mut sign = OptionFuture::from(None);
     loop {
@@ -106,10 +107,18 @@ async fn follow(scene: Scene<'_>, mut events: mpsc::Receiver<TurnEvent>, words: 
                 None => return,
             },
             Some(()) = &mut sign => sign = OptionFuture::from(None),
-            _ = signs.tick(), if !scene.is_visible.load(Ordering::Relaxed) => {
+            () = due(&mut signs), if !scene.is_visible.load(Ordering::Relaxed) => {
                 sign = OptionFuture::from(Some(Box::pin(show_sign(scene))));
             }
         }
+    }
+}
+
+/// Returns when the next sign is due. May be given up and asked again.
+async fn due(signs: &mut Option<Interval>) {
+    match signs {
+        Some(signs) => drop(signs.tick().await),
+        None => std::future::pending().await,
     }
 }
 
@@ -141,5 +150,87 @@ impl Scene<'_> {
         if let SendError::RetryAfter(wait) = error {
             self.inner.asked_to_wait(self.outlet, &self.answer.to, *wait).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::channels::{Channel, FetchError, Intake, ListenError, Pace, Part, Text, Ticket};
+    use crate::delivery::Delivery;
+    use crate::domain::{FileRef, Platform};
+    use crate::storage::Db;
+    use crate::work::Work;
+
+    /// Notes when it is told to show that an agent works.
+    struct Watched {
+        lasts: Option<Duration>,
+        begun: Instant,
+        signs: Mutex<Vec<u128>>,
+    }
+
+    #[async_trait]
+    impl Channel for Watched {
+        fn platform(&self) -> Platform {
+            Platform::Local
+        }
+
+        async fn listen(&self, _intake: Intake, _stop: CancellationToken) -> Result<(), ListenError> {
+            Ok(())
+        }
+
+        fn render(&self, _to: &Destination, _text: &Text<'_>) -> Vec<Part> {
+            Vec::new()
+        }
+
+        async fn send(&self, _to: &Destination, _part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
+            Err(SendError::Gone)
+        }
+
+        async fn progress(&self, _to: &Destination, _progress: Progress<'_>) -> Result<(), SendError> {
+            self.signs.lock().unwrap().push(self.begun.elapsed().as_millis());
+            Ok(())
+        }
+
+        fn shows_working_for(&self) -> Option<Duration> {
+            self.lasts
+        }
+
+        async fn fetch(&self, _file: &FileRef, _to: &Path) -> Result<(), FetchError> {
+            Err(FetchError::NoRoom)
+        }
+
+        fn pace(&self, _to: &Destination) -> Option<Pace> {
+            None
+        }
+    }
+
+    /// The times of the signs in a turn of 20 seconds, in milliseconds.
+    async fn signs(lasts: Option<Duration>) -> Vec<u128> {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let channel = Arc::new(Watched { lasts, begun: Instant::now(), signs: Mutex::default() });
+        let channels: [Arc<dyn Channel>; 1] = [channel.clone()];
+        let (delivery, _moves) = Delivery::new(db, &channels, Vec::new(), folder.path().to_owned(), Work::new());
+        let to = Destination::stored("local:home".parse().unwrap());
+        let question = MessageId("1".into());
+        let handle = delivery.progress(Underway { to, speaker: "Main".into(), inbox_id: 1, question, others_wrote: false });
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        handle.end().await;
+        let signs = channel.signs.lock().unwrap();
+        signs.clone()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sign_is_shown_again_just_before_it_passes() {
+        assert_eq!(signs(Some(Duration::from_secs(5))).await, [150, 4150, 8150, 12_150, 16_150], "Telegram");
+        assert_eq!(signs(Some(Duration::from_secs(10))).await, [150, 8150, 16_150], "Discord");
+        assert_eq!(signs(None).await, [0_u128; 0], "nobody would see it");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use parlor::gateway::Gateway;
+use serde_json::json;
 
 use crate::support::House;
 use crate::support::fake_discord::journal::Call;
@@ -204,22 +205,23 @@ async fn an_archived_thread_is_woken_and_a_locked_one_is_parked() {
     gateway.shutdown().await;
 }
 
-/// Typing is refused while a thread sleeps. That must not make it a lost place.
+/// Typing is refused while a thread sleeps. That must not make it a lost place, as three refusals in a row do elsewhere.
 #[tokio::test]
-async fn a_thread_that_sleeps_through_the_typing_is_still_answered() {
+async fn a_place_that_sleeps_through_the_typing_is_still_answered() {
     let (house, discord, general) = house("streaming = false").await;
-    let thread = general.creates_thread(BOB, "talk").await;
     let gateway = open(&house, &discord).await;
     house.model.hold();
-    thread.says(BOB, "take your time").await;
-    house.model.wait_for_open(1).await;
-    thread.archives().await;
     discord.fail(Route::Typing, Fault::THREAD_ARCHIVED).times(9);
+    for (number, person) in [ALICE, BOB, CAROL].into_iter().enumerate() {
+        general.says(person, "take your time").await;
+        discord.wait_for_calls(Route::Typing, number + 1).await;
+    }
     discord.fail(Route::CreateMessage, Fault::THREAD_ARCHIVED).once();
-    discord.wait_for_calls(Route::Typing, 4).await;
     house.model.release();
-    assert_eq!(thread.wait_for_sent(1).await.text, "re: [Bob] take your time");
+    general.wait_for_sent(3).await;
+    assert_eq!(general.texts(), ["re: take your time"; 3]);
     assert_eq!(discord.calls(Route::ModifyChannel).len(), 1, "it was woken");
+    gateway.settled().await;
     gateway.shutdown().await;
 }
 
@@ -292,13 +294,15 @@ async fn an_agent_sends_a_file() {
     let (house, discord, general) = house("").await;
     let gateway = open(&house, &discord).await;
     house.write("agents/main/workspace/plan.md", "# The plan");
-    let call = serde_json::json!({ "path": "plan.md", "caption": "@everyone, the plan" });
+    let call = json!({ "path": "plan.md", "caption": "@everyone, the plan" });
     house.model.enqueue(Script::tool_call("file_send", call));
     house.model.enqueue(Script::text("Here it is."));
     general.says(ALICE, "send me the plan").await;
     let file = general.wait_for_sent(2).await;
     assert_eq!(general.texts(), ["Here it is.", "@everyone, the plan"]);
     assert_eq!(file.json["attachments"][0]["filename"], "plan.md");
+    let bodies: Vec<_> = discord.calls(Route::CreateMessage).into_iter().map(|call| call.body["attachments"].clone()).collect();
+    assert_eq!(bodies, [json!(null), json!([{ "id": 0, "filename": "plan.md" }])], "named where there is one, else not a word");
     gateway.settled().await;
     assert_eq!(std::fs::read_dir(house.home.path().join("outgoing")).map_or(0, Iterator::count), 0);
     gateway.shutdown().await;

@@ -51,6 +51,24 @@ fn offered(message: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
+/// What is too long for messages comes as a file, also where only the asker sees it.
+#[tokio::test]
+async fn a_long_answer_for_the_asker_alone_has_its_file() {
+    let house = House::new(TEAM).await;
+    let discord = house.add_discord("max_parts = 1").await;
+    let thread = discord.guild(8001, "Garden").text_channel(8101, "general").thread(8111, "talk");
+    for number in 0..40 {
+        let about = format!("---\nname: skill-{number}\ndescription: {}\n---\nDo it.\n", "word ".repeat(30));
+        house.write(&format!("skills/skill-{number}/SKILL.md"), &about);
+    }
+    let gateway = open(&house, &discord).await;
+    let answers = thread.command(BOB, "skills").await;
+    let file = answers.followup(1).await;
+    assert_eq!((&file.json["attachments"][0]["filename"], file.ephemeral), (&json!("answer.md"), true));
+    gateway.settled().await;
+    gateway.shutdown().await;
+}
+
 /// One overwrite for all, and the next start makes none.
 #[tokio::test]
 async fn the_commands_are_registered_once_and_again_only_when_they_changed() {

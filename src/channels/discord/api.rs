@@ -10,18 +10,27 @@ use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, US
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::buckets::Buckets;
 use crate::channels::connections::{Connections, DownloadError, Response, failure};
-use crate::channels::upload::{File, Form};
+use crate::channels::upload::{Content, File, Form};
+use crate::channels::words::one_line;
 use crate::config::Secret;
 
 /// A plain call that takes longer than this has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The longest message of a refusal that is shown; Discord's own are short.
+const MAX_MESSAGE_CHARS: usize = 200;
+/// Fields that are named when Discord finds fault with a call, and how deep they may lie.
+const MOST_FAULTS: usize = 5;
+const DEEPEST_FIELD: usize = 8;
+/// The longest name of a field or a fault; Discord's own are shorter.
+const MAX_FAULT_CHARS: usize = 60;
+
 /// Discord turns away who does not begin like this: <https://discord.com/developers/docs/reference#user-agent>.
-const OUR_NAME: &str = concat!("DiscordBot (parlor, ", env!("CARGO_PKG_VERSION"), ")");
+pub(super) const OUR_NAME: &str = concat!("DiscordBot (parlor, ", env!("CARGO_PKG_VERSION"), ")");
 
 pub(super) struct Api {
     base_url: String,
@@ -77,6 +86,13 @@ impl Call {
     }
 }
 
+/// A file that goes along with a call.
+pub(super) struct FileToSend<'a> {
+    pub(super) name: &'a str,
+    pub(super) media_type: &'a str,
+    pub(super) content: Content,
+}
+
 /// Why a call did not work.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
@@ -106,6 +122,44 @@ struct Refusal {
     retry_after: Option<f64>,
     #[serde(default)]
     global: bool,
+    /// What is wrong with which field.
+    #[serde(default)]
+    errors: Value,
+}
+
+impl Refusal {
+    /// For the operator. Of the call itself nothing is repeated but the names of fields.
+    fn in_words(&self) -> String {
+        let mut faults = Vec::new();
+        collect_faults(&self.errors, &mut Vec::new(), &mut faults);
+        let message = one_line(&self.message, MAX_MESSAGE_CHARS).unwrap_or_default();
+        if faults.is_empty() { message } else { format!("{message}: {}", faults.join(", ")) }
+    }
+}
+
+/// Finds what Discord says about each field, such as `content BASE_TYPE_MAX_LENGTH`.
+fn collect_faults<'e>(errors: &'e Value, path: &mut Vec<&'e str>, faults: &mut Vec<String>) {
+    let Some(fields) = errors.as_object().filter(|_| path.len() < DEEPEST_FIELD) else { return };
+    for (name, inner) in fields {
+        if faults.len() >= MOST_FAULTS {
+            return;
+        }
+        if name == "_errors" {
+            let codes = inner.as_array().into_iter().flatten().filter_map(|fault| fault["code"].as_str());
+            let field = path.join(".");
+            faults.extend(codes.take(1).map(|code| plain_name(&format!("{field} {code}"))));
+        } else {
+            path.push(name);
+            collect_faults(inner, path, faults);
+            path.pop();
+        }
+    }
+}
+
+/// What could be something else than a name is left out.
+fn plain_name(text: &str) -> String {
+    let plain = text.trim().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | ' '));
+    plain.take(MAX_FAULT_CHARS).collect()
 }
 
 impl Api {
@@ -134,9 +188,14 @@ impl Api {
         serde_json::from_slice(body).map_err(|error| ApiError::NoAnswer(error.to_string()))
     }
 
-    pub(super) async fn upload<T: DeserializeOwned>(&self, call: Call, file: File<'_>) -> Result<T, ApiError> {
-        let payload = call.body.as_ref().map(Value::to_string).unwrap_or_default();
-        let form = Form::new(&serde_json::json!({ "payload_json": payload }), file);
+    /// The call is a message, and the file its only attachment.
+    pub(super) async fn upload<T: DeserializeOwned>(&self, call: Call, file: FileToSend<'_>) -> Result<T, ApiError> {
+        let FileToSend { name, media_type, content } = file;
+        let mut message = call.body.clone().unwrap_or_default();
+        // Discord keeps the files that this list names by their number, and drops the others.
+        message["attachments"] = json!([{ "id": 0, "filename": name }]);
+        let file = File { field: "files[0]", name, media_type, content };
+        let form = Form::new(&json!({ "payload_json": message.to_string() }), file);
         let timeout = form.timeout();
         let fill = |request: RequestBuilder| {
             request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
@@ -178,13 +237,13 @@ impl Api {
         if status == StatusCode::TOO_MANY_REQUESTS {
             let wait = refusal.as_ref().and_then(|refusal| refusal.retry_after).or_else(|| seconds_in(&headers, "retry-after"));
             let wait = wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::from_secs(1));
-            let is_global = refusal.is_some_and(|refusal| refusal.global) || headers.contains_key("x-ratelimit-global");
+            let is_global = refusal.as_ref().is_some_and(|refusal| refusal.global) || headers.contains_key("x-ratelimit-global");
             self.buckets.wait(if is_global { None } else { Some(bucket) }, wait);
             return Err(ApiError::TooFast(wait));
         }
         // Discord speaks JSON. What stands in front of it answers with HTML.
         Err(match refusal {
-            Some(Refusal { code, message, .. }) => ApiError::Answered { status: status.as_u16(), code, message },
+            Some(refusal) => ApiError::Answered { status: status.as_u16(), code: refusal.code, message: refusal.in_words() },
             None => ApiError::InBetween { status: status.as_u16() },
         })
     }
@@ -209,6 +268,31 @@ mod tests {
             (Api::new("https://discord.com", Secret::new("t")), Api::new("http://127.0.0.1:1", Secret::new("t")));
         assert!(discord.may_connect_to("wss://gateway.discord.gg") && own.may_connect_to("ws://127.0.0.1:1"));
         assert!(!discord.may_connect_to("ws://gateway.discord.gg") && !own.may_connect_to("http://127.0.0.1:1"));
+    }
+
+    #[test]
+    fn a_refusal_names_fields_and_faults_and_repeats_nothing() {
+        let check = |refusal: Value, expected: &str| {
+            assert_eq!(serde_json::from_value::<Refusal>(refusal).unwrap().in_words(), expected);
+        };
+        check(json!({ "message": "Missing Access", "code": 50001 }), "Missing Access");
+        let fault = |code: &str| json!({ "_errors": [{ "code": code, "message": "Value \"my words\" is wrong." }] });
+        let errors =
+            json!({ "content": fault("BASE_TYPE_MAX_LENGTH"), "embeds": { "0": { "title": fault("BASE_TYPE_REQUIRED") } } });
+        check(
+            json!({ "message": "Invalid Form Body", "code": 50035, "errors": errors }),
+            "Invalid Form Body: content BASE_TYPE_MAX_LENGTH, embeds.0.title BASE_TYPE_REQUIRED",
+        );
+        check(
+            json!({ "message": "Invalid Form Body", "errors": { "_errors": [{ "code": "APPLICATION_COMMAND_TOO_LARGE" }] } }),
+            "Invalid Form Body: APPLICATION_COMMAND_TOO_LARGE",
+        );
+        let many: serde_json::Map<String, Value> = (0..9).map(|number| (number.to_string(), fault("X"))).collect();
+        check(json!({ "message": "no\nmore", "errors": { "a": many } }), "no more: a.0 X, a.1 X, a.2 X, a.3 X, a.4 X");
+        let odd = json!({ "„my words“\n": fault(&"Y".repeat(999)), "deep": (0..99).fold(fault("Z"), |inner, _| json!({ "d": inner })) });
+        let words = serde_json::from_value::<Refusal>(json!({ "message": "odd", "errors": odd })).unwrap().in_words();
+        assert_eq!(words, format!("odd: my words {}", "Y".repeat(51)));
+        check(json!({ "message": "odd", "errors": ["what"] }), "odd");
     }
 
     #[test]

@@ -61,7 +61,11 @@ impl<'a> Taker<'a> {
         }
     }
 
-    async fn take(&mut self, Event { kind, data }: Event) {
+    async fn take(&mut self, Event { kind, data, is_after_gap }: Event) {
+        if is_after_gap {
+            self.store().await;
+            catchup::run(self).await;
+        }
         let directory = &self.channel.directory;
         match kind.as_str() {
             "READY" => self.begin(&data).await,

@@ -10,18 +10,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::api::{ApiError, Call};
 use super::closing::BAD_TOKEN;
-use super::greetings::Greetings;
+use super::greetings::{Greetings, StartLimit};
 use super::intake::{QUEUE, Taker};
 use super::shard::Shard;
+use super::socket::Network;
 use super::{DiscordChannel, checks, interactions};
 use crate::channels::{Intake, ListenError};
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// How long connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
-/// Fewer greetings than this left for today are worth a word.
-const FEW_GREETINGS: u64 = 20;
 
 /// <https://discord.com/developers/docs/events/gateway#get-gateway-bot>
 #[derive(Deserialize)]
@@ -29,14 +28,8 @@ struct Door {
     url: String,
     #[serde(default = "one")]
     shards: u64,
-    session_start_limit: Option<StartLimit>,
-}
-
-#[derive(Deserialize)]
-struct StartLimit {
-    remaining: u64,
-    /// Milliseconds.
-    reset_after: u64,
+    #[serde(default)]
+    session_start_limit: StartLimit,
 }
 
 fn one() -> u64 {
@@ -51,16 +44,17 @@ pub(super) async fn listen(channel: &DiscordChannel, intake: &Intake, stop: &Can
         () = stop.cancelled() => return Ok(()),
     };
     let (events, received) = mpsc::channel(QUEUE);
-    let greetings = Greetings::default();
+    let greetings = Greetings::new(door.session_start_limit);
     let shard = |number| Shard {
         url: &door.url,
+        dial: &Network,
         api: &channel.api,
         number,
         total: door.shards,
         events: events.clone(),
         greetings: &greetings,
     };
-    let shards: Vec<Shard<'_>> = (0..door.shards).map(shard).collect();
+    let shards: Vec<Shard<'_, Network>> = (0..door.shards).map(shard).collect();
     drop(events);
     let check = async {
         tokio::join!(checks::report(channel), interactions::register(channel));
@@ -76,7 +70,7 @@ async fn take_in(
     channel: &DiscordChannel,
     intake: &Intake,
     stop: &CancellationToken,
-    shards: Vec<Shard<'_>>,
+    shards: Vec<Shard<'_, Network>>,
     received: mpsc::Receiver<super::shard::Event>,
 ) -> Result<(), ListenError> {
     // The first connection that is refused for good ends them all: they have one token.
@@ -129,9 +123,6 @@ async fn door(channel: &DiscordChannel) -> Result<Door, ListenError> {
 
 /// Discord takes back the token of a bot that connects anew too often.
 fn exhausted(door: &Door) -> Option<Duration> {
-    let limit = door.session_start_limit.as_ref()?;
-    if limit.remaining < FEW_GREETINGS {
-        tracing::warn!("Discord lets this bot connect {} more times today", limit.remaining);
-    }
+    let limit = door.session_start_limit;
     (limit.remaining < door.shards).then(|| Duration::from_millis(limit.reset_after))
 }

@@ -18,6 +18,7 @@ mod interactions;
 mod listen;
 mod losses;
 mod parse;
+mod reconnecting;
 mod render;
 mod seen;
 mod send;
@@ -174,6 +175,10 @@ impl Channel for DiscordChannel {
             }
         }
         Ok(())
+    }
+
+    fn shows_working_for(&self) -> Option<Duration> {
+        Some(stream::TYPING_LASTS)
     }
 
     fn shows_marks(&self) -> bool {

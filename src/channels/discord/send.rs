@@ -7,11 +7,11 @@ use serenity::model::channel::{MessageFlags, MessageReference, MessageReferenceK
 use serenity::model::id::{ChannelId, MessageId as SerenityMessageId};
 
 use super::DiscordChannel;
-use super::api::{ApiError, Call};
+use super::api::{ApiError, Call, FileToSend};
 use super::directory::id_in;
 use super::render;
 use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER, escaped, is_too_long, wants_quote};
-use crate::channels::upload::{Content, File};
+use crate::channels::upload::Content;
 use crate::channels::{Part, PlaceLoss, SendError, Text, Ticket};
 use crate::config::Answers;
 use crate::domain::{Destination, DiscordId, MessageId, SessionKey};
@@ -122,7 +122,7 @@ impl DiscordChannel {
             }
             StoredPart::File { markdown } => {
                 let content = Content::Text(markdown.clone());
-                let file = File { field: "files[0]", name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
+                let file = FileToSend { name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
                 self.api.upload(Call::post(path, body(&new_message(self.style, WHOLE_ANSWER, ticket))), file).await
             }
         }
@@ -233,8 +233,13 @@ fn nobody() -> CreateAllowedMentions {
     CreateAllowedMentions::new().replied_user(false)
 }
 
+/// serenity lists no attachments where there are none. To Discord that would say that none may be there, so the list is left out.
 pub(super) fn body(message: &impl Serialize) -> Value {
-    serde_json::to_value(message).expect("texts and numbers are JSON")
+    let mut body = serde_json::to_value(message).expect("texts and numbers are JSON");
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("attachments");
+    }
+    body
 }
 
 fn serenity_channel(channel: DiscordId) -> ChannelId {
@@ -278,6 +283,7 @@ mod tests {
         for message in [&sent, &changed] {
             assert_eq!(message["allowed_mentions"], json!({ "parse": [], "users": [], "roles": [], "replied_user": false }));
             assert_eq!(message["flags"], 4);
+            assert_eq!(message.get("attachments"), None, "an edit without a list leaves files as they are");
         }
         assert_eq!((&sent["nonce"], &sent["enforce_nonce"]), (&json!("o1-2"), &json!(true)));
         let previews = Answers { link_previews: true, ..Answers::default() };

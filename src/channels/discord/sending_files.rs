@@ -7,9 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::DiscordChannel;
-use super::api::{ApiError, Call};
+use super::api::{ApiError, Call, FileToSend};
 use super::send::{body, is_asleep, new_message};
-use crate::channels::upload::{Content, File};
+use crate::channels::upload::Content;
 use crate::channels::{SendError, Ticket};
 use crate::domain::{Destination, DiscordId, MessageId, OutgoingFile};
 
@@ -49,7 +49,7 @@ impl DiscordChannel {
             }
         };
         let words = caption(file.caption.as_deref().unwrap_or_default());
-        let upload = File { field: "files[0]", name: &file.name, media_type: &file.media_type, content };
+        let upload = FileToSend { name: &file.name, media_type: &file.media_type, content };
         let call = Call::post(format!("/channels/{channel}/messages"), body(&new_message(self.style, words, ticket)));
         match self.api.upload(call, upload).await {
             Err(error) if is_too_large(&error) => self.tell(channel, &too_large(file), ticket).await,

@@ -2,19 +2,23 @@
 //!
 //! <https://discord.com/developers/docs/events/gateway>
 
+mod numbers;
+
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use serenity::model::gateway::GatewayIntents;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::api::Api;
 use super::closing::{After, after_close};
-use super::greetings::Greetings;
-use super::socket::{Dead, Received, Socket};
+use super::greetings::{Greetings, Turn};
+use super::reconnecting::{Haste, Patience, Reached};
+use super::socket::{Close, Dead, Dial, NotOpened, Received, Socket};
 use crate::channels::ListenError;
+
+use numbers::{Numbers, Step};
 
 /// What we want to hear of.
 const INTENTS: GatewayIntents = GatewayIntents::GUILDS
@@ -24,8 +28,6 @@ const INTENTS: GatewayIntents = GatewayIntents::GUILDS
     .union(GatewayIntents::DIRECT_MESSAGE_REACTIONS)
     .union(GatewayIntents::MESSAGE_CONTENT);
 
-const FIRST_BACKOFF: Duration = Duration::from_millis(250);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
 /// Connections in a row that came to nothing before the operator is told.
 const FAILURES_TOLD: u32 = 4;
 /// Ends the session.
@@ -39,10 +41,13 @@ pub(super) struct Event {
     /// `MESSAGE_CREATE`
     pub(super) kind: String,
     pub(super) data: Value,
+    /// Events before it never came, and resuming did not bring them.
+    pub(super) is_after_gap: bool,
 }
 
-pub(super) struct Shard<'a> {
+pub(super) struct Shard<'a, D> {
     pub(super) url: &'a str,
+    pub(super) dial: &'a D,
     pub(super) api: &'a Api,
     pub(super) number: u64,
     pub(super) total: u64,
@@ -56,10 +61,9 @@ pub(super) struct Shard<'a> {
 struct Session {
     /// Absent until Discord has greeted us, and when it has forgotten us.
     known: Option<Known>,
-    /// The number of the last event.
-    seen: Option<u64>,
-    /// Connections in a row that came to nothing.
-    failures: u32,
+    numbers: Numbers,
+    /// On the connection that there is now, or was last.
+    is_let_in: bool,
 }
 
 #[derive(Debug)]
@@ -71,91 +75,99 @@ struct Known {
 
 /// Why a connection ended.
 enum Ended {
+    /// It was never made.
+    NotOpened(String),
     /// Discord said so, or it broke.
-    Closed(Option<u16>),
+    Closed(Close),
     /// Discord wants us to come back.
     AskedTo,
+    /// Discord does not know the session right now, but may again.
+    Invalid,
     /// Discord has forgotten the session.
     Forgotten,
+    /// Events are missing, which resuming may bring.
+    Gap,
     /// Nobody wants events any more.
     Unwanted,
 }
 
-impl From<Dead> for Ended {
-    fn from(_: Dead) -> Self {
-        Ended::Closed(None)
+impl Ended {
+    fn haste(&self) -> Haste {
+        if matches!(self, Ended::Invalid | Ended::Forgotten) { Haste::NotAtOnce } else { Haste::AtOnce }
     }
 }
 
-impl Shard<'_> {
+impl From<Dead> for Ended {
+    fn from(Dead(reason): Dead) -> Self {
+        Ended::Closed(Close { code: None, reason: Some(reason.to_owned()) })
+    }
+}
+
+impl<D: Dial> Shard<'_, D> {
     /// Returns only when Discord refuses us for good, or nobody takes events any more.
     pub(super) async fn run(&self) -> Result<(), ListenError> {
-        let mut session = Session::default();
+        let (mut session, mut patience) = (Session::default(), Patience::default());
         while !self.events.is_closed() {
-            match self.once(&mut session).await {
-                Ok(Ended::Unwanted) => return Ok(()),
-                Ok(Ended::AskedTo) => {}
-                Ok(Ended::Forgotten) => session.known = None,
-                Ok(Ended::Closed(code)) => match after_close(code) {
-                    After::Resume => tracing::info!(discord.close_code = code, "the connection to Discord ended; resuming"),
-                    After::Identify => session.known = None,
-                    After::GiveUp(reason) => return Err(ListenError(reason)),
-                },
-                Err(error) => {
-                    tracing::warn!("connecting to Discord: {error}");
-                    // The address for resuming may be gone.
-                    session.known.iter_mut().for_each(|known| known.url = None);
-                }
+            let (reached, ended) = self.once(&mut session).await;
+            let wait = patience.after(reached, ended.haste());
+            if session.judge(reached, ended)?.is_break() {
+                return Ok(());
             }
-            self.pause(&mut session).await;
+            if patience.failures() == FAILURES_TOLD {
+                tracing::error!("Discord has not let us in {FAILURES_TOLD} times in a row; trying on slowly");
+            }
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.events.closed() => {}
+            }
         }
         Ok(())
     }
 
-    async fn pause(&self, session: &mut Session) {
-        session.failures += 1;
-        if session.failures == FAILURES_TOLD {
-            tracing::error!("Discord has not let us in {FAILURES_TOLD} times in a row; trying on slowly");
-        }
-        tokio::select! {
-            () = sleep(backoff(session.failures)) => {}
-            () = self.events.closed() => {}
-        }
-    }
-
     /// One connection, from its greeting to its end.
-    async fn once(&self, session: &mut Session) -> Result<Ended, String> {
+    async fn once(&self, session: &mut Session) -> (Reached, Ended) {
+        // In the line before there is a connection: Discord closes one on which nothing is said for long.
+        let turn = match session.resuming() {
+            Some(_) => None,
+            None => tokio::select! {
+                turn = self.greetings.turn() => Some(turn),
+                () = self.events.closed() => return (Reached::Nothing, Ended::Unwanted),
+            },
+        };
         let resume_at = session.known.as_ref().and_then(|known| known.url.as_deref());
         let resume_at = resume_at.filter(|url| self.api.may_connect_to(url));
-        let mut socket = Socket::open(resume_at.unwrap_or(self.url)).await?;
-        let ended = match self.greet(&mut socket, session).await {
+        let mut socket = match Socket::open(self.dial, resume_at.unwrap_or(self.url)).await {
+            Ok(socket) => socket,
+            Err(NotOpened::Closed(close)) => return (Reached::Nothing, Ended::Closed(close)),
+            Err(NotOpened::Failed(error)) => return (Reached::Nothing, Ended::NotOpened(error)),
+        };
+        session.is_let_in = false;
+        let ended = match self.greet(&mut socket, session, turn).await {
             Ok(()) => self.listen(&mut socket, session).await,
-            Err(ended) => ended,
+            Err(dead) => dead.into(),
         };
         socket.close(if matches!(ended, Ended::Unwanted) { GOODBYE } else { SEE_YOU }).await;
-        Ok(ended)
+        (if session.is_let_in { Reached::Session } else { Reached::Greeting }, ended)
     }
 
-    async fn greet(&self, socket: &mut Socket, session: &mut Session) -> Result<(), Ended> {
+    async fn greet(&self, socket: &mut Socket<D::Line>, session: &mut Session, turn: Option<Turn<'_>>) -> Result<(), Dead> {
         let token = self.api.token().expose();
-        let greeting = match (&session.known, session.seen) {
-            (Some(known), Some(seen)) => json!({ "op": 6, "d": { "token": token, "session_id": known.id, "seq": seen } }),
-            _ => {
-                session.seen = None;
-                tokio::select! {
-                    () = self.greetings.turn() => {}
-                    () = self.events.closed() => return Err(Ended::Unwanted),
-                }
+        let greeting = match session.resuming() {
+            Some((id, seen)) => json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": seen } }),
+            None => {
+                session.numbers = Numbers::default();
                 let properties = json!({ "os": std::env::consts::OS, "browser": "parlor", "device": "parlor" });
                 let (intents, shard) = (INTENTS.bits(), [self.number, self.total]);
                 json!({ "op": 2, "d": { "token": token, "intents": intents, "properties": properties, "shard": shard } })
             }
         };
-        Ok(socket.say(&greeting).await?)
+        // Counted even if it does not arrive.
+        turn.into_iter().for_each(Turn::take);
+        socket.say(&greeting).await
     }
 
     /// Reads until the connection ends. Only as fast as events are taken, but heartbeats go on meanwhile.
-    async fn listen(&self, socket: &mut Socket, session: &mut Session) -> Ended {
+    async fn listen(&self, socket: &mut Socket<D::Line>, session: &mut Session) -> Ended {
         loop {
             let room = tokio::select! {
                 biased;
@@ -178,9 +190,9 @@ impl Shard<'_> {
                     ControlFlow::Break(ended) => return ended,
                 },
                 Received::Nothing => {}
-                Received::Closed(code) => return Ended::Closed(code),
+                Received::Closed(close) => return Ended::Closed(close),
                 Received::BeatDue => {
-                    if let Err(dead) = socket.beat(session.seen).await {
+                    if let Err(dead) = socket.beat(session.numbers.last()).await {
                         return dead.into();
                     }
                 }
@@ -190,25 +202,65 @@ impl Shard<'_> {
 }
 
 impl Session {
+    /// What to resume with.
+    fn resuming(&self) -> Option<(&str, u64)> {
+        Some((self.known.as_ref()?.id.as_str(), self.numbers.last()?))
+    }
+
+    /// What the end of a connection means for the next. Breaks when there is to be none.
+    fn judge(&mut self, reached: Reached, ended: Ended) -> Result<ControlFlow<()>, ListenError> {
+        match ended {
+            Ended::Unwanted => return Ok(ControlFlow::Break(())),
+            Ended::NotOpened(error) => tracing::warn!("connecting to Discord: {error}"),
+            Ended::AskedTo => tracing::info!("Discord asks to connect anew"),
+            Ended::Invalid => tracing::info!("Discord does not know the session right now; trying again soon"),
+            Ended::Forgotten => {
+                tracing::info!("Discord has forgotten the session; beginning a new one");
+                self.known = None;
+            }
+            Ended::Gap => {}
+            Ended::Closed(close) => match after_close(close.code) {
+                After::Resume => {
+                    tracing::info!(discord.close_code = close.code, "the connection to Discord ended: {close}; resuming");
+                }
+                After::Identify => {
+                    tracing::info!(
+                        discord.close_code = close.code,
+                        "the connection to Discord ended: {close}; beginning a new session"
+                    );
+                    self.known = None;
+                }
+                After::GiveUp(reason) => {
+                    tracing::error!(discord.close_code = close.code, "Discord ended the connection for good: {close}");
+                    return Err(ListenError(reason));
+                }
+            },
+        }
+        if reached == Reached::Nothing {
+            // The address for resuming may be gone.
+            self.known.iter_mut().for_each(|known| known.url = None);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     /// What a payload brings: an event, the end, or nothing to tell.
-    async fn take(&mut self, socket: &mut Socket, mut payload: Value) -> ControlFlow<Ended, Option<Event>> {
+    async fn take<L>(&mut self, socket: &mut Socket<L>, mut payload: Value) -> ControlFlow<Ended, Option<Event>>
+    where
+        L: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    {
         match payload["op"].as_u64() {
             Some(0) => {
-                self.seen = payload["s"].as_u64().or(self.seen);
-                let kind = payload["t"].as_str().unwrap_or_default().to_owned();
-                let event = Event { kind, data: payload["d"].take() };
-                self.learn(&event);
-                ControlFlow::Continue(Some(event))
+                self.take_event(payload["s"].as_u64(), payload["t"].as_str().unwrap_or_default().to_owned(), payload["d"].take())
             }
             Some(1) => {
                 socket.beat_was_answered();
-                match socket.beat(self.seen).await {
+                match socket.beat(self.numbers.last()).await {
                     Ok(()) => ControlFlow::Continue(None),
                     Err(dead) => ControlFlow::Break(dead.into()),
                 }
             }
             Some(7) => ControlFlow::Break(Ended::AskedTo),
-            Some(9) if payload["d"] == true => ControlFlow::Break(Ended::AskedTo),
+            Some(9) if payload["d"] == true => ControlFlow::Break(Ended::Invalid),
             Some(9) => ControlFlow::Break(Ended::Forgotten),
             Some(11) => {
                 socket.beat_was_answered();
@@ -218,19 +270,28 @@ impl Session {
         }
     }
 
+    fn take_event(&mut self, number: Option<u64>, kind: String, data: Value) -> ControlFlow<Ended, Option<Event>> {
+        let step = number.map_or(Step::Next, |number| self.numbers.step(number, Instant::now()));
+        if step == Step::Resume {
+            return ControlFlow::Break(Ended::Gap);
+        }
+        let event = Event { kind, data, is_after_gap: step == Step::Gap };
+        self.learn(&event);
+        ControlFlow::Continue(Some(event))
+    }
+
     fn learn(&mut self, event: &Event) {
         match event.kind.as_str() {
             "READY" => {
                 let url = event.data["resume_gateway_url"].as_str().map(str::to_owned);
                 self.known = event.data["session_id"].as_str().map(|id| Known { id: id.to_owned(), url });
-                self.failures = 0;
+                self.is_let_in = true;
             }
-            "RESUMED" => self.failures = 0,
+            "RESUMED" => self.is_let_in = true,
             _ => {}
         }
     }
 }
 
-fn backoff(failures: u32) -> Duration {
-    FIRST_BACKOFF.saturating_mul(1 << failures.saturating_sub(1).min(9)).min(LONGEST_BACKOFF)
-}
+#[cfg(test)]
+mod tests;

@@ -2,18 +2,24 @@
 //!
 //! <https://discord.com/developers/docs/events/gateway#sending-heartbeats>
 
+use std::fmt;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use reqwest::header::{HeaderValue, USER_AGENT};
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Interval, interval_at, timeout};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
+use super::api::OUR_NAME;
 use crate::channels::connections::plain_cause;
+use crate::channels::words::one_line;
 
 /// A server that does not greet by then is gone.
 const GREETING: Duration = Duration::from_secs(15);
@@ -21,11 +27,33 @@ const GREETING: Duration = Duration::from_secs(15);
 const GOODBYE: Duration = Duration::from_secs(1);
 /// The largest server that was seen takes a few megabytes.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
+/// The protocol allows about as much for the reason of a close.
+const MAX_REASON_CHARS: usize = 120;
 
-type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+/// Opens WebSockets.
+pub(super) trait Dial: Sync {
+    type Line: AsyncRead + AsyncWrite + Unpin + Send;
 
-pub(super) struct Socket {
-    stream: Stream,
+    fn dial(&self, url: &str) -> impl Future<Output = Result<WebSocketStream<Self::Line>, String>> + Send;
+}
+
+/// To wherever the address points.
+pub(super) struct Network;
+
+impl Dial for Network {
+    type Line = MaybeTlsStream<TcpStream>;
+
+    async fn dial(&self, url: &str) -> Result<WebSocketStream<Self::Line>, String> {
+        let mut request = url.into_client_request().map_err(|error| plain_cause(&error))?;
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
+        let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE_BYTES)).max_frame_size(Some(MAX_MESSAGE_BYTES));
+        let connected = connect_async_with_config(request, Some(config), false).await;
+        connected.map(|(stream, _)| stream).map_err(|error| plain_cause(&error))
+    }
+}
+
+pub(super) struct Socket<L> {
+    stream: WebSocketStream<L>,
     beats: Interval,
     /// The last heartbeat was answered.
     is_answered: bool,
@@ -36,28 +64,65 @@ pub(super) enum Received {
     Payload(Value),
     /// A ping, or something that is no payload.
     Nothing,
-    /// It is over, with a code if Discord said one.
-    Closed(Option<u16>),
+    Closed(Close),
     BeatDue,
 }
 
-/// The connection takes nothing any more, or does not answer.
-pub(super) struct Dead;
+/// The end of a connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Close {
+    /// Absent when the connection broke.
+    pub(super) code: Option<u16>,
+    /// In Discord's words, or what broke.
+    pub(super) reason: Option<String>,
+}
 
-impl Socket {
+impl Close {
+    fn new(code: Option<u16>, reason: &str) -> Self {
+        Close { code, reason: one_line(reason, MAX_REASON_CHARS) }
+    }
+}
+
+impl fmt::Display for Close {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, &self.reason) {
+            (Some(code), Some(reason)) => write!(f, "{code}, {reason}"),
+            (Some(code), None) => write!(f, "{code}"),
+            (None, Some(reason)) => f.write_str(reason),
+            (None, None) => f.write_str("without a word"),
+        }
+    }
+}
+
+/// Why there is no connection.
+pub(super) enum NotOpened {
+    /// Discord closed it before it greeted us.
+    Closed(Close),
+    Failed(String),
+}
+
+impl From<&str> for NotOpened {
+    fn from(reason: &str) -> Self {
+        NotOpened::Failed(reason.to_owned())
+    }
+}
+
+/// The connection takes nothing any more, or does not answer.
+pub(super) struct Dead(pub(super) &'static str);
+
+impl<L: AsyncRead + AsyncWrite + Unpin> Socket<L> {
     /// Connects, and waits for Discord's greeting.
-    pub(super) async fn open(url: &str) -> Result<Self, String> {
+    pub(super) async fn open(dial: &impl Dial<Line = L>, url: &str) -> Result<Self, NotOpened> {
         let url = format!("{}/?v=10&encoding=json", url.trim_end_matches('/'));
-        let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE_BYTES)).max_frame_size(Some(MAX_MESSAGE_BYTES));
-        let connecting = timeout(GREETING, connect_async_with_config(url, Some(config), false)).await;
-        let (mut stream, _) = connecting.map_err(|_| "it does not answer")?.map_err(|error| plain_cause(&error))?;
+        let connecting = timeout(GREETING, dial.dial(&url)).await;
+        let mut stream = connecting.map_err(|_| "it does not answer")?.map_err(NotOpened::Failed)?;
         match timeout(GREETING, read(&mut stream)).await.map_err(|_| "it does not greet")? {
             Received::Payload(hello) if hello["op"] == 10 => {
                 let millis = hello["d"]["heartbeat_interval"].as_u64().filter(|millis| *millis > 0);
                 let beats = beats(Duration::from_millis(millis.ok_or("it wants no heartbeat")?));
                 Ok(Socket { stream, beats, is_answered: true })
             }
-            Received::Closed(code) => Err(format!("it closed the connection at once ({})", code.unwrap_or_default())),
+            Received::Closed(close) => Err(NotOpened::Closed(close)),
             _ => Err("it greets strangely".into()),
         }
     }
@@ -72,7 +137,7 @@ impl Socket {
     }
 
     pub(super) async fn say(&mut self, payload: &Value) -> Result<(), Dead> {
-        self.stream.send(Message::text(payload.to_string())).await.map_err(|_| Dead)
+        self.stream.send(Message::text(payload.to_string())).await.map_err(|_| Dead("it takes nothing any more"))
     }
 
     /// Returns when a heartbeat is due. May be given up and asked again.
@@ -82,8 +147,7 @@ impl Socket {
 
     pub(super) async fn beat(&mut self, seen: Option<u64>) -> Result<(), Dead> {
         if !std::mem::replace(&mut self.is_answered, false) {
-            tracing::warn!("Discord did not answer a heartbeat; connecting anew");
-            return Err(Dead);
+            return Err(Dead("a heartbeat was not answered"));
         }
         self.say(&json!({ "op": 1, "d": seen })).await
     }
@@ -100,22 +164,22 @@ impl Socket {
 
 /// The first comes after a part of the interval, so that not all bots beat together after an outage.
 fn beats(every: Duration) -> Interval {
-    let mut byte = [0; 1];
-    // Without a random number it is the whole interval.
-    let part = getrandom::fill(&mut byte).map_or(1.0, |()| f64::from(byte[0]) / 255.0);
-    interval_at(Instant::now() + every.mul_f64(part), every)
+    interval_at(Instant::now() + every.mul_f64(random_part()), every)
 }
 
-async fn read(stream: &mut Stream) -> Received {
+/// From 0 to 1. Without a random number it is all.
+pub(super) fn random_part() -> f64 {
+    let mut byte = [0; 1];
+    getrandom::fill(&mut byte).map_or(1.0, |()| f64::from(byte[0]) / 255.0)
+}
+
+async fn read<L: AsyncRead + AsyncWrite + Unpin>(stream: &mut WebSocketStream<L>) -> Received {
     match stream.next().await {
         Some(Ok(Message::Text(text))) => serde_json::from_str(&text).map_or_else(unreadable, Received::Payload),
-        Some(Ok(Message::Close(frame))) => Received::Closed(frame.map(|frame| frame.code.into())),
+        Some(Ok(Message::Close(Some(frame)))) => Received::Closed(Close::new(Some(frame.code.into()), &frame.reason)),
+        Some(Ok(Message::Close(None))) | None => Received::Closed(Close::default()),
         Some(Ok(_)) => Received::Nothing,
-        Some(Err(error)) => {
-            tracing::debug!("the connection to Discord broke: {}", plain_cause(&error));
-            Received::Closed(None)
-        }
-        None => Received::Closed(None),
+        Some(Err(error)) => Received::Closed(Close::new(None, &plain_cause(&error))),
     }
 }
 

@@ -13,6 +13,8 @@ use crate::domain::{Destination, DiscordId, MessageId};
 /// A channel takes about five edits in five seconds, all its messages together.
 const EVERY: Duration = Duration::from_millis(1500);
 
+/// <https://discord.com/developers/docs/resources/channel#trigger-typing-indicator>
+pub(super) const TYPING_LASTS: Duration = Duration::from_secs(10);
 pub(super) const STREAMING: Streaming = Streaming::Previews { medium: Medium::Message, every: EVERY };
 pub(super) const WORKING: &str = "👀";
 pub(super) const FAILED: &str = "😢";

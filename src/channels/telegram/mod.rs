@@ -48,6 +48,9 @@ pub(super) use sending_files::MAX_UPLOAD_BYTES;
 /// Nobody waits longer than this for an answer to begin, whatever the config says.
 const LONGEST_GATHER: Duration = Duration::from_secs(60);
 
+/// <https://core.telegram.org/bots/api#sendchataction>: "5 seconds or less".
+const TYPING_LASTS: Duration = Duration::from_secs(5);
+
 /// One bot's connection.
 pub struct TelegramChannel {
     api: Arc<api::Api>,
@@ -140,6 +143,10 @@ impl Channel for TelegramChannel {
                 reactions::set(&self.api, to, message, emoji).await
             }
         }
+    }
+
+    fn shows_working_for(&self) -> Option<Duration> {
+        Some(TYPING_LASTS)
     }
 
     fn shows_marks(&self) -> bool {

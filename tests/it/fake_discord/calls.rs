@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use reqwest::Method;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
@@ -197,6 +198,32 @@ async fn files_travel_both_ways() {
     let url = format!("{}/api/v10/channels/8101/messages", discord.url());
     let sending = caller.client.post(url).header("authorization", &caller.token).multipart(form).send();
     assert_eq!(sending.await.expect("answered").status(), 413);
+}
+
+#[tokio::test]
+async fn attachments_decides_which_files_are_in_a_message() {
+    let (discord, _guild, _general, caller) = garden().await;
+    let call = async |method: Method, path: &str, body: Value| -> Value {
+        let form = Form::new()
+            .text("payload_json", body.to_string())
+            .part("files[0]", Part::bytes(b"petals".to_vec()).file_name("rose.txt"));
+        let url = format!("{}/api/v10/channels/8101/messages{path}", discord.url());
+        let sending = caller.client.request(method, url).header("authorization", &caller.token).multipart(form).send();
+        sending.await.expect("sent").json().await.expect("JSON")
+    };
+    let files = |message: &Value| message["attachments"].as_array().expect("a list").len();
+    let unlisted = with(quiet("see"), "attachments", json!([]));
+    let listed = with(quiet("see"), "attachments", json!([{ "id": 0, "filename": "rose.txt" }]));
+    assert_eq!(files(&call(Method::POST, "", quiet("see")).await), 1);
+    assert_eq!(files(&call(Method::POST, "", unlisted.clone()).await), 0, "what is not listed is dropped");
+    let message = call(Method::POST, "", listed.clone()).await;
+    assert_eq!(files(&message), 1);
+    let path = format!("/{}", message["id"].as_str().expect("an id"));
+    assert_eq!(files(&call(Method::PATCH, &path, quiet("see")).await), 2, "an edit without a list adds");
+    assert_eq!(files(&call(Method::PATCH, &path, listed).await), 1, "one with a list keeps what it names");
+    assert_eq!(files(&call(Method::PATCH, &path, unlisted).await), 0);
+    let violations = discord.take_violations();
+    assert!(violations.len() == 2 && violations[0].starts_with("attachments does not list files[0], rose.txt"), "{violations:?}");
 }
 
 #[tokio::test]

@@ -9,11 +9,11 @@ use super::first::FOR_ASKER_ALONE;
 use super::read::{First, Handle};
 use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER};
 use crate::channels::discord::DiscordChannel;
-use crate::channels::discord::api::{ApiError, Call};
+use crate::channels::discord::api::{ApiError, Call, FileToSend};
 use crate::channels::discord::directory::id_in;
 use crate::channels::discord::parse::sent_at;
 use crate::channels::discord::send::{StoredPart, body, changed_message, plain_error, stored, with_components};
-use crate::channels::upload::{Content, File};
+use crate::channels::upload::Content;
 use crate::channels::{Part, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, SessionKey};
@@ -127,7 +127,7 @@ impl DiscordChannel {
             }
             StoredPart::File { markdown } => {
                 let content = Content::Text(markdown.clone());
-                let file = File { field: "files[0]", name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
+                let file = FileToSend { name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
                 self.api.upload(call(path, text(WHOLE_ANSWER)), file).await
             }
         }

@@ -33,11 +33,29 @@ pub(super) fn checked_fields(world: &mut World, channel_id: u64, body: &Value, f
             fields[name] = value.clone();
         }
     }
-    if !files.is_empty() {
+    let kept = listed_files(world, body, files);
+    if !kept.is_empty() {
         let described = list(body, "attachments");
-        fields["attachments"] = files.iter().map(|file| store_file(world, channel_id, file, described)).collect();
+        fields["attachments"] = kept.into_iter().map(|file| store_file(world, channel_id, file, described)).collect();
     }
     Ok(fields)
+}
+
+/// Without `attachments` all files are in the message, with it those that it lists: the others are dropped, which is noted.
+///
+/// <https://discord.com/developers/docs/reference#uploading-files>
+fn listed_files<'a>(world: &mut World, body: &Value, files: &'a [UploadedFile]) -> Vec<&'a UploadedFile> {
+    let listed = body.get("attachments").and_then(Value::as_array);
+    let is_listed = |file: &&UploadedFile| listed.is_none_or(|listed| listed.iter().any(|entry| names_file(entry, file)));
+    let (kept, dropped): (Vec<_>, Vec<_>) = files.iter().partition(is_listed);
+    for file in dropped {
+        world.journal.violations.push(format!("attachments does not list files[{}], {}: {body}", file.index, file.filename));
+    }
+    kept
+}
+
+fn names_file(entry: &Value, file: &UploadedFile) -> bool {
+    id_in(entry, "id").is_some_and(|id| id.to_string() == file.index)
 }
 
 /// 50006 if nothing of a message is left.
@@ -122,7 +140,7 @@ pub(super) fn store_file(world: &mut World, channel_id: u64, file: &UploadedFile
     let path = format!("{channel_id}/{id}/{}", file.filename);
     let url = format!("{}{}{path}", world.base_url, super::routes::CDN);
     world.files.insert(path, file.content.clone());
-    let description = described.iter().find(|it| id_in(it, "id").map(|id| id.to_string()).as_ref() == Some(&file.index));
+    let description = described.iter().find(|entry| names_file(entry, file));
     json!({
         "id": id.to_string(), "filename": file.filename, "size": file.content.len(), "url": url, "proxy_url": url,
         "content_type": file.content_type, "description": description.and_then(|it| it.get("description")),

@@ -38,6 +38,7 @@ impl Fault {
 
     pub(super) fn api_error(self) -> Option<ApiError> {
         match self {
+            Self::Refused(_, 50035, _) => Some(ApiError::form("content", "BASE_TYPE_REQUIRED", "This field is required")),
             Self::Refused(status, code, message) => Some(ApiError::new(status, code, message)),
             _ => None,
         }

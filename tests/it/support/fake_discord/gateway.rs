@@ -21,9 +21,10 @@ pub(super) async fn serve(mut socket: WebSocket, shared: Arc<Shared>, encoding: 
     let connection = {
         let mut world = shared.world();
         world.gateway.connections += 1;
+        let refusal = world.gateway.faults.close_before_hello();
         let hello = json!({ "op": 10, "d": { "heartbeat_interval": world.gateway.heartbeat_millis, "_trace": [] } });
         let connection = Connection { number: world.gateway.connections, outgoing };
-        connection.send(Outgoing::Text(hello.to_string().into()));
+        connection.send(refusal.map_or(Outgoing::Text(hello.to_string().into()), Outgoing::Close));
         connection
     };
     shared.progress.send_replace(());
@@ -36,7 +37,7 @@ pub(super) async fn serve(mut socket: WebSocket, shared: Arc<Shared>, encoding: 
                     }
                 }
                 Outgoing::Close(code) => {
-                    let frame = CloseFrame { code, reason: "".into() };
+                    let frame = CloseFrame { code, reason: reason_of(code).into() };
                     let _gone = socket.send(Message::Close(Some(frame))).await;
                     break;
                 }
@@ -55,6 +56,27 @@ pub(super) async fn serve(mut socket: WebSocket, shared: Arc<Shared>, encoding: 
     }
     detach(&mut shared.world(), &connection);
     shared.progress.send_replace(());
+}
+
+/// <https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>
+fn reason_of(code: u16) -> &'static str {
+    match code {
+        4000 => "Unknown error.",
+        4001 => "Unknown opcode.",
+        4002 => "Error while decoding payload.",
+        4003 => "Not authenticated.",
+        4004 => "Authentication failed.",
+        4005 => "Already authenticated.",
+        4007 => "Invalid seq.",
+        4008 => "Rate limited.",
+        4009 => "Session timed out.",
+        4010 => "Invalid shard.",
+        4011 => "Sharding required.",
+        4012 => "Invalid API version.",
+        4013 => "Invalid intent(s).",
+        4014 => "Disallowed intent(s).",
+        _ => "",
+    }
 }
 
 /// A session stays for resuming, unless the bot closed it for good.

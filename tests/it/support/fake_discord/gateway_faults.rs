@@ -12,6 +12,10 @@ pub(super) struct GatewayFaults {
     /// Codes for the next IDENTIFYs.
     close_codes: Vec<u16>,
     close_always: Option<u16>,
+    /// Codes for the next connections, which are not greeted.
+    closed_before_hello: Vec<u16>,
+    /// Events that are numbered and never sent, until they are resumed.
+    lost_events: usize,
     rejected_identifies: usize,
     rejected_resumes: usize,
     withheld_acks: usize,
@@ -25,6 +29,14 @@ pub(super) struct GatewayFaults {
 impl GatewayFaults {
     pub(super) fn close_on_identify(&mut self) -> Option<u16> {
         if self.close_codes.is_empty() { self.close_always } else { Some(self.close_codes.remove(0)) }
+    }
+
+    pub(super) fn close_before_hello(&mut self) -> Option<u16> {
+        (!self.closed_before_hello.is_empty()).then(|| self.closed_before_hello.remove(0))
+    }
+
+    pub(super) fn lose_event(&mut self) -> bool {
+        take_one(&mut self.lost_events)
     }
 
     pub(super) fn reject_identify(&mut self) -> bool {
@@ -108,6 +120,16 @@ impl FakeDiscord {
     /// Every IDENTIFY is answered by a close, until `None`.
     pub(crate) fn close_every_identify(&self, code: Option<u16>) {
         self.world().gateway.faults.close_always = code;
+    }
+
+    /// The next connection is closed before it is greeted.
+    pub(crate) fn close_next_connection(&self, code: u16) {
+        self.world().gateway.faults.closed_before_hello.push(code);
+    }
+
+    /// The next event gets its number and does not arrive. A RESUME brings it.
+    pub(crate) fn lose_next_event(&self) {
+        self.world().gateway.faults.lost_events += 1;
     }
 
     /// The next IDENTIFY is answered by op 9.

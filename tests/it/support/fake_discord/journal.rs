@@ -25,6 +25,7 @@ pub(crate) struct Call {
     pub(crate) body: Arc<Value>,
     /// Names of the files that came along.
     pub(crate) files: Vec<String>,
+    pub(crate) user_agent: String,
     pub(crate) at: Instant,
     pub(crate) outcome: Outcome,
 }

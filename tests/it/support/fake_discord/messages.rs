@@ -193,11 +193,9 @@ impl World {
         }
         let before = &self.channels[&channel_id].messages[&message_id].json;
         let mut after = before.clone();
-        let kept_files = body.get("attachments").and_then(Value::as_array).map(|kept| kept_attachments(before, kept));
-        if let Some(kept) = kept_files {
-            let added = list(&fields, "attachments").to_vec();
-            fields["attachments"] = kept.into_iter().chain(added).collect();
-        }
+        let kept = kept_attachments(before, body.get("attachments").and_then(Value::as_array));
+        let added = list(&fields, "attachments").to_vec();
+        fields["attachments"] = kept.into_iter().chain(added).collect();
         merge(&mut after, fields);
         check_not_empty(&after)?;
         let pings = pings(self, request, body);
@@ -269,8 +267,8 @@ impl World {
     }
 }
 
-/// Those of the old files that an edit names.
-fn kept_attachments(before: &Value, kept: &[Value]) -> Vec<Value> {
-    let is_kept = |file: &&Value| kept.iter().any(|it| id_in(it, "id") == id_in(file, "id"));
+/// Those of the old files that an edit names. One that names none at all leaves them as they are.
+fn kept_attachments(before: &Value, listed: Option<&Vec<Value>>) -> Vec<Value> {
+    let is_kept = |file: &&Value| listed.is_none_or(|listed| listed.iter().any(|it| id_in(it, "id") == id_in(file, "id")));
     list(before, "attachments").iter().filter(is_kept).cloned().collect()
 }

@@ -21,8 +21,9 @@
 //! ```
 //!
 //! Nothing here sleeps: ids and timestamps follow the real time, but the deadlines of interactions and nonces pass only by
-//! [`FakeDiscord::advance`]. A message, edit or answer of the bot that could ping somebody (`allowed_mentions` not empty) fails the
-//! test when the last handle goes, unless [`FakeDiscord::take_violations`] took note of it.
+//! [`FakeDiscord::advance`]. A message, edit or answer of the bot that could ping somebody (`allowed_mentions` not empty), or that
+//! drops a file it brought (`attachments` does not list it), fails the test when the last handle goes, unless
+//! [`FakeDiscord::take_violations`] took note of it.
 
 pub(crate) mod actions;
 mod clock;
@@ -173,12 +174,12 @@ impl FakeDiscord {
         self.world().gateway.closed_by_bot.clone()
     }
 
-    /// What could have pinged people so far; the test goes on as if it had not been.
+    /// What must not happen and did, such as pings; the test goes on as if it had not been.
     pub(crate) fn take_violations(&self) -> Vec<String> {
         std::mem::take(&mut self.world().journal.violations)
     }
 
-    /// Fails if something could have pinged people; dropping the last handle does the same.
+    /// Fails if something happened that must not; dropping the last handle does the same.
     pub(crate) fn finish(self) {
         self.server.check();
     }
@@ -216,7 +217,7 @@ struct ServerTask {
 impl ServerTask {
     fn check(&self) {
         let violations = std::mem::take(&mut self.shared.world().journal.violations);
-        assert!(violations.is_empty(), "the bot could have pinged people:\n{}", violations.join("\n"));
+        assert!(violations.is_empty(), "the bot broke a rule:\n{}", violations.join("\n"));
     }
 }
 

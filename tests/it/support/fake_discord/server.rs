@@ -61,8 +61,14 @@ async fn handle(
 async fn upgrade(shared: Arc<Shared>, connection: Connection, http: HttpRequest) -> Response {
     let encoding = Encoding::from_query(http.uri().query().unwrap_or(""));
     let line = format!("GET {}", http.uri());
-    let request =
-        Request { route: Route::Connect, variables: vec![], query: Default::default(), body: Value::Null, files: vec![] };
+    let request = Request {
+        route: Route::Connect,
+        variables: vec![],
+        query: Default::default(),
+        body: Value::Null,
+        files: vec![],
+        user_agent: user_agent(http.headers()),
+    };
     let call = Admitted::new(&shared, line, &request);
     let refused = match call.fault {
         None => {
@@ -83,6 +89,10 @@ async fn upgrade(shared: Arc<Shared>, connection: Connection, http: HttpRequest)
     };
     call.settle(Some(&response));
     response
+}
+
+fn user_agent(headers: &HeaderMap) -> String {
+    headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
 }
 
 fn is_authorized(headers: &HeaderMap) -> bool {
@@ -122,7 +132,8 @@ impl<'a> Admitted<'a> {
         let (route, channel_id) = (request.route, rest::channel_of(&world, request));
         let files = request.files.iter().map(|file| file.filename.clone()).collect();
         let body = Arc::new(request.body.clone());
-        let call = Call { route, line, channel_id, body, files, at: Instant::now(), outcome: Outcome::Unanswered };
+        let (at, user_agent) = (Instant::now(), request.user_agent.clone());
+        let call = Call { route, line, channel_id, body, files, user_agent, at, outcome: Outcome::Unanswered };
         let number = world.journal.note(call);
         let fault = world.faults.take(&route, channel_id);
         let before_effect = world.faults.holds(&route, channel_id, HoldPoint::BeforeEffect);
@@ -194,12 +205,13 @@ async fn read(http: HttpRequest) -> Result<Request, ApiError> {
     let (route, variables) = routes::find(http.method().as_str(), http.uri().path());
     let query = Query::try_from_uri(http.uri()).map_or_else(|_| Default::default(), |Query(pairs)| pairs);
     let content_type = http.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    let user_agent = user_agent(http.headers());
     let (body, files) = if content_type.starts_with("multipart/form-data") {
         read_multipart(http).await?
     } else {
         (read_json(http).await?, Vec::new())
     };
-    Ok(Request { route, variables, query, body, files })
+    Ok(Request { route, variables, query, body, files, user_agent })
 }
 
 async fn read_json(http: HttpRequest) -> Result<Value, ApiError> {

@@ -97,9 +97,12 @@ impl Gateway {
             None => session.shard[0] == 0,
         };
         let needed = needed_intent(event, guild.is_some());
+        let is_lost = self.faults.lose_event();
         for session in self.sessions.iter_mut().filter(|session| session.is_alive() && shard_wants(session)) {
             if needed == 0 || session.intents & needed != 0 {
+                let connection = if is_lost { session.connection.take() } else { None };
                 session.dispatch(event, &data);
+                session.connection = connection.or(session.connection.take());
             }
         }
     }

@@ -15,6 +15,7 @@ pub(super) struct Request {
     /// The JSON body, or `payload_json` of a multipart body; `Null` without one.
     pub(super) body: Value,
     pub(super) files: Vec<UploadedFile>,
+    pub(super) user_agent: String,
 }
 
 impl Request {
