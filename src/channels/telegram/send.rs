@@ -6,7 +6,7 @@ use teloxide::types::True;
 
 use super::api::{Api, ApiError};
 use super::buttons::{self, Button};
-use super::render::{self, Entity, Rendered};
+use super::render::{self, Entity, EntityKind, Rendered};
 use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER, escaped, is_too_long, wants_quote};
 use crate::channels::upload::{Content, File};
 use crate::channels::{Part, PlaceLoss, SendError, Text};
@@ -188,19 +188,47 @@ pub(super) async fn send(api: &Api, style: Answers, to: &Destination, part: &Par
 }
 
 pub(super) async fn send_message(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
-    let Rendered { text, entities } = &stored.message;
-    let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
-    let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
-    let reply_parameters = quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
-    let link_preview_options = link_preview(style);
-    let request = SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options };
-    match api.call(&request).await {
+    match send_styled(api, style, address, stored).await {
         Err(error) if is_private_topic(address) && topic_loss(&error) == Some(PlaceLoss::Deleted) => {
             tracing::warn!(chat = address.chat_id, "Telegram does not know this private topic; sending without it");
-            api.call(&SendMessage { address: Address { message_thread_id: None, ..address }, ..request }).await
+            send_styled(api, style, Address { message_thread_id: None, ..address }, stored).await
         }
-        called => called,
+        sent => sent,
     }
+}
+
+async fn send_styled(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
+    let Rendered { text, entities } = &stored.message;
+    let send = async |entities: &[Entity]| {
+        let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
+        let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
+        let reply_parameters =
+            quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
+        let link_preview_options = link_preview(style);
+        api.call(&SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options }).await
+    };
+    match send(entities).await {
+        Err(error) if dislikes_style(&error, entities) => send(&hiding(entities)).await,
+        sent => sent,
+    }
+}
+
+/// Whether the words alone are worth one more try: Telegram refused how they are styled.
+pub(super) fn dislikes_style(error: &ApiError, entities: &[Entity]) -> bool {
+    let ApiError::Answered { code: 400, description, .. } = error else { return false };
+    let is_about_style = STYLE_TROUBLES.iter().any(|words| description.to_lowercase().contains(words));
+    if is_about_style && !entities.is_empty() {
+        tracing::warn!("Telegram did not take how a text is styled, so it goes out plain: {description}");
+    }
+    is_about_style && !entities.is_empty()
+}
+
+/// How Telegram says that it cannot use the entities of a text.
+const STYLE_TROUBLES: [&str; 4] = ["can't parse entities", "can't parse messageentity", "entity_", "entities_too_long"];
+
+/// What is left of the styles of a text that goes out plain: words that were hidden must not become readable.
+pub(super) fn hiding(entities: &[Entity]) -> Vec<Entity> {
+    entities.iter().filter(|entity| entity.kind == EntityKind::Spoiler).cloned().collect()
 }
 
 /// Private topics come and go with the person's settings, and the chat has nobody else in it. In a group, General would be
@@ -265,6 +293,23 @@ mod tests {
         let says = |markdown| Text { speaker: Some("*_[R]`\\"), ..Text::plain(markdown) };
         assert_eq!(with_speaker(style, &says("- one"))[0].text, "*_[R]`\\\n\n• one");
         assert!(with_speaker(style, &says("\n")).is_empty(), "a name alone is no answer");
+    }
+
+    #[test]
+    fn only_trouble_with_styles_is_worth_plain_words() {
+        let bold = [Entity { kind: EntityKind::Bold, offset: 0, length: 1 }];
+        let check = |code: u16, description: &str, entities: &[Entity], expected: bool| {
+            let error = ApiError::Answered { code, description: description.into(), retry_after: None, moved_to: None };
+            assert_eq!(dislikes_style(&error, entities), expected, "{code} {description}");
+        };
+        check(400, "Bad Request: can't parse entities: unsupported type", &bold, true);
+        check(400, "Bad Request: can't parse MessageEntity: no offset", &bold, true);
+        check(400, "Bad Request: ENTITY_BOUNDS_INVALID", &bold, true);
+        check(400, "Bad Request: can't parse entities", &[], false);
+        check(400, "Bad Request: message is too long", &bold, false);
+        check(500, "can't parse entities", &bold, false);
+        let hidden = Entity { kind: EntityKind::Spoiler, offset: 2, length: 3 };
+        assert_eq!(hiding(&[bold[0].clone(), hidden.clone()]), [hidden]);
     }
 
     #[test]
