@@ -11,8 +11,8 @@ use tokio::time::{Instant, interval_at};
 
 use super::preview::Previewer;
 use super::{Inner, Outlet};
-use crate::channels::{Progress, SendError, Streaming};
-use crate::domain::{Destination, MessageId, TurnEvent};
+use crate::channels::{Progress, Question, SendError, Streaming};
+use crate::domain::{Destination, TurnEvent};
 
 /// An answer quicker than this needs no sign that it is coming.
 const FIRST_SIGN_AFTER: Duration = Duration::from_millis(150);
@@ -27,9 +27,8 @@ pub struct Underway {
     pub speaker: String,
     /// The message it answers.
     pub inbox_id: i64,
-    pub question: MessageId,
-    /// Other messages have come since then.
-    pub others_wrote: bool,
+    /// None where no person asked.
+    pub question: Option<Question>,
 }
 
 /// Lives as long as the turn it reports on.

@@ -14,8 +14,8 @@ use super::errands::Errand;
 use super::inbox::{self, Accepted, Closing};
 use super::running::{self, Ended, Exchange, Task};
 use super::transcript::{self, Spot};
-use super::{Inner, Parts, budgets, journal, lane, runs};
-use crate::channels::{Outcome, Question, Text};
+use super::{Inner, Parts, budgets, journal, question, runs};
+use crate::channels::{Outcome, Text};
 use crate::clock::now_ms;
 use crate::delivery::{Kind, outbox, reservation, streams};
 use crate::domain::{Destination, Internal, OutgoingFile};
@@ -47,8 +47,7 @@ pub(super) async fn store(inner: &Arc<Inner>, mut task: Task, result: Result<(),
     let parts = &inner.parts;
     let ending = Ending::of(&task, result);
     task.follow_moves(&parts.aliases);
-    let others_wrote = others_wrote(inner, &task.accepted).await;
-    let drafting = || Rows { answer: draft(parts, &task, &ending, others_wrote), effects: draft_effects(parts, &task) };
+    let drafting = || Rows { answer: draft(parts, &task, &ending), effects: draft_effects(parts, &task) };
     // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
     let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return running::broken(inner, task).await };
     let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
@@ -72,7 +71,7 @@ pub(super) async fn stopped(inner: &Arc<Inner>, mut task: Task) -> Ended {
     let said = Some(task.run.shown()).filter(|said| !said.is_empty());
     let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| format!("{said}\n\n{STOPPED}"));
     let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done };
-    let drafting = || if is_shown { draft(parts, &task, &ending, false) } else { Vec::new() };
+    let drafting = || if is_shown { draft(parts, &task, &ending) } else { Vec::new() };
     let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
     let rows = Rows { answer, effects: Vec::new() };
     let Some(mut task) = close(inner, task, ending, rows).await else { return Ended::LeftBehind };
@@ -117,17 +116,14 @@ async fn close(inner: &Arc<Inner>, task: Task, ending: Ending, rows: Rows) -> Op
     Some(task)
 }
 
-fn draft(parts: &Parts, task: &Task, ending: &Ending, others_wrote: bool) -> Vec<outbox::Draft> {
+fn draft(parts: &Parts, task: &Task, ending: &Ending) -> Vec<outbox::Draft> {
     let to = Destination::of(&task.accepted.inbound);
     if !runs::is_delivered(true, to.place()) {
         return Vec::new();
     }
     let label = task.agent.label();
-    // Of several messages the last is the one people still have before them.
-    let asked = task.accepted.messages().last().unwrap_or(&task.accepted);
-    let question = Question { message: &asked.inbound.message, others_wrote };
-    let is_written = asked.inbound.besides.internal.is_none();
-    let text = Text { answers: is_written.then_some(question), ..Text::plain(&ending.reply) };
+    let question = question::to_quote(&task.accepted, task.others_wrote);
+    let text = Text { answers: question.as_ref(), ..Text::plain(&ending.reply) };
     let mut rows = match ending.said {
         Some(_) => parts.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..text }),
         None => parts.delivery.draft(&to, Kind::Error, &text),
@@ -152,18 +148,6 @@ fn draft_effects(parts: &Parts, task: &Task) -> Vec<outbox::Draft> {
 
 fn files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFile> {
     effects.iter().filter_map(|effect| if let Effect::SendFile(file) = effect { Some(file) } else { None })
-}
-
-/// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
-async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
-    let place = &accepted.inbound.origin.key;
-    if place.is_private() || place.is_shared() {
-        return lane::others_wait(inner, &accepted.inbound.origin);
-    }
-    // In a group whose members have a conversation each, the others are in lanes of their own.
-    let accepted = accepted.clone();
-    let asked = inner.parts.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
-    asked.inspect_err(|error| tracing::warn!("an answer goes out without a quote: {error}")).unwrap_or(false)
 }
 
 impl Ending {
@@ -192,10 +176,10 @@ pub(super) async fn after_panic(inner: &Arc<Inner>, accepted: &Accepted, task: O
     let parts = &inner.parts;
     tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
     let destination = Destination::of(&accepted.inbound);
-    let question = Question { message: &accepted.inbound.message, others_wrote: others_wrote(inner, accepted).await };
+    let question = question::to_quote(accepted, task.is_some_and(|task| task.others_wrote));
     let text = panicked(accepted.id);
     let is_delivered = runs::is_delivered(true, destination.place());
-    let text_for_people = Text { answers: Some(question), ..Text::plain(&text) };
+    let text_for_people = Text { answers: question.as_ref(), ..Text::plain(&text) };
     let rows = if is_delivered { parts.delivery.draft(&destination, Kind::Error, &text_for_people) } else { Vec::new() };
     let run = match &accepted.inbound.besides.internal {
         Some(Internal::Child { run }) => Some(run.clone()),

@@ -228,13 +228,6 @@ pub(super) fn revise(inner: &Inner, edit: &Inbound) -> Option<Accepted> {
     Some(accepted.clone())
 }
 
-/// Whether people have written here since the message that is being answered.
-pub(super) fn others_wait(inner: &Inner, origin: &Origin) -> bool {
-    let lane = inner.lanes.get(&lane_of(inner, origin));
-    let is_said = |besides: &Besides| besides.note.is_none() && besides.internal.is_none();
-    lane.is_some_and(|lane| lane.waiting.iter().any(|waiting| is_said(&waiting.accepted.inbound.besides)))
-}
-
 /// Whether the running turn should be put aside: somebody waits for an answer, and not too much is put aside already.
 pub(super) fn may_steer(inner: &Inner, origin: &Origin) -> bool {
     let lane = inner.lanes.get(&lane_of(inner, origin));

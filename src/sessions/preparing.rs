@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::decisions::{self, Decision};
 use super::errands::{self, Errand};
-use super::inbox::Accepted;
+use super::inbox::{self, Accepted};
 use super::journal::Recorded;
 use super::parts::View;
 use super::question::Question;
@@ -15,7 +15,7 @@ use super::running::{Due, Task};
 use super::slots::Slot;
 use super::starting::{self, Choice, InLine};
 use super::unheard::PutAside;
-use super::{Arrived, Inner, budgets, journal, lane, question, runs};
+use super::{Arrived, Inner, budgets, journal, question, runs};
 use crate::access::Standing;
 use crate::agents::Agent;
 use crate::clock::now_ms;
@@ -46,9 +46,11 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
         Start::Now(choice, slot) => (choice, slot),
         Start::Not(begun) => return Ok(begun),
     };
+    let others_wrote = due.arrived == Arrived::Before && others_wrote(inner, &subject.accepted).await;
     // Begun before the files are fetched, which may take a while.
-    let progress = progress(inner, &subject.accepted, &choice.agent);
-    let task = task(inner, due, subject, choice).await?;
+    let progress = progress(inner, &subject.accepted, &choice.agent, others_wrote);
+    let mut task = task(inner, due, subject, choice).await?;
+    task.others_wrote = others_wrote;
     Ok(Begun::Ready { task: Box::new(task), progress, slot })
 }
 
@@ -158,6 +160,7 @@ async fn task(inner: &Arc<Inner>, due: &Due, subject: Subject, choice: Choice) -
         errand,
         told,
         unfinished: None,
+        others_wrote: false,
         untold: Vec::new(),
         mark: None,
         halt: due.halt.clone(),
@@ -205,15 +208,20 @@ fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
     Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
 }
 
-pub(super) fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent) -> ProgressHandle {
-    let inbound = &accepted.inbound;
+pub(super) fn progress(inner: &Arc<Inner>, accepted: &Accepted, agent: &Agent, others_wrote: bool) -> ProgressHandle {
     inner.parts.delivery.progress(Underway {
-        to: Destination::of(inbound),
+        to: Destination::of(&accepted.inbound),
         speaker: agent.label(),
         inbox_id: accepted.id,
-        question: inbound.message.clone(),
-        others_wrote: lane::others_wait(inner, &inbound.origin),
+        question: question::to_quote(accepted, others_wrote),
     })
+}
+
+/// Whether the talk had gone on when an earlier process left the message. A store that fails now must not cost the answer.
+async fn others_wrote(inner: &Inner, accepted: &Accepted) -> bool {
+    let accepted = accepted.clone();
+    let asked = inner.parts.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
+    asked.inspect_err(|error| tracing::warn!("an answer may go out without a quote: {error}")).unwrap_or(false)
 }
 
 /// An errand has its agent, wherever its place belongs by now. One that is waited for runs in the slot of whoever waits.

@@ -85,6 +85,8 @@ pub(super) struct Task {
     pub(super) told: Vec<String>,
     /// A round whose end was not seen: it waited for runs when the task was put aside, or when an earlier process ended.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
+    /// Messages after its own were seen by an earlier process.
+    pub(super) others_wrote: bool,
     /// What happened while it was put aside. It is told after the results of the round that was left.
     pub(super) untold: Vec<String>,
     pub(super) mark: Option<Mark>,
@@ -183,7 +185,7 @@ pub(super) async fn resume(inner: &Arc<Inner>, mut task: Task, meanwhile: &[Exch
     let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&task.agent)));
     task.untold.push(told);
     task.run.take_up();
-    let progress = progress(inner, &task.accepted, &task.agent);
+    let progress = progress(inner, &task.accepted, &task.agent, task.others_wrote);
     proceed(inner, task, progress).await
 }
 

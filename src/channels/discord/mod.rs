@@ -34,6 +34,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::newest::Newest;
 use super::nicknames::Nicknames;
 use super::{
     Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text, Ticket,
@@ -62,6 +63,8 @@ pub struct DiscordChannel {
     api: Arc<api::Api>,
     directory: Arc<Directory>,
     lost: Losses,
+    /// The newest message of each channel and thread.
+    newest: Newest<DiscordId, DiscordId>,
     /// Who we are; Discord tells when it greets us.
     me: watch::Sender<Option<DiscordId>>,
     limits: Limits,
@@ -101,6 +104,7 @@ impl DiscordChannel {
             api: Arc::new(api::Api::new(&config.api_url, config.token.clone())),
             directory: Arc::default(),
             lost: Losses::default(),
+            newest: Newest::default(),
             me: watch::Sender::new(None),
             limits,
             streaming: config.streaming,
