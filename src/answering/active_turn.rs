@@ -76,6 +76,8 @@ pub(crate) struct Task {
     pub(super) told: Vec<String>,
     /// A round whose end was not seen: it waited for runs when the task was put aside, or when an earlier process ended.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
+    /// An earlier process saw messages after its own.
+    pub(super) others_wrote: bool,
     /// What happened while it was put aside. It is told after the results of the round that was left.
     pub(super) untold: Vec<String>,
     pub(super) mark: Option<Mark>,

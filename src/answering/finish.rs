@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::active_turn::{Ended, Exchange, Task};
 use super::budgets::Budgets;
 use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
-use super::lane_view::LaneView;
+use super::question;
 use super::texts::{SAID_NOTHING, STOPPED, apology, panicked, sent, tools_broke};
-use crate::channels::{Outcome, Question, Text};
+use crate::channels::{Outcome, Text};
 use crate::clock::now_ms;
 use crate::delivery::{Delivery, Kind, outbox, reservation, streams};
 use crate::domain::{AgentUid, Destination, Internal};
@@ -67,8 +67,7 @@ impl Finish {
         }
         let ending = Ending::of(&task, result);
         task.follow_moves(&self.aliases);
-        let others_wrote = self.others_wrote(&task.accepted, &task.lane).await;
-        let drafting = || Rows { answer: self.draft(&task, &ending, others_wrote), effects: self.draft_effects(&task) };
+        let drafting = || Rows { answer: self.draft(&task, &ending), effects: self.draft_effects(&task) };
         // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
         let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return self.broken(task).await };
         let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
@@ -91,7 +90,7 @@ impl Finish {
         let said = Some(task.run.shown()).filter(|said| !said.is_empty());
         let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| format!("{said}\n\n{STOPPED}"));
         let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done };
-        let drafting = || if is_shown { self.draft(&task, &ending, false) } else { Vec::new() };
+        let drafting = || if is_shown { self.draft(&task, &ending) } else { Vec::new() };
         let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
         let rows = Rows { answer, effects: Vec::new() };
         let Some(mut task) = self.close(task, ending, rows).await else { return Ended::LeftBehind };
@@ -136,17 +135,14 @@ impl Finish {
         Some(task)
     }
 
-    fn draft(&self, task: &Task, ending: &Ending, others_wrote: bool) -> Vec<outbox::Draft> {
+    fn draft(&self, task: &Task, ending: &Ending) -> Vec<outbox::Draft> {
         let to = Destination::of(&task.accepted.inbound);
         if to.place().is_internal() {
             return Vec::new();
         }
         let label = task.agent.label();
-        // Of several messages the last is the one people still have before them.
-        let asked = task.accepted.messages().last().unwrap_or(&task.accepted);
-        let question = Question { message: &asked.inbound.message, others_wrote };
-        let is_written = asked.inbound.besides.internal.is_none();
-        let text = Text { answers: is_written.then_some(question), ..Text::plain(&ending.reply) };
+        let question = question::to_quote(&task.accepted, task.others_wrote);
+        let text = Text { answers: question.as_ref(), ..Text::plain(&ending.reply) };
         let mut rows = match ending.said {
             Some(_) => self.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..text }),
             None => self.delivery.draft(&to, Kind::Error, &text),
@@ -163,29 +159,17 @@ impl Finish {
         sent_files(&task.effects).flat_map(|file| self.delivery.draft_file(&to, file)).collect()
     }
 
-    /// Whether the answer comes when the talk has gone on. A store that fails now must not cost the answer.
-    async fn others_wrote(&self, accepted: &Accepted, lane: &LaneView) -> bool {
-        let place = &accepted.inbound.origin.key;
-        if place.is_private() || place.is_shared() {
-            return lane.others_wait();
-        }
-        // In a group whose members have a conversation each, the others are in lanes of their own.
-        let accepted = accepted.clone();
-        let asked = self.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
-        asked.inspect_err(|error| tracing::warn!("an answer goes out without a quote: {error}")).unwrap_or(false)
-    }
-
     /// Nothing of a turn that panicked is kept but the question, the fact, and what it has cost.
-    pub(super) async fn after_panic(&self, accepted: &Accepted, lane: &LaneView, task: Option<&Task>) -> Result<(), StoreError> {
+    pub(super) async fn after_panic(&self, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
         let is_asked = task.is_some_and(|task| task.is_asked);
         let part = task.map(|task| task.agent.uid);
         let commit = task.map(TurnCommit::of);
         tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
         let destination = Destination::of(&accepted.inbound);
-        let question = Question { message: &accepted.inbound.message, others_wrote: self.others_wrote(accepted, lane).await };
+        let question = question::to_quote(accepted, task.is_some_and(|task| task.others_wrote));
         let text = panicked(accepted.id);
         let is_delivered = !destination.place().is_internal();
-        let text_for_people = Text { answers: Some(question), ..Text::plain(&text) };
+        let text_for_people = Text { answers: question.as_ref(), ..Text::plain(&text) };
         let rows = if is_delivered { self.delivery.draft(&destination, Kind::Error, &text_for_people) } else { Vec::new() };
         let run = match &accepted.inbound.besides.internal {
             Some(Internal::Child { run }) => Some(run.clone()),
@@ -219,7 +203,7 @@ impl Finish {
 
     /// The turn panicked.
     pub(super) async fn broken(&self, mut task: Task) -> Ended {
-        while let Err(error) = self.after_panic(&task.accepted, &task.lane, Some(&task)).await {
+        while let Err(error) = self.after_panic(&task.accepted, Some(&task)).await {
             if storage::pause(&self.stop, "the end of a turn", &error).await.is_break() {
                 return Ended::LeftBehind;
             }

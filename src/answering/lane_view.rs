@@ -5,8 +5,6 @@ use tokio::sync::watch;
 /// News of a lane for the turn that runs in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LaneNews {
-    /// People have written since the message that is being answered.
-    pub(crate) others_wait: bool,
     /// A person waits for an answer, and few enough turns are parked: the running turn should be parked at its next boundary.
     pub(crate) should_yield: bool,
 }
@@ -20,10 +18,6 @@ pub(crate) struct LaneView {
 impl LaneView {
     pub(crate) fn new(news: watch::Receiver<LaneNews>) -> Self {
         LaneView { news }
-    }
-
-    pub(crate) fn others_wait(&self) -> bool {
-        self.news.borrow().others_wait
     }
 
     pub(crate) fn should_yield(&self) -> bool {

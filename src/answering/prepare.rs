@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::active_turn::{Due, Task, view};
 use super::admit::{Admission, Choice, InLine};
 use super::budgets::Budgets;
-use super::lane_view::LaneView;
 use super::question::{self, Question};
 use super::request::{Asked, Prepared, Requests, show};
 use super::slots::Slot;
@@ -17,7 +16,7 @@ use crate::delivery::{Delivery, ProgressHandle, Underway};
 use crate::domain::{AgentUid, Destination};
 use crate::home::Snapshot;
 use crate::records::decisions::{self, Decision};
-use crate::records::inbox::Accepted;
+use crate::records::inbox::{self, Accepted};
 use crate::records::journal::{self, Recorded};
 use crate::records::outranked::PutAside;
 use crate::records::view::View;
@@ -57,9 +56,11 @@ impl Preparation {
             Start::Now(choice, slot) => (choice, slot),
             Start::Not(begun) => return Ok(begun),
         };
+        let others_wrote = due.arrived == Arrived::Before && self.others_wrote(&subject.accepted).await;
         // Begun before the files are fetched, which may take a while.
-        let progress = progress(&self.delivery, &subject.accepted, &choice.agent, &due.lane);
-        let task = self.task(snapshot, due, subject, choice).await?;
+        let progress = progress(&self.delivery, &subject.accepted, &choice.agent, others_wrote);
+        let mut task = self.task(snapshot, due, subject, choice).await?;
+        task.others_wrote = others_wrote;
         Ok(Begun::Ready { task: Box::new(task), progress, slot })
     }
 
@@ -140,6 +141,7 @@ impl Preparation {
             internal,
             told,
             unfinished: None,
+            others_wrote: false,
             untold: Vec::new(),
             mark: None,
             halt: due.halt.clone(),
@@ -164,6 +166,13 @@ impl Preparation {
                 question::in_words(&self.delivery, accepted, agent, someone_sees).await
             }
         }
+    }
+
+    /// Whether the talk had gone on when an earlier process left the message. A store that fails now must not cost the answer.
+    async fn others_wrote(&self, accepted: &Accepted) -> bool {
+        let accepted = accepted.clone();
+        let asked = self.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
+        asked.inspect_err(|error| tracing::warn!("an answer may go out without a quote: {error}")).unwrap_or(false)
     }
 
     /// What an earlier process wrote down about this turn.
@@ -219,13 +228,11 @@ fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
     Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
 }
 
-pub(super) fn progress(delivery: &Delivery, accepted: &Accepted, agent: &Agent, lane: &LaneView) -> ProgressHandle {
-    let inbound = &accepted.inbound;
+pub(super) fn progress(delivery: &Delivery, accepted: &Accepted, agent: &Agent, others_wrote: bool) -> ProgressHandle {
     delivery.progress(Underway {
-        to: Destination::of(inbound),
+        to: Destination::of(&accepted.inbound),
         speaker: agent.label(),
         inbox_id: accepted.id,
-        question: inbound.message.clone(),
-        others_wrote: lane.others_wait(),
+        question: question::to_quote(accepted, others_wrote),
     })
 }

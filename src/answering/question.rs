@@ -3,6 +3,7 @@
 use super::files;
 use super::pictures::{self, Looked};
 use crate::agents::Agent;
+use crate::channels;
 use crate::delivery::Delivery;
 use crate::domain::{Attachment, Besides, Inbound};
 use crate::models::Image;
@@ -28,6 +29,15 @@ pub(super) async fn in_words(delivery: &Delivery, accepted: &Accepted, agent: &A
         question.said.push(plain(&message.inbound, texts.join("\n")));
     }
     question
+}
+
+/// What an answer to these messages quotes. Of several, the last is the one people still have before them. None for what no
+/// person wrote.
+pub(super) fn to_quote(accepted: &Accepted, others_wrote: bool) -> Option<channels::Question> {
+    let asked = accepted.messages().last().unwrap_or(accepted);
+    let last = asked.joined.last().unwrap_or(asked);
+    let (message, upto) = (asked.inbound.message.clone(), last.inbound.message.clone());
+    asked.inbound.besides.internal.is_none().then_some(channels::Question { message, upto, others_wrote })
 }
 
 /// A message that is nothing but these words.

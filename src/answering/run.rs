@@ -81,7 +81,7 @@ impl Answering {
                 }
                 Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
                 Ok(Err(error)) => error,
-                Err(_) => match self.finish.after_panic(&due.accepted, &due.lane, None).await {
+                Err(_) => match self.finish.after_panic(&due.accepted, None).await {
                     Ok(()) => {
                         mark.end(Outcome::Failed);
                         return Ended::Over(None);
@@ -115,7 +115,7 @@ impl Answering {
         let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&task.agent)));
         task.untold.push(told);
         task.run.take_up();
-        let progress = progress(&self.delivery, &task.accepted, &task.agent, &task.lane);
+        let progress = progress(&self.delivery, &task.accepted, &task.agent, task.others_wrote);
         self.proceed(task, progress).await
     }
 

@@ -1,6 +1,6 @@
 //! How an answer looks, as far as it is the same on every platform.
 
-use super::Text;
+use super::{Question, Text};
 use crate::config::{Answers, Quote};
 use crate::domain::Destination;
 
@@ -9,12 +9,22 @@ pub(super) fn is_too_long(style: Answers, text: &Text<'_>, parts: usize) -> bool
     !text.is_unfinished && style.max_parts > 0 && parts > style.max_parts as usize
 }
 
-pub(super) fn wants_quote(quote: Quote, to: &Destination, text: &Text<'_>) -> bool {
-    text.answers.is_some_and(|question| match quote {
-        Quote::Auto => question.others_wrote && !to.place().is_private(),
-        Quote::Always => true,
-        Quote::Never => false,
-    })
+/// Whether a text quotes the message it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quoting {
+    No,
+    /// Decided when the text goes out.
+    IfOthersWrote,
+    Yes,
+}
+
+pub(super) fn quoting(quote: Quote, to: &Destination, question: &Question) -> Quoting {
+    match quote {
+        Quote::Auto if to.place().is_private() => Quoting::No,
+        Quote::Auto if !question.others_wrote => Quoting::IfOthersWrote,
+        Quote::Auto | Quote::Always => Quoting::Yes,
+        Quote::Never => Quoting::No,
+    }
 }
 
 /// A name is no Markdown.

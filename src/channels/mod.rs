@@ -14,6 +14,7 @@ mod connections;
 pub mod discord;
 pub mod local;
 mod markdown;
+mod newest;
 mod nicknames;
 pub mod outgoing;
 pub mod telegram;
@@ -92,7 +93,7 @@ pub struct Text<'a> {
     pub markdown: &'a str,
     /// What people can choose with a press where the platform has buttons. The text stands without them.
     pub choices: &'a [Choice],
-    pub answers: Option<Question<'a>>,
+    pub answers: Option<&'a Question>,
     /// More will come, so nothing is made of it that cannot be changed.
     pub is_unfinished: bool,
     /// Nobody but the one who is answered needs to see it, where the platform can do that.
@@ -100,10 +101,12 @@ pub struct Text<'a> {
 }
 
 /// What a text is the answer to.
-#[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
-    pub message: &'a MessageId,
-    /// Other messages came in between, so it may not be clear what is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    pub message: MessageId,
+    /// The last message that is part of it, such as the last picture of an album.
+    pub upto: MessageId,
+    /// An earlier process has seen messages after it. Those that this process sees, the channel knows.
     pub others_wrote: bool,
 }
 

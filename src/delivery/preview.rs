@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::progress::Scene;
 use super::streams;
-use crate::channels::{Medium, Part, Question, Revision, SendError, Text, Ticket};
+use crate::channels::{Medium, Part, Revision, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::MessageId;
 use crate::storage::Durability;
@@ -94,9 +94,8 @@ impl Previewer<'_> {
 
     fn next(&self, screen: &Screen, so_far: &str) -> Option<Step> {
         let answer = self.scene.answer;
-        let question = Question { message: &answer.question, others_wrote: answer.others_wrote };
         let speaker = Some(answer.speaker.as_str());
-        let text = Text { speaker, answers: Some(question), is_unfinished: true, ..Text::plain(so_far) };
+        let text = Text { speaker, answers: answer.question.as_ref(), is_unfinished: true, ..Text::plain(so_far) };
         let parts = self.scene.outlet.channel.render(&answer.to, &text);
         if screen.medium == Medium::Draft {
             let is_fading = screen.changed_at.elapsed() >= RENEW_AFTER;

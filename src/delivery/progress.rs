@@ -11,8 +11,8 @@ use tokio::time::{Instant, Interval, interval_at};
 
 use super::preview::Previewer;
 use super::{Inner, Outlet};
-use crate::channels::{Progress, SendError, Streaming};
-use crate::domain::{Destination, MessageId, TurnEvent};
+use crate::channels::{Progress, Question, SendError, Streaming};
+use crate::domain::{Destination, TurnEvent};
 
 /// An answer quicker than this needs no sign that it is coming.
 const FIRST_SIGN_AFTER: Duration = Duration::from_millis(150);
@@ -27,9 +27,8 @@ pub struct Underway {
     pub speaker: String,
     /// The message it answers.
     pub inbox_id: i64,
-    pub question: MessageId,
-    /// Other messages have come since then.
-    pub others_wrote: bool,
+    /// None where no person asked.
+    pub question: Option<Question>,
 }
 
 /// Lives as long as the turn it reports on.
@@ -164,7 +163,7 @@ mod tests {
     use super::*;
     use crate::channels::{Channel, FetchError, Intake, ListenError, Pace, Part, Text, Ticket};
     use crate::delivery::Delivery;
-    use crate::domain::{FileRef, Platform};
+    use crate::domain::{FileRef, MessageId, Platform};
     use crate::storage::Db;
     use crate::work::Work;
 
@@ -219,8 +218,7 @@ mod tests {
         let channels: [Arc<dyn Channel>; 1] = [channel.clone()];
         let (delivery, _moves) = Delivery::new(db, &channels, Vec::new(), folder.path().to_owned(), Work::new());
         let to = Destination::stored("local:home".parse().unwrap());
-        let question = MessageId("1".into());
-        let handle = delivery.progress(Underway { to, speaker: "Main".into(), inbox_id: 1, question, others_wrote: false });
+        let handle = delivery.progress(Underway { to, speaker: "Main".into(), inbox_id: 1, question: None });
         tokio::time::sleep(Duration::from_secs(20)).await;
         handle.end().await;
         let signs = channel.signs.lock().unwrap();

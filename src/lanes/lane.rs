@@ -84,14 +84,7 @@ impl Lane {
 
     /// Call after every change of the queue.
     pub(super) fn tell(&self) {
-        let said = |waiting: &Waiting| {
-            let besides = &waiting.accepted.inbound.besides;
-            besides.note.is_none() && besides.internal.is_none()
-        };
-        let news = LaneNews {
-            others_wait: self.waiting.iter().any(said),
-            should_yield: self.parked.len() < MOST_PARKED && self.waiting.iter().any(Waiting::is_question),
-        };
+        let news = LaneNews { should_yield: self.parked.len() < MOST_PARKED && self.waiting.iter().any(Waiting::is_question) };
         self.news.send_if_modified(|known| std::mem::replace(known, news) != news);
     }
 

@@ -207,7 +207,8 @@ pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusq
     let group = place.whole_group().filter(|_| !place.is_shared());
     let places = group.map_or_else(|| place.to_string(), |group| format!("{group}:*"));
     let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM inbox WHERE id > ?1 AND session_key GLOB ?2)")?;
-    statement.query_row(params![accepted.id, places], |row| row.get(0))
+    let last = accepted.all().map(|accepted| accepted.id).max().unwrap_or(accepted.id);
+    statement.query_row(params![last, places], |row| row.get(0))
 }
 
 /// What still waits is read with its new key after a restart.

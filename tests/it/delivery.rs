@@ -107,6 +107,23 @@ async fn a_refused_send_is_given_up_with_telegrams_reason() {
     gateway.shutdown().await;
 }
 
+/// The words count more than how they look. What is hidden stays hidden.
+#[tokio::test]
+async fn an_answer_whose_style_is_refused_goes_out_plain() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let refused = Fault::Refused(400, "Bad Request: can't parse entities: unsupported entity");
+    house.telegram.fail("sendMessage", refused).once();
+    house.model.enqueue(Script::text("**Bold** and ||`hidden`||"));
+    house.telegram.dm(ALICE).says("show me").await;
+    let sent = house.telegram.dm(ALICE).wait_for_sent(1).await;
+    assert_eq!((sent.text.as_str(), sent.entities.len()), ("Bold and hidden", 1));
+    assert_eq!(sent.entities[0]["type"], "spoiler");
+    house.settled(&gateway).await;
+    assert_eq!(house.telegram.calls("sendMessage").len(), 2);
+    gateway.shutdown().await;
+}
+
 /// The answer is in the outbox, the process is killed in the middle of the call: the call is made again, once.
 #[tokio::test]
 async fn a_kill_in_the_middle_of_a_send_repeats_that_call_and_no_other() {

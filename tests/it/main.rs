@@ -35,6 +35,7 @@ mod peers;
 mod pictures;
 mod proxy;
 mod put_aside;
+mod quotes;
 mod separate;
 mod shape;
 mod skills;

@@ -167,6 +167,31 @@ async fn a_last_edit_that_fails_is_made_again_as_an_edit() {
     tokio::join!(check(Fault::Html(502)), check(Fault::DroppedBefore), check(Fault::DroppedAfter));
 }
 
+/// A draft, a preview and the answer itself are worth one more try without their styles.
+#[tokio::test]
+async fn a_style_that_is_refused_costs_no_preview_and_no_answer() {
+    let refused = Fault::Refused(400, "Bad Request: can't parse entities: unsupported entity");
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    for method in ["sendMessage", "editMessageText", "sendMessageDraft"] {
+        house.telegram.fail(method, refused).once();
+    }
+    let group = house.telegram.supergroup(-1001);
+    house.model.answer_with(|_| pausing(&[12]));
+    group.says(ALICE, "tell me").await;
+    let preview = group.wait_for_sent(1).await;
+    assert_eq!((preview.text.as_str(), preview.entities.len()), ("This answer takes its time, so that one can see it being", 0));
+    house.telegram.dm(ALICE).says("tell me").await;
+    let draft = house.telegram.wait_for_calls("sendMessageDraft", 2).await;
+    assert_eq!(draft.params.get("entities"), None);
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!((group.texts(), house.telegram.dm(ALICE).texts()), (vec![SHOWN.to_owned()], vec![SHOWN.to_owned()]));
+    let made = ["sendMessage", "editMessageText", "sendMessageDraft"].map(|method| call_count(&house, method));
+    assert_eq!(made, [3, 2, 2]);
+    gateway.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_last_edit_that_changes_nothing_is_fine() {
     let house = House::new(OPEN).await;

@@ -160,6 +160,9 @@ impl<'a> Taker<'a> {
                 self.channel.directory.learn_private(*user, channel);
             }
             self.in_hand.seen.push(Seen { channel, message });
+            if note.is_none() && !reader.is_ours(raw) {
+                self.channel.newest.note(channel, message);
+            }
         }
         match read {
             Read::Messages(messages) => {

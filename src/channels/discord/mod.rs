@@ -35,6 +35,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::newest::Newest;
 use super::nicknames::Nicknames;
 use super::{
     Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text, Ticket,
@@ -63,6 +64,8 @@ pub struct DiscordChannel {
     api: Arc<api::Api>,
     directory: Arc<Directory>,
     lost: Losses,
+    /// The newest message of each channel and thread.
+    newest: Newest<DiscordId, DiscordId>,
     /// Who we are; Discord tells when it greets us.
     me: watch::Sender<Option<DiscordId>>,
     limits: Limits,
@@ -102,6 +105,7 @@ impl DiscordChannel {
             api: Arc::new(api::Api::new(&config.api_url, config.token.clone())),
             directory: Arc::default(),
             lost: Losses::default(),
+            newest: Newest::default(),
             me: watch::Sender::new(None),
             limits,
             streaming: config.streaming,

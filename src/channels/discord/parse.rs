@@ -118,7 +118,12 @@ impl Reader<'_> {
     pub(super) fn is_from_a_person(&self, raw: &Value) -> bool {
         let is_plain = raw["type"].as_u64().is_none_or(|kind| MESSAGES_OF_PEOPLE.contains(&kind));
         let is_bot = raw["author"]["bot"] == true || raw.get("webhook_id").is_some_and(|id| !id.is_null());
-        is_plain && !is_bot && id_in(&raw["author"], "id") != Some(self.me)
+        is_plain && !is_bot && !self.is_ours(raw)
+    }
+
+    /// Whether the bot itself wrote it.
+    pub(super) fn is_ours(&self, raw: &Value) -> bool {
+        id_in(&raw["author"], "id") == Some(self.me)
     }
 
     pub(super) fn key(&self, channel: DiscordId, author: DiscordId, around: &Surroundings) -> SessionKey {

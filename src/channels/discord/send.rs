@@ -10,7 +10,7 @@ use super::DiscordChannel;
 use super::api::{ApiError, Call, FileToSend};
 use super::directory::id_in;
 use super::render;
-use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER, escaped, is_too_long, wants_quote};
+use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
 use crate::channels::upload::Content;
 use crate::channels::{Part, PlaceLoss, SendError, Text, Ticket};
 use crate::config::Answers;
@@ -39,6 +39,9 @@ pub(super) enum StoredPart {
         /// A message to quote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quote: Option<DiscordId>,
+        /// Quoted only if somebody wrote after this message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        if_others_wrote_after: Option<DiscordId>,
         /// Rows of buttons and menus, in Discord's words.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         components: Vec<Value>,
@@ -53,10 +56,10 @@ pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>, componen
         rendered.truncate(1);
     }
     let last = rendered.len().saturating_sub(1);
-    let part = |(number, content)| StoredPart::Message {
-        content,
-        quote: if number == 0 { quoted(style, to, text) } else { None },
-        components: if number == last { components.to_vec() } else { Vec::new() },
+    let part = |(number, content)| {
+        let (quote, if_others_wrote_after) = if number == 0 { quoted(style, to, text) } else { (None, None) };
+        let components = if number == last { components.to_vec() } else { Vec::new() };
+        StoredPart::Message { content, quote, if_others_wrote_after, components }
     };
     let file = is_too_long.then(|| StoredPart::File { markdown: text.markdown.to_owned() });
     let parts = rendered.into_iter().enumerate().map(part).chain(file);
@@ -71,8 +74,15 @@ fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<String> {
     }
 }
 
-fn quoted(style: Answers, to: &Destination, text: &Text<'_>) -> Option<DiscordId> {
-    text.answers.filter(|_| wants_quote(style.quote, to, text))?.message.0.parse().ok()
+/// What is quoted, and after which message others must have written for that.
+fn quoted(style: Answers, to: &Destination, text: &Text<'_>) -> (Option<DiscordId>, Option<DiscordId>) {
+    let Some(question) = text.answers else { return (None, None) };
+    let (message, upto) = (question.message.0.parse().ok(), question.upto.0.parse().ok());
+    match quoting(style.quote, to, question) {
+        Quoting::No => (None, None),
+        Quoting::IfOthersWrote => (message.filter(|_| upto.is_some()), upto),
+        Quoting::Yes => (message, None),
+    }
 }
 
 pub(super) fn stored(part: &Part) -> Result<StoredPart, SendError> {
@@ -112,12 +122,14 @@ impl DiscordChannel {
     async fn create(&self, channel: DiscordId, part: &StoredPart, ticket: &Ticket) -> Result<Value, ApiError> {
         let path = format!("/channels/{channel}/messages");
         match part {
-            StoredPart::Message { content, quote, components } => {
-                let message = quote.iter().fold(new_message(self.style, content, ticket), |message, quote| {
-                    let reference = MessageReference::new(MessageReferenceKind::Default, serenity_channel(channel));
-                    let quoted = reference.message_id(SerenityMessageId::new(quote.0.max(1))).fail_if_not_exists(false);
-                    message.reference_message(quoted)
-                });
+            StoredPart::Message { content, quote, if_others_wrote_after, components } => {
+                let is_clear = if_others_wrote_after.is_some_and(|last| !self.newest.is_after(&channel, last));
+                let message =
+                    quote.iter().filter(|_| !is_clear).fold(new_message(self.style, content, ticket), |message, quote| {
+                        let reference = MessageReference::new(MessageReferenceKind::Default, serenity_channel(channel));
+                        let quoted = reference.message_id(SerenityMessageId::new(quote.0.max(1))).fail_if_not_exists(false);
+                        message.reference_message(quoted)
+                    });
                 self.api.call(Call::post(path, with_components(body(&message), components))).await
             }
             StoredPart::File { markdown } => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod cut;
 pub(crate) mod links;
+mod sums;
 pub(crate) mod table;
 
 use std::borrow::Cow;
@@ -17,7 +18,12 @@ pub(crate) fn options() -> Options {
         | Options::ENABLE_GFM
 }
 
-pub(crate) fn with_plain_line_ends(markdown: &str) -> Cow<'_, str> {
+/// What the renderers read: with one kind of line end, and without emphasis in sums.
+pub(crate) fn prepared(markdown: &str) -> Cow<'_, str> {
+    sums::with_sums_kept(with_plain_line_ends(markdown))
+}
+
+fn with_plain_line_ends(markdown: &str) -> Cow<'_, str> {
     match markdown.contains('\r') {
         true => markdown.replace("\r\n", "\n").replace('\r', "\n").into(),
         false => markdown.into(),

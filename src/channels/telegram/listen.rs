@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::TelegramChannel;
 use super::api::ApiError;
 use super::buttons::{self, AnswerCallbackQuery};
-use super::{checks, menu, parse, webhook};
+use super::{checks, menu, parse, send, webhook};
 use crate::channels::{Batch, Intake, ListenError};
 use crate::config::Transport;
 use crate::domain::Platform;
@@ -132,6 +132,7 @@ pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &
         gather: channel.gather,
     };
     answer_presses(channel, &reader, updates);
+    updates.iter().for_each(|update| send::note_newest(&channel.newest, update));
     let arrivals = reader.read_all(updates);
     if arrivals.is_empty() {
         return Ok(Stored::Yes);

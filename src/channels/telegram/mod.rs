@@ -71,6 +71,7 @@ pub struct TelegramChannel {
     signer: Signer,
     menu: Menu,
     expectations: Expectations,
+    newest: send::Newest,
     /// For what Telegram was told before.
     db: Db,
     /// Answers to pressed buttons, which nothing waits for.
@@ -109,6 +110,7 @@ impl TelegramChannel {
             signer: outfit.signer,
             menu: outfit.menu,
             expectations: outfit.expectations,
+            newest: send::Newest::default(),
             db: outfit.db,
             answers: TaskTracker::new(),
         }
@@ -130,7 +132,7 @@ impl Channel for TelegramChannel {
     }
 
     async fn send(&self, to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
-        send::send(&self.api, self.style, to, part).await
+        send::send(&self.api, self.style, &self.newest, to, part).await
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {

@@ -1,21 +1,22 @@
 //! Sends to Telegram. Where something goes is decided by its destination alone.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use teloxide::requests::Payload;
 use teloxide::types::True;
 
 use super::api::{Api, ApiError};
 use super::buttons::{self, Button};
-use super::render::{self, Entity, Rendered};
-use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER, escaped, is_too_long, wants_quote};
+use super::render::{self, Entity, EntityKind, Rendered};
+use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
 use crate::channels::upload::{Content, File};
-use crate::channels::{Part, PlaceLoss, SendError, Text};
+use crate::channels::{Part, PlaceLoss, SendError, Text, newest};
 use crate::config::{Answers, Quote};
 use crate::domain::{ChatId, Destination, MessageId, SessionKey, TopicId};
 use crate::signing::Signer;
 
 /// What the Bot API wants to know about a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub(super) struct Address {
     pub(super) chat_id: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,9 +35,12 @@ pub(super) fn address_of(place: &SessionKey) -> Option<Address> {
         SessionKey::TelegramGroup { chat, .. } => (chat.0, None),
         _ => return None,
     };
-    // Telegram refuses thread id 1, so General is sent without one.
-    let message_thread_id = topic.filter(|topic| chat_id > 0 || *topic != TopicId::GENERAL).map(|topic| topic.0);
-    Some(Address { chat_id, message_thread_id })
+    Some(Address { chat_id, message_thread_id: sent_thread(chat_id, topic) })
+}
+
+/// Telegram refuses thread id 1, so General is sent without one.
+fn sent_thread(chat_id: i64, topic: Option<TopicId>) -> Option<i32> {
+    topic.filter(|topic| chat_id > 0 || *topic != TopicId::GENERAL).map(|topic| topic.0)
 }
 
 /// What an outbox row keeps of one call.
@@ -71,6 +75,9 @@ impl StoredMessage {
 struct Quoted {
     chat_id: i64,
     message_id: i64,
+    /// Quoted only if somebody wrote after this message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    if_others_wrote_after: Option<i64>,
 }
 
 /// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
@@ -101,8 +108,14 @@ fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<Rendered> {
 }
 
 fn quoted(quote: Quote, to: &Destination, text: &Text<'_>) -> Option<Quoted> {
-    let message_id = text.answers.filter(|_| wants_quote(quote, to, text))?.message.0.parse().ok()?;
-    Some(Quoted { chat_id: address(to)?.chat_id, message_id })
+    let question = text.answers?;
+    let (message_id, chat_id) = (question.message.0.parse().ok()?, address(to)?.chat_id);
+    let if_others_wrote_after = match quoting(quote, to, question) {
+        Quoting::No => return None,
+        Quoting::IfOthersWrote => Some(question.upto.0.parse().ok()?),
+        Quoting::Yes => None,
+    };
+    Some(Quoted { chat_id, message_id, if_others_wrote_after })
 }
 
 #[derive(Serialize)]
@@ -177,30 +190,79 @@ impl Payload for SendChatAction {
     const NAME: &'static str = "sendChatAction";
 }
 
-pub(super) async fn send(api: &Api, style: Answers, to: &Destination, part: &Part) -> Result<MessageId, SendError> {
+/// The newest message of each chat and topic.
+pub(super) type Newest = newest::Newest<Address, i64>;
+
+/// Remembers where somebody wrote, whoever that was and to whom.
+pub(super) fn note_newest(newest: &Newest, update: &Value) {
+    let written = &update["message"];
+    let (Some(chat_id), Some(message)) = (written["chat"]["id"].as_i64(), written["message_id"].as_i64()) else { return };
+    let thread = written["message_thread_id"].as_i64().filter(|_| written["is_topic_message"] == true);
+    let topic = thread.and_then(|thread| i32::try_from(thread).ok()).map(TopicId);
+    newest.note(Address { chat_id, message_thread_id: sent_thread(chat_id, topic) }, message);
+}
+
+pub(super) async fn send(
+    api: &Api,
+    style: Answers,
+    newest: &Newest,
+    to: &Destination,
+    part: &Part,
+) -> Result<MessageId, SendError> {
     let stored: StoredPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
     let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
-    let sent = match &stored {
-        StoredPart::Message(message) => send_message(api, style, address, message).await,
-        StoredPart::File { markdown } => send_file(api, address, markdown).await,
+    let sent = match stored {
+        StoredPart::Message(mut message) => {
+            message.quote.take_if(|quote| quote.if_others_wrote_after.is_some_and(|last| !newest.is_after(&address, last)));
+            send_message(api, style, address, &message).await
+        }
+        StoredPart::File { markdown } => send_file(api, address, &markdown).await,
     };
     sent.map(|sent| MessageId(sent.message_id.to_string())).map_err(send_error)
 }
 
 pub(super) async fn send_message(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
-    let Rendered { text, entities } = &stored.message;
-    let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
-    let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
-    let reply_parameters = quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
-    let link_preview_options = link_preview(style);
-    let request = SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options };
-    match api.call(&request).await {
+    match send_styled(api, style, address, stored).await {
         Err(error) if is_private_topic(address) && topic_loss(&error) == Some(PlaceLoss::Deleted) => {
             tracing::warn!(chat = address.chat_id, "Telegram does not know this private topic; sending without it");
-            api.call(&SendMessage { address: Address { message_thread_id: None, ..address }, ..request }).await
+            send_styled(api, style, Address { message_thread_id: None, ..address }, stored).await
         }
-        called => called,
+        sent => sent,
     }
+}
+
+async fn send_styled(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
+    let Rendered { text, entities } = &stored.message;
+    let send = async |entities: &[Entity]| {
+        let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
+        let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
+        let reply_parameters =
+            quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
+        let link_preview_options = link_preview(style);
+        api.call(&SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options }).await
+    };
+    match send(entities).await {
+        Err(error) if dislikes_style(&error, entities) => send(&hiding(entities)).await,
+        sent => sent,
+    }
+}
+
+/// Whether the words alone are worth one more try: Telegram refused how they are styled.
+pub(super) fn dislikes_style(error: &ApiError, entities: &[Entity]) -> bool {
+    let ApiError::Answered { code: 400, description, .. } = error else { return false };
+    let is_about_style = STYLE_TROUBLES.iter().any(|words| description.to_lowercase().contains(words));
+    if is_about_style && !entities.is_empty() {
+        tracing::warn!("Telegram did not take how a text is styled, so it goes out plain: {description}");
+    }
+    is_about_style && !entities.is_empty()
+}
+
+/// How Telegram says that it cannot use the entities of a text.
+const STYLE_TROUBLES: [&str; 4] = ["can't parse entities", "can't parse messageentity", "entity_", "entities_too_long"];
+
+/// What is left of the styles of a text that goes out plain: words that were hidden must not become readable.
+pub(super) fn hiding(entities: &[Entity]) -> Vec<Entity> {
+    entities.iter().filter(|entity| entity.kind == EntityKind::Spoiler).cloned().collect()
 }
 
 /// Private topics come and go with the person's settings, and the chat has nobody else in it. In a group, General would be
@@ -265,6 +327,23 @@ mod tests {
         let says = |markdown| Text { speaker: Some("*_[R]`\\"), ..Text::plain(markdown) };
         assert_eq!(with_speaker(style, &says("- one"))[0].text, "*_[R]`\\\n\n• one");
         assert!(with_speaker(style, &says("\n")).is_empty(), "a name alone is no answer");
+    }
+
+    #[test]
+    fn only_trouble_with_styles_is_worth_plain_words() {
+        let bold = [Entity { kind: EntityKind::Bold, offset: 0, length: 1 }];
+        let check = |code: u16, description: &str, entities: &[Entity], expected: bool| {
+            let error = ApiError::Answered { code, description: description.into(), retry_after: None, moved_to: None };
+            assert_eq!(dislikes_style(&error, entities), expected, "{code} {description}");
+        };
+        check(400, "Bad Request: can't parse entities: unsupported type", &bold, true);
+        check(400, "Bad Request: can't parse MessageEntity: no offset", &bold, true);
+        check(400, "Bad Request: ENTITY_BOUNDS_INVALID", &bold, true);
+        check(400, "Bad Request: can't parse entities", &[], false);
+        check(400, "Bad Request: message is too long", &bold, false);
+        check(500, "can't parse entities", &bold, false);
+        let hidden = Entity { kind: EntityKind::Spoiler, offset: 2, length: 3 };
+        assert_eq!(hiding(&[bold[0].clone(), hidden.clone()]), [hidden]);
     }
 
     #[test]

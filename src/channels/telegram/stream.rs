@@ -7,8 +7,11 @@ use serde::de::IgnoredAny;
 use teloxide::requests::Payload;
 
 use super::api::{Api, ApiError};
-use super::render::Entity;
-use super::send::{Address, InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, address, link_preview, send_error};
+use super::render::{Entity, Rendered};
+use super::send::{
+    Address, InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, address, dislikes_style, hiding, link_preview,
+    send_error,
+};
 use crate::channels::{Medium, Part, Revision, SendError, Streaming};
 use crate::config::Answers;
 use crate::domain::{Destination, MessageId};
@@ -66,8 +69,13 @@ impl Payload for SendMessageDraft<'_> {
 }
 
 async fn draft(api: &Api, address: Address, draft_id: i64, part: &StoredMessage) -> Result<(), SendError> {
-    let (text, entities) = (part.message.text.as_str(), part.message.entities.as_slice());
-    match api.call(&SendMessageDraft { address, draft_id, text, entities }).await {
+    let Rendered { text, entities } = &part.message;
+    let show = async |entities: &[Entity]| api.call(&SendMessageDraft { address, draft_id, text, entities }).await;
+    let shown = match show(entities).await {
+        Err(error) if dislikes_style(&error, entities) => show(&hiding(entities)).await,
+        shown => shown,
+    };
+    match shown {
         Ok(_) => Ok(()),
         // An older Bot API server does not know the method.
         Err(error @ ApiError::Answered { code: 404, .. }) => Err(SendError::Refused(error.to_string())),
@@ -94,11 +102,18 @@ impl Payload for EditMessageText<'_> {
 }
 
 async fn edit(api: &Api, style: Answers, address: Address, message_id: i64, part: &StoredMessage) -> Result<(), SendError> {
-    let (text, entities) = (part.message.text.as_str(), part.message.entities.as_slice());
-    let reply_markup = (!part.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &part.keyboard });
-    let (chat_id, link_preview_options) = (address.chat_id, link_preview(style));
-    let request = EditMessageText { chat_id, message_id, text, entities, reply_markup, link_preview_options };
-    match api.call(&request).await {
+    let Rendered { text, entities } = &part.message;
+    let chat_id = address.chat_id;
+    let change = async |entities: &[Entity]| {
+        let reply_markup = (!part.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &part.keyboard });
+        let link_preview_options = link_preview(style);
+        api.call(&EditMessageText { chat_id, message_id, text, entities, reply_markup, link_preview_options }).await
+    };
+    let changed = match change(entities).await {
+        Err(error) if dislikes_style(&error, entities) => change(&hiding(entities)).await,
+        changed => changed,
+    };
+    match changed {
         Ok(_) => Ok(()),
         Err(error) if says(&error, "message is not modified") => Ok(()),
         Err(error) if GONE.iter().any(|words| says(&error, words)) => Err(SendError::Gone),

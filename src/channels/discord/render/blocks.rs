@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Parser, Tag, TagEnd};
 
 use crate::channels::markdown::table::Table;
-use crate::channels::markdown::{options, split_info, with_plain_line_ends};
+use crate::channels::markdown::{options, prepared, split_info};
 
 const RULE: &str = "———";
 /// Marks of a heading that Discord knows.
@@ -25,7 +25,7 @@ pub(super) enum Block {
 }
 
 pub(super) fn blocks(markdown: &str) -> Vec<Block> {
-    let source = with_plain_line_ends(markdown);
+    let source = prepared(markdown);
     let mut writer =
         Writer { source: &source, cursor: 0, text: String::new(), blocks: Vec::new(), links: Vec::new(), inner_end: 0 };
     let mut events = Parser::new_ext(&source, options()).into_offset_iter();
@@ -83,12 +83,25 @@ impl Writer<'_> {
                 self.links.push(by_reference.then(|| dest_url.to_string()));
             }
             Event::End(TagEnd::Link | TagEnd::Image) => self.end_link(&range),
+            Event::Text(_) => self.plain(range.clone()),
             Event::Code(code) if self.source[range.clone()].starts_with(FENCE) => self.replace(range.clone(), &span(code)),
             _ => {}
         }
         let ends_inside = !matches!(event, Event::Start(_));
         if ends_inside {
             self.inner_end = self.inner_end.max(range.end);
+        }
+    }
+
+    /// Discord finds emphasis where Markdown has none, as in `f(*a) + g(*b)`: what is no mark is escaped.
+    fn plain(&mut self, range: Range<usize>) {
+        let is_apart = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
+        for (at, _) in self.source[range.clone()].match_indices('*').map(|(at, star)| (range.start + at, star)) {
+            let bytes = self.source.as_bytes();
+            let (before, after) = (at.checked_sub(1).and_then(|before| bytes.get(before)), bytes.get(at + 1));
+            if before != Some(&b'\\') && !(is_apart(before) && is_apart(after)) {
+                self.replace(at..at + 1, "\\*");
+            }
         }
     }
 
@@ -173,7 +186,7 @@ impl Writer<'_> {
 
     fn end_text(&mut self) {
         // What was put together may have made a fence that neither part had.
-        let text = without_fences(&std::mem::take(&mut self.text), ESCAPED);
+        let text = with_whole_addresses(&without_fences(&std::mem::take(&mut self.text), ESCAPED));
         if !text.trim().is_empty() {
             self.blocks.push(Block::Text(text.trim_matches('\n').to_owned()));
         }
@@ -184,6 +197,19 @@ impl Writer<'_> {
         self.end_text();
         self.blocks
     }
+}
+
+/// Discord links a bare address as it is written, so an escape would become part of it.
+fn with_whole_addresses(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("://") {
+        let end = rest[start..].find(|c: char| c.is_whitespace() || c == '<').map_or(rest.len(), |length| start + length);
+        written.push_str(&rest[..start]);
+        written.push_str(&rest[start..end].replace("\\*", "*"));
+        rest = &rest[end..];
+    }
+    written + rest
 }
 
 /// Code within a line, in fewer backticks.

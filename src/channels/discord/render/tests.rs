@@ -61,6 +61,18 @@ fn what_discord_does_not_know_is_put_another_way() {
     );
 }
 
+/// Discord takes a `*` for a mark where CommonMark does not.
+#[test]
+fn stars_that_are_no_marks_are_escaped() {
+    assert_eq!(shown("2*3*4 = 24"), r"2\*3\*4 = 24");
+    assert_eq!(shown("n*(n+1)*2 and (a+b)**2 - (c+d)**2"), r"n\*(n+1)\*2 and (a+b)\*\*2 - (c+d)\*\*2");
+    assert_eq!(shown("f(*args) and g(*more)"), r"f(\*args) and g(\*more)");
+    assert_eq!(shown("2 * 3 * 4, **bold**, *it* and `2*3*4`"), "2 * 3 * 4, **bold**, *it* and `2*3*4`");
+    assert_eq!(shown("**H**yper**T**ext"), "**H**yper**T**ext");
+    assert_eq!(shown(r"2\*3\*4"), r"2\*3\*4");
+    assert_eq!(shown("https://example.com/a*b*c?*d 2*3*4"), r"https://example.com/a*b*c?*d 2\*3\*4");
+}
+
 #[test]
 fn long_code_goes_on_in_fences() {
     let lines: Vec<String> = (0..400).map(|number| format!("    line {number:03}")).collect();

@@ -13,11 +13,11 @@ use super::spoilers::Spoilers;
 use super::writer::{Styled, Writer};
 use crate::channels::markdown::links::OpenLink;
 use crate::channels::markdown::table::Table;
-use crate::channels::markdown::{options, with_plain_line_ends};
+use crate::channels::markdown::{options, prepared};
 
 /// Lays out a whole answer.
 pub(super) fn lay_out(markdown: &str) -> Styled {
-    let source = with_plain_line_ends(markdown);
+    let source = prepared(markdown);
     let mut events = Parser::new_ext(&source, options()).into_offset_iter();
     let mut layout = Layout::new(&source, Definitions::new(events.reference_definitions()));
     while let Some((event, range)) = events.next() {

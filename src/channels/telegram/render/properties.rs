@@ -209,6 +209,10 @@ fn long_texts_take_time_in_proportion() {
         "~~*",
         "\n> a\n",
         "1. ",
+        "2*3",
+        "*",
+        "a* *b",
+        "||`a`|| ",
     ];
     for piece in hard {
         let text = piece.repeat(200_000 / piece.len());

@@ -63,7 +63,7 @@ impl Spoilers {
         match counterpart {
             Some(opener) => {
                 self.marks.extend([opener.position, position]);
-                hide(writer, opener, position);
+                hide(writer, &opener, position);
             }
             None if opens => self.opener = Some(Opener { position, depth, first_span: writer.spans().len() }),
             None => {}
@@ -71,16 +71,10 @@ impl Spoilers {
     }
 }
 
-/// Adds the spoiler, leaving out code, which Telegram allows no style around.
-fn hide(writer: &mut Writer, opener: Opener, end: usize) {
-    let within = &writer.spans()[opener.first_span..];
-    let codes: Vec<_> = within.iter().filter(|span| span.kind == EntityKind::Code).map(|span| span.range.clone()).collect();
-    let mut start = opener.position + MARK.len();
-    for code in codes {
-        writer.add(EntityKind::Spoiler, start..code.start);
-        start = code.end;
-    }
-    writer.add(EntityKind::Spoiler, start..end);
+/// Adds the spoiler. Telegram allows no style around code, so code within is hidden rather than shown as code.
+fn hide(writer: &mut Writer, opener: &Opener, end: usize) {
+    writer.drop_code_since(opener.first_span);
+    writer.add(EntityKind::Spoiler, opener.position + MARK.len()..end);
 }
 
 fn without_marks(text: &str, marks: &[usize]) -> String {

@@ -132,6 +132,18 @@ fn emphasis_nests() {
 }
 
 #[test]
+fn sums_keep_their_stars() {
+    assert_snapshot!(show("2*3*4 = 24, x**2 + y**2, f(*args), https://example.com/a*b*c"), @"2*3*4 = 24, x**2 + y**2, f(*args), https://example.com/a*b*c");
+    assert_snapshot!(show("**2*3*4** and *5*6 = 30* and **H**yper**T**ext"), @r#"
+    2*3*4 and 5*6 = 30 and HyperText
+    - bold 0..5 "2*3*4"
+    - italic 10..18 "5*6 = 30"
+    - bold 23..24 "H"
+    - bold 28..29 "T"
+    "#);
+}
+
+#[test]
 fn escapes_and_character_references_are_resolved() {
     assert_snapshot!(show(r"\*not bold\* &amp; &lt;tag&gt; &copy; 1\. \_x\_"), @"*not bold* & <tag> © 1. _x_");
 }
@@ -157,10 +169,16 @@ fn styles_make_way_for_code() {
 fn spoilers_hide_what_their_marks_touch() {
     assert_snapshot!(show("He is ||the **killer** of `x` and||, not || this || or ||that"), @r#"
     He is the killer of x and, not || this || or ||that
-    - spoiler 6..20 "the killer of "
+    - spoiler 6..25 "the killer of x and"
     - bold 10..16 "killer"
-    - code 20..21 "x"
-    - spoiler 21..25 " and"
+    "#);
+    assert_snapshot!(show("||`x`||, `a` ||b `c` `d`|| `e` and ||```f```||"), @r#"
+    x, a b c d e and f
+    - spoiler 0..1 "x"
+    - code 3..4 "a"
+    - spoiler 5..10 "b c d"
+    - code 11..12 "e"
+    - spoiler 17..18 "f"
     "#);
     assert_snapshot!(show("||a|| ||b|| **||c||** ||*d*||"), @r#"
     a b c d

@@ -203,6 +203,12 @@ impl Writer {
         }
     }
 
+    /// Makes plain text of what was written as code since the span of this number.
+    pub(super) fn drop_code_since(&mut self, first_span: usize) {
+        let since = self.spans.split_off(first_span);
+        self.spans.extend(since.into_iter().filter(|span| span.kind != EntityKind::Code));
+    }
+
     /// Takes back what was written since `start`, which no span may cover.
     pub(super) fn truncate(&mut self, start: usize) {
         self.text.truncate(start);
