@@ -12,25 +12,25 @@ use crate::domain::{AgentId, PersonId};
 mod address;
 mod agents;
 mod bindings;
-mod character;
 mod check;
+mod choices;
 mod discord;
 pub mod edit;
 mod file;
-mod keys;
 mod limits;
 mod memory;
 mod models;
 mod peers;
+mod personality;
 mod providers;
 mod reader;
 mod redact;
 mod report;
+mod schema;
 mod secrets;
 pub mod store;
 mod tools;
 mod transport;
-mod words;
 
 #[cfg(test)]
 mod tests;

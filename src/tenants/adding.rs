@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toml_edit::{DocumentMut, Item};
 use uuid::Uuid;
 
 use super::editing::Editing;
@@ -13,7 +12,7 @@ use super::note::{self, Change};
 use super::site::{Site, blocking, folder_of};
 use super::{folders, rows};
 use crate::agents::{IdentityFile, Scaffolded, write_agent};
-use crate::config::edit::{self, EditError, NewAgent};
+use crate::config::edit::{self, NewAgent};
 use crate::domain::{AgentId, AgentUid};
 
 /// The wish for a new agent.
@@ -92,7 +91,9 @@ pub(super) async fn clone(site: &Site, editing: Arc<Editing>, from: &str, to: &s
         let (from, to) = (editing.find(&from)?.id.clone(), editing.free(&to)?);
         let piece = edit::take_out_agent(&editing.text, &from)?.piece;
         let (tables, _) = edit::without_bindings(&piece)?;
-        let text = edit::put_back(&editing.text, &nameless(&edit::rename_agent(&tables, &from, &to)?, &to)?)?;
+        // Two agents cannot have the same name.
+        let tables = edit::without_name(&edit::rename_agent(&tables, &from, &to)?, &to)?;
+        let text = edit::put_back(&editing.text, &tables)?;
         let text = if piece.is_empty() { edit::add_agent(&text, &to, &NewAgent::default())? } else { text };
         let (source, target) = (folder_of(&editing.home, &from), folder_of(&editing.home, &to));
         let note = note::write(&editing.home, &Change::Clone { id: to.clone(), uid: uid.to_string() })?;
@@ -107,16 +108,6 @@ pub(super) async fn clone(site: &Site, editing: Arc<Editing>, from: &str, to: &s
     .await?;
     rows::record_clone(site, &id, uid).await?;
     Ok(id)
-}
-
-/// Two agents cannot have the same name.
-fn nameless(tables: &str, id: &AgentId) -> Result<String, TenantError> {
-    let mut document: DocumentMut = tables.parse().map_err(|_| EditError::NotToml)?;
-    let agent = document.get_mut("agents").and_then(|agents| agents.get_mut(id.as_str())).and_then(Item::as_table_mut);
-    if let Some(agent) = agent {
-        agent.remove("name");
-    }
-    Ok(document.to_string())
 }
 
 /// Identity files and skills, as opposed to memories and work.
