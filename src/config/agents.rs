@@ -4,7 +4,7 @@ use super::memory::{self, Reading};
 use super::reader::{Problems, Section, wrong_type};
 use super::tools::{self, Names};
 use super::{AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
-use super::{character, keys, limits, models, providers};
+use super::{limits, models, personality, providers, schema};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -46,7 +46,7 @@ pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: 
     let mut accesses: Vec<(AgentId, Names)> = Vec::new();
     for named in top.named("agents") {
         let fields =
-            named.section(&keys::AGENT).map(|section| fields(&section, provider_names, profile_names)).unwrap_or_default();
+            named.section(&schema::AGENT).map(|section| fields(&section, provider_names, profile_names)).unwrap_or_default();
         match AgentId::parse(&named.name.value) {
             Ok(id) => {
                 readings.push(Reading { by: id.clone(), of: fields.reads.clone() });
@@ -144,8 +144,8 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         fallback: models::fallback(section, provider_names),
         settings: models::settings(section),
         skills: skills(section),
-        personality: character::personality(section),
-        system_prompt: character::system_prompt(section),
+        personality: personality::personality(section),
+        system_prompt: personality::system_prompt(section),
         memory: memory::of_agent(section),
         reads: memory::reads(section),
         tools,

@@ -3,7 +3,7 @@
 use super::agents::Roster;
 use super::check::person;
 use super::reader::{Section, Value, whole_number, wrong_type};
-use super::{Binding, Problem, Spanned, keys};
+use super::{Binding, Problem, Spanned, schema};
 use crate::domain::AgentId;
 
 /// A binding with a problem is left out: without one of its filters it would match more than its author meant. One whose
@@ -12,7 +12,7 @@ pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for (index, item) in top.items("bindings").into_iter().enumerate() {
         let before = top.problems.count();
-        let Some(section) = item.section(&keys::BINDING) else { continue };
+        let Some(section) = item.section(&schema::BINDING) else { continue };
         let opened = top.problems.count();
         let agent = agent(&section, roster);
         let about_agent = top.problems.count() - opened;

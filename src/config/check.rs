@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Answers, Config, Memory, Problem, Telegram, TelegramLimits};
-use super::{agents, bindings, discord, keys, limits, peers, providers, tools, transport};
+use super::{agents, bindings, discord, limits, peers, providers, schema, tools, transport};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers.
@@ -16,9 +16,9 @@ const MAX_FILE_MB: u32 = 20;
 
 /// Reads everything that can be read; the rest is noted and left out or gets its default.
 pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
-    let top = Section::open(&keys::TOP, tree, 0..0, problems);
+    let top = Section::open(&schema::TOP, tree, 0..0, problems);
     let provider_names = providers::names(&top);
-    let access = top.section("access", &keys::ACCESS);
+    let access = top.section("access", &schema::ACCESS);
     let roster = agents::read(&top, &provider_names, &tools::profile_names(&top));
     let config = Config {
         default_agent: default_agent(&top, &roster),
@@ -26,10 +26,10 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
         switch: top.choice("switch").unwrap_or_default(),
         max_running: top.at_least_one("max_running").and_then(|most| most.try_into().ok()).unwrap_or(super::MAX_RUNNING),
-        telegram: top.section("telegram", &keys::TELEGRAM).map(|section| telegram(&section, vault)),
-        discord: top.section("discord", &keys::DISCORD).map(|section| discord::read(&section, vault)),
+        telegram: top.section("telegram", &schema::TELEGRAM).map(|section| telegram(&section, vault)),
+        discord: top.section("discord", &schema::DISCORD).map(|section| discord::read(&section, vault)),
         providers: providers::read(&top, vault),
-        memory: top.section("memory", &keys::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
+        memory: top.section("memory", &schema::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
         access: access.as_ref().map(rights).unwrap_or_default(),
         tools: tools::read(&top, access.as_ref(), &roster),
         peer_groups: peers::read(&top, &roster),
@@ -55,7 +55,7 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
         api_url,
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         streaming: section.boolean("streaming").unwrap_or(true),
-        limits: section.section("limits", &keys::LIMITS).map(|section| sending_limits(&section)).unwrap_or_default(),
+        limits: section.section("limits", &schema::LIMITS).map(|section| sending_limits(&section)).unwrap_or_default(),
         nicknames: nicknames(section),
         max_file_mb: section.count("max_file_mb").unwrap_or(MAX_FILE_MB),
         gather_ms: section.count("gather_ms").unwrap_or(0),

@@ -3,7 +3,7 @@
 use super::check::{answers, nicknames};
 use super::reader::Section;
 use super::secrets::Vault;
-use super::{Discord, DiscordLimits, keys};
+use super::{Discord, DiscordLimits, schema};
 
 /// Discord's own servers.
 const DISCORD_API: &str = "https://discord.com";
@@ -18,7 +18,7 @@ pub(super) fn read(section: &Section<'_>, vault: &Vault<'_>) -> Discord {
         api_url: address.as_deref().unwrap_or(DISCORD_API).trim_end_matches('/').to_owned(),
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         streaming: section.boolean("streaming").unwrap_or(true),
-        limits: section.section("limits", &keys::DISCORD_LIMITS).map(|section| limits(&section)).unwrap_or_default(),
+        limits: section.section("limits", &schema::DISCORD_LIMITS).map(|section| limits(&section)).unwrap_or_default(),
         nicknames: nicknames(section),
         answers: answers(section),
         gather_ms: section.count("gather_ms").unwrap_or(0),

@@ -1,18 +1,28 @@
-//! Edits of `config.toml` that leave every other byte as it is: pure text in, text out. The tree only tells where things stand.
+//! Edits of `config.toml` that leave every other byte as it is: pure text in, text out.
 //!
-//! [`super::store`] puts an edited text in the place of the old one, if that is still what was read.
+//! The parsed tree tells where tables and values stand, and lines are cut out or put in there. `DocumentMut` writes the new
+//! tables, but not the operator's file: writing a file back, it groups scattered dotted keys, respells headers, normalises line
+//! endings, and deletes a removed table's neighbouring comments. [`super::store`] replaces the file, if it still is as read.
 
-mod dress;
-mod loose;
+mod error;
+mod headerless;
+mod line_endings;
+mod lines;
 mod mentions;
+mod regions;
+mod rename;
+mod tree;
 
-use std::ops::Range;
-
-use toml_edit::{Array, Document, Item, Key, Table, TableLike, Value};
+use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, value};
 
 use crate::domain::AgentId;
+use lines::{line_start, replaced, whole_lines, with_comments};
+use regions::{Region, cut, insert_behind_agents, insert_behind_bindings};
+use tree::{agent_of, binding_tables, parse, pattern_of, refuse_inline_agents};
 
-/// An agent that is to be written into the file.
+pub use error::EditError;
+
+/// An agent to be written into the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewAgent {
     pub name: Option<String>,
@@ -21,369 +31,132 @@ pub struct NewAgent {
     pub skills: Option<Vec<String>>,
 }
 
-/// A file that cannot be edited by program.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EditError {
-    #[error("config.toml is not TOML, so it was not changed. `parlor config check` shows where")]
-    NotToml,
-    #[error("{0} is written in a way that cannot be edited by program. Write it as {1}, or make this change by hand")]
-    Form(String, &'static str),
-}
-
-impl EditError {
-    fn agent(name: &str) -> Self {
-        EditError::Form(format!("agent {name}"), "a table [agents.<id>]")
-    }
-
-    fn bindings() -> Self {
-        EditError::Form("`bindings`".into(), "[[bindings]] tables")
-    }
-}
-
-/// What was taken out of a file.
+/// An agent's tables, cut out of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenOut {
-    /// The file without it.
+    /// The rest of the file.
     pub text: String,
     /// The tables, with the comments directly above them.
     pub piece: String,
-    /// The `match` of each binding that went with the agent.
+    /// The `match` of each binding in the piece.
     pub bindings: Vec<String>,
-    /// Lists that named it, and no longer do: `agents.main.read_memory_from`.
+    /// Lists that lost the agent: `agents.main.read_memory_from`.
     pub mentions: Vec<String>,
 }
 
-/// Behind the last agent, or at the end.
+/// Adds an agent behind the last agent, or at the end.
 pub fn add_agent(text: &str, id: &AgentId, agent: &NewAgent) -> Result<String, EditError> {
-    let mut table = format!("[agents.{id}]\n");
-    let quoted = |value: &str| Value::from(value).to_string();
-    for (key, value) in [("name", &agent.name), ("emoji", &agent.emoji), ("model", &agent.model)] {
-        if let Some(value) = value {
-            table.push_str(&format!("{key} = {}\n", quoted(value)));
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&insert_behind_agents(&plain, &agent_table(id, agent))?))
+}
+
+fn agent_table(id: &AgentId, agent: &NewAgent) -> String {
+    let mut table = Table::new();
+    for (key, text) in [("name", &agent.name), ("emoji", &agent.emoji), ("model", &agent.model)] {
+        if let Some(text) = text {
+            table.insert(key, value(text));
         }
     }
     if let Some(skills) = &agent.skills {
-        table.push_str(&format!("skills = {}\n", skills.iter().map(String::as_str).collect::<Array>()));
+        table.insert("skills", value(skills.iter().map(String::as_str).collect::<Array>()));
     }
-    let (plain, dress) = dress::take_off(text);
-    Ok(dress.put_on(&insert_behind_agents(&plain, &table)?))
+    let mut agents = Table::new();
+    agents.set_implicit(true);
+    agents.insert(id.as_str(), Item::Table(table));
+    let mut document = DocumentMut::new();
+    document.insert("agents", Item::Table(agents));
+    document.to_string()
 }
 
-/// Tables as they were taken out.
+/// Adds a binding behind the last binding, or at the end.
+pub fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&insert_behind_bindings(&plain, &binding_table(pattern, id))?))
+}
+
+fn binding_table(pattern: &str, id: &AgentId) -> String {
+    let binding = Table::from_iter([("match", pattern), ("agent", id.as_str())]);
+    let mut document = DocumentMut::new();
+    document.insert("bindings", Item::ArrayOfTables(ArrayOfTables::from_iter([binding])));
+    document.to_string()
+}
+
+/// Cuts out the agent's tables, the bindings to the agent, and the agent's name in lists of others.
+pub fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    let document = parse(&plain)?;
+    let root = document.as_table();
+    refuse_inline_agents(root, |name| name == id.as_str())?;
+    let mut regions = regions::of_agents(&plain, root, |name| name == id.as_str());
+    let bindings = regions::of_bindings(&plain, |table| agent_of(table) == Some(id.as_str()))?;
+    let patterns = bindings.iter().map(|region| region.name.clone()).collect();
+    regions.extend(bindings);
+    let headerless = headerless::of_agent(&plain, root, id);
+    let pieces = [headerless::as_table(&plain, id, &headerless), cut(&plain, &regions).piece];
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).filter(|piece| !piece.is_empty()).collect();
+    regions.extend(headerless.iter().map(|line| Region { name: id.to_string(), lines: line.lines.clone() }));
+    let (text, mentions) = mentions::drop_from_lists(&cut(&plain, &regions).rest, id)?;
+    Ok(TakenOut { text: form.put_back(&text), piece: pieces.join("\n"), bindings: patterns, mentions })
+}
+
+/// Inserts a cut-out piece again: agents behind agents, bindings behind bindings.
 pub fn put_back(text: &str, piece: &str) -> Result<String, EditError> {
-    let ((plain, dress), (piece, _)) = (dress::take_off(text), dress::take_off(piece));
-    let bindings = cut(&piece, &binding_regions(&piece, |_| true)?);
+    let ((plain, form), (piece, _)) = (line_endings::remove(text), line_endings::remove(piece));
+    let bindings = cut(&piece, &regions::of_bindings(&piece, |_| true)?);
     let mut text = insert_behind_agents(&plain, &bindings.rest)?;
     if !bindings.piece.is_empty() {
         text = insert_behind_bindings(&text, &bindings.piece)?;
     }
-    Ok(dress.put_on(&text))
+    Ok(form.put_back(&text))
 }
 
-/// A piece without what it says about places, and what it said.
+/// Removes the `[[bindings]]` from a cut-out piece; returns the rest and their `match` texts.
 pub fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError> {
-    let regions = binding_regions(piece, |_| true)?;
-    let matches = regions.iter().map(|region| region.name.clone()).collect();
-    Ok((cut(piece, &regions).rest, matches))
+    let mut document: DocumentMut = piece.parse().map_err(|_| EditError::NotToml)?;
+    let patterns = binding_tables(document.as_table()).into_iter().map(|table| pattern_of(table)).collect();
+    document.remove("bindings");
+    Ok((document.to_string(), patterns))
 }
 
-pub fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
-    let (plain, dress) = dress::take_off(text);
-    let table = format!("[[bindings]]\nmatch = {}\nagent = \"{id}\"\n", Value::from(pattern));
-    Ok(dress.put_on(&insert_behind_bindings(&plain, &table)?))
+/// Removes the agent's name from a cut-out piece.
+pub fn without_name(piece: &str, id: &AgentId) -> Result<String, EditError> {
+    let mut document: DocumentMut = piece.parse().map_err(|_| EditError::NotToml)?;
+    let agent = document.get_mut("agents").and_then(|agents| agents.get_mut(id.as_str())).and_then(Item::as_table_mut);
+    if let Some(agent) = agent {
+        agent.remove("name");
+    }
+    Ok(document.to_string())
 }
 
-/// The agent's tables, the bindings that name it, and every mention in lists of others.
-pub fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
-    let (plain, dress) = dress::take_off(text);
-    let document = parse(&plain)?;
-    refuse_one_value(&document, |name| name == id.as_str())?;
-    let mut regions = agent_regions(&plain, &document, |name| name == id.as_str());
-    let bindings = binding_regions(&plain, |table| agent_of(table) == Some(id.as_str()))?;
-    let matches = bindings.iter().map(|region| region.name.clone()).collect();
-    regions.extend(bindings);
-    let loose = loose::of_agent(&plain, document.as_table(), id);
-    let pieces = [loose::as_table(&plain, id, &loose), cut(&plain, &regions).piece];
-    let pieces: Vec<&str> = pieces.iter().map(String::as_str).filter(|piece| !piece.is_empty()).collect();
-    regions.extend(loose.iter().map(|loose| Region { name: id.to_string(), lines: loose.lines.clone() }));
-    let (text, mentions) = mentions::drop_from_lists(&cut(&plain, &regions).rest, id)?;
-    Ok(TakenOut { text: dress.put_on(&text), piece: pieces.join("\n"), bindings: matches, mentions })
-}
-
-/// The agent in a list that lost it, if that is still there.
+/// Adds the agent to a list that lost it, if that list still exists.
 pub fn add_mention(text: &str, list: &str, id: &AgentId) -> Result<Option<String>, EditError> {
-    let (plain, dress) = dress::take_off(text);
-    Ok(mentions::add_to_list(&plain, list, id)?.map(|text| dress.put_on(&text)))
+    let (plain, form) = line_endings::remove(text);
+    Ok(mentions::add_to_list(&plain, list, id)?.map(|text| form.put_back(&text)))
 }
 
-/// Another id in every place that names the agent.
+/// Writes another id in every place that names the agent.
 pub fn rename_agent(text: &str, old: &AgentId, new: &AgentId) -> Result<String, EditError> {
-    let (plain, dress) = dress::take_off(text);
-    let document = parse(&plain)?;
-    let mut changes: Vec<(Range<usize>, String)> = Vec::new();
-    for header in headers(document.as_table()) {
-        changes.extend(renamed_header(&plain, &header, old, new));
-    }
-    let loose = loose::of_agent(&plain, document.as_table(), old);
-    changes.extend(loose.iter().filter_map(|loose| loose.renamed(&plain, old, new)));
-    let in_one_value = document.get("agents").and_then(Item::as_inline_table).and_then(|agents| agents.key(old.as_str())?.span());
-    changes.extend(in_one_value.map(|span| (span, new.to_string())));
-    let mut values: Vec<&Value> = document.get("default_agent").and_then(Item::as_value).into_iter().collect();
-    values.extend(bindings(document.as_table()).into_iter().filter_map(|binding| binding.get("agent")?.as_value()));
-    values.extend(mentions::lists(document.as_table()).into_iter().flat_map(|list| list.array.iter()));
-    let named = values.into_iter().filter(|value| value.as_str() == Some(old.as_str()));
-    changes.extend(named.filter_map(|value| Some((value.span()?, format!("\"{new}\"")))));
-    let renamed = replaced(&plain, changes);
-    // Whatever form it has that nobody thought of: half a rename is none.
-    if (old != new && has_agent(&parse(&renamed)?, old)) || has_agent(&document, old) != has_agent(&parse(&renamed)?, new) {
-        return Err(EditError::agent(old.as_str()));
-    }
-    Ok(dress.put_on(&renamed))
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&rename::rename_agent(&plain, old, new)?))
 }
 
-fn has_agent(document: &Document<&str>, id: &AgentId) -> bool {
-    document.get("agents").and_then(Item::as_table_like).is_some_and(|agents| agents.contains_key(id.as_str()))
-}
-
-/// That one key and nothing else.
+/// Changes the key `default_agent` and nothing else.
 pub fn set_default(text: &str, id: &AgentId) -> Result<String, EditError> {
-    let (plain, dress) = dress::take_off(text);
+    let (plain, form) = line_endings::remove(text);
     let document = parse(&plain)?;
     let value = format!("\"{id}\"");
     if let Some(span) = document.get("default_agent").and_then(Item::span) {
-        return Ok(dress.put_on(&replaced(&plain, vec![(span, value)])));
+        return Ok(form.put_back(&replaced(&plain, vec![(span, value)])));
     }
     let first = document.as_table().iter().filter_map(|(name, item)| first_byte(&document, name, item)).min();
     let at = first.map_or(plain.len(), |byte| with_comments(&plain, line_start(&plain, byte)));
-    let is_header = plain[at..]
-        .lines()
-        .find(|line| !line.trim_start().starts_with('#'))
-        .is_some_and(|line| line.trim_start().starts_with('['));
+    let mut below = plain[at..].lines().map(str::trim_start).skip_while(|line| line.starts_with('#'));
+    let is_header = below.next().is_some_and(|line| line.starts_with('['));
     let (before, gap) = (whole_lines(&plain[..at]), if is_header { "\n" } else { "" });
-    Ok(dress.put_on(&format!("{before}default_agent = {value}\n{gap}{}", &plain[at..])))
+    Ok(form.put_back(&format!("{before}default_agent = {value}\n{gap}{}", &plain[at..])))
 }
 
-/// A last line without an end would swallow what comes behind it.
-fn whole_lines(text: &str) -> String {
-    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
-}
-
-fn parse(text: &str) -> Result<Document<&str>, EditError> {
-    Document::parse(text).map_err(|_| EditError::NotToml)
-}
-
-/// Whole lines of a file that belong to one table.
-struct Region {
-    name: String,
-    lines: Range<usize>,
-}
-
-struct Cut {
-    rest: String,
-    piece: String,
-}
-
-fn cut(text: &str, regions: &[Region]) -> Cut {
-    let mut sorted: Vec<&Range<usize>> = regions.iter().map(|region| &region.lines).collect();
-    sorted.sort_by_key(|lines| lines.start);
-    let (mut rest, mut piece, mut at) = (String::new(), String::new(), 0);
-    for lines in sorted {
-        rest.push_str(&text[at..lines.start]);
-        if !piece.is_empty() {
-            piece.push('\n');
-        }
-        piece.push_str(&text[lines.clone()]);
-        at = lines.end;
-        // The blank line that stood behind it would be one too many.
-        let doubled = rest.is_empty() || rest.ends_with("\n\n");
-        if doubled && text[at..].starts_with('\n') {
-            at += 1;
-        }
-    }
-    rest.push_str(&text[at..]);
-    Cut { rest, piece }
-}
-
-fn agent_regions(text: &str, document: &Document<&str>, is_meant: impl Fn(&str) -> bool) -> Vec<Region> {
-    let mut regions = Vec::new();
-    for (name, table) in agents_of(document.as_table()).into_iter().filter(|(name, _)| is_meant(name)) {
-        collect_tables(text, document.as_table(), name, table, &mut regions);
-    }
-    regions
-}
-
-/// `agents = { … }` can neither be added to nor be taken from.
-fn refuse_one_value(document: &Document<&str>, is_meant: impl Fn(&str) -> bool) -> Result<(), EditError> {
-    let agents = document.get("agents").and_then(Item::as_inline_table);
-    match agents.and_then(|agents| agents.iter().find(|(name, _)| is_meant(name))) {
-        Some((name, _)) => Err(EditError::agent(name)),
-        None => Ok(()),
-    }
-}
-
-/// A table and those inside it that have headers of their own.
-fn collect_tables(text: &str, root: &Table, name: &str, table: &Table, regions: &mut Vec<Region>) {
-    if let Some(header) = table.span().filter(|_| !table.is_implicit() && !table.is_dotted()) {
-        regions.push(Region { name: name.to_owned(), lines: region(text, root, &header, table) });
-    }
-    for (_, item) in table.iter() {
-        match item {
-            Item::Table(inner) if !inner.is_dotted() => collect_tables(text, root, name, inner, regions),
-            Item::ArrayOfTables(array) => array.iter().for_each(|inner| collect_tables(text, root, name, inner, regions)),
-            _ => {}
-        }
-    }
-}
-
-fn binding_regions(text: &str, is_meant: impl Fn(&dyn TableLike) -> bool) -> Result<Vec<Region>, EditError> {
-    let document = parse(text)?;
-    let tables = bindings_of(document.as_table());
-    if tables.is_empty() && bindings(document.as_table()).into_iter().any(&is_meant) {
-        return Err(EditError::bindings());
-    }
-    let region_of = |table: &Table| {
-        let name = table.get("match").and_then(Item::as_str).unwrap_or_default().to_owned();
-        Some(Region { name, lines: region(text, document.as_table(), &table.span()?, table) })
-    };
-    Ok(tables.into_iter().filter(|table| is_meant(*table)).filter_map(region_of).collect())
-}
-
-/// Those that are tables of their own. A list of inline tables is as good, as long as none of them is meant.
-fn bindings_of(root: &Table) -> Vec<&Table> {
-    root.get("bindings").and_then(Item::as_array_of_tables).into_iter().flat_map(|tables| tables.iter()).collect()
-}
-
-/// All of them, in whichever form.
-fn bindings(root: &Table) -> Vec<&dyn TableLike> {
-    let tables = bindings_of(root).into_iter().map(|table| table as &dyn TableLike);
-    let list = root.get("bindings").and_then(Item::as_array).into_iter().flat_map(Array::iter);
-    tables.chain(list.filter_map(|value| value.as_inline_table().map(|table| table as &dyn TableLike))).collect()
-}
-
-fn agents_of(root: &Table) -> Vec<(&str, &Table)> {
-    let agents = root.get("agents").and_then(Item::as_table).into_iter().flat_map(Table::iter);
-    agents.filter_map(|(name, item)| Some((name, item.as_table()?))).collect()
-}
-
-fn agent_of(binding: &dyn TableLike) -> Option<&str> {
-    binding.get("agent").and_then(Item::as_str)
-}
-
-/// From the comment directly above the header to the end of the last value's line.
-fn region(text: &str, root: &Table, header: &Range<usize>, table: &Table) -> Range<usize> {
-    let end = last_byte(table).max(header.end);
-    // A line of a text above can look like a comment.
-    let above = last_value_before(root, header.start);
-    with_comments(text, line_start(text, header.start)).max(line_end_after(text, above))..line_end(text, end)
-}
-
-/// The end of the last value that stands above a place in the file.
-fn last_value_before(table: &Table, byte: usize) -> usize {
-    let ends = table.iter().map(|(_, item)| match item {
-        Item::Value(value) => value.span().map(|span| span.end).filter(|end| *end <= byte).unwrap_or(0),
-        Item::Table(inner) => last_value_before(inner, byte),
-        Item::ArrayOfTables(array) => array.iter().map(|inner| last_value_before(inner, byte)).max().unwrap_or(0),
-        Item::None => 0,
-    });
-    ends.max().unwrap_or(0)
-}
-
-/// The start of the line behind a value; the start of the file where there is none.
-fn line_end_after(text: &str, value_end: usize) -> usize {
-    if value_end == 0 { 0 } else { line_end(text, value_end) }
-}
-
-/// Of the values that stand below a header itself.
-fn last_byte(table: &Table) -> usize {
-    let ends = table.iter().map(|(_, item)| match item {
-        Item::Value(value) => value.span().map_or(0, |span| span.end),
-        Item::Table(inner) if inner.is_dotted() => last_byte(inner),
-        _ => 0,
-    });
-    ends.max().unwrap_or(0)
-}
-
-fn line_start(text: &str, byte: usize) -> usize {
-    text[..byte].rfind('\n').map_or(0, |index| index + 1)
-}
-
-fn line_end(text: &str, byte: usize) -> usize {
-    text[byte..].find('\n').map_or(text.len(), |index| byte + index + 1)
-}
-
-/// Up over lines that are comments.
-fn with_comments(text: &str, mut start: usize) -> usize {
-    while start > 0 {
-        let above = line_start(text, start - 1);
-        if !text[above..start].trim_start().starts_with('#') {
-            break;
-        }
-        start = above;
-    }
-    start
-}
-
-fn insert_behind_agents(text: &str, table: &str) -> Result<String, EditError> {
-    let document = parse(text)?;
-    refuse_one_value(&document, |_| true)?;
-    Ok(insert(text, last_end(&agent_regions(text, &document, |_| true)), table))
-}
-
-fn insert_behind_bindings(text: &str, table: &str) -> Result<String, EditError> {
-    if parse(text)?.get("bindings").is_some_and(Item::is_value) {
-        return Err(EditError::bindings());
-    }
-    Ok(insert(text, last_end(&binding_regions(text, |_| true)?), table))
-}
-
-fn last_end(regions: &[Region]) -> Option<usize> {
-    regions.iter().map(|region| region.lines.end).max()
-}
-
-/// A table with an empty line before it.
-fn insert(text: &str, at: Option<usize>, table: &str) -> String {
-    let (before, after) = text.split_at(at.unwrap_or(text.len()));
-    let gap = match before {
-        "" => "",
-        before if before.ends_with("\n\n") => "",
-        before if before.ends_with('\n') => "\n",
-        _ => "\n\n",
-    };
-    let behind = if after.is_empty() || after.starts_with('\n') { "" } else { "\n" };
-    format!("{before}{gap}{}\n{behind}{after}", table.trim_matches('\n'))
-}
-
-/// The headers of all tables below `agents`.
-fn headers(root: &Table) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    agents_of(root).into_iter().for_each(|(_, table)| collect_headers(table, &mut found));
-    found
-}
-
-fn collect_headers(table: &Table, found: &mut Vec<Range<usize>>) {
-    found.extend(table.span().filter(|_| !table.is_implicit() && !table.is_dotted()));
-    for (_, item) in table.iter() {
-        match item {
-            Item::Table(inner) => collect_headers(inner, found),
-            Item::ArrayOfTables(array) => array.iter().for_each(|inner| collect_headers(inner, found)),
-            _ => {}
-        }
-    }
-}
-
-fn renamed_header(text: &str, header: &Range<usize>, old: &AgentId, new: &AgentId) -> Option<(Range<usize>, String)> {
-    let written = &text[header.clone()];
-    let inner = written.trim_start_matches('[').trim_end_matches(']');
-    let brackets = written.len() - written.trim_start_matches('[').len();
-    let keys = Key::parse(inner).ok()?;
-    if keys.get(1)?.get() != old.as_str() {
-        return None;
-    }
-    let mut path: Vec<_> = keys.iter().map(Key::display_repr).collect();
-    path[1] = new.as_str().into();
-    Some((header.clone(), format!("{}{}{}", "[".repeat(brackets), path.join("."), "]".repeat(brackets))))
-}
-
+/// The start of an entry of the root: its key, or its header.
 fn first_byte(document: &Document<&str>, name: &str, item: &Item) -> Option<usize> {
     let key = || document.as_table().key(name)?.span().map(|span| span.start);
     match item {
@@ -392,18 +165,6 @@ fn first_byte(document: &Document<&str>, name: &str, item: &Item) -> Option<usiz
         Item::ArrayOfTables(array) => array.span().map(|span| span.start),
         _ => key(),
     }
-}
-
-fn replaced(text: &str, mut changes: Vec<(Range<usize>, String)>) -> String {
-    changes.sort_by_key(|(range, _)| range.start);
-    let (mut done, mut at) = (String::new(), 0);
-    for (range, new) in changes {
-        // Two cuts may meet, as those of neighbours in a list.
-        done.push_str(text.get(at..range.start).unwrap_or_default());
-        done.push_str(&new);
-        at = at.max(range.end);
-    }
-    done + &text[at..]
 }
 
 #[cfg(test)]

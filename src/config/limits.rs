@@ -5,10 +5,10 @@ use std::ops::Range;
 use toml::de::DeValue;
 
 use super::reader::{Problems, Section, Value, wrong_type};
-use super::{AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, keys};
+use super::{AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, schema};
 
 pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
-    let Some(limits) = section.section("limits", &keys::AGENT_LIMITS) else { return AgentLimits::default() };
+    let Some(limits) = section.section("limits", &schema::AGENT_LIMITS) else { return AgentLimits::default() };
     let default = AgentLimits::default();
     AgentLimits {
         max_steps: limits.at_least_one("max_steps").unwrap_or(default.max_steps),
@@ -23,7 +23,7 @@ pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
 }
 
 pub(super) fn person(section: &Section<'_>) -> PersonLimits {
-    let Some(limits) = section.section("limits", &keys::PERSON_LIMITS) else { return PersonLimits::default() };
+    let Some(limits) = section.section("limits", &schema::PERSON_LIMITS) else { return PersonLimits::default() };
     PersonLimits {
         tokens_per_day: tokens(&limits, "tokens_per_day"),
         turns_per_minute: limits.count("turns_per_minute").unwrap_or(0),
@@ -33,7 +33,7 @@ pub(super) fn person(section: &Section<'_>) -> PersonLimits {
 /// What a provider's models cost, by their names there.
 pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
     let priced = section.named("prices").into_iter().filter_map(|named| {
-        let price = named.section(&keys::PRICE)?;
+        let price = named.section(&schema::PRICE)?;
         let (input, output) = (money(&price, "input"), money(&price, "output"));
         let cached = if price.value("cached").is_some() { money(&price, "cached") } else { input };
         Some((named.name.value, Price { input: input?, output: output?, cached: cached? }))

@@ -12,33 +12,33 @@ use crate::domain::{AgentId, PersonId};
 mod address;
 mod agents;
 mod bindings;
-mod character;
 mod check;
+mod choices;
 mod discord;
 pub mod edit;
 mod file;
-mod keys;
 mod limits;
 mod memory;
 mod models;
 mod peers;
+mod personality;
 mod providers;
 mod reader;
 mod redact;
 mod report;
+mod schema;
 mod secrets;
 pub mod store;
 mod tools;
 mod transport;
-mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use file::{LoadError, draft, load};
-pub use keys::{Absence, Key, PLACES, Shape};
 pub use peers::PeerGroup;
 pub use report::{Problem, Report, Source};
+pub use schema::{Absence, Key, PLACES, Shape};
 pub use secrets::{Secret, Secrets};
 pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
 

@@ -2,7 +2,7 @@
 
 use super::agents::Roster;
 use super::reader::{Section, Value, wrong_type};
-use super::{Problem, Spanned, keys};
+use super::{Problem, Spanned, schema};
 use crate::domain::{AgentId, Platform};
 
 /// Agents that may reach each other. Being in one with somebody is always mutual.
@@ -17,7 +17,7 @@ pub struct PeerGroup {
 pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<PeerGroup> {
     let mut groups = Vec::new();
     for named in top.named("peer_groups") {
-        let Some(section) = named.section(&keys::PEER_GROUP) else { continue };
+        let Some(section) = named.section(&schema::PEER_GROUP) else { continue };
         let Some(written) = section.list("members", member) else { continue };
         let members = members(&written.value, roster, top);
         if written.value.len() < 2 {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::reader::{Named, Section, suggest};
 use super::secrets::Vault;
 use super::{ModelRef, Problem, Provider, ProviderKind, Spanned};
-use super::{keys, limits, models};
+use super::{limits, models, schema};
 use crate::domain::{AgentId, nearest};
 
 /// Every name under `[providers]`, also of providers that turn out broken: they are complained about once, not at each model.
@@ -18,7 +18,7 @@ pub(super) fn read(top: &Section<'_>, vault: &Vault<'_>) -> BTreeMap<String, Pro
     let mut providers = BTreeMap::new();
     for named in top.named("providers") {
         let name = checked_name(&named, top);
-        let provider = named.section(&keys::PROVIDER).and_then(|section| provider(&section, &named.name, vault));
+        let provider = named.section(&schema::PROVIDER).and_then(|section| provider(&section, &named.name, vault));
         if let (Some(name), Some(provider)) = (name, provider) {
             providers.insert(name, provider);
         }

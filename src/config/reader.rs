@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{Absence, Key, Shape};
-use super::words::Choice;
+use super::choices::Choice;
+use super::schema::{Absence, Key, Shape};
 use super::{Problem, Spanned};
 use crate::domain::nearest;
 

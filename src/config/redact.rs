@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::keys;
 use super::reader::Value;
+use super::schema;
 use super::secrets::is_variable_name;
 use crate::domain::nearest;
 
@@ -120,14 +120,14 @@ fn sounds_secret(key: &str) -> bool {
 /// The keys a slip could have been meant for; without the others `name` would pass for a slip of `api_key`.
 fn every_key() -> impl Iterator<Item = &'static str> {
     let shapes = [
-        &keys::TOP,
-        &keys::TELEGRAM,
-        &keys::WEBHOOK,
-        &keys::LIMITS,
-        &keys::PROVIDER,
-        &keys::ACCESS,
-        &keys::AGENT,
-        &keys::BINDING,
+        &schema::TOP,
+        &schema::TELEGRAM,
+        &schema::WEBHOOK,
+        &schema::LIMITS,
+        &schema::PROVIDER,
+        &schema::ACCESS,
+        &schema::AGENT,
+        &schema::BINDING,
     ];
     shapes.into_iter().flat_map(|shape| shape.names())
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use secrecy::{ExposeSecret, SecretString};
 use toml::de::DeValue;
 
-use super::keys;
 use super::reader::Section;
+use super::schema;
 use super::{Problem, Spanned};
 
 /// A token or key. `Debug` and `Display` show nothing of it.
@@ -128,7 +128,7 @@ fn keeper(section: &Section<'_>, name: &str) -> Option<Keeper> {
 
 fn keeper_in_table(section: &Section<'_>, name: &str) -> Option<Keeper> {
     let problems_before = section.problems.count();
-    let table = section.section(name, &keys::SECRET)?;
+    let table = section.section(name, &schema::SECRET)?;
     match (table.value("env"), table.value("file")) {
         (Some(_), None) => environment(section, table.text("env")?),
         (None, Some(_)) => Some(Keeper::File(table.text("file")?)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::agents::Roster;
 use super::reader::{Section, Value, suggest, wrong_type};
-use super::{Problem, Spanned, keys};
+use super::{Problem, Spanned, schema};
 use crate::domain::AgentId;
 
 /// Kinds of tools, the harmless first.
@@ -100,7 +100,7 @@ pub(super) struct Names {
 }
 
 pub(super) fn read(top: &Section<'_>, access: Option<&Section<'_>>, roster: &Roster) -> ToolRules {
-    let tools = access.and_then(|access| access.section("tools", &keys::CEILINGS));
+    let tools = access.and_then(|access| access.section("tools", &schema::CEILINGS));
     ToolRules {
         profiles: profiles(top),
         shared: shared(top, roster),
@@ -116,8 +116,8 @@ pub(super) fn profile_names(top: &Section<'_>) -> Vec<String> {
 
 /// What an agent's table says. Whom it names under `access` is found once all agents are known.
 pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTools, Names) {
-    let limits = section.section("tools", &keys::TOOL_LIMITS).map(|section| limits(&section)).unwrap_or_default();
-    let access = section.section("access", &keys::SIBLINGS).map(|section| names(&section)).unwrap_or_default();
+    let limits = section.section("tools", &schema::TOOL_LIMITS).map(|section| limits(&section)).unwrap_or_default();
+    let access = section.section("access", &schema::SIBLINGS).map(|section| names(&section)).unwrap_or_default();
     let tools = AgentTools {
         limits,
         risk_profile: risk_profile(section, profiles),
@@ -148,7 +148,7 @@ impl Names {
 fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
     let mut profiles = BTreeMap::new();
     for named in top.named("risk_profiles") {
-        let Some(section) = named.section(&keys::RISK_PROFILE) else { continue };
+        let Some(section) = named.section(&schema::RISK_PROFILE) else { continue };
         let name = named.name.value.clone();
         let profile = RiskProfile { name: name.clone(), limits: limits(&section), max_risk: section.choice("max_risk") };
         profiles.insert(name, profile);
@@ -159,7 +159,7 @@ fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
 fn shared(top: &Section<'_>, roster: &Roster) -> Vec<SharedPath> {
     let mut shared = Vec::new();
     for named in top.named("shared_paths") {
-        let agents = named.section(&keys::SHARED_PATH).map(|section| names(&section)).unwrap_or_default();
+        let agents = named.section(&schema::SHARED_PATH).map(|section| names(&section)).unwrap_or_default();
         let agents = agents.find(roster, None, top);
         // A folder's name has the form of an agent's id, so that a path is read in one way only.
         if AgentId::parse(&named.name.value).is_ok() {

@@ -8,7 +8,7 @@ use reqwest::Url;
 use super::address::is_loopback;
 use super::reader::Section;
 use super::secrets::Vault;
-use super::{Problem, Secret, Transport, TransportMode, Webhook, keys};
+use super::{Problem, Secret, Transport, TransportMode, Webhook, schema};
 
 /// Only this machine: the reverse proxy that has the certificate is usually here.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
@@ -16,7 +16,7 @@ const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALH
 /// The webhook's addresses are checked in either mode, but only needed in one.
 pub(super) fn transport(section: &Section<'_>) -> Transport {
     let mode = section.choice("mode").unwrap_or_default();
-    let webhook = section.section("webhook", &keys::WEBHOOK).and_then(|section| webhook(&section));
+    let webhook = section.section("webhook", &schema::WEBHOOK).and_then(|section| webhook(&section));
     match (mode, webhook) {
         (TransportMode::Polling, _) => Transport::Polling,
         (TransportMode::Webhook, Some(webhook)) => Transport::Webhook(webhook),

@@ -1,4 +1,4 @@
-//! Where removed agents wait: `archive/<id>-<time>/` with a manifest, their tables of the config, and their files.
+//! Archives of removed agents: `archive/<id>-<time>/` with a manifest, the agent's tables of the config, and its files.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +8,11 @@ use chrono::{DateTime, Local};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{TenantError, folders};
+use super::editing::config_has;
+use super::error::TenantError;
+use super::folders;
+use super::site::Site;
+use crate::agents::roster;
 use crate::domain::{AgentId, AgentUid};
 
 pub(super) const FILES: &str = "files";
@@ -18,13 +22,13 @@ const TABLES: &str = "config.toml";
 /// A removed agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Archive {
-    /// The folder's name, by which it is restored or purged.
+    /// The folder's name, by which people restore or purge the agent.
     pub name: String,
     pub id: AgentId,
     #[serde(serialize_with = "as_text")]
     pub uid: AgentUid,
     pub removed_at: i64,
-    /// Lists in the config that named it: `agents.main.read_memory_from`.
+    /// Lists in the config that named the agent: `agents.main.read_memory_from`.
     pub mentions: Vec<String>,
     #[serde(skip)]
     pub folder: PathBuf,
@@ -40,7 +44,7 @@ struct Manifest {
     mentions: Vec<String>,
 }
 
-/// All of a home, the oldest first. What has no manifest is none of ours.
+/// All archives of a home, the oldest first. Folders without a manifest are left out.
 pub fn archives(home: &Path) -> Vec<Archive> {
     let Ok(entries) = fs::read_dir(home.join("archive")) else { return Vec::new() };
     let mut all: Vec<Archive> = entries.flatten().filter_map(|entry| read(&entry.path())).collect();
@@ -56,7 +60,7 @@ fn read(folder: &Path) -> Option<Archive> {
     Some(Archive { name, id, uid, removed_at, mentions, folder: folder.to_owned() })
 }
 
-/// An empty folder for an agent. Until it has its manifest it is no archive.
+/// Makes an empty folder for an agent. The folder becomes an archive when its manifest is written.
 pub(super) fn create(home: &Path, id: &AgentId, uid: AgentUid, now: i64) -> Result<Archive, TenantError> {
     let (name, folder) = new_folder(home, id, now)?;
     Ok(Archive { name, id: id.clone(), uid, removed_at: now, mentions: Vec::new(), folder })
@@ -66,7 +70,7 @@ pub(super) fn folder(home: &Path, name: &str) -> PathBuf {
     home.join("archive").join(name)
 }
 
-/// Whether a removal came so far that something is in the archive, or that it can at least be found.
+/// Whether an interrupted removal got as far as writing tables, manifest or files into the archive.
 pub(super) fn has_anything(home: &Path, name: &str) -> bool {
     let folder = folder(home, name);
     let has_tables = fs::read_to_string(folder.join(TABLES)).is_ok_and(|tables| !tables.trim().is_empty());
@@ -89,8 +93,45 @@ fn new_folder(home: &Path, id: &AgentId, now: i64) -> Result<(String, PathBuf), 
     }
 }
 
+/// The archive of this name, or the only archive of an agent with this id.
+pub(super) fn find(home: &Path, which: &str) -> Result<Archive, TenantError> {
+    let all = archives(home);
+    if let Some(archive) = all.iter().find(|archive| archive.name == which) {
+        return Ok(archive.clone());
+    }
+    let of_id: Vec<&Archive> = all.iter().filter(|archive| archive.id.as_str() == which).collect();
+    match of_id.as_slice() {
+        [] if all.is_empty() => Err(TenantError::unknown(format!("no removed agent is called {which}; the archive is empty"))),
+        [] => Err(TenantError::unknown(format!("no removed agent is called {which}. There are: {}", names(&all)))),
+        [only] => Ok((*only).clone()),
+        several => {
+            let several: Vec<Archive> = several.iter().map(|archive| (*archive).clone()).collect();
+            Err(TenantError::unknown(format!("{which} was removed more than once. Name one of: {}", names(&several))))
+        }
+    }
+}
+
+pub(super) fn names(archives: &[Archive]) -> String {
+    archives.iter().map(|archive| archive.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses an archive whose agent is in use, such as a copied folder: its rows belong to the living agent.
+pub(super) async fn refuse_in_use(site: &Site, archive: &Archive) -> Result<(), TenantError> {
+    let uid = archive.uid;
+    let living = site.db.read(move |connection| roster::living_id(connection, uid)).await?;
+    // A store that was restored from a backup may have forgotten the removal; the config has not.
+    let in_use = living.filter(|id| config_has(&site.home, id).unwrap_or(true));
+    match in_use {
+        None => Ok(()),
+        Some(id) => Err(TenantError::conflict(format!(
+            "the agent of archive/{} is in use, as {id}. If nothing in that folder is needed, delete it by hand",
+            archive.name
+        ))),
+    }
+}
+
 impl Archive {
-    /// Writes down who it is and what the config said about it; the files come later.
+    /// Writes the manifest and the agent's tables of the config; the files come later.
     pub(super) fn fill(&self, tables: &str) -> Result<(), TenantError> {
         let (id, uid, mentions) = (self.id.clone(), self.uid.to_string(), self.mentions.clone());
         let manifest = Manifest { v: 1, id, uid, removed_at: self.removed_at, mentions };
@@ -102,7 +143,7 @@ impl Archive {
         Ok(())
     }
 
-    /// What the config said about the agent.
+    /// The agent's tables of the config.
     pub(super) fn tables(&self) -> Result<String, TenantError> {
         let path = self.folder.join(TABLES);
         fs::read_to_string(&path).map_err(TenantError::disk(&path))
@@ -112,13 +153,13 @@ impl Archive {
         self.folder.join(FILES)
     }
 
-    /// The files first: what is left of an interrupted end can be found and ended again by its manifest.
+    /// The manifest goes last, so that an interrupted purge can be found and repeated.
     pub(super) fn destroy(&self) -> Result<(), TenantError> {
         let files = self.files();
         match fs::symlink_metadata(&files) {
             Err(_) => {}
             Ok(kind) if kind.is_dir() => fs::remove_dir_all(&files).map_err(TenantError::disk(&files))?,
-            // The agent's folder was a link: what it leads to is not ours.
+            // The agent's folder was a link; the files behind the link belong to others.
             Ok(_) => fs::remove_file(&files).map_err(TenantError::disk(&files))?,
         }
         fs::remove_dir_all(&self.folder).map_err(TenantError::disk(&self.folder))

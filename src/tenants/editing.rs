@@ -1,30 +1,32 @@
-//! The config while it is being changed: locked, checked before, checked after.
+//! The config during a change: locked, checked before, checked after.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Site, TenantError, blocking, checked, folder_of, unfinished};
+use toml_edit::{DocumentMut, Item};
+
+use super::checked;
+use super::error::TenantError;
+use super::site::{blocking, folder_of};
+use crate::config::edit::EditError;
 use crate::config::store::{self, EditLock};
 use crate::config::{self, AgentSpec, Config, Secrets, Source};
 use crate::domain::{AgentId, nearest};
 
-/// Nobody else changes agents by program until this is dropped. A text that was edited by hand meanwhile is not overwritten.
+/// A locked config. Other processes change no agents until this is dropped, and a text that a person edited meanwhile is not
+/// overwritten.
 pub(super) struct Editing {
     pub(super) home: PathBuf,
     lock: EditLock,
-    /// The file as it was read.
+    /// The text of the file before the change.
     pub(super) text: String,
-    /// What it means.
     pub(super) config: Config,
 }
 
 impl Editing {
-    /// A config with problems is not edited.
-    pub(super) async fn begin(site: &Site) -> Result<Arc<Self>, TenantError> {
-        let home = site.home.clone();
-        let lock = blocking(move || Ok(store::lock(&home)?)).await?;
-        unfinished::settle(site, &lock).await?;
-        let home = site.home.clone();
+    /// Reads the config under a lock; the caller has settled any interrupted change. A config with problems is not edited.
+    pub(super) async fn open(home: &Path, lock: EditLock) -> Result<Arc<Self>, TenantError> {
+        let home = home.to_owned();
         blocking(move || {
             let text = store::read(&home)?;
             let draft = config::load(&home, Secrets::WherePresent)?;
@@ -34,20 +36,20 @@ impl Editing {
         .await
     }
 
-    /// Whether a text would do as the config. Blocks on the disk, where the skills are.
+    /// Checks a text as the config would be checked. Blocks on the disk, because skills are looked up there.
     pub(super) fn check(&self, text: &str) -> Result<(), TenantError> {
         let source = Source { path: self.home.join("config.toml"), text: text.to_owned() };
         checked(config::draft(source, &self.home, Secrets::WherePresent), &self.home)?;
         Ok(())
     }
 
-    /// Makes a text the config, if it would do. Blocks on the disk.
+    /// Writes a text as the new config, if the text passes the check. Blocks on the disk.
     pub(super) fn commit(&self, text: &str) -> Result<(), TenantError> {
         self.check(text)?;
         Ok(store::replace(&self.home, &self.lock, &self.text, text)?)
     }
 
-    /// Undoes a commit whose other half failed. That error is the one to tell; this one goes to the log.
+    /// Undoes a commit after a later step failed. The caller tells that step's error; an error here only goes to the log.
     pub(super) fn take_back(&self, text: &str) {
         if let Err(error) = store::replace(&self.home, &self.lock, text, &self.text) {
             tracing::error!("config.toml could not be put back as it was: {error}");
@@ -70,7 +72,7 @@ impl Editing {
         })
     }
 
-    /// An id that a new agent can have, and whose folder is not there.
+    /// An id for a new agent, without table or folder so far.
     pub(super) fn free(&self, word: &str) -> Result<AgentId, TenantError> {
         let id = self.unused(word)?;
         if folder_of(&self.home, &id).exists() {
@@ -81,7 +83,7 @@ impl Editing {
         Ok(id)
     }
 
-    /// The same for an agent that comes with an id, and can be given another.
+    /// The same for an agent with an id of its own, which a person may replace.
     pub(super) fn free_as(&self, as_id: Option<&str>, own: &AgentId) -> Result<AgentId, TenantError> {
         match as_id {
             None if self.spec(own).is_some() => {
@@ -91,7 +93,7 @@ impl Editing {
         }
     }
 
-    /// An id that a new agent can have.
+    /// An id for a new agent. A folder of that name may exist.
     pub(super) fn unused(&self, word: &str) -> Result<AgentId, TenantError> {
         let id = AgentId::parse(word).map_err(|error| TenantError::unknown(error.to_string()))?;
         if id == AgentId::main() {
@@ -102,4 +104,11 @@ impl Editing {
         }
         Ok(id)
     }
+}
+
+/// Whether the config names the agent. The rest of the file may have problems.
+pub(super) fn config_has(home: &Path, id: &AgentId) -> Result<bool, TenantError> {
+    let text = store::read(home)?;
+    let document: DocumentMut = text.parse().map_err(|_| EditError::NotToml)?;
+    Ok(document.get("agents").and_then(Item::as_table_like).is_some_and(|agents| agents.contains_key(id.as_str())))
 }

@@ -11,16 +11,16 @@ use crate::storage::StoreError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TenantError {
-    /// What was named does not exist, or cannot be a name.
+    /// The named agent or archive does not exist, or the word cannot be an id.
     #[error("{0}")]
     Unknown(UserError),
-    /// Something is in the way: an id that is taken, the default agent.
+    /// The change conflicts with the present state: an id is taken, or the agent is the default.
     #[error("{0}")]
     Conflict(UserError),
-    /// The config has problems already, and nobody could tell whether an edit made them.
+    /// The config has problems before the edit, so problems made by the edit could not be told apart.
     #[error("{0}")]
     Broken(Box<Report>),
-    /// The edit would have made a config with problems, so it was not made.
+    /// The edited config would have problems, so the edit was not made.
     #[error("{0}")]
     Problems(Box<Report>),
     #[error("{0}")]
@@ -31,7 +31,7 @@ pub enum TenantError {
     Config(#[from] StoreConfigError),
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A package that is none, or that is not safe to unpack.
+    /// A file that is no package, or is not safe to unpack.
     #[error("{}: {reason}", .path.display())]
     Package { path: PathBuf, reason: String },
     #[error("{}: {error}", .path.display())]

@@ -5,22 +5,23 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::TenantError;
-use super::unfinished::STAGING;
+use super::error::TenantError;
 
-/// Folders within folders that are walked through.
+/// Depth of nested folders in a walk.
 const MAX_DEPTH: usize = 32;
+/// Prefix of unfinished folders: a package half unpacked, a folder half copied.
+pub(super) const STAGING: &str = ".incoming-";
 
-/// What is below a folder.
+/// The contents of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// Regular files, seen from the folder.
     pub(super) files: Vec<PathBuf>,
-    /// Links and other things that are not taken along.
+    /// Links, pipes and devices: they are not taken along.
     pub(super) left_out: Vec<PathBuf>,
 }
 
-/// For its owner only, like everything in the home. One that is there stays.
+/// Makes a folder for its owner only, like everything in the home. An existing folder keeps its rights.
 pub(super) fn create(folder: &Path) -> Result<(), TenantError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(TenantError::disk(folder))
 }
@@ -50,7 +51,7 @@ fn collect(folder: &Path, within: &Path, depth: usize, walk: &mut Walk) -> Resul
     Ok(())
 }
 
-/// In the workspace, a file with a second name is nothing that the agent's tools read: it may be another agent's.
+/// The agent's tools read no file with a second hard link in the workspace, because the file may be another agent's.
 fn is_elsewhere_too(entry: &fs::DirEntry, path: &Path) -> bool {
     path.starts_with("workspace") && entry.metadata().is_ok_and(|metadata| metadata.nlink() > 1)
 }
@@ -67,7 +68,7 @@ pub(super) fn copy(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), Tena
     Ok(())
 }
 
-/// Moves a folder within the home. Nothing to do if it is not there.
+/// Moves a folder within the home. A missing folder is no error.
 pub(super) fn relocate(from: &Path, to: &Path) -> Result<(), TenantError> {
     if fs::symlink_metadata(from).is_err() {
         return Ok(());
@@ -81,7 +82,7 @@ pub(super) fn relocate(from: &Path, to: &Path) -> Result<(), TenantError> {
     }
 }
 
-/// To another disk, as when `agents/` is mounted: at every moment one of the two places has all of it.
+/// Moves to another disk, as when `agents/` is mounted. At every moment the whole folder is in one of the two places.
 fn move_across(from: &Path, to: &Path) -> Result<(), TenantError> {
     let (coming, leaving) = (beside(to), beside(from));
     let moved = copy_tree(from, &coming).and_then(|()| {
@@ -93,13 +94,13 @@ fn move_across(from: &Path, to: &Path) -> Result<(), TenantError> {
     Ok(())
 }
 
-/// A name that is no agent's, and that is cleared away if it is ever left over.
+/// A name that no agent can have; [`clear_staging`] deletes leftovers with such names.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{STAGING}{name}"))
 }
 
-/// Everything, links as links.
+/// Copies a whole folder; links are copied as links.
 fn copy_tree(from: &Path, to: &Path) -> Result<(), TenantError> {
     let kind = fs::symlink_metadata(from).map_err(TenantError::disk(from))?;
     if kind.is_symlink() {
@@ -117,14 +118,21 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), TenantError> {
     fs::set_permissions(to, kind.permissions()).map_err(TenantError::disk(to))
 }
 
-/// Undoes [`relocate`] after something else failed. That error is the one to tell; this one goes to the log.
+/// Undoes [`relocate`] after a later step failed. The caller tells that step's error; an error here only goes to the log.
 pub(super) fn move_back(from: &Path, to: &Path) {
     if let Err(error) = relocate(from, to) {
         tracing::error!("{} could not be moved back to {}: {error}", from.display(), to.display());
     }
 }
 
-/// Takes away what an attempt that failed has left. Of a link only the link.
+/// Deletes the leftovers of an interrupted process: unfinished folders of this home.
+pub(super) fn clear_staging(home: &Path) {
+    let entries = [home.to_owned(), home.join("agents")].into_iter().flat_map(fs::read_dir).flatten().flatten();
+    let left = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(STAGING)));
+    left.for_each(|entry| discard(&entry.path()));
+}
+
+/// Deletes the folder of a failed attempt. A link is deleted without its target.
 pub(super) fn discard(folder: &Path) {
     let gone = match fs::symlink_metadata(folder) {
         Err(_) => Ok(()),

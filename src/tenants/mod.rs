@@ -1,50 +1,142 @@
-//! The life of an agent: added, renamed, removed, brought back, destroyed, taken along to another house.
+//! The life of an agent: added, renamed, removed, brought back, destroyed, moved to another home.
 //!
-//! An agent is three things: tables in `config.toml`, a folder, and rows that hang on its uid. Whoever changes an agent does it
-//! here, so that the three stay together and the same checks hold everywhere. What only adds to the config may be done while a
-//! gateway runs and counts from its next start; what moves files or rows needs the home for itself.
+//! An agent is three things: tables in `config.toml`, a folder, and rows that hang on its uid. Every change of an agent is
+//! made here, so that the three stay together and the same checks hold everywhere. Changes that only add to the config may be
+//! made while a gateway runs and count from its next start; changes that move files or rows need the home for themselves.
+//!
+//! Each function below first settles a change that a killed process left behind, then calls its verb. From the bottom up:
+//! `folders`, `archive`, `rows` and `editing` are the steps, `note` is the journal of a change under way, the verbs
+//! put steps together, and `recovery` takes a noted change to its end.
 
 mod adding;
 mod archive;
-mod carrying;
 mod editing;
 mod error;
+mod export_import;
 mod folders;
+mod inventory;
+mod note;
 mod package;
+mod purging;
+mod recovery;
 mod removing;
 mod renaming;
-mod survey;
-mod unfinished;
+mod restoring;
+mod rows;
+mod site;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::agents::roster::{self, Roster};
 use crate::agents::{Registry, check_personalities, skills};
 use crate::clock::now_ms;
-use crate::config::{Config, Draft, Report, store};
+use crate::config::store::{self, EditLock};
+use crate::config::{Config, Draft, Report};
 use crate::domain::AgentId;
 use crate::routing::Table;
 use crate::storage::{Db, StoreError};
 use crate::tools::{self, policy};
+use editing::Editing;
 
-pub use adding::{Added, Adding, add, adopt, clone, may_add};
+pub use adding::{Added, Adding};
 pub use archive::{Archive, archives};
-pub use carrying::{Exported, Imported, export, import};
 pub use error::TenantError;
-pub use removing::{Purged, Removed, Restored, Stake, at_stake, purge, remove, restore};
-pub use renaming::{KEEPS_OLD_ID, rename, set_default};
-pub use survey::{Origin, Rows, discovered, last_error, rows_of, stored_only};
+pub use export_import::{Exported, Imported};
+pub use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
+pub use purging::{Purged, Stake};
+pub use removing::Removed;
+pub use restoring::Restored;
+pub use rows::KEEPS_OLD_ID;
+pub use site::Site;
 
-/// Where agents live.
-#[derive(Debug, Clone)]
-pub struct Site {
-    /// The home folder.
-    pub home: PathBuf,
-    pub db: Db,
+/// Whether a new agent can have this id.
+pub async fn may_add(site: &Site, id: &str) -> Result<AgentId, TenantError> {
+    begin(site).await?.unused(id)
 }
 
-/// A draft, looked at by everyone who has a say.
+/// Makes an agent with files from a template. Existing files are kept.
+pub async fn add(site: &Site, adding: Adding) -> Result<Added, TenantError> {
+    adding::add(site, begin(site).await?, adding).await
+}
+
+/// Takes into the config a folder that was made by hand, or an agent whose table was taken out by hand.
+pub async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
+    adding::adopt(site, begin(site).await?, word).await
+}
+
+/// Makes an agent with the tables, identity files and skills of another, without its memories and conversations.
+pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantError> {
+    adding::clone(site, begin(site).await?, from, to).await
+}
+
+/// Changes an agent's id. History, memory, pins and bindings stay.
+pub async fn rename(site: &Site, from: &str, to: &str) -> Result<(AgentId, AgentId), TenantError> {
+    renaming::rename(site, begin(site).await?, from, to).await
+}
+
+/// Makes an agent the default, and tells whether the config changed.
+pub async fn set_default(site: &Site, word: &str) -> Result<(AgentId, bool), TenantError> {
+    renaming::set_default(begin(site).await?, word).await
+}
+
+/// Puts an agent aside: tables and files go into the archive, rows are hidden. Nothing is lost.
+pub async fn remove(site: &Site, word: &str) -> Result<Removed, TenantError> {
+    removing::remove(site, begin(site).await?, word).await
+}
+
+/// Brings an agent back, under its own id or another.
+pub async fn restore(site: &Site, which: &str, as_id: Option<&str>) -> Result<Restored, TenantError> {
+    restoring::restore(site, begin(site).await?, which, as_id).await
+}
+
+/// Finds the only agent with this id or archive name, in use or removed, and counts its files and rows.
+pub async fn at_stake(site: &Site, which: &str) -> Result<Stake, TenantError> {
+    purging::at_stake(site, begin(site).await, which).await
+}
+
+/// Destroys a removed agent: its files and rows.
+pub async fn purge(site: &Site, which: &str) -> Result<Purged, TenantError> {
+    settle(site).await?;
+    purging::purge(site, which).await
+}
+
+/// Writes an agent's files, memories and conversations into one file. The agent stays.
+pub async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, TenantError> {
+    export_import::export(site, begin(site).await?, word, path).await
+}
+
+/// Takes in a package, under the agent's own id or another.
+pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imported, TenantError> {
+    export_import::import(site, begin(site).await?, path, as_id).await
+}
+
+/// Finishes or undoes a change that was interrupted by a kill. Every verb above does so by itself; the gateway does so before
+/// reading the config.
+pub async fn settle(site: &Site) -> Result<(), TenantError> {
+    locked_and_settled(site).await.map(drop)
+}
+
+/// Whether a killed process left a change to settle.
+pub fn is_unsettled(home: &Path) -> bool {
+    note::exists(home)
+}
+
+/// The config, locked for a verb.
+async fn begin(site: &Site) -> Result<Arc<Editing>, TenantError> {
+    let lock = locked_and_settled(site).await?;
+    Editing::open(&site.home, lock).await
+}
+
+async fn locked_and_settled(site: &Site) -> Result<EditLock, TenantError> {
+    let home = site.home.clone();
+    let lock = site::blocking(move || Ok(store::lock(&home)?)).await?;
+    recovery::settle(site, &lock).await?;
+    Ok(lock)
+}
+
+/// Checks a draft from every side: routing, skills, personalities, tools.
 pub fn checked(mut draft: Draft, home: &Path) -> Result<(Config, Table), Report> {
     let (table, problems) = Table::build(&draft.config);
     draft.problems.extend(problems);
@@ -66,31 +158,4 @@ pub async fn registry(config: &Config, home: &Path, db: &Db) -> Result<(Registry
     let former = db.read(|connection| roster::former(connection, now_ms())).await?;
     let uids: HashMap<_, _> = roster.iter().map(|(id, known)| (id.clone(), known.uid)).collect();
     Ok((Registry::new(config, home, &uids).knowing(former), roster))
-}
-
-/// Finishes or undoes what a process was doing to an agent when it was killed. Whoever changes agents does it by itself;
-/// the gateway does it before it reads the config.
-pub async fn settle(site: &Site) -> Result<(), TenantError> {
-    let home = site.home.clone();
-    let lock = blocking(move || Ok(store::lock(&home)?)).await?;
-    unfinished::settle(site, &lock).await
-}
-
-/// Whether there is something to settle.
-pub fn is_unsettled(home: &Path) -> bool {
-    unfinished::is_noted(home)
-}
-
-/// Where an agent's files are.
-fn folder_of(home: &Path, id: &AgentId) -> PathBuf {
-    home.join("agents").join(id.as_str())
-}
-
-async fn blocking<T, F>(work: F) -> Result<T, TenantError>
-where
-    T: Send + 'static,
-    F: FnOnce() -> Result<T, TenantError> + Send + 'static,
-{
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| TenantError::Store(StoreError::Failed(format!("changing an agent: {error}"))))?
 }

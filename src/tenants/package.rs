@@ -1,7 +1,7 @@
-//! One agent in one file: a compressed tar with a manifest, tables, memories, messages and files.
+//! An agent in a file: a compressed tar with a manifest, tables, memories, messages and files.
 //!
-//! A package may come from anywhere, so reading one trusts nothing: plain files only, paths that stay inside, and bounds on
-//! everything, counted while it is unpacked.
+//! A package may come from anywhere, so reading trusts nothing: plain files only, paths inside the package only, and limits on
+//! everything, counted while unpacking.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -19,13 +19,14 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::{TenantError, folders};
+use super::error::TenantError;
+use super::folders;
 use crate::domain::AgentId;
 
-/// What a package may hold when it is unpacked.
+/// Size of an unpacked package.
 const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 const MAX_ENTRIES: usize = 100_000;
-/// Each of the texts besides the files.
+/// Size of each of the texts besides the files.
 const MAX_TEXT_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_DEPTH: usize = 40;
 
@@ -35,7 +36,7 @@ const MEMORIES: &str = "memories.jsonl";
 const MESSAGES: &str = "messages.jsonl";
 const FILES: &str = "files";
 
-/// The version of this form; another one is not read.
+/// The version of this form; other versions are not read.
 const VERSION: u32 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ impl Manifest {
     }
 }
 
-/// Writes a package beside `path` first, so that there is a whole one or none. A file that is there is not overwritten.
+/// Writes a package. The file gets its name when complete, and an existing file is not overwritten.
 pub(super) fn write(
     path: &Path,
     manifest: &Manifest,
@@ -75,7 +76,7 @@ pub(super) fn write(
     let beside = PathBuf::from(beside);
     let written = write_all(&beside, manifest, texts, folder, files).and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
-        // If it cannot go, the error still tells what is wrong.
+        // A leftover file does no harm, and the error of the write matters more.
         let _ = fs::remove_file(&beside);
         TenantError::disk(path)(error)
     })
@@ -93,7 +94,7 @@ fn write_all(path: &Path, manifest: &Manifest, texts: &Texts, folder: &Path, fil
         let mut file = File::open(folder.join(name))?;
         let mut header = header(file.metadata()?.len());
         let size = header.size()?;
-        // A file that grows meanwhile is taken along as long as it was.
+        // The header has the file's length, so bytes that are appended meanwhile are left out.
         builder.append_data(&mut header, Path::new(FILES).join(name), (&mut file).take(size))?;
     }
     let written = builder.into_inner()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -111,7 +112,7 @@ fn header(size: u64) -> Header {
     header
 }
 
-/// Reads a package; its files go into the folder `into`, which must be empty.
+/// Reads a package; its files go into the empty folder `into`.
 pub(super) fn read(path: &Path, into: &Path) -> Result<(Manifest, Texts), TenantError> {
     let file = File::open(path).map_err(TenantError::disk(path))?;
     unpack(GzDecoder::new(BufReader::new(file)), into).map_err(|reason| TenantError::package(path, reason))
@@ -153,7 +154,7 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
     Ok((manifest.ok_or("this is no package of an agent: it has no agent.json")?, texts))
 }
 
-/// What may still be unpacked: before an entry is known only its header, then as much as that says.
+/// Bytes that may still be read: the next header, then as many bytes as that header announces.
 #[derive(Clone)]
 struct Allowance {
     now: Rc<Cell<u64>>,
@@ -178,7 +179,7 @@ impl Allowance {
     }
 }
 
-/// Names are read into memory, however long they say they are, so whoever reads them is given no more than a name needs.
+/// Limits the bytes that the tar reader gets, because the reader puts names of any length into memory.
 struct Metered<R> {
     reader: R,
     allowance: Allowance,
@@ -209,7 +210,7 @@ fn read_manifest(json: &str) -> Result<Manifest, String> {
     }
 }
 
-/// A path with nothing but names in it.
+/// A path of plain names.
 fn checked(path: &Path) -> Result<PathBuf, String> {
     let names = path.components().filter(|part| *part != Component::CurDir);
     let inside: Vec<Component<'_>> = names.collect();

@@ -1,19 +1,21 @@
-//! Lists that name agents, wherever they stand: whose memory is read, whose files, who shares a folder, who are peers.
+//! Lists of agents: for memory, files, shared folders and peers.
 
 use std::ops::Range;
 
 use toml_edit::{Array, Item, Table, TableLike, Value};
 
-use super::{EditError, line_end, line_start, parse, replaced};
+use super::error::EditError;
+use super::lines::{line_end, line_start, replaced};
+use super::tree::parse;
 use crate::domain::AgentId;
 
-/// A list, and where it stands: `agents.main.read_memory_from`.
 pub(super) struct List<'a> {
+    /// The place in the file: `agents.main.read_memory_from`.
     pub(super) path: String,
     pub(super) array: &'a Array,
 }
 
-/// Groups of tables, and the lists of agents in each.
+/// Groups of tables, and the lists in each table of a group.
 const LISTS: [(&str, &[&str]); 3] = [
     ("agents", &["read_memory_from", "access.read", "access.write"]),
     ("shared_paths", &["read", "write"]),
@@ -39,7 +41,7 @@ fn at<'a>(item: &'a Item, path: &str) -> Option<&'a Array> {
     path.split('.').try_fold(item, |item, key| item.as_table_like()?.get(key))?.as_array()
 }
 
-/// The text without the agent in any list, and the lists that had it.
+/// The text without the agent in any list, and the paths of the changed lists.
 pub(super) fn drop_from_lists(text: &str, id: &AgentId) -> Result<(String, Vec<String>), EditError> {
     let document = parse(text)?;
     let (mut cuts, mut paths) = (Vec::new(), Vec::new());
@@ -57,7 +59,7 @@ pub(super) fn drop_from_lists(text: &str, id: &AgentId) -> Result<(String, Vec<S
     Ok((replaced(text, cuts), paths))
 }
 
-/// What goes with an item of a list: its comma, and where it has a line for itself, that line with its comment.
+/// The item with its comma. An item on a line of its own takes the whole line with its comment.
 fn around(text: &str, item: &Range<usize>, end_before: Option<usize>) -> Range<usize> {
     let after_comma = text[item.end..].trim_start().strip_prefix(',').map(|rest| text.len() - rest.len());
     let end = after_comma.unwrap_or(item.end);
@@ -76,7 +78,7 @@ fn spaces(text: &str) -> usize {
     text.len() - text.trim_start_matches(' ').len()
 }
 
-/// The agent at the end of a list that is still there and does not have it; else nothing.
+/// Adds the agent at the end of a list. A missing list, or a list with the agent, gives nothing.
 pub(super) fn add_to_list(text: &str, path: &str, id: &AgentId) -> Result<Option<String>, EditError> {
     let document = parse(text)?;
     let Some(list) = lists(document.as_table()).into_iter().find(|list| list.path == path) else { return Ok(None) };

@@ -356,6 +356,40 @@ fn a_line_of_a_text_is_no_comment_of_the_next_table() {
     assert_eq!(renamed, text.replace("[agents.ada]", "[agents.ida]"));
 }
 
+/// The same for agents without headers.
+#[test]
+fn a_line_of_a_text_is_no_comment_of_the_next_key() {
+    let text = "agents.ada.system_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n# Rose writes.\nagents.rose.name = \"R\"\n";
+    for text in [text.to_owned(), text.replace("# Rose writes.\n", "")] {
+        let taken = take_out_agent(&text, &id("rose")).unwrap();
+        assert_eq!(taken.text, "agents.ada.system_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n");
+        assert!(taken.piece.ends_with("name = \"R\"\n"), "{}", taken.piece);
+    }
+}
+
+/// An agent may be called like the table that it is in.
+#[test]
+fn an_agent_called_agents_is_renamed() {
+    for text in ["agents.agents.name = \"A\"\n", "[agents]\nagents.name = \"A\"\n", "[agents.agents]\nname = \"A\"\n"] {
+        let renamed = rename_agent(text, &id("agents"), &id("ada")).unwrap();
+        assert_eq!(renamed.parse::<toml::Table>().unwrap()["agents"]["ada"]["name"].as_str(), Some("A"), "{renamed}");
+        let piece = take_out_agent(text, &id("agents")).unwrap().piece;
+        assert_eq!(piece, "[agents.agents]\nname = \"A\"\n");
+    }
+}
+
+/// `DocumentMut` would group the dotted keys, spell both headers alike and end the last line.
+#[test]
+fn lines_that_an_edit_is_not_about_stay_as_they_are() {
+    let text = "agents.rose.name = 'R'\r\nswitch = 1\nagents.ada.name = 'A'\nagents.rose.emoji = 'r'\n[ shared_paths . \"a\" ]\nread = []\n[shared_paths.'a'.b]\nx = 1 # end";
+    let rest = "switch = 1\nagents.ada.name = 'A'\n[ shared_paths . \"a\" ]\nread = []\n[shared_paths.'a'.b]\nx = 1 # end";
+    assert_eq!(take_out_agent(text, &id("rose")).unwrap().text, rest);
+    assert_eq!(rename_agent(text, &id("rose"), &id("rosa")).unwrap(), text.replace("rose", "rosa"));
+    assert_eq!(set_default(text, &id("ada")).unwrap().replace("default_agent = \"ada\"\n", ""), text);
+    let binding = "\n\n[[bindings]]\nmatch = \"local\"\nagent = \"ada\"\n";
+    assert_eq!(add_binding(text, "local", &id("ada")).unwrap(), format!("{text}{binding}"));
+}
+
 proptest! {
     /// Whatever the order of tables: taking out and putting back loses no key, and edits give TOML.
     #[test]

@@ -4,8 +4,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::config;
 use crate::config::Config;
-use crate::config::keys::{Absence, PLACES};
 use crate::config::reader::Value;
+use crate::config::schema::{Absence, PLACES};
 
 const EXAMPLE: &str = include_str!("../../../config.example.toml");
 

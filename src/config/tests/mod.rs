@@ -1,9 +1,9 @@
 //! What an operator reads when something in the config file is wrong: the whole report for each kind of problem.
 
-mod character;
 mod example;
 mod form;
 mod peers;
+mod personality;
 mod secrets;
 mod values;
 

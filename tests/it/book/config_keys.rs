@@ -4,7 +4,7 @@
 use parlor::config::{Absence, Key, PLACES, Shape};
 
 const BEGINNING: &str = "\
-<!-- Written by tests/it/book.rs from src/config/keys.rs and config.example.toml: `UPDATE_BOOK=1 cargo test book` writes it anew. -->
+<!-- Written by tests/it/book.rs from src/config/schema.rs and config.example.toml: `UPDATE_BOOK=1 cargo test book` writes it anew. -->
 
 # Settings
 

@@ -1,11 +1,11 @@
-//! What there is of each agent.
+//! Inventory: the config entries, folders and rows of each agent.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::{Site, folder_of};
+use super::site::{Site, folder_of};
 use crate::agents::{memory, roster};
 use crate::config::Config;
 use crate::domain::{AgentId, AgentUid};
@@ -18,9 +18,9 @@ use crate::storage::StoreError;
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     Configured,
-    /// A folder that no config names.
+    /// A folder without a table in the config.
     Discovered,
-    /// Only the store knows it: its table was taken out of the config by hand.
+    /// Rows without a table in the config or a folder: the table was taken out by hand.
     Stored,
     Archived,
 }
@@ -29,7 +29,7 @@ pub enum Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Rows {
     pub memories: usize,
-    /// What it said.
+    /// Messages of the agent itself.
     pub messages: usize,
     /// Places in which no other agent ever answered.
     pub sessions: usize,
@@ -53,7 +53,7 @@ pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Op
     turn_log::last_error(connection, uid)
 }
 
-/// What the store has of an agent of this id, if anything hangs on it.
+/// The rows of an agent of this id, if the store has any.
 pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, StoreError> {
     let id = id.clone();
     let rows = site.db.read(move |connection| match roster::uid_of(connection, &id)? {
@@ -63,7 +63,7 @@ pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, St
     Ok(Some(rows.await?).filter(|rows| *rows != Rows::default()))
 }
 
-/// Agents that neither the config nor a folder has any more, and of which there are memories, messages or pins.
+/// Agents without a table in the config and without a folder, but with memories, messages or pins.
 pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, Rows)>, StoreError> {
     let known = site.db.read(roster::load).await?;
     let mut ids: Vec<AgentId> = known.into_keys().filter(|id| config.agents.iter().all(|spec| spec.id != *id)).collect();
@@ -76,7 +76,7 @@ pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, R
     Ok(found)
 }
 
-/// Folders below `agents/` that could be an agent and that the config does not name. Blocks on the disk.
+/// Folders below `agents/` with an agent's id as name that the config does not list. Blocks on the disk.
 pub fn discovered(config: &Config, home: &Path) -> Vec<AgentId> {
     let Ok(entries) = std::fs::read_dir(home.join("agents")) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());

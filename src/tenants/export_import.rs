@@ -1,4 +1,4 @@
-//! Takes an agent to another house: its files, memories and conversations in one package.
+//! Moves an agent to another home: files, memories and conversations in one package.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,9 +6,12 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::editing::Editing;
+use super::error::TenantError;
+use super::folders::{self, STAGING};
+use super::note::{self, Change};
 use super::package::{self, Manifest, Texts};
-use super::unfinished::{self, Change, STAGING};
-use super::{Site, TenantError, blocking, folder_of, folders, registry};
+use super::registry;
+use super::site::{Site, blocking, folder_of};
 use crate::agents::memory::transfer::{self, Form};
 use crate::agents::{Memories, memory, roster};
 use crate::clock::now_ms;
@@ -17,10 +20,10 @@ use crate::domain::{AgentId, AgentUid, SessionKey};
 use crate::records::transcript::{self, Carried};
 use crate::records::view::View;
 
-/// Memories of one agent that are asked for at once.
+/// Memories per read of the store.
 const PORTION: u32 = 1_000;
 
-/// What is in a package that was written.
+/// A written package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     pub id: AgentId,
@@ -28,13 +31,12 @@ pub struct Exported {
     pub files: usize,
     pub memories: usize,
     pub messages: usize,
-    /// Links and the like, which were not taken along.
+    /// Links, pipes and devices: they stay behind.
     pub left_out: Vec<PathBuf>,
 }
 
-/// Writes everything about an agent into one file. Changes nothing here.
-pub async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, TenantError> {
-    let editing = Editing::begin(site).await?;
+/// Writes an agent's files, memories and conversations into one file. The agent stays.
+pub(super) async fn export(site: &Site, editing: Arc<Editing>, word: &str, path: &Path) -> Result<Exported, TenantError> {
     let id = editing.find(word)?.id.clone();
     let (registry, _) = registry(&editing.config, &site.home, &site.db).await?;
     let agent = registry.get(&id).ok_or_else(|| TenantError::unknown(format!("no agent is called {id}")))?;
@@ -53,7 +55,7 @@ pub async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, Te
     .await
 }
 
-/// Places are not the agent's own, so bindings stay behind.
+/// The agent's tables without bindings, because places do not move to another home.
 fn tables_of(text: &str, id: &AgentId) -> Result<String, TenantError> {
     Ok(edit::without_bindings(&edit::take_out_agent(text, id)?.piece)?.0)
 }
@@ -70,22 +72,26 @@ async fn written_memories(site: &Site, agent: &Arc<crate::agents::Agent>) -> Res
     }
 }
 
-/// What came in with a package.
+/// An imported agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     pub id: AgentId,
     pub files: usize,
     pub memories: usize,
-    /// Those of its memories that every agent finds.
+    /// Memories among them with the visibility `global`.
     pub global: usize,
     pub messages: usize,
-    /// Keys of its table that were not taken over.
+    /// Keys of the agent's table without effect here.
     pub left_out: Vec<String>,
 }
 
 /// Takes in a package, under the agent's own id or another.
-pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imported, TenantError> {
-    let editing = Editing::begin(site).await?;
+pub(super) async fn import(
+    site: &Site,
+    editing: Arc<Editing>,
+    path: &Path,
+    as_id: Option<&str>,
+) -> Result<Imported, TenantError> {
     let staging = Staging(site.home.join(format!("{STAGING}{}", Uuid::now_v7())));
     let (package, into) = (path.to_owned(), staging.0.clone());
     let (manifest, texts) = blocking(move || package::read(&package, &into)).await?;
@@ -98,8 +104,8 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
     let uid = AgentUid(Uuid::now_v7());
     let change = Change::Import { id: id.clone(), uid: uid.to_string() };
     let (text, left_out, files, _note) = blocking(move || {
-        let note = unfinished::note(&preparing.home, &change)?;
-        // The files first: the skills that the tables name must be where they say.
+        let note = note::write(&preparing.home, &change)?;
+        // The files come first, because the check of the tables looks for their skills.
         let files = folders::walk(&from)?.files.len();
         folders::relocate(&from, &folder)?;
         let fitting = fitting(&preparing, &tables, &manifest.id, &new_id);
@@ -123,7 +129,7 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
     Ok(Imported { id, files, memories: memory_count, global, messages: message_count, left_out })
 }
 
-/// Keys that a package may bring. What gives an agent rights is for the operator of this house to write.
+/// Keys that a package may bring. Rights of an agent are given by the operator of this home only.
 const HARMLESS_KEYS: [&str; 12] = [
     "name",
     "emoji",
@@ -139,7 +145,7 @@ const HARMLESS_KEYS: [&str; 12] = [
     "recall_tokens",
 ];
 
-/// The config with the tables in it; where they do not fit, with as much of them as does. And what was left out.
+/// The config with as many keys of the agent's table as pass the check, and the keys that were left out.
 fn fitting(editing: &Editing, written: &toml::Table, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
     let agent = written.get("agents").and_then(|agents| agents.get(old.as_str())).and_then(toml::Value::as_table);
     let (mut kept, refused): (toml::Table, toml::Table) =
@@ -151,7 +157,7 @@ fn fitting(editing: &Editing, written: &toml::Table, old: &AgentId, new: &AgentI
             Ok(()) => return Ok((text, left_out)),
             Err(problem) => problem,
         };
-        // What is most likely to fit only the house it comes from goes first.
+        // Keys that are most likely to fit only the agent's old home are dropped first.
         let Some(key) =
             ["model", "skills", "name", "personality"].into_iter().chain(HARMLESS_KEYS).find(|key| kept.contains_key(*key))
         else {
@@ -178,7 +184,7 @@ fn read_messages(path: &Path, lines: &str) -> Result<Vec<Carried>, TenantError> 
         .collect()
 }
 
-/// What is being unpacked; what is left of it goes when the import is over, however it ends.
+/// The folder of files being unpacked; leftovers are deleted when the import ends, well or not.
 struct Staging(PathBuf);
 
 impl Drop for Staging {

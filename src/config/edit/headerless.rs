@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use toml_edit::{InlineTable, Item, Key, Table, Value};
 
-use super::{line_end, line_start, with_comments};
+use super::lines::{line_end, line_start};
+use super::regions::comments_above;
 use crate::domain::AgentId;
 
-/// One line that says something about an agent, or all of it.
-pub(super) struct Loose<'a> {
+/// A key of an agent, with its value.
+pub(super) struct Headerless<'a> {
     /// Whole lines, with the comments directly above.
     pub(super) lines: Range<usize>,
     /// The key as it is written, dots and all.
@@ -16,44 +17,45 @@ pub(super) struct Loose<'a> {
     value: &'a Value,
 }
 
-/// Those of one agent. Nothing for agents that have a header; `agents = { … }` is in one value and has no lines.
-pub(super) fn of_agent<'a>(text: &str, root: &'a Table, id: &AgentId) -> Vec<Loose<'a>> {
+/// The keys of an agent. Agents with a header have none here, nor do agents in `agents = { … }`, which have no lines.
+pub(super) fn of_agent<'a>(text: &str, root: &'a Table, id: &AgentId) -> Vec<Headerless<'a>> {
     let mut found = Vec::new();
     let agents = root.get("agents").and_then(Item::as_table);
     match agents.and_then(|agents| agents.get_key_value(id.as_str())) {
-        Some((key, Item::Value(value))) => found.extend(loose(text, key, value)),
-        Some((_, Item::Table(table))) if table.is_dotted() => collect(text, table, &mut found),
+        Some((key, Item::Value(value))) => found.extend(headerless(text, root, key, value)),
+        Some((_, Item::Table(table))) if table.is_dotted() => collect(text, root, table, &mut found),
         _ => {}
     }
     found
 }
 
-fn collect<'a>(text: &str, table: &'a Table, found: &mut Vec<Loose<'a>>) {
+fn collect<'a>(text: &str, root: &Table, table: &'a Table, found: &mut Vec<Headerless<'a>>) {
     for (name, item) in table.iter() {
         match item {
-            Item::Value(value) => found.extend(table.key(name).and_then(|key| loose(text, key, value))),
-            Item::Table(inner) if inner.is_dotted() => collect(text, inner, found),
+            Item::Value(value) => found.extend(table.key(name).and_then(|key| headerless(text, root, key, value))),
+            Item::Table(inner) if inner.is_dotted() => collect(text, root, inner, found),
             _ => {}
         }
     }
 }
 
-fn loose<'a>(text: &str, key: &Key, value: &'a Value) -> Option<Loose<'a>> {
+fn headerless<'a>(text: &str, root: &Table, key: &Key, value: &'a Value) -> Option<Headerless<'a>> {
     let (key, end) = (key.span()?, value.span()?.end);
     let line = line_start(text, key.start);
     let path = line + text[line..].len() - text[line..].trim_start().len()..key.end;
-    Some(Loose { lines: with_comments(text, line)..line_end(text, end), path, value })
+    Some(Headerless { lines: comments_above(text, root, line)..line_end(text, end), path, value })
 }
 
-impl Loose<'_> {
-    /// The names in the key from the agent's own on, and how many come before.
+impl Headerless<'_> {
+    /// The names in the key, and the position of the agent's id among them.
     fn names(&self, text: &str, id: &AgentId) -> Option<(Vec<Key>, usize)> {
         let names = Key::parse(&text[self.path.clone()]).ok()?;
-        let own = names.iter().take(2).position(|name| name.get() == id.as_str())?;
+        // At the root the id stands behind `agents`, and below `[agents]` at the start; an agent may be called `agents`.
+        let own = [1, 0].into_iter().find(|index| names.get(*index).is_some_and(|name| name.get() == id.as_str()))?;
         Some((names, own))
     }
 
-    /// The key with another id in it.
+    /// The key with another id.
     pub(super) fn renamed(&self, text: &str, old: &AgentId, new: &AgentId) -> Option<(Range<usize>, String)> {
         let (names, own) = self.names(text, old)?;
         let mut written: Vec<_> = names.iter().map(Key::display_repr).collect();
@@ -61,7 +63,7 @@ impl Loose<'_> {
         Some((self.path.clone(), written.join(".")))
     }
 
-    /// The same below a header of the agent's own.
+    /// The line as it reads below the header `[agents.<id>]`.
     fn below_header(&self, text: &str, id: &AgentId) -> Option<String> {
         let (names, own) = self.names(text, id)?;
         let comments = &text[self.lines.start..line_start(text, self.path.start)];
@@ -86,11 +88,11 @@ fn keys_of(text: &str, table: &InlineTable) -> String {
     values.collect()
 }
 
-/// A table with a header that says the same, so that it can be put back anywhere.
-pub(super) fn as_table(text: &str, id: &AgentId, all: &[Loose<'_>]) -> String {
+/// A table with a header and the same keys, which can be put back anywhere.
+pub(super) fn as_table(text: &str, id: &AgentId, all: &[Headerless<'_>]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let lines = all.iter().filter_map(|loose| loose.below_header(text, id)).map(|line| line.trim_end().to_owned() + "\n");
+    let lines = all.iter().filter_map(|key| key.below_header(text, id)).map(|line| line.trim_end().to_owned() + "\n");
     format!("[agents.{id}]\n{}", lines.collect::<String>())
 }
