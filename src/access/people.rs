@@ -27,6 +27,14 @@ pub fn is_paired(connection: &Connection, person: &PersonId) -> rusqlite::Result
     statement.exists([person.to_string()])
 }
 
+/// People of a platform who were let in, the latest first.
+pub fn paired(connection: &Connection, platform: &str, limit: u32) -> rusqlite::Result<Vec<PersonId>> {
+    let mut statement = connection
+        .prepare_cached("SELECT id FROM people WHERE id GLOB ?1 AND paired_at IS NOT NULL ORDER BY paired_at DESC LIMIT ?2")?;
+    let ids = statement.query_map(params![format!("{platform}:*"), limit], |row| row.get::<_, String>(0))?;
+    Ok(ids.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(|id| id.parse().ok()).collect())
+}
+
 /// A new code for a stranger, or none if they have one that still counts or too many others do.
 pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -> rusqlite::Result<Option<String>> {
     let told = "SELECT 1 FROM people WHERE id = ?1 AND code_until > ?2";

@@ -108,6 +108,7 @@ mod tests {
         "chat_aliases",
         "chat_waits",
         "discord_commands",
+        "discord_heard",
         "discord_seen",
         "keys",
         "memories",

@@ -5,6 +5,7 @@ mod expectations;
 mod home;
 mod inbound;
 mod keys;
+mod known_people;
 mod moving;
 mod plan;
 mod reactions;
@@ -31,7 +32,7 @@ use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::{Desk, SPECS};
-use crate::config::{Config, Secrets, Switch};
+use crate::config::{Config, Groups, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
 use crate::domain::{Destination, PersonId};
 use crate::home::{Snapshot, Snapshots};
@@ -243,6 +244,8 @@ async fn channels(plan: &Plan, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreEr
             menu: slash::menu(config),
             may_ask: slash::may_ask(plan, db),
             expected: expectations::on_discord(&plan.table),
+            is_open: config.access.groups == Groups::Open,
+            known_people: known_people::on_discord(&config.access, db),
             db: db.clone(),
         };
         channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, outfit)));

@@ -203,6 +203,14 @@ pub(crate) fn places_of(connection: &Connection, uid: AgentUid, limit: u32) -> r
     keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
 }
 
+/// Places of single members whose key begins like this, the latest first.
+pub(crate) fn members(connection: &Connection, kind: &str, limit: u32) -> rusqlite::Result<Vec<SessionKey>> {
+    let mut statement =
+        connection.prepare_cached("SELECT key FROM sessions WHERE key GLOB ?1 ORDER BY active_at DESC LIMIT ?2")?;
+    let keys = statement.query_map(params![format!("{kind}:*:*"), limit], |row| row.get::<_, String>(0))?;
+    Ok(keys.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(|key| key.parse().ok()).collect())
+}
+
 /// Starts a new conversation; the old messages stay in the store.
 pub(crate) fn start_anew(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
     touch(tx, place, now)?;

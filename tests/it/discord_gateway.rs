@@ -34,7 +34,8 @@ async fn the_gateway_hears_the_same_name_as_the_rest() {
 async fn an_event_that_never_came_is_noticed_and_fetched() {
     let (house, discord, general) = house().await;
     let process = house.spawn().await;
-    discord.connected().await;
+    // What the start asks for is there.
+    house.wait_until_stored("SELECT count(*) FROM discord_heard", "2").await;
     discord.lose_next_event();
     general.says(BOB, "one").await;
     general.says(BOB, "two").await;

@@ -19,7 +19,7 @@ pub(super) struct Known {
     kind: ChannelType,
     pub(super) server: Option<DiscordId>,
     /// A thread's channel, or a channel's category.
-    parent: Option<DiscordId>,
+    pub(super) parent: Option<DiscordId>,
     name: Option<String>,
     /// Ids of a forum post's tags.
     tags: Vec<DiscordId>,
@@ -128,17 +128,29 @@ impl Directory {
         self.private.insert(person, channel);
     }
 
+    /// The call that describes somebody's private chat, with its last message.
+    pub(super) fn private_call(&self, person: DiscordId) -> Call {
+        match self.private.get(&person).map(|channel| *channel) {
+            Some(channel) => Call::get(format!("/channels/{channel}")),
+            None => open_private(person),
+        }
+    }
+
     /// The channel of somebody's private chat; opens it when there is none yet.
     pub(super) async fn private(&self, api: &Api, person: DiscordId) -> Result<DiscordId, ApiError> {
         if let Some(channel) = self.private.get(&person).map(|channel| *channel) {
             return Ok(channel);
         }
-        let opened: Value =
-            api.call(Call::post("/users/@me/channels".into(), json!({ "recipient_id": person.to_string() }))).await?;
+        let opened: Value = api.call(open_private(person)).await?;
         let channel = id_in(&opened, "id").ok_or_else(|| ApiError::NoAnswer("the private chat has no id".into()))?;
         self.learn_private(person, channel);
         Ok(channel)
     }
+}
+
+/// Nobody sees that a private chat is open. One that is open already is described.
+fn open_private(person: DiscordId) -> Call {
+    Call::post("/users/@me/channels".into(), json!({ "recipient_id": person.to_string() }))
 }
 
 impl Known {
@@ -159,6 +171,12 @@ impl Known {
 
     pub(super) fn is_thread(&self) -> bool {
         matches!(self.kind, ChannelType::NewsThread | ChannelType::PublicThread | ChannelType::PrivateThread)
+    }
+
+    /// A forum has posts instead, which are threads.
+    pub(super) fn has_messages(&self) -> bool {
+        use ChannelType as T;
+        self.is_thread() || matches!(self.kind, T::Text | T::Private | T::Voice | T::News | T::Stage)
     }
 
     pub(super) fn name(&self) -> Option<&str> {

@@ -11,7 +11,7 @@ use super::api::ApiError;
 use super::catchup;
 use super::directory::{Surroundings, id_in};
 use super::parse::{Read, Reader};
-use super::seen::{self, Seen};
+use super::seen::{self, Progress, Realm, Seen};
 use super::shard::Event;
 use crate::channels::{Batch, Intake};
 use crate::clock::now_ms;
@@ -33,7 +33,7 @@ const TRIES: u32 = 3;
 #[derive(Default)]
 struct InHand {
     arrivals: Vec<Arrival>,
-    seen: Vec<Seen>,
+    progress: Progress,
 }
 
 pub(super) struct Taker<'a> {
@@ -41,13 +41,15 @@ pub(super) struct Taker<'a> {
     intake: &'a Intake,
     stop: &'a CancellationToken,
     in_hand: InHand,
+    /// What asking for missed messages may still take.
+    pub(super) budget: catchup::Budget,
     /// Messages in a row with nothing in them; none once it was told, or once one had something.
     empties: Option<u32>,
 }
 
 impl<'a> Taker<'a> {
     pub(super) fn new(channel: &'a DiscordChannel, intake: &'a Intake, stop: &'a CancellationToken) -> Self {
-        Taker { channel, intake, stop, in_hand: InHand::default(), empties: Some(0) }
+        Taker { channel, intake, stop, in_hand: InHand::default(), budget: catchup::Budget::new(), empties: Some(0) }
     }
 
     /// Returns when no connection is left.
@@ -69,7 +71,9 @@ impl<'a> Taker<'a> {
         let directory = &self.channel.directory;
         match kind.as_str() {
             "READY" => self.begin(&data).await,
-            "GUILD_CREATE" => directory.learn_server(&data),
+            "GUILD_CREATE" => self.server(&data).await,
+            // Without the word, it is only out of reach for a while.
+            "GUILD_DELETE" if data["unavailable"] != true => self.left_server(&data).await,
             "CHANNEL_CREATE" => drop(directory.learn(&data, None)),
             "THREAD_CREATE" => self.thread_made(&data).await,
             "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(&data),
@@ -95,12 +99,39 @@ impl<'a> Taker<'a> {
         self.channel.know_me(me);
         tracing::info!("connected to Discord as {}", ready["user"]["username"].as_str().unwrap_or("the bot"));
         catchup::run(self).await;
+        // Discord tells about private chats on the first connection only.
+        if ready["shard"][0].as_u64().unwrap_or(0) == 0 {
+            catchup::private_chats(self).await;
+        }
+    }
+
+    /// A server tells what it has, when a session begins and when the bot comes to it.
+    async fn server(&mut self, raw: &Value) {
+        self.channel.directory.learn_server(raw);
+        if raw["unavailable"] != true && self.channel.me().is_some() {
+            self.store().await;
+            catchup::server(self, raw).await;
+        }
+    }
+
+    async fn left_server(&self, raw: &Value) {
+        let Some(server) = id_in(raw, "id") else { return };
+        if let Err(error) = self.channel.db.write(move |tx| seen::forget_server(tx, server)).await {
+            tracing::warn!("a server that the bot has left was not forgotten: {error}");
+        }
     }
 
     /// Discord also says so when we are let into a thread that was there before.
     async fn thread_made(&mut self, raw: &Value) {
         self.channel.directory.learn(raw, None);
-        let (Some(reader), Some(id), true) = (self.reader(), id_in(raw, "id"), raw["newly_created"] == true) else { return };
+        if raw["newly_created"] == true {
+            self.thread_found(raw).await;
+        }
+    }
+
+    /// A thread that was made lately. Its name may be that of an agent.
+    pub(super) async fn thread_found(&mut self, raw: &Value) {
+        let (Some(reader), Some(id)) = (self.reader(), id_in(raw, "id")) else { return };
         if let Ok(around) = self.channel.directory.surroundings(&self.channel.api, id).await {
             self.in_hand.arrivals.extend(reader.thread_made(raw, &around).map(|made| Arrival::TopicMade(Box::new(made))));
         }
@@ -159,7 +190,9 @@ impl<'a> Taker<'a> {
             {
                 self.channel.directory.learn_private(*user, channel);
             }
-            self.in_hand.seen.push(Seen { channel, message });
+            // Messages that were asked for do not name their server.
+            let server = id_in(raw, "guild_id").or_else(|| self.channel.directory.get(channel)?.server);
+            self.in_hand.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), Seen { channel, message });
             if note.is_none() && !reader.is_ours(raw) {
                 self.channel.newest.note(channel, message);
             }
@@ -223,7 +256,7 @@ impl<'a> Taker<'a> {
 
     /// Returns once everything in hand is on disk. Nobody would send it again, so it is offered until it is taken.
     pub(super) async fn store(&mut self) {
-        let InHand { arrivals, seen } = std::mem::take(&mut self.in_hand);
+        let InHand { arrivals, progress } = std::mem::take(&mut self.in_hand);
         while !arrivals.is_empty() {
             let batch = Batch { platform: Platform::Discord, arrivals: arrivals.clone() };
             if self.intake.accept(batch).await.is_ok() {
@@ -235,27 +268,22 @@ impl<'a> Taker<'a> {
                 () = self.stop.cancelled() => return,
             }
         }
-        if !seen.is_empty() {
-            let note = move |tx: &rusqlite::Transaction<'_>| seen::note(tx, &newest(seen), now_ms());
+        if !progress.is_empty() {
+            let note = move |tx: &rusqlite::Transaction<'_>| progress.note(tx, now_ms());
             if let Err(error) = self.channel.db.write_as(Durability::Kill, note).await {
                 tracing::warn!("what was seen on Discord was not noted: {error}");
             }
         }
     }
 
+    /// Everything in it up to this message is known from here on, once that is stored.
+    pub(super) fn heard(&mut self, realm: Realm, message: DiscordId) {
+        self.in_hand.progress.heard(realm, message);
+    }
+
     pub(super) fn channel(&self) -> &'a DiscordChannel {
         self.channel
     }
-}
-
-/// One per channel.
-fn newest(seen: Vec<Seen>) -> Vec<Seen> {
-    let mut newest = std::collections::BTreeMap::<DiscordId, DiscordId>::new();
-    for Seen { channel, message } in seen {
-        let known = newest.entry(channel).or_insert(message);
-        *known = message.max(*known);
-    }
-    newest.into_iter().map(|(channel, message)| Seen { channel, message }).collect()
 }
 
 fn broken(raw: &Value, reason: &str) -> Arrival {

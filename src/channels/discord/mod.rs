@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +79,9 @@ pub struct DiscordChannel {
     gather: Duration,
     max_file_mb: u32,
     expected: Vec<ExpectedPlace>,
+    /// Every place of a server is answered in, not only bound ones.
+    is_open: bool,
+    known_people: KnownPeople,
     interactions: Interactions,
     /// For what was seen before.
     db: Db,
@@ -91,8 +95,14 @@ pub struct Outfit {
     pub may_ask: MayAsk,
     /// What bindings name.
     pub expected: Vec<ExpectedPlace>,
+    /// Every place of a server is answered in, not only bound ones.
+    pub is_open: bool,
+    pub known_people: KnownPeople,
     pub db: Db,
 }
+
+/// Tells who may have written to the bot in private, those first who are most likely to.
+pub type KnownPeople = Arc<dyn Fn() -> BoxFuture<'static, Vec<DiscordId>> + Send + Sync>;
 
 impl DiscordChannel {
     pub fn new(config: &Discord, group_sessions: GroupSessions, outfit: Outfit) -> Self {
@@ -115,6 +125,8 @@ impl DiscordChannel {
             gather: Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER),
             max_file_mb: config.max_file_mb,
             expected: outfit.expected,
+            is_open: outfit.is_open,
+            known_people: outfit.known_people,
             interactions: Interactions::new(outfit.menu, outfit.may_ask, outfit.signer),
             db: outfit.db,
         }
@@ -132,6 +144,22 @@ impl DiscordChannel {
     async fn connected(&self) {
         // The sender lives as long as we do.
         drop(self.me.subscribe().wait_for(Option::is_some).await);
+    }
+
+    /// Whether the config opens a channel or thread of a server. What was opened with `/agent` has been seen before.
+    fn may_answer_in(&self, server: DiscordId, channel: DiscordId) -> bool {
+        let Some(known) = self.directory.get(channel).filter(directory::Known::has_messages) else { return false };
+        let above = known.parent.filter(|_| known.is_thread());
+        let category = match above {
+            Some(above) => self.directory.get(above).and_then(|above| above.parent),
+            None => known.parent,
+        };
+        let opens = |place: &ExpectedPlace| match place.what {
+            Expected::Server(id) => id == server,
+            Expected::Category(id) => category == Some(id),
+            Expected::Channel(id) => id == channel || above == Some(id),
+        };
+        self.is_open || self.expected.iter().any(opens)
     }
 
     /// Channels and threads that bindings name.

@@ -1,6 +1,8 @@
-//! How far each channel was read: the `discord_seen` table.
+//! How far each channel was read, and each server heard: the `discord_seen` and `discord_heard` tables.
 
-use rusqlite::{Connection, Transaction, params};
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::domain::DiscordId;
 
@@ -14,16 +16,60 @@ pub(super) struct Seen {
     pub(super) message: DiscordId,
 }
 
-/// Never goes back.
-pub(super) fn note(tx: &Transaction<'_>, seen: &[Seen], now: i64) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached(
-        "INSERT INTO discord_seen (channel, message, seen_at) VALUES (?1, ?2, ?3)
-         ON CONFLICT (channel) DO UPDATE SET message = max(message, excluded.message), seen_at = excluded.seen_at",
-    )?;
-    for seen in seen {
-        statement.execute(params![number(seen.channel), number(seen.message), now])?;
+/// What is heard as one: everything in it that comes before something heard was heard too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Realm {
+    Server(DiscordId),
+    PrivateChats,
+}
+
+impl Realm {
+    fn number(self) -> i64 {
+        match self {
+            Realm::Server(id) => number(id),
+            Realm::PrivateChats => 0,
+        }
     }
-    Ok(())
+}
+
+/// What was seen and heard, and is not noted yet.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    channels: BTreeMap<DiscordId, DiscordId>,
+    realms: BTreeMap<Realm, DiscordId>,
+}
+
+impl Progress {
+    pub(super) fn saw(&mut self, realm: Realm, Seen { channel, message }: Seen) {
+        let seen = self.channels.entry(channel).or_insert(message);
+        *seen = message.max(*seen);
+        self.heard(realm, message);
+    }
+
+    pub(super) fn heard(&mut self, realm: Realm, message: DiscordId) {
+        let heard = self.realms.entry(realm).or_insert(message);
+        *heard = message.max(*heard);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.channels.is_empty() && self.realms.is_empty()
+    }
+
+    /// Never goes back.
+    pub(super) fn note(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
+        let mut seen = tx.prepare_cached(
+            "INSERT INTO discord_seen (channel, message, seen_at) VALUES (?1, ?2, ?3)
+             ON CONFLICT (channel) DO UPDATE SET message = max(message, excluded.message), seen_at = excluded.seen_at",
+        )?;
+        for (channel, message) in &self.channels {
+            seen.execute(params![number(*channel), number(*message), now])?;
+        }
+        let mut heard = tx.prepare_cached(
+            "INSERT INTO discord_heard (server, message) VALUES (?1, ?2)
+             ON CONFLICT (server) DO UPDATE SET message = max(message, excluded.message)",
+        )?;
+        self.realms.iter().try_for_each(|(realm, message)| heard.execute(params![realm.number(), number(*message)]).map(drop))
+    }
 }
 
 /// Those of which nothing is known begin here; the others stay as they are. Lets go of what is too old.
@@ -44,8 +90,30 @@ pub(super) fn latest(connection: &Connection, limit: u32) -> rusqlite::Result<Ve
     seen.collect()
 }
 
+/// The last message that was seen in each of these, as far as one was.
+pub(super) fn of(connection: &Connection, channels: &[DiscordId]) -> rusqlite::Result<HashMap<DiscordId, DiscordId>> {
+    let mut statement = connection.prepare_cached("SELECT message FROM discord_seen WHERE channel = ?1")?;
+    let mut seen = HashMap::new();
+    for channel in channels {
+        let message = statement.query_row([number(*channel)], |row| row.get(0)).optional()?;
+        seen.extend(message.map(|message| (*channel, id(message))));
+    }
+    Ok(seen)
+}
+
+/// The last message that was heard anywhere in it; none when it was never listened to.
+pub(super) fn heard(connection: &Connection, realm: Realm) -> rusqlite::Result<Option<DiscordId>> {
+    let mut statement = connection.prepare_cached("SELECT message FROM discord_heard WHERE server = ?1")?;
+    Ok(statement.query_row([realm.number()], |row| row.get(0)).optional()?.map(id))
+}
+
 pub(super) fn forget(tx: &Transaction<'_>, channel: DiscordId) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM discord_seen WHERE channel = ?1")?.execute([number(channel)]).map(drop)
+}
+
+/// The bot is not there any more. If it comes back, it begins anew.
+pub(super) fn forget_server(tx: &Transaction<'_>, server: DiscordId) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM discord_heard WHERE server = ?1")?.execute([number(server)]).map(drop)
 }
 
 /// SQLite's numbers have a sign; ids of this century leave its bit free.
