@@ -11,6 +11,7 @@ use super::super::running::Task;
 use super::super::transcript::{self, Conversation, Spot};
 use super::super::usage::{self, TurnRow};
 use super::super::{Inner, budgets, journal, runs};
+use super::words::noted_cut;
 use super::{Ending, Rows, STOPPED_ON_REQUEST};
 use crate::agents::roster;
 use crate::delivery::outbox;
@@ -91,6 +92,9 @@ pub(super) fn write(tx: &Transaction<'_>, page: &Page, ending: &Ending, rows: &R
             }
         }
         roster::mark_bootstrapped(tx, turn.agent, now)?;
+    }
+    if let Some(cut) = ending.cut {
+        transcript::append_mark(tx, place, Some(turn.agent), &noted_cut(cut), now)?;
     }
     if ending.outcome == STOPPED_ON_REQUEST {
         transcript::append_mark(tx, place, Some(turn.agent), "stopped before it was answered", now)?;
