@@ -4,9 +4,11 @@ use rusqlite::Transaction;
 
 use super::active_turn::Task;
 use super::budgets;
+use super::texts::noted_cut;
 use crate::agents::roster;
 use crate::delivery::outbox;
 use crate::domain::Inbound;
+use crate::models::Cut;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal;
@@ -29,6 +31,8 @@ pub(super) struct Ending {
     pub(super) reply: String,
     pub(super) outcome: String,
     pub(super) closing: Closing,
+    /// The point at which the answer was cut off.
+    pub(super) cut: Option<Cut>,
 }
 
 /// What is sent: the answer, then what tools wanted sent.
@@ -116,6 +120,9 @@ pub(super) fn write(
             }
         }
         roster::mark_bootstrapped(tx, turn.agent, now)?;
+    }
+    if let Some(cut) = ending.cut {
+        transcript::append_mark(tx, place, Some(turn.agent), &noted_cut(cut), now)?;
     }
     if ending.outcome == STOPPED_ON_REQUEST {
         transcript::append_mark(tx, place, Some(turn.agent), "stopped before it was answered", now)?;

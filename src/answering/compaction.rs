@@ -17,10 +17,10 @@ use tokio_util::task::TaskTracker;
 use super::active_turn::Task;
 use super::budgets::Budgets;
 use crate::clock::now_ms;
-use crate::config::ModelRef;
+use crate::config::{ModelRef, ModelSettings, Reasoning};
 use crate::domain::SessionKey;
 use crate::home::Snapshot;
-use crate::models::{Lineup, ModelMessage, Usage, estimate_tokens};
+use crate::models::{Cut, Lineup, ModelMessage, Models, Usage, estimate_tokens};
 use crate::records::ledger::{self, Spending};
 use crate::records::summaries::{self, Summary};
 use crate::records::transcript::{self, Message};
@@ -33,8 +33,13 @@ use crate::turn::history::{self, MAX_MESSAGES};
 use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
 use crate::work::Work;
 
+/// The most tokens a summary may take to write, thoughts included: more than its 500 words need in any language. It does not
+/// depend on how long the agent's answers may be.
+const MAX_SUMMARY_TOKENS: u32 = 8 * 1024;
+/// What a summary may take of the window, which holds the conversation too.
+const SHARE_OF_WINDOW: u32 = 4;
 /// The longest summary that is kept, in bytes.
-const MAX_SUMMARY_BYTES: usize = 12 * 1024;
+const MAX_SUMMARY_BYTES: usize = 32 * 1024;
 /// A conversation with this many messages is summed up, however short they are.
 const MANY_MESSAGES: usize = MAX_MESSAGES as usize * 3 / 4;
 /// Nobody waits for a summary longer than this.
@@ -166,6 +171,11 @@ enum NoSummary {
     Turn(#[from] TurnError),
     #[error("the model said nothing")]
     Empty,
+    /// The end of a conversation would be missing in it, and nobody would know.
+    #[error("it was cut off {0}")]
+    CutOff(Cut),
+    #[error("it is longer than {MAX_SUMMARY_BYTES} bytes")]
+    TooLong,
     #[error("it took too long")]
     TooSlow,
     #[error("the process stops")]
@@ -243,7 +253,8 @@ impl Compaction {
     }
 
     async fn ask(&self, task: &Finished, asked: String, deadline: Instant) -> Answer {
-        let (lineup, scope) = (task.lineup.clone(), task.scope.clone());
+        let (mut lineup, scope) = (task.lineup.clone(), task.scope.clone());
+        lineup.settings = settings(&task.snapshot.models, &lineup);
         let (system, limits) = (history::how_to_sum_up(&scope.agent.name), TurnLimits::of(&scope.agent.limits));
         let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&scope.agent, scope.standing));
         let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
@@ -323,8 +334,26 @@ fn text_of(step: &Step, run: &Run) -> Result<String, NoSummary> {
         Step::Answered => run.said(),
         Step::Wants(round) => &round.text,
     };
-    let text = text.trim();
-    if text.is_empty() { Err(NoSummary::Empty) } else { Ok(text[..text.floor_char_boundary(MAX_SUMMARY_BYTES)].to_owned()) }
+    let cut = match step {
+        Step::Answered => run.cut(),
+        Step::Wants(round) => round.cut,
+    };
+    match (text.trim(), cut) {
+        (_, Some(cut)) => Err(NoSummary::CutOff(cut)),
+        ("", None) => Err(NoSummary::Empty),
+        (text, None) if text.len() > MAX_SUMMARY_BYTES => Err(NoSummary::TooLong),
+        (text, None) => Ok(text.to_owned()),
+    }
+}
+
+/// As the agent's own, but for how much is written and thought.
+fn settings(models: &Models, lineup: &Lineup) -> ModelSettings {
+    let window = lineup.models.iter().map(|model| models.window(model)).min().unwrap_or(u32::MAX);
+    let reasoning = lineup.settings.reasoning.map(|effort| match effort {
+        Reasoning::None => Reasoning::None,
+        Reasoning::Low | Reasoning::Medium | Reasoning::High => Reasoning::Low,
+    });
+    ModelSettings { max_tokens: Some(MAX_SUMMARY_TOKENS.min(window / SHARE_OF_WINDOW)), reasoning, ..lineup.settings }
 }
 
 #[cfg(test)]

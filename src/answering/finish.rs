@@ -11,8 +11,8 @@ use super::active_turn::{Ended, Exchange, Task};
 use super::budgets::Budgets;
 use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
 use super::question;
-use super::texts::{SAID_NOTHING, STOPPED, apology, panicked, sent, tools_broke};
-use crate::channels::{Outcome, Text};
+use super::texts::{SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent, tools_broke};
+use crate::channels::{Outcome, Text, followed_by};
 use crate::clock::now_ms;
 use crate::delivery::{Delivery, Kind, outbox, reservation, streams};
 use crate::domain::{AgentUid, Destination, Internal};
@@ -29,19 +29,28 @@ use crate::turn::{Charge, TurnError};
 
 impl Ending {
     fn of(task: &Task, result: Result<(), TurnError>) -> Self {
-        let said = task.run.said();
+        let (said, cut) = (task.run.said(), task.run.cut());
         match result {
             Ok(()) if !said.trim().is_empty() => {
-                Ending { said: Some(said.to_owned()), reply: said.to_owned(), outcome: "answered".into(), closing: Closing::Done }
+                let is_told = !task.accepted.inbound.origin.key.is_internal();
+                let reply = cut.map_or_else(|| said.to_owned(), |cut| followed_by(said, &cut_off(cut, is_told)));
+                Ending { said: Some(said.to_owned()), reply, outcome: "answered".into(), closing: Closing::Done, cut }
             }
             // The file is the answer.
             Ok(()) if !task.effects.is_empty() => {
                 let said = sent(&task.effects);
-                Ending { said: Some(said.clone()), reply: said, outcome: "answered".into(), closing: Closing::Done }
+                Ending { said: Some(said.clone()), reply: said, outcome: "answered".into(), closing: Closing::Done, cut: None }
             }
-            Ok(()) => Ending { said: None, reply: SAID_NOTHING.into(), outcome: "said nothing".into(), closing: Closing::Failed },
-            Err(error) => Ending { said: None, reply: apology(&error), outcome: error.to_string(), closing: Closing::Failed },
+            Ok(()) => match cut {
+                Some(cut) => Ending::failed(cut_before_a_word(cut), format!("cut off {cut} before it said anything")),
+                None => Ending::failed(SAID_NOTHING.into(), "said nothing".into()),
+            },
+            Err(error) => Ending::failed(apology(&error), error.to_string()),
         }
+    }
+
+    fn failed(reply: String, outcome: String) -> Self {
+        Ending { said: None, reply, outcome, closing: Closing::Failed, cut: None }
     }
 }
 
@@ -88,8 +97,8 @@ impl Finish {
         let shown = self.db.read(move |connection| streams::of(connection, id)).await;
         let is_shown = shown.is_ok_and(|messages| !messages.is_empty());
         let said = Some(task.run.shown()).filter(|said| !said.is_empty());
-        let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| format!("{said}\n\n{STOPPED}"));
-        let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done };
+        let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| followed_by(said, STOPPED));
+        let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done, cut: None };
         let drafting = || if is_shown { self.draft(&task, &ending) } else { Vec::new() };
         let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
         let rows = Rows { answer, effects: Vec::new() };

@@ -2,7 +2,7 @@
 
 use chrono::Local;
 
-use crate::models::ModelError;
+use crate::models::{Cut, ModelError};
 use crate::tools::{Effect, sent_files};
 use crate::turn::TurnError;
 
@@ -10,6 +10,35 @@ pub(super) const SAID_NOTHING: &str = "I came to the end without anything to say
 
 /// Closes an answer that will not be finished.
 pub(super) const STOPPED: &str = "_(stopped)_";
+
+/// Closes an answer that the model could not finish. Nobody replies to what no person is told.
+pub(super) fn cut_off(cut: Cut, is_told: bool) -> String {
+    match cut {
+        _ if !is_told => format!("_(cut off {cut})_"),
+        Cut::AtTokens(_) => format!("_(Cut off {cut}. Reply \"go on\" for the rest.)_"),
+        Cut::WindowFull => format!("_(Cut off, {cut}. Reply \"go on\" for the rest, or /new for a fresh start.)_"),
+    }
+}
+
+/// Nothing came of an answer but thoughts.
+pub(super) fn cut_before_a_word(cut: Cut) -> String {
+    match cut {
+        Cut::AtTokens(_) => format!(
+            "My answer was cut off {cut}, and all of it went into thinking. Please ask for something smaller; the operator can raise `max_tokens`."
+        ),
+        Cut::WindowFull => {
+            "My model's window was full before the first word of my answer. /new starts a fresh conversation.".into()
+        }
+    }
+}
+
+/// What the agent reads behind such an answer in its next turn.
+pub(super) fn noted_cut(cut: Cut) -> String {
+    match cut {
+        Cut::AtTokens(Some(tokens)) => format!("this answer was cut off at {tokens} tokens"),
+        Cut::AtTokens(None) | Cut::WindowFull => "this answer was cut off before its end".into(),
+    }
+}
 
 pub(super) fn tools_broke(tools: &[String], reference: i64) -> String {
     let names = tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ");
@@ -53,6 +82,9 @@ pub(super) fn apology(error: &TurnError) -> String {
         TurnError::TooManyTokens(_) => {
             "This took more tokens than I may use for one answer, so I stopped. A smaller question may help.".into()
         }
+        TurnError::CallsCutOff(cut) => format!(
+            "I wanted to use a tool, but was cut off {cut} before I had written down what for, so I stopped. Please ask for something smaller; the operator can raise `max_tokens`."
+        ),
         TurnError::OverBudget(over) => format!("I stopped in the middle. {}", over.told(&Local)),
     }
 }

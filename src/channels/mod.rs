@@ -21,6 +21,8 @@ pub mod telegram;
 mod upload;
 mod words;
 
+pub use markdown::followed_by;
+
 /// One platform's connection: takes messages in, brings answers out.
 #[async_trait]
 pub trait Channel: Send + Sync + 'static {

@@ -1,6 +1,7 @@
 //! Model providers: one request in, a stream of events out.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,8 +154,33 @@ pub struct ToolCall {
 pub enum ModelEvent {
     /// The next piece of text.
     Text(String),
-    /// The answer is complete. The calls are whole, in the model's order.
-    Done { tool_calls: Vec<ToolCall>, usage: Usage },
+    /// There is no more. The calls come in the model's order.
+    Done {
+        tool_calls: Vec<ToolCall>,
+        usage: Usage,
+        /// Set when the model had more to say. Arguments that are no object are then those of a call that was cut.
+        cut: Option<Cut>,
+    },
+}
+
+/// Where a model had to stop in the middle of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// At the most tokens an answer may have, thoughts included, as far as anybody says how many that are.
+    AtTokens(Option<u64>),
+    /// The model can read and write no more.
+    WindowFull,
+}
+
+/// Follows "cut off".
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::AtTokens(Some(tokens)) => write!(f, "at {tokens} tokens"),
+            Cut::AtTokens(None) => write!(f, "at the longest answer my model gives"),
+            Cut::WindowFull => write!(f, "because the conversation fills my model's window"),
+        }
+    }
 }
 
 /// Tokens as the provider counted them.

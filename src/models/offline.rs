@@ -26,7 +26,7 @@ impl ModelProvider for Offline {
             Answer::Call(call) => (String::new(), vec![call]),
         };
         let usage = Usage { input_tokens: input_words(&request), output_tokens: words(&text), cached_tokens: 0 };
-        let done = ModelEvent::Done { tool_calls, usage };
+        let done = ModelEvent::Done { tool_calls, usage, cut: None };
         let events: Vec<_> = pieces(&text).map(ModelEvent::Text).chain([done]).map(Ok).collect();
         Ok(stream::iter(events).boxed())
     }
@@ -373,6 +373,7 @@ mod tests {
                     output_tokens: 11,
                     cached_tokens: 0,
                 },
+                cut: None,
             },
         ]
         "#);

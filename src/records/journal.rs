@@ -177,7 +177,7 @@ fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round
         "SELECT number, text, input_tokens, output_tokens, cached_tokens FROM rounds WHERE inbox_id = ?1 ORDER BY number",
     )?;
     let found = statement.query_map([inbox_id], |row| {
-        Ok((row.get::<_, i64>(0)?, Round { text: row.get(1)?, calls: Vec::new(), usage: usage(row, 2)? }))
+        Ok((row.get::<_, i64>(0)?, Round { text: row.get(1)?, calls: Vec::new(), usage: usage(row, 2)?, cut: None }))
     })?;
     let mut rounds = Vec::new();
     for found in found {

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::config::{AgentLimits, ModelRef};
 use crate::domain::{SessionKey, TurnEvent};
 use crate::models::{
-    Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage, estimate_tokens,
+    Cut, Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage, estimate_tokens,
 };
 use crate::tools::{Outcome, Scope, ToolView};
 
@@ -28,6 +28,8 @@ use budget::Over;
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
 /// Tools of one round that run at once.
 const MOST_PARALLEL: usize = 8;
+/// Rounds of a turn in which the model was cut off in the middle of a call. One or two may try again with less.
+const MOST_CUT_ROUNDS: u32 = 3;
 /// Tools a model may want at once. A longer list is a model gone wrong.
 const MOST_CALLS: usize = 64;
 
@@ -64,6 +66,9 @@ pub struct Run {
     usage: Usage,
     /// What runs that it waited for have used.
     charged: Charge,
+    /// Set when the answer was cut off.
+    cut: Option<Cut>,
+    cut_rounds: u32,
     /// The one that had the last word.
     model: Option<ModelRef>,
     /// Time used before it was last taken up.
@@ -85,6 +90,15 @@ pub struct Round {
     pub text: String,
     pub calls: Vec<ToolCall>,
     pub usage: Usage,
+    /// Set when the model was cut off, perhaps in the middle of the last call.
+    pub cut: Option<Cut>,
+}
+
+impl Round {
+    /// Set for a call whose arguments did not come to their end. Nobody knows what it would have done.
+    fn cut_of(&self, call: &ToolCall) -> Option<Cut> {
+        self.cut.filter(|_| !call.arguments.is_object())
+    }
 }
 
 /// What a model call came to.
@@ -120,13 +134,26 @@ pub enum TurnError {
     TooManyTokens(u64),
     #[error("over budget")]
     OverBudget(Over),
+    /// Again and again in the middle of a tool call.
+    #[error("its tool calls were cut off {0}")]
+    CallsCutOff(Cut),
 }
 
 impl Run {
     pub fn new(request: TurnRequest) -> Self {
-        let (usage, spent, since) = (Usage::default(), Duration::ZERO, Instant::now());
-        let charged = Charge::default();
-        Run { request, said: String::new(), saying: Mutex::default(), steps: 0, usage, charged, model: None, spent, since }
+        Run {
+            request,
+            said: String::new(),
+            saying: Mutex::default(),
+            steps: 0,
+            usage: Usage::default(),
+            charged: Charge::default(),
+            cut: None,
+            cut_rounds: 0,
+            model: None,
+            spent: Duration::ZERO,
+            since: Instant::now(),
+        }
     }
 
     /// Lets it make fewer model calls than a turn usually may.
@@ -168,6 +195,11 @@ impl Run {
     /// Everything the agent has said so far.
     pub fn said(&self) -> &str {
         &self.said
+    }
+
+    /// Where the answer was cut off, if the model had more to say.
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut
     }
 
     /// The same with the words of a call that was cut short.
@@ -216,16 +248,26 @@ impl Run {
         self.may_ask()?;
         self.steps += 1;
         let stage = Stage { events, lead: if self.said.is_empty() { "" } else { PARAGRAPH }, shown: &self.saying };
-        let Answer { text, mut tool_calls, usage, model } = ask_until_answered(models, &self.request, &stage).await?;
+        let Answer { text, mut tool_calls, usage, cut, model } = ask_until_answered(models, &self.request, &stage).await?;
         self.model = Some(model);
         self.saying.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.usage.add(usage);
         if tool_calls.is_empty() {
             append_paragraph(&mut self.said, &text);
+            self.cut = cut;
             return Ok(Step::Answered);
         }
         tool_calls.truncate(MOST_CALLS);
-        Ok(Step::Wants(Round { text, calls: tool_calls, usage }))
+        let round = Round { text, calls: tool_calls, usage, cut };
+        self.count_cut(&round)?;
+        Ok(Step::Wants(round))
+    }
+
+    /// A model that never comes to the end of a call is not asked for ever.
+    fn count_cut(&mut self, round: &Round) -> Result<(), TurnError> {
+        let Some(cut) = round.calls.iter().find_map(|call| round.cut_of(call)) else { return Ok(()) };
+        self.cut_rounds += 1;
+        if self.cut_rounds >= MOST_CUT_ROUNDS { Err(TurnError::CallsCutOff(cut)) } else { Ok(()) }
     }
 
     fn may_ask(&self) -> Result<(), TurnError> {
@@ -254,6 +296,9 @@ impl Run {
     /// Runs the tools of a round side by side and yields each as it ends.
     pub fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
         let running = round.calls.iter().enumerate().map(move |(number, call)| async move {
+            if let Some(cut) = round.cut_of(call) {
+                return Ran { number, outcome: Ok(Outcome::say(not_run(cut))) };
+            }
             let called = AssertUnwindSafe(self.request.tools.call(&self.request.scope, call)).catch_unwind().await;
             Ran { number, outcome: called.map_err(|_| ToolPanicked) }
         });
@@ -302,6 +347,7 @@ struct Answer {
     text: String,
     tool_calls: Vec<ToolCall>,
     usage: Usage,
+    cut: Option<Cut>,
     model: ModelRef,
 }
 
@@ -333,7 +379,7 @@ async fn ask(models: &Models, model: ModelRef, request: &TurnRequest, stage: &St
                 }
                 stage.show(piece, is_first).await;
             }
-            Ok(ModelEvent::Done { tool_calls, usage }) => return Ok(Answer { text, tool_calls, usage, model }),
+            Ok(ModelEvent::Done { tool_calls, usage, cut }) => return Ok(Answer { text, tool_calls, usage, cut, model }),
             Err(error) => return Err(failure(error, &text)),
         }
     }
@@ -355,6 +401,16 @@ fn append_paragraph(text: &mut String, next: &str) {
         text.push_str(PARAGRAPH);
     }
     text.push_str(next);
+}
+
+/// What the model hears about a call that it did not finish.
+fn not_run(cut: Cut) -> String {
+    let why = match cut {
+        Cut::AtTokens(Some(tokens)) => format!("your answer was cut off at {tokens} tokens"),
+        Cut::AtTokens(None) => "your answer was longer than it may be".to_owned(),
+        Cut::WindowFull => "your context window is full".to_owned(),
+    };
+    format!("The tool was not run: {why}, in the middle of its arguments. Call it again with less, or go on without it.")
 }
 
 fn words(message: &ModelMessage) -> &str {

@@ -10,6 +10,7 @@ mod choosing;
 mod cli;
 mod commands;
 mod context;
+mod cut_off;
 mod delivery;
 mod discord;
 mod discord_away;

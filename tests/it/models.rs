@@ -7,14 +7,15 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use parlor::config::{ModelRef, ModelSettings, Provider, ProviderKind, Reasoning, Secret, Vision};
 use parlor::models::{
-    Content, Image, ImageKind, ModelError, ModelEvent, ModelMessage, ModelRequest, ModelStream, Models, ToolCall, ToolSpec, Usage,
+    Content, Cut as ModelCut, Image, ImageKind, ModelError, ModelEvent, ModelMessage, ModelRequest, ModelStream, Models,
+    ToolCall, ToolSpec, Usage,
 };
 use parlor::telemetry::is_ours;
 use serde_json::{Value, json};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::support::fake_model::{Cut, Dialect, FakeModel, Script, Tokens};
+use crate::support::fake_model::{Cut, Dialect, FakeModel, Limit, Limited, Script, Tokens};
 
 const KINDS: [(ProviderKind, Dialect); 5] = [
     (ProviderKind::OpenAi, Dialect::OpenAi),
@@ -85,6 +86,7 @@ fn user(text: &str) -> ModelMessage {
 struct Answer {
     pieces: Vec<String>,
     end: Result<(Vec<ToolCall>, Usage), ModelError>,
+    cut: Option<ModelCut>,
 }
 
 impl Answer {
@@ -103,15 +105,19 @@ impl Answer {
 
 async fn whole(mut stream: ModelStream) -> Answer {
     let mut pieces = Vec::new();
+    let mut was_cut = None;
     let end = loop {
         match stream.next().await.expect("a stream ends with `Done` or an error") {
             Ok(ModelEvent::Text(piece)) => pieces.push(piece),
-            Ok(ModelEvent::Done { tool_calls, usage }) => break Ok((tool_calls, usage)),
+            Ok(ModelEvent::Done { tool_calls, usage, cut }) => {
+                was_cut = cut;
+                break Ok((tool_calls, usage));
+            }
             Err(error) => break Err(error),
         }
     };
     assert!(stream.next().await.is_none(), "nothing follows the end");
-    Answer { pieces, end }
+    Answer { pieces, end, cut: was_cut }
 }
 
 #[tokio::test]
@@ -122,6 +128,20 @@ async fn text_is_streamed_and_tokens_are_counted() {
         assert_eq!(answer.pieces, ["re: ", "hello ", "there"], "{dialect:?}");
         let usage = Usage { input_tokens: 105, output_tokens: 7, cached_tokens: 90 };
         assert_eq!(answer.end, Ok((Vec::new(), usage)), "{dialect:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_ends_an_answer_is_told() {
+    let setup = Setup::start().await;
+    let limits = [(Limit::Tokens, ModelCut::AtTokens(Some(7))), (Limit::Window, ModelCut::WindowFull)];
+    for ((_, dialect), (by, cut)) in KINDS.into_iter().flat_map(|kind| limits.map(|limit| (kind, limit))) {
+        // Only Anthropic tells one from the other.
+        let expected = if dialect == Dialect::Anthropic { cut } else { ModelCut::AtTokens(Some(7)) };
+        setup.server.enqueue(Script::Limited(Limited { text: "as far as".to_owned(), by, ..Limited::default() }));
+        let answer = setup.hears(dialect, "hello").await;
+        assert_eq!((answer.text().as_str(), answer.cut), ("as far as", Some(expected)), "{dialect:?}");
+        assert_eq!(setup.hears(dialect, "hello").await.cut, None, "{dialect:?}");
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod table;
 
 use std::borrow::Cow;
 
-use pulldown_cmark::Options;
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 /// Alerts like `[!NOTE]` need `GFM`. Everything left out stays in the text as it is written.
 pub(crate) fn options() -> Options {
@@ -16,6 +16,35 @@ pub(crate) fn options() -> Options {
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM
+}
+
+/// A text that may stop anywhere, with a note below it. Code that was not ended would take the note in.
+pub fn followed_by(markdown: &str, note: &str) -> String {
+    let end = open_fence(markdown).map(|fence| format!("\n{fence}")).unwrap_or_default();
+    format!("{markdown}{end}\n\n{note}")
+}
+
+/// The fence that code at the end still needs. One inside a list or a quote ends with that.
+fn open_fence(markdown: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    let mut last = None;
+    for (event, range) in Parser::new_ext(markdown, options()).into_offset_iter() {
+        match event {
+            Event::Start(tag) => {
+                let is_fenced = matches!(tag, Tag::CodeBlock(CodeBlockKind::Fenced(_)));
+                last = Some(range).filter(|_| is_fenced && depth == 0).or(last);
+                depth += 1;
+            }
+            Event::End(_) => depth -= 1,
+            _ => {}
+        }
+    }
+    let code = markdown[last?].trim_start();
+    let mark = code.chars().next()?;
+    let fence = &code[..code.len() - code.trim_start_matches(mark).len()];
+    let closing = code.trim_end().lines().skip(1).last().unwrap_or_default().trim();
+    let is_closed = closing.len() >= fence.len() && closing.chars().all(|c| c == mark);
+    (!is_closed).then_some(fence)
 }
 
 /// What the renderers read: with one kind of line end, and without emphasis in sums.
@@ -52,4 +81,23 @@ pub(crate) fn is_unseen(c: char) -> bool {
     let formats =
         matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
     is_trimmed(c) || formats || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fffc}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_stands_below_code_that_was_cut() {
+        let check = |markdown: &str, expected: &str| assert_eq!(followed_by(markdown, "note"), expected, "{markdown}");
+        check("words", "words\n\nnote");
+        check("```rust\nfn a(", "```rust\nfn a(\n```\n\nnote");
+        check("```", "```\n```\n\nnote");
+        check("~~~~\na\n~~~", "~~~~\na\n~~~\n~~~~\n\nnote");
+        check("```\na\n```", "```\na\n```\n\nnote");
+        check("```\na\n```\nmore", "```\na\n```\nmore\n\nnote");
+        check("- item\n\n  ```\n  a", "- item\n\n  ```\n  a\n\nnote");
+        check("> ```\n> a", "> ```\n> a\n\nnote");
+        check("    indented", "    indented\n\nnote");
+    }
 }

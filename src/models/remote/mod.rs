@@ -18,7 +18,7 @@ use genai::{Headers, ModelIden, ServiceTarget};
 use serde_json::{Value, json};
 
 use super::classify::classify;
-use super::{ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, ToolCall, Usage};
+use super::{Cut, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, ToolCall, Usage};
 use crate::config::{ModelSettings, Provider, ProviderKind, Reasoning, Secret};
 use crate::http;
 
@@ -91,9 +91,11 @@ impl ModelProvider for Remote {
         }
         let target = self.target(model);
         let options = self.options(&request);
+        let max_tokens = request.settings.max_tokens;
         let response =
             self.client.get()?.exec_chat_stream(target, chat_request(kind, request, &self.thoughts), Some(&options)).await;
-        Ok(events(kind, response.map_err(|error| classify(&error))?.stream, self.thoughts.clone()))
+        let answer = response.map_err(|error| classify(&error))?.stream;
+        Ok(events(Answering { kind, max_tokens, answer, spoken: Spoken::new(kind), thoughts: self.thoughts.clone() }))
     }
 }
 
@@ -133,9 +135,8 @@ impl SharedClient {
 }
 
 /// The events of one answer: text as it comes, then one `Done` or one error, then nothing.
-fn events(kind: ProviderKind, answer: ChatStream, thoughts: Thoughts) -> ModelStream {
-    let flow = Flow::Answering(Box::new(Answering { kind, answer, spoken: Spoken::new(kind), thoughts }));
-    stream::unfold(flow, |flow| async {
+fn events(answering: Answering) -> ModelStream {
+    stream::unfold(Flow::Answering(Box::new(answering)), |flow| async {
         match flow {
             Flow::Answering(answering) => Some(answering.next().await),
             Flow::Ending(last) => Some((last, Flow::Over)),
@@ -154,6 +155,8 @@ enum Flow {
 
 struct Answering {
     kind: ProviderKind,
+    /// The most tokens that were asked for.
+    max_tokens: Option<u32>,
     answer: ChatStream,
     spoken: Spoken,
     thoughts: Thoughts,
@@ -168,7 +171,7 @@ impl Answering {
                         return (Ok(ModelEvent::Text(text)), Flow::Answering(self));
                     }
                 }
-                Some(Ok(ChatStreamEvent::End(end))) => break finish(self.kind, end, &self.thoughts),
+                Some(Ok(ChatStreamEvent::End(end))) => break self.finish(end),
                 // `Start` comes before anything was sent, so it says nothing about the server. What is thought is not shown.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break Err(classify(&error)),
@@ -180,25 +183,40 @@ impl Answering {
             None => (last, Flow::Over),
         }
     }
+
+    fn finish(&self, mut end: StreamEnd) -> Result<ModelEvent, ModelError> {
+        let kind = self.kind;
+        if is_made_up(kind, &end) {
+            return Err(ModelError::CutOff);
+        }
+        if let Some(StopReason::ContentFilter(_)) = end.captured_stop_reason {
+            return Err(ModelError::Refused("the answer was stopped by the provider's content filter".to_owned()));
+        }
+        let usage = end.captured_usage.as_ref().map(usage).unwrap_or_default();
+        let cut = cut(end.captured_stop_reason.as_ref(), self.max_tokens, usage);
+        let parts = end.captured_content.take().map(MessageContent::into_parts).unwrap_or_default();
+        let (calls, rest): (Vec<ContentPart>, Vec<ContentPart>) = parts.into_iter().partition(ContentPart::is_tool_call);
+        let calls: Vec<_> = calls.into_iter().filter_map(ContentPart::into_tool_call).collect();
+        let last = calls.len().saturating_sub(1);
+        let may_be_cut = |number: usize| cut.is_some() && number == last;
+        let calls = calls.into_iter().enumerate();
+        let tool_calls: Vec<ToolCall> = calls.map(|(number, call)| tool_call(kind, call, may_be_cut(number))).collect();
+        if kind == ProviderKind::Anthropic {
+            self.thoughts.keep(&tool_calls, rest);
+        }
+        Ok(ModelEvent::Done { tool_calls, usage, cut })
+    }
 }
 
-fn finish(kind: ProviderKind, mut end: StreamEnd, thoughts: &Thoughts) -> Result<ModelEvent, ModelError> {
-    if is_made_up(kind, &end) {
-        return Err(ModelError::CutOff);
-    }
-    if let Some(StopReason::ContentFilter(_)) = end.captured_stop_reason {
-        return Err(ModelError::Refused("the answer was stopped by the provider's content filter".to_owned()));
-    }
-    let usage = end.captured_usage.as_ref().map(usage).unwrap_or_default();
-    let parts = end.captured_content.take().map(MessageContent::into_parts).unwrap_or_default();
-    let (calls, rest): (Vec<ContentPart>, Vec<ContentPart>) = parts.into_iter().partition(ContentPart::is_tool_call);
-    let calls = calls.into_iter().filter_map(ContentPart::into_tool_call);
-    let tool_calls: Vec<ToolCall> = calls.map(|call| tool_call(kind, call)).collect();
-    if kind == ProviderKind::Anthropic {
-        thoughts.keep(&tool_calls, rest);
-    }
-    Ok(ModelEvent::Done { tool_calls, usage })
+fn cut(reason: Option<&StopReason>, max_tokens: Option<u32>, usage: Usage) -> Option<Cut> {
+    let Some(StopReason::MaxTokens(reason)) = reason else { return None };
+    let is_window = FULL_WINDOWS.contains(&reason.as_str());
+    let counted = Some(usage.output_tokens).filter(|tokens| *tokens > 0);
+    Some(if is_window { Cut::WindowFull } else { Cut::AtTokens(max_tokens.map(u64::from).or(counted)) })
 }
+
+/// How providers say that it was the window, and not the length of the answer.
+const FULL_WINDOWS: [&str; 2] = ["model_context_window_exceeded", "model_length"];
 
 /// For some dialects genai ends a stream that just stopped as if it were whole. What the real last message always
 /// brings is missing then.
@@ -219,11 +237,15 @@ fn usage(usage: &genai::chat::Usage) -> Usage {
     }
 }
 
-fn tool_call(kind: ProviderKind, call: genai::chat::ToolCall) -> ToolCall {
+/// The last call of an answer that was cut off may lack a part of its arguments, or all of them. A part of an object is never
+/// an object, but genai also makes one of nothing for Anthropic.
+fn tool_call(kind: ProviderKind, call: genai::chat::ToolCall, may_be_cut: bool) -> ToolCall {
     let id = if kind == ProviderKind::Gemini { distinct_id(call.call_id) } else { call.call_id };
+    let is_made_up = |arguments: &Value| kind == ProviderKind::Anthropic && *arguments == json!({});
     let arguments = match call.fn_arguments {
+        arguments if may_be_cut && is_made_up(&arguments) => Value::String(String::new()),
         Value::Null => json!({}),
-        Value::String(text) if text.is_empty() => json!({}),
+        Value::String(text) if text.is_empty() && !may_be_cut => json!({}),
         arguments => arguments,
     };
     ToolCall { id, name: call.fn_name, arguments }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::{Cut, Request, Step, Tokens};
+use super::{Cut, Limit, Limited, Request, Step, Tokens};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -172,6 +172,21 @@ fn text_of(value: &Value) -> String {
     }
 }
 
+/// Why an answer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Close {
+    Said,
+    Calls,
+    MaxTokens,
+    WindowFull,
+}
+
+impl Close {
+    fn is_limit(self) -> bool {
+        matches!(self, Self::MaxTokens | Self::WindowFull)
+    }
+}
+
 /// Writes the answers to one request.
 pub(super) struct Frames {
     pub(super) dialect: Dialect,
@@ -184,7 +199,21 @@ impl Frames {
         let mut steps = vec![self.opening()];
         steps.extend(pieces(text).map(|piece| self.text(piece)));
         steps.extend(calls.iter().enumerate().map(|(index, (name, arguments))| self.call(index, name, arguments)));
-        steps.push(self.closing(!calls.is_empty()));
+        steps.push(self.closing(if calls.is_empty() { Close::Said } else { Close::Calls }));
+        send(steps)
+    }
+
+    pub(super) fn limited(&self, Limited { thought, text, calls, by }: &Limited) -> Vec<Step> {
+        let mut steps = vec![self.opening()];
+        steps.extend(pieces(thought).map(|piece| self.thought(piece)));
+        steps.extend(pieces(text).map(|piece| self.text(piece)));
+        steps.extend(calls.iter().enumerate().map(|(index, (name, arguments))| {
+            let is_last = index + 1 == calls.len();
+            let call = self.call_as_far(index, name, arguments);
+            // Anthropic ends a block that was not cut.
+            if is_last && self.dialect == Dialect::Anthropic { without_stop(&call) } else { call }
+        }));
+        steps.push(self.closing(if *by == Limit::Window { Close::WindowFull } else { Close::MaxTokens }));
         send(steps)
     }
 
@@ -200,7 +229,7 @@ impl Frames {
         ];
         let mut steps = vec![self.opening(), thinking.concat()];
         steps.extend(calls.iter().enumerate().map(|(index, (name, arguments))| self.call(index, name, arguments)));
-        steps.push(self.closing(true));
+        steps.push(self.closing(Close::Calls));
         send(steps)
     }
 
@@ -265,9 +294,27 @@ impl Frames {
         }
     }
 
+    fn thought(&self, piece: &str) -> String {
+        match self.dialect {
+            Dialect::OpenAi => self.chunk(&json!({"reasoning_content": piece}), Value::Null),
+            Dialect::OpenAiResponses => sse(&json!({"type": "response.reasoning_text.delta", "output_index": 0, "delta": piece})),
+            Dialect::Anthropic => {
+                let start = json!({"type": "thinking", "thinking": "", "signature": ""});
+                block(0, &start, &json!({"type": "thinking_delta", "thinking": piece}))
+            }
+            Dialect::Gemini => self.candidate(&json!({"text": piece, "thought": true})),
+            Dialect::Ollama => self.line(&json!({"role": "assistant", "content": "", "thinking": piece})),
+        }
+    }
+
     fn call(&self, index: usize, name: &str, arguments: &Value) -> String {
+        self.call_as_far(index, name, &arguments.to_string())
+    }
+
+    /// The arguments of a call may be cut off, where the dialect has them as text.
+    fn call_as_far(&self, index: usize, name: &str, text: &str) -> String {
         let id = format!("call_{}_{index}", uuid::Uuid::new_v4().simple());
-        let text = arguments.to_string();
+        let arguments = || serde_json::from_str::<Value>(text).expect("this dialect has whole arguments only");
         match self.dialect {
             Dialect::OpenAi => {
                 let call = json!({
@@ -283,7 +330,7 @@ impl Frames {
                 [
                     json!({"type": "response.output_item.added", "output_index": output_index, "item": item("")}),
                     json!({"type": "response.function_call_arguments.delta", "output_index": output_index, "delta": text}),
-                    json!({"type": "response.output_item.done", "output_index": output_index, "item": item(&text)}),
+                    json!({"type": "response.output_item.done", "output_index": output_index, "item": item(text)}),
                 ]
                 .iter()
                 .map(sse)
@@ -295,19 +342,23 @@ impl Frames {
                 &json!({"type": "input_json_delta", "partial_json": text}),
             ),
             // Neither of them numbers its calls.
-            Dialect::Gemini => self.candidate(&json!({"functionCall": {"name": name, "args": arguments}})),
+            Dialect::Gemini => self.candidate(&json!({"functionCall": {"name": name, "args": arguments()}})),
             Dialect::Ollama => {
-                let call = json!({"function": {"name": name, "arguments": arguments}});
+                let call = json!({"function": {"name": name, "arguments": arguments()}});
                 self.line(&json!({"role": "assistant", "content": "", "tool_calls": [call]}))
             }
         }
     }
 
-    fn closing(&self, has_calls: bool) -> String {
+    fn closing(&self, close: Close) -> String {
         let Tokens { input, cached, output } = self.tokens;
         match self.dialect {
             Dialect::OpenAi => {
-                let reason = if has_calls { "tool_calls" } else { "stop" };
+                let reason = match close {
+                    Close::Said => "stop",
+                    Close::Calls => "tool_calls",
+                    Close::MaxTokens | Close::WindowFull => "length",
+                };
                 let usage = json!({
                     "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
                     "prompt_tokens_details": {"cached_tokens": cached},
@@ -320,13 +371,19 @@ impl Frames {
                     "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
                     "input_tokens_details": {"cached_tokens": cached},
                 });
+                let status = if close.is_limit() { "incomplete" } else { "completed" };
                 let response = json!({
-                    "id": "resp_1", "status": "completed", "model": self.model, "output": [], "usage": usage,
+                    "id": "resp_1", "status": status, "model": self.model, "output": [], "usage": usage,
                 });
-                sse(&json!({"type": "response.completed", "response": response}))
+                sse(&json!({"type": format!("response.{status}"), "response": response}))
             }
             Dialect::Anthropic => {
-                let reason = if has_calls { "tool_use" } else { "end_turn" };
+                let reason = match close {
+                    Close::Said => "end_turn",
+                    Close::Calls => "tool_use",
+                    Close::MaxTokens => "max_tokens",
+                    Close::WindowFull => "model_context_window_exceeded",
+                };
                 let delta = json!({
                     "type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": output},
                 });
@@ -337,12 +394,14 @@ impl Frames {
                     "promptTokenCount": input, "cachedContentTokenCount": cached, "candidatesTokenCount": output,
                     "totalTokenCount": input + output,
                 });
-                let candidate = json!({"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"});
+                let reason = if close.is_limit() { "MAX_TOKENS" } else { "STOP" };
+                let candidate = json!({"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": reason});
                 sse(&json!({"candidates": [candidate], "usageMetadata": usage, "modelVersion": self.model}))
             }
             Dialect::Ollama => {
+                let reason = if close.is_limit() { "length" } else { "stop" };
                 let last = json!({
-                    "model": self.model, "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop",
+                    "model": self.model, "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": reason,
                     "prompt_eval_count": input, "prompt_eval_cached_count": cached, "eval_count": output,
                 });
                 format!("{last}\n")
@@ -391,6 +450,11 @@ fn sse(data: &Value) -> String {
 /// Anthropic names its events beside the data.
 fn event(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", text_of(&data["type"]))
+}
+
+fn without_stop(block: &str) -> String {
+    let stop = block.find("event: content_block_stop").expect("a block ends");
+    block[..stop].to_owned()
 }
 
 /// A content block of Anthropic with all it consists of.

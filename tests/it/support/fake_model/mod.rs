@@ -46,6 +46,8 @@ pub(crate) enum Script {
     },
     /// Anthropic's dialect only: a signed thought, then the calls.
     ThoughtAndToolCalls(String, Vec<(String, Value)>),
+    /// Ends in order, but because of a limit and not because all was said.
+    Limited(Limited),
     /// Sends so many pieces (words) of the text and stops.
     Cut {
         text: String,
@@ -66,6 +68,24 @@ pub(crate) enum Script {
     Held(Box<Script>),
 }
 
+/// As much of an answer as a limit allowed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Limited {
+    pub(crate) thought: String,
+    pub(crate) text: String,
+    /// With their arguments as far as they came.
+    pub(crate) calls: Vec<(String, String)>,
+    pub(crate) by: Limit,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Limit {
+    #[default]
+    Tokens,
+    /// Only Anthropic tells it from the other.
+    Window,
+}
+
 /// How an answer stops in the middle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cut {
@@ -78,6 +98,11 @@ pub(crate) enum Cut {
 impl Script {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
+    }
+
+    /// Cut off after this at the most tokens that an answer may have.
+    pub(crate) fn limited(text: impl Into<String>) -> Self {
+        Self::Limited(Limited { text: text.into(), ..Limited::default() })
     }
 
     pub(crate) fn tool_call(name: &str, arguments: Value) -> Self {
@@ -377,6 +402,7 @@ async fn serve(State(shared): State<Arc<Shared>>, Path(path): Path<String>, head
         Script::ToolCalls(calls) => streamed(frames.answer("", &calls), open),
         Script::TextAndToolCalls(text, calls) => streamed(frames.answer(&text, &calls), open),
         Script::ThoughtAndToolCalls(thought, calls) => streamed(frames.thoughtful(&thought, &calls), open),
+        Script::Limited(limited) => streamed(frames.limited(&limited), open),
         Script::Status { code, headers, body } => {
             open.complete();
             status(code, &headers, body)
