@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use serde::de::IgnoredAny;
 use teloxide::requests::Payload;
 
-use super::api::{Api, ApiError};
+use super::api::{Api, ApiError, Done};
 use super::render::Entity;
 use super::send::{Address, InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, address, link_preview, send_error};
 use crate::channels::{Medium, Part, Revision, SendError, Streaming};
@@ -61,7 +60,7 @@ struct SendMessageDraft<'a> {
 }
 
 impl Payload for SendMessageDraft<'_> {
-    type Output = IgnoredAny;
+    type Output = Done;
     const NAME: &'static str = "sendMessageDraft";
 }
 
@@ -89,7 +88,7 @@ struct EditMessageText<'a> {
 }
 
 impl Payload for EditMessageText<'_> {
-    type Output = IgnoredAny;
+    type Output = Done;
     const NAME: &'static str = "editMessageText";
 }
 
@@ -113,7 +112,7 @@ struct DeleteMessage {
 }
 
 impl Payload for DeleteMessage {
-    type Output = IgnoredAny;
+    type Output = Done;
     const NAME: &'static str = "deleteMessage";
 }
 
