@@ -12,6 +12,7 @@ use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFi
 mod answers;
 mod connections;
 pub mod discord;
+mod json_list;
 pub mod local;
 mod markdown;
 mod newest;

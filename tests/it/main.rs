@@ -33,6 +33,8 @@ mod memory;
 mod menus;
 mod models;
 mod moving_house;
+mod odd_updates;
+mod old_servers;
 mod peers;
 mod pictures;
 mod proxy;

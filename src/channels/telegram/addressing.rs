@@ -1,6 +1,6 @@
 //! Tells whether a message is said to us, and takes off the words that only do that.
 
-use teloxide::types::{Message, MessageEntityKind};
+use teloxide::types::{Message, MessageEntityKind, User};
 
 use super::parse::Reader;
 use crate::domain::Addressed;
@@ -48,7 +48,7 @@ impl Reader<'_> {
                 let name = utf16_part(text, entity.offset, entity.length).and_then(|part| part.strip_prefix('@'));
                 name.is_some_and(|name| self.is_our_name(name))
             }
-            MessageEntityKind::TextMention { user } => user.id == self.me.user.id,
+            MessageEntityKind::TextMention { user } => self.is_us(user),
             _ => false,
         })
     }
@@ -60,7 +60,7 @@ impl Reader<'_> {
     /// A topic's first message counts as replied to by all of its messages; that is nobody's reply.
     fn is_answered(&self, message: &Message) -> bool {
         let answered = message.reply_to_message().filter(|answered| answered.forum_topic_created().is_none());
-        answered.and_then(|answered| answered.from.as_ref()).is_some_and(|from| from.id == self.me.user.id)
+        answered.and_then(|answered| answered.from.as_ref()).is_some_and(|from| self.is_us(from))
     }
 
     fn take_mention_off(&self, text: &str) -> String {
@@ -75,8 +75,12 @@ impl Reader<'_> {
         }
     }
 
+    fn is_us(&self, user: &User) -> bool {
+        user.id.0.to_string() == self.bot_id
+    }
+
     fn is_our_name(&self, name: &str) -> bool {
-        self.me.user.username.as_deref().is_some_and(|ours| ours.eq_ignore_ascii_case(name))
+        self.me.username.as_deref().is_some_and(|ours| ours.eq_ignore_ascii_case(name))
     }
 }
 

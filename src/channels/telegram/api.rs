@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{RequestBuilder, StatusCode};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
 
@@ -40,13 +40,15 @@ pub(super) enum ApiError {
     NoAnswer(String),
 }
 
-/// The Bot API's envelope.
+/// The answer to a call of which only counts that it worked.
+pub(super) type Done = IgnoredAny;
+
+/// The Bot API's envelope. Self-hosted servers of other ages leave fields out, or say null.
 #[derive(Deserialize)]
 struct Envelope<T> {
     ok: bool,
     result: Option<T>,
-    #[serde(default)]
-    description: String,
+    description: Option<String>,
     error_code: Option<u16>,
     parameters: Option<Parameters>,
 }
@@ -74,10 +76,14 @@ impl Api {
         P: Payload + Serialize,
         P::Output: DeserializeOwned,
     {
-        let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
-        let exchanged = self.exchange(P::NAME, timeout, |request| request.json(payload)).await;
-        let (status, body) = exchanged.map_err(transport)?;
+        let (status, body) = self.call_unread(payload).await?;
         read(status, &body)
+    }
+
+    /// The answer as it came.
+    pub(super) async fn call_unread<P: Payload + Serialize>(&self, payload: &P) -> Result<(StatusCode, Vec<u8>), ApiError> {
+        let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
+        self.exchange(P::NAME, timeout, |request| request.json(payload)).await.map_err(transport)
     }
 
     pub(super) async fn upload<P>(&self, payload: &P, file: File<'_>) -> Result<P::Output, ApiError>
@@ -115,13 +121,22 @@ impl Api {
     }
 }
 
+/// Why an answer that could not be used is none.
+pub(super) fn refusal(status: StatusCode, body: &[u8]) -> ApiError {
+    read::<Done>(status, body)
+        .map_or_else(|error| error, |_| ApiError::NoAnswer("it is cut off, or not what was asked for".into()))
+}
+
 fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApiError> {
-    match serde_json::from_slice::<Envelope<T>>(body) {
+    match open::<T>(body) {
         Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
-        Ok(Envelope { ok: true, result: None, .. }) => Err(ApiError::NoAnswer("it has no result".into())),
+        // A result that is missing says as little as an empty one.
+        Ok(Envelope { ok: true, result: None, .. }) => {
+            serde_json::from_str("{}").map_err(|_| ApiError::NoAnswer("it has no result".into()))
+        }
         Ok(envelope) => Err(ApiError::Answered {
             code: envelope.error_code.unwrap_or(status.as_u16()),
-            description: envelope.description,
+            description: envelope.description.unwrap_or_default(),
             retry_after: envelope.parameters.as_ref().and_then(|given| given.retry_after).map(Duration::from_secs),
             moved_to: envelope.parameters.and_then(|given| given.migrate_to_chat_id),
         }),
@@ -129,6 +144,15 @@ fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApiEr
         Err(_) if !status.is_success() => Err(ApiError::InBetween { code: status.as_u16() }),
         Err(error) => Err(ApiError::NoAnswer(error.to_string())),
     }
+}
+
+/// Answers repeat what people wrote, which is not always quite JSON. Fields that nobody asked for may have anything in their strings
+/// but raw control characters, so these are blanked out.
+fn open<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<Envelope<T>> {
+    serde_json::from_slice(body).or_else(|error| {
+        let blanked: Vec<u8> = body.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
+        serde_json::from_slice(&blanked).map_err(|_| error)
+    })
 }
 
 fn transport(error: reqwest::Error) -> ApiError {
@@ -142,6 +166,68 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+
+    #[derive(Serialize)]
+    struct Ask {}
+
+    impl Payload for Ask {
+        type Output = Done;
+        const NAME: &'static str = "getMe";
+    }
+
+    /// Fields that may be missing, as in the answers that are read here.
+    #[derive(Debug, Deserialize)]
+    struct Numbered {
+        number: Option<i64>,
+    }
+
+    fn numbered(body: &[u8]) -> Option<Option<i64>> {
+        read::<Numbered>(StatusCode::OK, body).ok().map(|read| read.number)
+    }
+
+    #[test]
+    fn answers_are_read_with_fields_missing_null_or_broken() {
+        for body in [
+            r#"{"ok":true,"result":true}"#,
+            r#"{"ok":true,"result":null}"#,
+            r#"{"ok":true}"#,
+            r#"{"ok":true,"result":{"message_id":5},"description":null,"error_code":null,"parameters":null}"#,
+        ] {
+            assert!(read::<Done>(StatusCode::OK, body.as_bytes()).is_ok(), "{body}");
+        }
+        let deep = format!(r#"{{"ok":true,"result":{{"x":{}1{},"number":5}}}}"#, "[".repeat(200), "]".repeat(200));
+        let five: [&[u8]; 6] = [
+            br#"{"ok":true,"result":{"number":5,"new_field":{"a":[1]}},"description":null}"#,
+            br#"{"ok":true,"result":{"text":"\ud800","number":5}}"#,
+            b"{\"ok\":true,\"result\":{\"text\":\"\xff\",\"number\":5}}",
+            b"{\"ok\":true,\"result\":{\"text\":\"\x01\",\"number\":5}}",
+            br#"{"ok":true,"result":{"date":1e400,"number":5}}"#,
+            deep.as_bytes(),
+        ];
+        for body in five {
+            assert_eq!(numbered(body), Some(Some(5)), "{}", String::from_utf8_lossy(body));
+        }
+        assert_eq!(numbered(br#"{"ok":true,"result":{"number":null}}"#), Some(None));
+        assert_eq!(numbered(br#"{"ok":true,"result":null}"#), Some(None));
+        assert_eq!(numbered(br#"{"ok":true,"result":{"#), None);
+    }
+
+    #[test]
+    fn refusals_are_read_with_fields_missing_or_null() {
+        let check = |body: &str, expected: &str| {
+            assert_eq!(refusal(StatusCode::BAD_GATEWAY, body.as_bytes()).to_string(), expected, "{body}");
+        };
+        check(r#"{"ok":false}"#, "Telegram answered 502: ");
+        check(
+            r#"{"ok":false,"error_code":429,"description":null,"parameters":{"retry_after":null,"migrate_to_chat_id":null}}"#,
+            "Telegram answered 429: ",
+        );
+        check(
+            r#"{"ok":false,"error_code":null,"description":"no","result":null,"parameters":null}"#,
+            "Telegram answered 502: no",
+        );
+        check("<html>", "Telegram was not reached: something on the way answered 502");
+    }
 
     /// The next server would read the token in the `Referer`.
     #[tokio::test]
@@ -157,7 +243,7 @@ mod tests {
         };
         let api = Api::new(&api_url, Secret::new("123:TOKEN"), None);
         tokio::select! {
-            called = async { api.call(&teloxide::payloads::GetMe::new()).await } => {
+            called = async { api.call(&Ask {}).await } => {
                 assert!(matches!(called, Err(ApiError::InBetween { code: 302 })), "{called:?}");
             }
             _ = elsewhere.accept() => panic!("the call went elsewhere"),
@@ -170,7 +256,7 @@ mod tests {
     async fn a_call_that_never_comes_back_is_the_last_on_its_connections() {
         let telegram = listener().await;
         let api = Api { call_timeout: Duration::from_millis(300), ..Api::new(&url(&telegram), Secret::new("123:TOKEN"), None) };
-        let call = async || api.call(&teloxide::payloads::GetMe::new()).await;
+        let call = async || api.call(&Ask {}).await;
         let opens_two = async {
             let (mut first, mut second) = (telegram.accept().await.unwrap().0, telegram.accept().await.unwrap().0);
             for connection in [&mut first, &mut second] {

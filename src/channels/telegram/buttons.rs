@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use teloxide::requests::Payload;
-use teloxide::types::{CallbackQuery, True};
+use teloxide::types::CallbackQuery;
 
-use super::api::Api;
+use super::api::{Api, Done};
+use super::parse::known_part;
 use super::send::Address;
 use crate::channels::Choice;
 use crate::signing::Signer;
@@ -45,10 +46,16 @@ fn signed(address: Address, command: &str) -> String {
     format!("{}:{}:{command}", address.chat_id, address.message_thread_id.unwrap_or(0))
 }
 
-/// What a raw update says about a pressed button.
-pub(super) fn query(update: &Value) -> Option<CallbackQuery> {
-    // From text: teloxide's types do not read from a `Value`.
-    serde_json::from_str(&update.get("callback_query")?.to_string()).ok()
+/// A pressed button that Telegram wants to be answered.
+pub(super) struct Press {
+    pub(super) query_id: String,
+    /// We did not make the button, or made it for another place.
+    pub(super) is_stale: bool,
+}
+
+/// What an update says about a pressed button.
+pub(super) fn read(raw: &Value) -> serde_json::Result<CallbackQuery> {
+    serde_json::from_str(&known_part(raw))
 }
 
 #[derive(Serialize)]
@@ -59,13 +66,13 @@ pub(super) struct AnswerCallbackQuery {
 }
 
 impl Payload for AnswerCallbackQuery {
-    type Output = True;
+    type Output = Done;
     const NAME: &'static str = "answerCallbackQuery";
 }
 
 impl AnswerCallbackQuery {
-    pub(super) fn new(query: &CallbackQuery, text: Option<&'static str>) -> Self {
-        AnswerCallbackQuery { callback_query_id: query.id.0.clone(), text }
+    pub(super) fn new(callback_query_id: String, text: Option<&'static str>) -> Self {
+        AnswerCallbackQuery { callback_query_id, text }
     }
 
     /// Ends the waiting sign on the button. One that comes too late is refused, which harms nobody.

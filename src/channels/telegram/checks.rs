@@ -2,8 +2,7 @@
 //!
 //! Beside everything else: nothing waits for it, and a question that fails is not asked again.
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
 
 use super::api::{Api, ApiError};
@@ -36,8 +35,16 @@ struct GetChatMember<'a> {
     user_id: &'a str,
 }
 
+/// <https://core.telegram.org/bots/api#chatmember>
+#[derive(Debug, Deserialize)]
+struct Member {
+    status: Option<String>,
+    is_member: Option<bool>,
+    can_send_messages: Option<bool>,
+}
+
 impl Payload for GetChatMember<'_> {
-    type Output = Value;
+    type Output = Member;
     const NAME: &'static str = "getChatMember";
 }
 
@@ -46,9 +53,18 @@ struct GetChat {
     chat_id: i64,
 }
 
+#[derive(Deserialize)]
+struct Chat {
+    permissions: Option<Permissions>,
+}
+
+#[derive(Deserialize)]
+struct Permissions {
+    can_send_messages: Option<bool>,
+}
+
 impl Payload for GetChat {
-    /// Raw, because only one field of many matters.
-    type Output = Value;
+    type Output = Chat;
     const NAME: &'static str = "getChat";
 }
 
@@ -108,18 +124,18 @@ async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
         // What members may do is a setting of the group.
         Rank::Member => {
             let chat = api.call(&GetChat { chat_id: chat.0 }).await?;
-            Ok(if chat["permissions"]["can_send_messages"] == false { Rank::Mute } else { Rank::Member })
+            let may_send = chat.permissions.and_then(|permissions| permissions.can_send_messages);
+            Ok(if may_send == Some(false) { Rank::Mute } else { Rank::Member })
         }
         rank => Ok(rank),
     }
 }
 
-/// <https://core.telegram.org/bots/api#chatmember>
-fn rank_of(member: &Value) -> Rank {
-    match member["status"].as_str() {
+fn rank_of(member: &Member) -> Rank {
+    match member.status.as_deref() {
         Some("left" | "kicked") => Rank::Outside,
-        Some("restricted") if member["is_member"] == false => Rank::Outside,
-        Some("restricted") if member["can_send_messages"] == false => Rank::Mute,
+        Some("restricted") if member.is_member == Some(false) => Rank::Outside,
+        Some("restricted") if member.can_send_messages == Some(false) => Rank::Mute,
         Some("administrator" | "creator") => Rank::Admin,
         _ => Rank::Member,
     }
@@ -127,13 +143,16 @@ fn rank_of(member: &Value) -> Rank {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_member_is_told_from_a_guest_and_an_admin() {
-        let check = |member: Value, expected| assert_eq!(rank_of(&member), expected, "{member}");
+        let check = |told: Value, expected| {
+            let member: Member = serde_json::from_value(told).unwrap();
+            assert_eq!(rank_of(&member), expected, "{member:?}");
+        };
         check(json!({ "status": "member" }), Rank::Member);
         check(json!({ "status": "left" }), Rank::Outside);
         check(json!({ "status": "kicked" }), Rank::Outside);
@@ -142,6 +161,8 @@ mod tests {
         check(json!({ "status": "restricted", "is_member": false, "can_send_messages": true }), Rank::Outside);
         check(json!({ "status": "restricted", "is_member": true, "can_send_messages": false }), Rank::Mute);
         check(json!({ "status": "restricted", "is_member": true, "can_send_messages": true }), Rank::Member);
+        check(json!({ "status": "restricted", "is_member": null, "can_send_messages": null }), Rank::Member);
         check(json!({ "status": "something new" }), Rank::Member);
+        check(json!({}), Rank::Member);
     }
 }

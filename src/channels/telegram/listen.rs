@@ -3,17 +3,16 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::Value;
-use teloxide::payloads::GetMe;
+use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
-use teloxide::types::{Me, True};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::TelegramChannel;
-use super::api::ApiError;
+use super::api::{self, ApiError, Done};
 use super::buttons::{self, AnswerCallbackQuery};
+use super::position::{IDLE_TOLD, Position};
+use super::updates::{self, Update};
 use super::{checks, menu, parse, send, webhook};
 use crate::channels::{Batch, Intake, ListenError};
 use crate::config::Transport;
@@ -34,14 +33,16 @@ pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "edited_message", "mess
 #[derive(Serialize)]
 struct GetRawUpdates {
     #[serde(skip_serializing_if = "Option::is_none")]
-    offset: Option<i64>,
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u32>,
     timeout: u64,
     allowed_updates: &'static [&'static str],
 }
 
 impl Payload for GetRawUpdates {
-    /// Raw, because teloxide drops the text of messages with entities it does not know.
-    type Output = Vec<Value>;
+    /// Never read as a whole: one update that is no JSON would take all others with it.
+    type Output = ();
     const NAME: &'static str = "getUpdates";
 
     fn timeout_hint(&self) -> Option<Duration> {
@@ -53,8 +54,23 @@ impl Payload for GetRawUpdates {
 struct DeleteWebhook {}
 
 impl Payload for DeleteWebhook {
-    type Output = True;
+    type Output = Done;
     const NAME: &'static str = "deleteWebhook";
+}
+
+#[derive(Serialize)]
+struct GetMe {}
+
+/// What we ask about ourselves. Servers leave out what they do not know of, or say null.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Me {
+    pub(super) username: Option<String>,
+    pub(super) can_read_all_group_messages: Option<bool>,
+}
+
+impl Payload for GetMe {
+    type Output = Me;
+    const NAME: &'static str = "getMe";
 }
 
 pub(super) async fn listen(channel: &TelegramChannel, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
@@ -63,7 +79,9 @@ pub(super) async fn listen(channel: &TelegramChannel, intake: &Intake, stop: &Ca
         let me = me(channel).await;
         menu::tell(&channel.api, &channel.db, &channel.menu).await;
         if let Some(me) = me {
-            checks::report(&channel.api, me.can_read_all_group_messages, &channel.expectations).await;
+            // A server that does not say it gives no reason to warn.
+            let reads_all = me.can_read_all_group_messages.unwrap_or(true);
+            checks::report(&channel.api, reads_all, &channel.expectations).await;
         }
         std::future::pending::<()>().await;
     };
@@ -83,36 +101,48 @@ pub(super) async fn listen(channel: &TelegramChannel, intake: &Intake, stop: &Ca
 }
 
 async fn poll(channel: &TelegramChannel, intake: &Intake) -> Result<(), ListenError> {
-    let mut offset = None;
+    let mut position = Position::default();
     let mut trouble = Trouble::default();
     loop {
-        let request = GetRawUpdates { offset, timeout: POLL.as_secs(), allowed_updates: ALLOWED_UPDATES };
-        match channel.api.call(&request).await {
+        let asked = Instant::now();
+        match ask(channel, &mut position).await {
             Ok(updates) => {
                 trouble.failures = 0;
-                offset = take(channel, intake, updates).await?.or(offset);
+                let answered_after = asked.elapsed();
+                if let Stored::No = store(channel, intake, &updates).await? {
+                    tokio::time::sleep(FIRST_BACKOFF).await;
+                    continue;
+                }
+                let pause = position.go_on(&updates, answered_after);
+                if position.idle() == IDLE_TOLD {
+                    tracing::error!("Telegram answers polls at once and sends nothing new; asking once a second");
+                }
+                tokio::time::sleep(pause).await;
             }
             Err(error) => trouble.handle(channel, error).await?,
         }
     }
 }
 
-/// Stores a batch; returns the offset that confirms it, or none to be given it again.
-async fn take(channel: &TelegramChannel, intake: &Intake, updates: Vec<Value>) -> Result<Option<i64>, ListenError> {
-    let Some(newest) = updates.iter().filter_map(|update| update.get("update_id")?.as_i64()).max() else {
-        if !updates.is_empty() {
-            tracing::error!("Telegram sent updates without ids; asking again");
-            tokio::time::sleep(FIRST_BACKOFF).await;
-        }
-        return Ok(None);
-    };
-    match store(channel, intake, &updates).await? {
-        Stored::Yes => Ok(Some(newest + 1)),
-        Stored::No => {
-            tokio::time::sleep(FIRST_BACKOFF).await;
-            Ok(None)
-        }
+async fn ask(channel: &TelegramChannel, position: &mut Position) -> Result<Vec<Update>, ApiError> {
+    let (offset, limit) = (position.offset(), position.limit());
+    let request = GetRawUpdates { offset, limit, timeout: POLL.as_secs(), allowed_updates: ALLOWED_UPDATES };
+    let (status, body) = channel.api.call_unread(&request).await?;
+    let answer = updates::read_answer(&body).filter(|_| status.is_success());
+    if let Some(updates) = answer.and_then(|answer| position.accept(answer)) {
+        return Ok(updates);
     }
+    let error = api::refusal(status, &body);
+    match error {
+        ApiError::Answered { code: 400, .. } if position.was_refused() => {
+            tracing::error!("Telegram does not let its updates be confirmed; asking for the oldest again");
+        }
+        ApiError::NoAnswer(_) if position.was_unreadable() => {
+            tracing::error!("Telegram's updates cannot be read; asking for them one by one");
+        }
+        _ => {}
+    }
+    Err(error)
 }
 
 /// Whether updates are on disk. Those that are not stay with Telegram; the reason is logged where they were refused.
@@ -121,7 +151,10 @@ pub(super) enum Stored {
     No,
 }
 
-pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &[Value]) -> Result<Stored, ListenError> {
+pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &[Update]) -> Result<Stored, ListenError> {
+    if updates.is_empty() {
+        return Ok(Stored::Yes);
+    }
     let Some(me) = me(channel).await else { return Err(refused()) };
     let reader = parse::Reader {
         bot_id: channel.api.bot_id(),
@@ -132,7 +165,8 @@ pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &
         gather: channel.gather,
     };
     answer_presses(channel, &reader, updates);
-    updates.iter().for_each(|update| send::note_newest(&channel.newest, update));
+    let readable = updates.iter().filter_map(|update| update.content.as_ref().ok());
+    readable.for_each(|update| send::note_newest(&channel.newest, update));
     let arrivals = reader.read_all(updates);
     if arrivals.is_empty() {
         return Ok(Stored::Yes);
@@ -142,10 +176,10 @@ pub(super) async fn store(channel: &TelegramChannel, intake: &Intake, updates: &
 }
 
 /// At once and beside everything else: whoever pressed a button looks at a clock until then.
-fn answer_presses(channel: &TelegramChannel, reader: &parse::Reader<'_>, updates: &[Value]) {
-    for query in updates.iter().filter_map(buttons::query) {
-        let text = reader.is_stale(&query).then_some(buttons::STALE);
-        let (api, answer) = (channel.api.clone(), AnswerCallbackQuery::new(&query, text));
+fn answer_presses(channel: &TelegramChannel, reader: &parse::Reader<'_>, updates: &[Update]) {
+    for press in updates.iter().filter_map(|update| reader.read_press(update)) {
+        let text = press.is_stale.then_some(buttons::STALE);
+        let (api, answer) = (channel.api.clone(), AnswerCallbackQuery::new(press.query_id, text));
         channel.answers.spawn(async move { answer.send(&api).await });
     }
 }
@@ -154,7 +188,7 @@ fn answer_presses(channel: &TelegramChannel, reader: &parse::Reader<'_>, updates
 async fn me(channel: &TelegramChannel) -> Option<&Me> {
     let mut backoff = FIRST_BACKOFF;
     loop {
-        match channel.me.get_or_try_init(async || channel.api.call(&GetMe::new()).await).await {
+        match channel.me.get_or_try_init(async || channel.api.call(&GetMe {}).await).await {
             Ok(me) => return Some(me),
             Err(ApiError::Answered { code: 401 | 404, .. }) => return None,
             Err(error) => {

@@ -4,9 +4,8 @@ use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 use serde_json::{Value, json};
 use teloxide::requests::Payload;
-use teloxide::types::True;
 
-use super::api::{Api, ApiError};
+use super::api::{Api, ApiError, Done};
 use crate::domain::TelegramUserId;
 use crate::storage::{Db, StoreError};
 
@@ -34,7 +33,7 @@ struct SetMyCommands<'a> {
 }
 
 impl Payload for SetMyCommands<'_> {
-    type Output = True;
+    type Output = Done;
     const NAME: &'static str = "setMyCommands";
 }
 

@@ -13,11 +13,13 @@ mod listen;
 mod menu;
 mod noticing;
 mod parse;
+mod position;
 mod reactions;
 mod render;
 mod send;
 mod sending_files;
 mod stream;
+mod updates;
 mod webhook;
 
 use std::path::Path;
@@ -25,7 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use teloxide::types::Me;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -67,7 +68,7 @@ pub struct TelegramChannel {
     gather: Duration,
     max_file_mb: u32,
     /// Who we are; asked for once.
-    me: OnceCell<Me>,
+    me: OnceCell<listen::Me>,
     signer: Signer,
     menu: Menu,
     expectations: Expectations,

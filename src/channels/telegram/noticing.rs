@@ -3,7 +3,7 @@
 use serde_json::Value;
 use teloxide::types::User;
 
-use super::parse::{display_name, user_id};
+use super::parse::{display_name, known_part, user_id};
 use crate::domain::{Addressed, Besides, ChatId, Inbound, MessageId, Note, Origin, PersonId, SessionKey};
 
 /// Emoji shown of one reaction.
@@ -13,7 +13,7 @@ const MAX_EMOJI: usize = 3;
 ///
 /// Telegram does not say in which topic the message is, so the place is only the chat until somebody looks the message up.
 pub(super) fn read(update_id: &str, raw: &Value) -> Option<Inbound> {
-    let from: User = serde_json::from_str(&raw.get("user")?.to_string()).ok()?;
+    let from: User = serde_json::from_str(&known_part(raw.get("user")?)).ok()?;
     let chat = raw["chat"]["id"].as_i64()?;
     let key = match raw["chat"]["type"].as_str()? {
         "private" => SessionKey::TelegramDm { user: user_id(&from), topic: None },
@@ -72,5 +72,7 @@ mod tests {
         check(json!({ "new_reaction": [{ "type": "paid" }] }), Some(("telegram:group:-5", "⭐")));
         check(json!({ "user": { "id": 1, "is_bot": true, "first_name": "Bot" } }), None);
         check(json!({ "user": null, "actor_chat": { "id": -5 } }), None);
+        let nulls = json!({ "id": 111, "is_bot": false, "first_name": "Alice", "username": null, "is_premium": null });
+        check(json!({ "user": nulls }), Some(("telegram:group:-5", "👍")));
     }
 }

@@ -8,8 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use serde_json::Value;
-use teloxide::types::{CallbackQuery, Me, Message, MessageKind, User};
+use teloxide::types::{CallbackQuery, Message, MessageKind, User};
 
+use super::buttons::Press;
+use super::listen::Me;
+use super::updates::Update;
 use super::{buttons, content, noticing, send};
 
 use crate::channels::nicknames::Nicknames;
@@ -60,42 +63,57 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Everything of a batch that concerns us.
-    pub(super) fn read_all(&self, updates: &[Value]) -> Vec<Arrival> {
-        let mut read: Vec<_> =
-            updates.iter().filter_map(|update| Some((album(&update["message"]), self.read(update)?))).collect();
+    pub(super) fn read_all(&self, updates: &[Update]) -> Vec<Arrival> {
+        let album = |update: &Update| Some(album(update.content.as_ref().ok()?.get("message")?)?.to_owned());
+        let mut read: Vec<_> = updates.iter().filter_map(|update| Some((album(update), self.read(update)?))).collect();
         address_albums(&mut read);
         read.into_iter().map(|(_, arrival)| arrival).collect()
     }
 
     /// `None` for what is no message from a person to us: service messages, channel posts, other bots.
-    pub(super) fn read(&self, update: &Value) -> Option<Arrival> {
-        let number = update.get("update_id").and_then(Value::as_i64)?;
+    pub(super) fn read(&self, update: &Update) -> Option<Arrival> {
         // With the bot's id, because another bot's updates have the same numbers.
-        let update_id = format!("{}:{number}", self.bot_id);
-        if let Some(query) = buttons::query(update) {
-            return self.press(&update_id, &query).map(|inbound| Arrival::Message(Box::new(inbound)));
-        }
-        if let Some(reaction) = update.get("message_reaction") {
-            return noticing::read(&update_id, reaction).map(|inbound| Arrival::Message(Box::new(inbound)));
-        }
-        let edited = update.get("edited_message").filter(|raw| !is_live_location(raw));
-        let raw = update.get("message").or(edited)?;
-        // A panic in a library would come again with the same update at every poll.
-        let read = catch_unwind(AssertUnwindSafe(|| Ok(self.arrival(&update_id, &read_message(raw)?, raw))));
-        let note = edited.map(|_| Note::Edit);
-        match read.unwrap_or_else(|_| Err("reading it panicked".to_owned())) {
-            Ok(Some(Arrival::Message(mut inbound))) => {
-                inbound.besides.note = note;
-                Some(Arrival::Message(inbound))
-            }
-            Ok(arrival) => arrival,
-            Err(reason) => Some(Arrival::Broken { update_id, reason, raw: update.to_string() }),
-        }
+        let update_id = format!("{}:{}", self.bot_id, update.key());
+        let read = match &update.content {
+            // A panic in a library would come again with the same update at every poll.
+            Ok(content) => catch_unwind(AssertUnwindSafe(|| self.content(&update_id, content)))
+                .unwrap_or_else(|_| Err("reading it panicked".to_owned()))
+                .map_err(|reason| (reason, content.to_string())),
+            Err(broken) => Err((broken.reason.clone(), broken.raw.clone())),
+        };
+        read.unwrap_or_else(|(reason, raw)| {
+            // The reason may quote a message, so it stands only in the row.
+            tracing::error!("the update {update_id} of Telegram cannot be read; it is kept in the inbox table as broken");
+            Some(Arrival::Broken { update_id, reason, raw })
+        })
     }
 
-    /// A button that we did not make, or made for another place.
-    pub(super) fn is_stale(&self, query: &CallbackQuery) -> bool {
-        self.pressed(query).is_none()
+    fn content(&self, update_id: &str, content: &Value) -> Result<Option<Arrival>, String> {
+        let told = |kind: &str| content.get(kind).filter(|body| !body.is_null());
+        if let Some(query) = told("callback_query") {
+            let query = buttons::read(query).map_err(|error| format!("not a pressed button: {error}"))?;
+            return Ok(self.press(update_id, &query).map(|inbound| Arrival::Message(Box::new(inbound))));
+        }
+        if let Some(reaction) = told("message_reaction") {
+            return Ok(noticing::read(update_id, reaction).map(|inbound| Arrival::Message(Box::new(inbound))));
+        }
+        let edited = told("edited_message").filter(|raw| !is_live_location(raw));
+        let Some(raw) = told("message").or(edited).or(content.get("message")) else { return Ok(None) };
+        let raw = &without_nulls(raw);
+        let mut arrival = self.arrival(update_id, &read_message(raw)?, raw);
+        if let (Some(Arrival::Message(inbound)), Some(_)) = (&mut arrival, edited) {
+            inbound.besides.note = Some(Note::Edit);
+        }
+        Ok(arrival)
+    }
+
+    /// The press of a button, even of one that means nothing to us. None where nothing was pressed.
+    pub(super) fn read_press(&self, update: &Update) -> Option<Press> {
+        let raw = update.content.as_ref().ok()?.get("callback_query").filter(|raw| !raw.is_null())?;
+        let read = || buttons::read(raw).map(|query| Press { is_stale: self.pressed(&query).is_none(), query_id: query.id.0 });
+        // Whoever pressed a button that cannot be read sees a clock as well.
+        let unreadable = || Some(Press { query_id: raw["id"].as_str()?.to_owned(), is_stale: true });
+        catch_unwind(AssertUnwindSafe(read)).ok().and_then(Result::ok).or_else(unreadable)
     }
 
     /// A pressed button is its command, written by whoever pressed it.
@@ -228,17 +246,17 @@ fn album(raw: &Value) -> Option<&str> {
 }
 
 /// A caption speaks for the whole album, and stands on one of its messages only.
-fn address_albums(read: &mut [(Option<&str>, Arrival)]) {
+fn address_albums(read: &mut [(Option<String>, Arrival)]) {
     let mut albums: HashMap<String, Addressed> = HashMap::new();
     for (album, arrival) in read.iter() {
         if let (Some(album), Arrival::Message(inbound)) = (album, arrival)
             && inbound.addressed != Addressed::NotAtAll
         {
-            albums.insert((*album).to_owned(), inbound.addressed);
+            albums.insert(album.clone(), inbound.addressed);
         }
     }
     for (album, arrival) in read {
-        if let (Some(addressed), Arrival::Message(inbound)) = (album.and_then(|album| albums.get(album)), arrival)
+        if let (Some(addressed), Arrival::Message(inbound)) = (album.as_ref().and_then(|album| albums.get(album)), arrival)
             && inbound.addressed == Addressed::NotAtAll
         {
             inbound.addressed = *addressed;
@@ -251,10 +269,26 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn read_message(raw: &Value) -> Result<Message, String> {
-    let mut known = raw.clone();
+    serde_json::from_str(&known_part(raw)).map_err(|error| format!("not a message: {error}"))
+}
+
+/// Without what teloxide does not know. As text, because its types do not read from a `Value`.
+pub(super) fn known_part(raw: &Value) -> String {
+    let mut known = without_nulls(raw);
     drop_unknown_entities(&mut known);
-    // From text: teloxide's types do not read from a `Value`.
-    serde_json::from_str(&known.to_string()).map_err(|error| format!("not a message: {error}"))
+    known.to_string()
+}
+
+/// A null says as little as a field that is not there.
+fn without_nulls(raw: &Value) -> Value {
+    match raw {
+        Value::Object(fields) => {
+            let told = fields.iter().filter(|(_, field)| !field.is_null());
+            told.map(|(name, field)| (name.clone(), without_nulls(field))).collect()
+        }
+        Value::Array(values) => values.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }
 
 /// Also in the messages inside: what is replied to, quoted or pinned.
@@ -329,21 +363,19 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    use super::super::updates::read_one;
     use super::*;
 
     fn me() -> Me {
-        let me = json!({
-            "id": 123456, "is_bot": true, "first_name": "Parlor", "username": "parlor_bot", "can_join_groups": true,
-            "can_read_all_group_messages": false, "supports_inline_queries": false, "has_main_web_app": false,
-        });
-        serde_json::from_str(&me.to_string()).unwrap()
+        Me { username: Some("parlor_bot".into()), ..Me::default() }
     }
 
     fn read(update: &Value) -> Option<Arrival> {
         let signer = Signer::new(&[7; Signer::KEY_BYTES]);
         let nicknames = Nicknames::new(&["parlor".to_owned()]);
         let (me, group_sessions, gather) = (&me(), GroupSessions::PerUser, Duration::ZERO);
-        Reader { bot_id: "123456", me, group_sessions, nicknames: &nicknames, signer: &signer, gather }.read(update)
+        Reader { bot_id: "123456", me, group_sessions, nicknames: &nicknames, signer: &signer, gather }
+            .read(&read_one(update.to_string().as_bytes()))
     }
 
     fn update(message: Value) -> Value {
@@ -464,6 +496,7 @@ mod tests {
             read(&json!({ "update_id": 1, "message": whole }));
             read(&json!({ "update_id": 1, "edited_message": whole }));
             read(&json!({ "update_id": 1, "message_reaction": whole }));
+            read(&json!({ "update_id": 1, "callback_query": whole }));
             let mut changed = serde_json::Map::new();
             changed.insert(field.to_owned(), value);
             read(&update(Value::Object(changed)));

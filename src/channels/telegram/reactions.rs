@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 use teloxide::requests::Payload;
-use teloxide::types::True;
 
-use super::api::Api;
+use super::api::{Api, Done};
 use super::send;
 use crate::channels::SendError;
 use crate::domain::{Destination, MessageId};
@@ -26,7 +25,7 @@ struct Emoji {
 }
 
 impl Payload for SetMessageReaction {
-    type Output = True;
+    type Output = Done;
     const NAME: &'static str = "setMessageReaction";
 }
 

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use teloxide::requests::Payload;
-use teloxide::types::True;
 
-use super::api::{Api, ApiError};
+use super::api::{Api, ApiError, Done};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, EntityKind, Rendered};
 use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
@@ -158,7 +157,14 @@ pub(super) struct InlineKeyboard<'a> {
 /// The one thing we keep of what Telegram says it sent.
 #[derive(Deserialize)]
 pub(super) struct Sent {
-    pub(super) message_id: i64,
+    message_id: Option<i64>,
+}
+
+impl Sent {
+    /// Zero when Telegram does not say it. The message is there all the same, but cannot be changed any more.
+    pub(super) fn id(&self) -> MessageId {
+        MessageId(self.message_id.unwrap_or_default().to_string())
+    }
 }
 
 impl Payload for SendMessage<'_> {
@@ -186,7 +192,7 @@ struct SendChatAction {
 }
 
 impl Payload for SendChatAction {
-    type Output = True;
+    type Output = Done;
     const NAME: &'static str = "sendChatAction";
 }
 
@@ -218,7 +224,7 @@ pub(super) async fn send(
         }
         StoredPart::File { markdown } => send_file(api, address, &markdown).await,
     };
-    sent.map(|sent| MessageId(sent.message_id.to_string())).map_err(send_error)
+    sent.map(|sent| sent.id()).map_err(send_error)
 }
 
 pub(super) async fn send_message(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {

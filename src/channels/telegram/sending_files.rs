@@ -80,7 +80,7 @@ pub(super) async fn send_file(
         Err(Failure::Api(_)) => tell(api, style, address, &too_large(file)).await,
         Err(Failure::Gone) => tell(api, style, address, &gone(file)).await,
     };
-    sent.map(|sent| MessageId(sent.message_id.to_string())).map_err(send::send_error)
+    sent.map(|sent| sent.id()).map_err(send::send_error)
 }
 
 enum Failure {

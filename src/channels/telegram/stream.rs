@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use serde::de::IgnoredAny;
 use teloxide::requests::Payload;
 
-use super::api::{Api, ApiError};
+use super::api::{Api, ApiError, Done};
 use super::render::{Entity, Rendered};
 use super::send::{
     Address, InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, address, dislikes_style, hiding, link_preview,
@@ -64,7 +63,7 @@ struct SendMessageDraft<'a> {
 }
 
 impl Payload for SendMessageDraft<'_> {
-    type Output = IgnoredAny;
+    type Output = Done;
     const NAME: &'static str = "sendMessageDraft";
 }
 
@@ -97,7 +96,7 @@ struct EditMessageText<'a> {
 }
 
 impl Payload for EditMessageText<'_> {
-    type Output = IgnoredAny;
+    type Output = Done;
     const NAME: &'static str = "editMessageText";
 }
 
@@ -128,7 +127,7 @@ struct DeleteMessage {
 }
 
 impl Payload for DeleteMessage {
-    type Output = IgnoredAny;
+    type Output = Done;
     const NAME: &'static str = "deleteMessage";
 }
 

@@ -10,16 +10,15 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use serde::Serialize;
-use serde_json::Value;
 use teloxide::requests::Payload;
-use teloxide::types::True;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::TelegramChannel;
-use super::api::ApiError;
+use super::api::{ApiError, Done};
 use super::listen::{ALLOWED_UPDATES, FIRST_BACKOFF, LONGEST_BACKOFF, Stored, refused, store};
+use super::updates::{self, Update};
 use crate::channels::{Intake, ListenError};
 use crate::config::{Secret, Webhook};
 use crate::signing::same_text;
@@ -36,7 +35,7 @@ const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
 /// An update on its way to the store. Dropping `stored` unanswered means that it is not there.
 struct Delivery {
-    update: Value,
+    update: Update,
     stored: oneshot::Sender<()>,
 }
 
@@ -110,7 +109,7 @@ struct SetWebhook<'a> {
 }
 
 impl Payload for SetWebhook<'_> {
-    type Output = True;
+    type Output = Done;
     const NAME: &'static str = "setWebhook";
 }
 
@@ -161,16 +160,15 @@ fn is_from_telegram(headers: &HeaderMap, secret: &Secret) -> bool {
     told.is_some_and(|told| same_text(told, secret.expose()))
 }
 
-async fn read(request: Request) -> Result<Value, StatusCode> {
+/// Whatever Telegram sends is taken, and kept if it cannot be read: what is refused comes again for ever.
+async fn read(request: Request) -> Result<Update, StatusCode> {
     let told_length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if told_length.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     let body = to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
-    let update = serde_json::from_slice::<Value>(&body).ok();
-    let update = update.filter(|update| update.get("update_id").is_some_and(Value::is_i64));
-    update.ok_or_else(|| {
-        tracing::error!("the webhook was called with {} bytes that are no update", body.len());
-        StatusCode::BAD_REQUEST
-    })
+    if body.is_empty() {
+        return Err(StatusCode::BAD_REQUEST);
+    }
+    Ok(updates::read_one(&body))
 }

@@ -1,9 +1,10 @@
 //! A Bot API server for tests: real HTTP on loopback on one side, a handle to play the people and the faults on the other.
 //!
 //! `server` speaks HTTP, `wire` has what crosses it; `methods` answers the bot's calls, of which `content` checks the texts and `updates`
-//! is the queue behind `getUpdates`; `chats` knows how a message looks in each kind of chat. Tests use `places` to say things, `journal`
+//! is the queue behind `getUpdates` and `ages` what older servers leave out; `chats` knows how a message looks in each kind of chat. Tests use `places` to say things, `journal`
 //! to see and await what the bot did, `faults` to break things.
 
+pub(crate) mod ages;
 mod chats;
 mod content;
 pub(crate) mod cuttable;
@@ -107,6 +108,23 @@ impl FakeTelegram {
         update_id
     }
 
+    /// Queues bytes that need not be JSON as an update, with its number in place of `#`.
+    pub(crate) fn push_bytes(&self, bytes: &[u8]) -> i64 {
+        let update_id = self.world().updates.push_bytes(bytes);
+        self.shared.arrivals.send_replace(());
+        update_id
+    }
+
+    /// Every answer that has this update breaks off behind it.
+    pub(crate) fn break_off_behind(&self, update_id: i64) {
+        self.world().updates.break_off_behind(update_id);
+    }
+
+    /// Offsets above this are refused, as by a server that counts in small numbers.
+    pub(crate) fn refuse_offsets_above(&self, largest: i64) {
+        self.world().updates.largest_offset = Some(largest.into());
+    }
+
     /// Delivers an update once more, even if it was confirmed long ago.
     pub(crate) fn push_again(&self, update_id: i64) {
         self.world().updates.push_again(update_id);
@@ -181,6 +199,7 @@ struct World {
     updates: UpdateQueue,
     journal: Journal,
     faults: Faults<FakeTelegram>,
+    answers: ages::Answers,
     me: Map<String, Value>,
     /// By scope and language, in their JSON form.
     commands: HashMap<String, Value>,
@@ -198,6 +217,7 @@ impl World {
             updates: UpdateQueue::default(),
             journal: Journal::default(),
             faults: Faults::default(),
+            answers: ages::Answers::default(),
             me: methods::me(),
             commands: HashMap::new(),
             open_callbacks: HashSet::new(),

@@ -101,7 +101,8 @@ impl<'a> Admitted<'a> {
         response
     }
 
-    async fn perform(&self) -> Result<String, ApiError> {
+    /// The whole answer, with its envelope.
+    async fn perform(&self) -> Result<Vec<u8>, ApiError> {
         if self.method == "getUpdates" {
             return updates::get_updates(self.shared, &self.params).await;
         }
@@ -110,7 +111,8 @@ impl<'a> Admitted<'a> {
         if self.method == "setWebhook" {
             self.shared.arrivals.send_replace(());
         }
-        result.map(|result| result.to_string())
+        let dress = self.shared.world().answers;
+        result.map(|result| dress.envelope(&self.method, result))
     }
 
     fn settle(&self, response: Option<&Response>) {
@@ -183,14 +185,14 @@ fn typed((name, value): (String, String)) -> (String, Value) {
     (name, parsed.unwrap_or(Value::String(value)))
 }
 
-fn answer(result: Result<String, ApiError>) -> Response {
+fn answer(result: Result<Vec<u8>, ApiError>) -> Response {
     match result {
-        Ok(result) => json_response(200, format!(r#"{{"ok":true,"result":{result}}}"#)),
-        Err(error) => json_response(error.status, error.json().to_string()),
+        Ok(body) => json_response(200, body),
+        Err(error) => json_response(error.status, error.json().to_string().into()),
     }
 }
 
-fn json_response(status: u16, body: String) -> Response {
+fn json_response(status: u16, body: Vec<u8>) -> Response {
     response(status, "application/json", body)
 }
 
@@ -198,10 +200,10 @@ fn html_page(status: u16) -> Response {
     let page = format!(
         "<html>\r\n<head><title>{status}</title></head>\r\n<body><center><h1>{status}</h1></center></body>\r\n</html>\r\n"
     );
-    response(status, "text/html", page)
+    response(status, "text/html", page.into())
 }
 
-fn response(status: u16, content_type: &str, body: String) -> Response {
+fn response(status: u16, content_type: &str, body: Vec<u8>) -> Response {
     let status = StatusCode::from_u16(status).expect("faults use real status codes");
     Response::builder().status(status).header(header::CONTENT_TYPE, content_type).body(Body::from(body)).expect("valid headers")
 }

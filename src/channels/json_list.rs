@@ -1,0 +1,170 @@
+//! Cuts a JSON list into its items, so that an item that is not quite JSON costs only itself. Pure.
+//!
+//! Strings and brackets tell where an item ends. A broken item may lie about both, so the list goes on at the next place where an
+//! item surely begins: inside a string every quote has a backslash before it, so nobody's words look like that.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+/// One item as it came, and as it was read.
+#[derive(Debug)]
+pub(super) struct Item<'a> {
+    pub(super) raw: &'a [u8],
+    /// The reason never quotes the item.
+    pub(super) read: Result<Value, String>,
+}
+
+/// A list that was cut into its items.
+#[derive(Debug, Default)]
+pub(super) struct List<'a> {
+    pub(super) items: Vec<Item<'a>>,
+    /// The beginning of an item whose end is missing together with the end of the list.
+    pub(super) cut_off: Option<&'a [u8]>,
+}
+
+/// Cuts `list`, which begins with its bracket; what follows the list may be the end of an object around it. `begins_item` is asked
+/// about bytes that begin with a brace, once an item was found broken.
+pub(super) fn cut(list: &[u8], begins_item: fn(&[u8]) -> bool) -> List<'_> {
+    let mut found = List::default();
+    let mut at = skip_space(list, 1);
+    while at < list.len() && !is_end_of_list(list, at) {
+        if list[at] == b',' {
+            at = skip_space(list, at + 1);
+            continue;
+        }
+        let Some((item, end)) = whole_item(list, at).or_else(|| broken_item(list, at, begins_item)) else {
+            found.cut_off = Some(&list[at..]);
+            break;
+        };
+        found.items.push(item);
+        at = skip_space(list, end);
+    }
+    found
+}
+
+/// The item at `at`, if it is JSON and something follows it that may follow an item.
+fn whole_item(list: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
+    let end = value_end(list, at).filter(|end| ends_well(list, *end))?;
+    let raw = &list[at..end];
+    let read = serde_json::from_slice(raw).ok()?;
+    Some((Item { raw, read: Ok(read) }, end))
+}
+
+/// A broken item reaches to where its brackets close, or to the next item if that comes first. None when neither is there.
+fn broken_item(list: &[u8], at: usize, begins_item: fn(&[u8]) -> bool) -> Option<(Item<'_>, usize)> {
+    let closes = value_end(list, at).filter(|end| *end > at && ends_well(list, *end));
+    let next = next_item(list, at + 1, closes.unwrap_or(list.len()), begins_item);
+    let end = next.or(closes).or_else(|| closing_brackets(list).filter(|end| *end > at))?;
+    let raw = &list[at..end];
+    let reason = serde_json::from_slice::<Value>(raw).err().map_or("not an item of a list".to_owned(), |error| error.to_string());
+    Some((Item { raw, read: Err(reason) }, end))
+}
+
+/// The comma before the next place where an item begins.
+fn next_item(list: &[u8], from: usize, until: usize, begins_item: fn(&[u8]) -> bool) -> Option<usize> {
+    (from..until).filter(|at| list[*at] == b',').find(|at| {
+        let start = skip_space(list, at + 1);
+        list.get(start) == Some(&b'{') && begins_item(&list[start..])
+    })
+}
+
+fn ends_well(list: &[u8], end: usize) -> bool {
+    let next = skip_space(list, end);
+    list.get(next) == Some(&b',') || is_end_of_list(list, next)
+}
+
+/// Whether the list ends here: nothing follows but the rest of an object around it.
+fn is_end_of_list(list: &[u8], at: usize) -> bool {
+    let rest = list[at.min(list.len())..].trim_ascii_end();
+    match rest.strip_prefix(b"]").map(<[u8]>::trim_ascii_start) {
+        Some(b"" | b"}") => true,
+        Some([b',', keys @ ..]) => serde_json::from_slice::<IgnoredAny>(&[b"{", keys].concat()).is_ok(),
+        Some(_) | None => false,
+    }
+}
+
+/// Where a list ends whose last item does not show it: before the bracket that nothing but the end of an object follows.
+fn closing_brackets(list: &[u8]) -> Option<usize> {
+    let rest = list.trim_ascii_end();
+    let rest = rest.strip_suffix(b"}").unwrap_or(rest).trim_ascii_end();
+    rest.strip_suffix(b"]").map(<[u8]>::len)
+}
+
+/// Where the value ends that begins at `start`, by its quotes and brackets alone.
+pub(super) fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let (mut depth, mut is_in_string, mut at) = (0_usize, false, start);
+    while let Some(byte) = bytes.get(at) {
+        match (is_in_string, byte) {
+            (true, b'\\') => at += 1,
+            (true, b'"') if depth == 0 => return Some(at + 1),
+            (_, b'"') => is_in_string = !is_in_string,
+            (false, b'{' | b'[') => depth += 1,
+            (false, b'}' | b']') if depth == 1 => return Some(at + 1),
+            (false, b'}' | b']' | b',') if depth == 0 => return Some(at),
+            (false, b'}' | b']') => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+pub(super) fn skip_space(bytes: &[u8], from: usize) -> usize {
+    let space = bytes.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    from + space
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begins_item(bytes: &[u8]) -> bool {
+        bytes.starts_with(b"{\"n\":")
+    }
+
+    /// Items that were read, with `!` before those that were not, and `…` for a beginning.
+    fn show(list: &[u8]) -> String {
+        let List { items, cut_off } = cut(list, begins_item);
+        let item = |item: &Item<'_>| match &item.read {
+            Ok(value) => value.to_string(),
+            Err(_) => format!("!{}", String::from_utf8_lossy(item.raw)),
+        };
+        let mut shown: Vec<String> = items.iter().map(item).collect();
+        shown.extend(cut_off.map(|raw| format!("{}…", String::from_utf8_lossy(raw))));
+        shown.join(" ")
+    }
+
+    #[test]
+    fn a_broken_item_costs_only_itself() {
+        let check = |list: &str, expected: &str| assert_eq!(show(list.as_bytes()), expected, "{list}");
+        check("[]", "");
+        check(" [ ] ".trim_start(), "");
+        check(r#"[{"n":1}, {"n":2}]}"#, r#"{"n":1} {"n":2}"#);
+        check(r#"[{"n":1},{"n":2}],"ok":true}"#, r#"{"n":1} {"n":2}"#);
+        check(r#"[1,"a,]",null]"#, r#"1 "a,]" null"#);
+        // A lone surrogate, an escape cut short, a number out of range: the brackets still hold.
+        check(r#"[{"t":"\ud800"},{"n":2}]"#, r#"!{"t":"\ud800"} {"n":2}"#);
+        check(r#"[{"t":"\u12"},{"n":2}]"#, r#"!{"t":"\u12"} {"n":2}"#);
+        check(r#"[{"t":1e400},{"n":2}]"#, r#"!{"t":1e400} {"n":2}"#);
+        // A quote that is eaten, brackets too few and too many: the next item tells where it ends.
+        check(r#"[{"t":"a\"},{"n":2}]"#, r#"!{"t":"a\"} {"n":2}"#);
+        check(r#"[{"t":[1},{"n":2},{"n":3}]"#, r#"!{"t":[1} {"n":2} {"n":3}"#);
+        check(r#"[{"t":1}},{"n":2}]"#, r#"!{"t":1}} {"n":2}"#);
+        check(r#"[{"t":1}]},{"n":2}]"#, r#"!{"t":1}]} {"n":2}"#);
+        check(r#"[{"t":1,{"n":2}]"#, r#"!{"t":1 {"n":2}"#);
+        // The last one may be broken too.
+        check(r#"[{"n":1},{"t":"a\"}]}"#, r#"{"n":1} !{"t":"a\"}"#);
+        check(r#"[{"n":1},{"t":[1}]"#, r#"{"n":1} !{"t":[1}"#);
+        // Without the end of the list, an item may only be cut off.
+        check(r#"[{"n":1},{"t":"abc"#, r#"{"n":1} {"t":"abc…"#);
+        check(r#"[{"n":1},"#, r#"{"n":1}"#);
+        check("[", "");
+    }
+
+    #[test]
+    fn what_somebody_wrote_begins_no_item() {
+        let written = r#"},{"n":7}"#;
+        let list = format!("[{{\"t\":{},\"bad\":1e400}},{{\"n\":2}}]", Value::from(written));
+        assert!(show(list.as_bytes()).ends_with(r#" {"n":2}"#) && !show(list.as_bytes()).contains(r#" {"n":7}"#));
+    }
+}
