@@ -47,14 +47,14 @@ pub(super) async fn run(taker: &mut Taker<'_>) {
 /// Bound channels count from now on, if nothing was ever seen in them.
 async fn channels(taker: &Taker<'_>) -> Result<Vec<Seen>, crate::storage::StoreError> {
     let channel = taker.channel();
-    let (bound, now) = (channel.bound_channels(), now_ms());
-    channel.db.write(move |tx| seen::begin(tx, &bound, first_id_at(now), now)).await?;
+    let (bound, from) = (channel.bound_channels(), first_id_at(channel.api.now_ms()));
+    channel.db.write(move |tx| seen::begin(tx, &bound, from, now_ms())).await?;
     channel.db.read(|connection| seen::latest(connection, MOST_CHANNELS)).await
 }
 
 async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
     let ours = taker.channel();
-    let mut after = message.max(first_id_at(now_ms() - OLDEST_MS));
+    let mut after = message.max(first_id_at(ours.api.now_ms() - OLDEST_MS));
     for _ in 0..MOST_PAGES {
         let mut messages = match ask(taker, channel, after).await {
             Ok(messages) => messages,

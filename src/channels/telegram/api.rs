@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
 
+use crate::channels::Health;
 use crate::channels::connections::{Connections, DownloadError, Response, failure};
 use crate::channels::upload::{File, Form};
 use crate::config::Secret;
@@ -21,6 +22,7 @@ pub(super) struct Api {
     token: Secret,
     call_timeout: Duration,
     connections: Connections,
+    health: Health,
 }
 
 /// Why a call did not work.
@@ -38,6 +40,16 @@ pub(super) enum ApiError {
     /// The call was made, but no answer came that could be read.
     #[error("Telegram gave no readable answer: {0}")]
     NoAnswer(String),
+}
+
+impl ApiError {
+    /// Whether this is about Telegram or the way there, and not about what was asked.
+    fn is_outage(&self) -> bool {
+        match self {
+            ApiError::Answered { code, .. } => *code >= 500,
+            ApiError::InBetween { .. } | ApiError::NotReached(_) | ApiError::NoAnswer(_) => true,
+        }
+    }
 }
 
 /// The Bot API's envelope.
@@ -61,7 +73,7 @@ impl Api {
     /// `proxy` is a checked address.
     pub(super) fn new(base_url: &str, token: Secret, proxy: Option<Secret>) -> Self {
         let base_url = base_url.trim_end_matches('/').to_owned();
-        Api { base_url, token, call_timeout: CALL_TIMEOUT, connections: Connections::new(proxy) }
+        Api { base_url, token, call_timeout: CALL_TIMEOUT, connections: Connections::new(proxy), health: Health::default() }
     }
 
     /// The bot's own id is the part of its token before the colon.
@@ -75,9 +87,21 @@ impl Api {
         P::Output: DeserializeOwned,
     {
         let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
-        let exchanged = self.exchange(P::NAME, timeout, |request| request.json(payload)).await;
-        let (status, body) = exchanged.map_err(transport)?;
-        read(status, &body)
+        self.noted(self.exchange(P::NAME, timeout, |request| request.json(payload)).await)
+    }
+
+    pub(super) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    fn noted<T: DeserializeOwned>(&self, exchanged: reqwest::Result<(StatusCode, Vec<u8>)>) -> Result<T, ApiError> {
+        let answered = exchanged.map_err(transport).and_then(|(status, body)| read(status, &body));
+        match &answered {
+            Ok(_) => self.health.well(),
+            Err(error) if error.is_outage() => self.health.unwell(),
+            Err(_) => {}
+        }
+        answered
     }
 
     pub(super) async fn upload<P>(&self, payload: &P, file: File<'_>) -> Result<P::Output, ApiError>
@@ -90,8 +114,7 @@ impl Api {
         let fill = |request: RequestBuilder| {
             request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
         };
-        let (status, body) = self.exchange(P::NAME, timeout, fill).await.map_err(transport)?;
-        read(status, &body)
+        self.noted(self.exchange(P::NAME, timeout, fill).await)
     }
 
     async fn exchange<F>(&self, method: &str, timeout: Duration, fill: F) -> reqwest::Result<(StatusCode, Vec<u8>)>
