@@ -23,12 +23,13 @@
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
 //!
-//! Beside them, for everyone: `clock` (the time), `http` (how clients begin), `signing` (tags on buttons), [`telemetry`] (logs),
+//! Beside them, for everyone: `backoff` (waits between tries), `clock` (the time), `http` (how clients begin), `signing` (tags on buttons), [`telemetry`] (logs),
 //! [`work`] (what is under way).
 
 pub mod access;
 pub mod agents;
 mod answering;
+mod backoff;
 pub mod channels;
 pub mod cli;
 mod clock;

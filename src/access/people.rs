@@ -37,8 +37,8 @@ pub fn paired(connection: &Connection, platform: &str, limit: u32) -> rusqlite::
 
 /// A new code for a stranger, or none if they have one that still counts or too many others do.
 pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -> rusqlite::Result<Option<String>> {
-    let told = "SELECT 1 FROM people WHERE id = ?1 AND code_until > ?2";
-    if tx.prepare_cached(told)?.exists(params![person.to_string(), now])? {
+    let told = format!("SELECT 1 FROM people WHERE id = ?1 AND {COUNTS_AT_2}");
+    if tx.prepare_cached(&told)?.exists(params![person.to_string(), now])? {
         return Ok(None);
     }
     let open: i64 = tx.prepare_cached(COUNT_OPEN)?.query_row([now], |row| row.get(0))?;
@@ -54,6 +54,9 @@ pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -
     Ok(Some(code))
 }
 
+/// Whether a code counts at the time `?2`. One that would count for longer than its life was written under another clock.
+const COUNTS_AT_2: &str = "code_until > ?2 AND code_until <= ?2 + 3600000";
+
 const COUNT_OPEN: &str = "SELECT count(*) FROM people WHERE code_until > ?1";
 
 pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
@@ -64,15 +67,17 @@ const OLD: &str = "SELECT id FROM people WHERE code_until < ?1 AND paired_at IS 
 
 /// Who was told this code, while it counts.
 pub fn of_code(connection: &Connection, code: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
-    let mut statement = connection.prepare_cached("SELECT id, name FROM people WHERE code = ?1 AND code_until > ?2")?;
+    let mut statement = connection.prepare_cached(&format!("SELECT id, name FROM people WHERE code = ?1 AND {COUNTS_AT_2}"))?;
     statement.query_row(params![code.trim().to_uppercase(), now], acquaintance).optional()
 }
 
 /// Lets in whoever was told this code. `None` when no code like it counts any more.
 pub fn approve(tx: &Transaction<'_>, code: &str, by: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
     tx.query_row(
-        "UPDATE people SET paired_at = ?2, paired_by = ?3, code = NULL, code_until = NULL
-         WHERE code = ?1 AND code_until > ?2 RETURNING id, name",
+        &format!(
+            "UPDATE people SET paired_at = ?2, paired_by = ?3, code = NULL, code_until = NULL
+             WHERE code = ?1 AND {COUNTS_AT_2} RETURNING id, name"
+        ),
         params![code.trim().to_uppercase(), now, by],
         acquaintance,
     )
@@ -110,6 +115,25 @@ mod tests {
                 db.read(move |connection| connection.query_row(&explain, [0], |row| row.get("detail"))).await.unwrap();
             assert!(plan.starts_with("SEARCH people USING") && plan.contains("people_with_code"), "{plan}");
         }
+    }
+
+    /// An hour is an hour, also when the clock is set back meanwhile.
+    #[tokio::test]
+    async fn a_code_counts_for_its_hour_and_no_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder).await;
+        let stranger: PersonId = "telegram:2".parse().unwrap();
+        let check = move |tx: &Transaction<'_>| {
+            let half_a_day = 12 * CODE_LIFE_MS;
+            let code = new_code(tx, &stranger, "Stranger", half_a_day)?.unwrap_or_default();
+            assert!(of_code(tx, &code, half_a_day)?.is_some());
+            assert!(of_code(tx, &code, half_a_day + CODE_LIFE_MS)?.is_none());
+            assert!(of_code(tx, &code, 0)?.is_none(), "the clock went back");
+            assert!(approve(tx, &code, "cli", 0)?.is_none());
+            assert!(new_code(tx, &stranger, "Stranger", 0)?.is_some(), "and a new one can be had");
+            Ok(())
+        };
+        db.write(check).await.unwrap();
     }
 
     #[tokio::test]

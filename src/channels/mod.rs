@@ -12,6 +12,7 @@ use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFi
 mod answers;
 mod connections;
 pub mod discord;
+mod health;
 mod json_list;
 pub mod local;
 mod markdown;
@@ -22,6 +23,7 @@ pub mod telegram;
 mod upload;
 mod words;
 
+pub use health::Health;
 pub use markdown::followed_by;
 
 /// One platform's connection: takes messages in, brings answers out.
@@ -82,6 +84,16 @@ pub trait Channel: Send + Sync + 'static {
     /// Whether [`Progress::Begun`] and [`Progress::Over`] can be seen.
     fn shows_marks(&self) -> bool {
         false
+    }
+
+    /// How its connection is; none where there is no connection that could break.
+    fn health(&self) -> Option<&Health> {
+        None
+    }
+
+    /// Makes a call that changes nothing, to find out whether the platform answers.
+    async fn is_reachable(&self) -> bool {
+        true
     }
 
     /// Which budgets a send to this place draws on; none where nothing is limited.
@@ -229,10 +241,10 @@ pub enum SendError {
     /// The message that was to be changed is not there any more.
     #[error("the message is gone")]
     Gone,
-    /// It surely did not arrive: no connection was made, or the platform said it failed.
+    /// It surely did not arrive: no connection was made, or the platform itself said that it did not take it.
     #[error("{0}")]
     NotSent(String),
-    /// The call was made and its answer never seen.
+    /// The call was made, and nothing that came back says whether it was taken.
     #[error("{0}")]
     Unknown(String),
 }

@@ -1,11 +1,14 @@
-//! `parlor failed …`: what could not be delivered, and asking for it to be sent again. Works while the gateway runs.
+//! `parlor failed …`: what could not be delivered, asking for it to be sent again, and letting go of it. Works while the gateway
+//! runs.
 
 use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
+use rusqlite::Connection;
 
 use super::{Failure, Outcome, data};
 use crate::clock::now_ms;
+use crate::delivery::outbox::{self, Troubles};
 use crate::delivery::undelivered::{self, Undelivered, When, Which};
 use crate::gateway::Home;
 use crate::storage::Db;
@@ -30,15 +33,32 @@ enum Verb {
         #[arg(value_name = "PLACE|ID")]
         what: Option<String>,
     },
+    /// Let go of it for good: nobody will get it
+    Drop {
+        /// A place such as telegram:topic:-100:7, a number that `parlor failed` shows, or `all`
+        #[arg(value_name = "PLACE|ID|all")]
+        what: String,
+    },
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let db = Db::open(&home.database()).await?;
     match arguments.verb.unwrap_or(Verb::List { json: false }) {
-        Verb::List { json } => list(&db.read(|connection| undelivered::list(connection, &Which::All)).await?, json),
+        Verb::List { json } => {
+            let looked_up = |connection: &Connection| {
+                Ok((undelivered::list(connection, &Which::All)?, outbox::troubles(connection, now_ms())?))
+            };
+            let (rows, troubles) = db.read(looked_up).await?;
+            list(&rows, &troubles, json)
+        }
         Verb::Retry { what } => retry(&db, which(what.as_deref())?).await,
+        Verb::Drop { what } if what == EVERYTHING => forget(&db, Which::All).await,
+        Verb::Drop { what } => forget(&db, which(Some(&what))?).await,
     }
 }
+
+/// Said when everything is meant, where leaving it out would be too easy.
+const EVERYTHING: &str = "all";
 
 fn which(what: Option<&str>) -> Result<Which, Failure> {
     let Some(text) = what else { return Ok(Which::All) };
@@ -48,15 +68,39 @@ fn which(what: Option<&str>) -> Result<Which, Failure> {
     })
 }
 
-fn list(rows: &[Undelivered], json: bool) -> Outcome {
+fn list(rows: &[Undelivered], troubles: &Troubles, json: bool) -> Outcome {
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(rows)?));
         return Ok(());
     }
-    if rows.is_empty() {
-        data(format_args!("Everything was delivered."));
-        return Ok(());
+    let others = others(troubles);
+    match (rows.is_empty(), others.is_empty()) {
+        (true, true) => data(format_args!("Everything was delivered.")),
+        (true, false) => data(format_args!("Nothing was given up.")),
+        (false, _) => show(rows),
     }
+    others.iter().for_each(|line| data(format_args!("{line}")));
+    Ok(())
+}
+
+/// What is not given up, but worth a look.
+fn others(troubles: &Troubles) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some((place, reason)) = &troubles.oldest {
+        let have = if troubles.waiting == 1 { "1 message has".to_owned() } else { format!("{} messages have", troubles.waiting) };
+        let (are, reason) = (if troubles.waiting == 1 { "is" } else { "are" }, reason.as_deref().unwrap_or("not tried yet"));
+        lines.push(format!("{have} waited for more than a minute and {are} still tried; the oldest is for {place} ({reason})."));
+    }
+    match troubles.repeated {
+        0 => {}
+        1 => lines.push("1 message was sent twice, because its first answer was lost; it may be there twice.".to_owned()),
+        count => lines
+            .push(format!("{count} messages were sent twice, because their first answers were lost; they may be there twice.")),
+    }
+    lines
+}
+
+fn show(rows: &[Undelivered]) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["ID", "PLACE", "SINCE", "REASON", ""]);
     for row in rows {
@@ -64,7 +108,6 @@ fn list(rows: &[Undelivered], json: bool) -> Outcome {
         table.add_row([row.id.to_string(), row.place.to_string(), since(row), row.error.clone(), mark.into()]);
     }
     data(format_args!("{}", table.trim_fmt()));
-    Ok(())
 }
 
 fn since(row: &Undelivered) -> String {
@@ -81,10 +124,30 @@ async fn retry(db: &Db, which: Which) -> Outcome {
         })
         .await?;
     match count {
-        0 => return Err(Failure::Failed("nothing like that is undelivered. `parlor failed` lists what is".into())),
+        0 => return Err(nothing_like_that()),
         1 => data(format_args!("1 message is sent again at the next start of the gateway.")),
         count => data(format_args!("{count} messages are sent again at the next start of the gateway.")),
     }
     data(format_args!("In a gateway that runs now, an owner's /retry in the chat sends at once."));
     Ok(())
+}
+
+async fn forget(db: &Db, which: Which) -> Outcome {
+    let count = db
+        .write(move |tx| {
+            let rows = undelivered::list(tx, &which)?;
+            undelivered::forget(tx, &rows)?;
+            Ok(rows.len())
+        })
+        .await?;
+    match count {
+        0 => return Err(nothing_like_that()),
+        1 => data(format_args!("1 message is dropped. Nobody will get it.")),
+        count => data(format_args!("{count} messages are dropped. Nobody will get them.")),
+    }
+    Ok(())
+}
+
+fn nothing_like_that() -> Failure {
+    Failure::Failed("nothing like that is undelivered. `parlor failed` lists what is".into())
 }

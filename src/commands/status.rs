@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::{CommandError, Context, model, queue};
 use crate::access::Standing;
 use crate::clock::now_ms;
-use crate::delivery::outbox;
+use crate::delivery::outbox::{self, Troubles};
 use crate::models::Usage;
 use crate::records::turn_log::LastTurn;
 use crate::records::view::View;
@@ -77,20 +77,17 @@ fn last_turn(last: &LastTurn) -> String {
 async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let desk = context.desk;
     let now = now_ms();
-    let ((turns, failed), (undelivered, repeated), broken) = desk
-        .db
-        .read(move |connection| {
-            Ok((
-                turn_log::count_since(connection, now - DAY_MS)?,
-                outbox::troubles(connection)?,
-                inbox::count_broken(connection)?,
-            ))
-        })
-        .await?;
+    let looked_up = move |connection: &Connection| {
+        let (turns, troubles) = (turn_log::count_since(connection, now - DAY_MS)?, outbox::troubles(connection, now)?);
+        Ok((turns, troubles, inbox::count_broken(connection)?))
+    };
+    let ((turns, failed), troubles, broken) = desk.db.read(looked_up).await?;
+    let Troubles { failed: undelivered, waiting, repeated, .. } = troubles;
     Ok(format!(
         "\n\nThe gateway has been up for {}, with {} busy.\n\
          Last 24 hours: {}, {failed} of them without an answer.\n\
-         Undelivered: {undelivered}. Sent twice after a lost answer: {repeated}. Unreadable updates: {broken}.",
+         Undelivered: {undelivered}. Waiting for more than a minute: {waiting}. Sent twice after a lost answer: {repeated}. \
+         Unreadable updates: {broken}.",
         uptime(now - desk.started_at),
         count(i64::try_from(desk.sessions.busy()).unwrap_or(i64::MAX), "place"),
         count(turns, "turn"),

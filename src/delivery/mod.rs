@@ -10,6 +10,7 @@ pub mod reservation;
 mod sender;
 pub mod streams;
 pub mod undelivered;
+mod verdict;
 mod waits;
 
 use std::collections::HashMap;
@@ -18,11 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::channels::{Channel, Part, Text};
+use crate::channels::{Channel, Pace, Part, Text};
 use crate::clock::now_ms;
 use crate::domain::{Destination, Inbound, Moved, OutgoingFile, Platform, SessionKey};
 use crate::storage::{Db, Durability, StoreError};
@@ -43,6 +44,24 @@ pub struct Delivery {
 struct Outlet {
     channel: Arc<dyn Channel>,
     pacing: pacing::Pacing,
+    /// Calls that may be made at the same time.
+    in_flight: Arc<Semaphore>,
+    /// Held by the one who finds out whether the platform answers.
+    asking: Semaphore,
+}
+
+impl Outlet {
+    fn new(channel: Arc<dyn Channel>) -> Self {
+        let (pacing, in_flight) = (pacing::Pacing::default(), Arc::new(Semaphore::new(MOST_IN_FLIGHT)));
+        Outlet { channel, pacing, in_flight, asking: Semaphore::new(1) }
+    }
+
+    /// The platform wants nothing more in this chat for a while.
+    fn quiet_for(&self, to: &Destination, wait: Duration) -> Option<Pace> {
+        let pace = self.channel.pace(to)?;
+        self.pacing.quiet_for(pace.chat, wait);
+        Some(pace)
+    }
 }
 
 struct Inner {
@@ -70,6 +89,9 @@ pub struct MovedAway {
 
 /// Moves that wait to be followed. When full, senders wait.
 const MOVES: usize = 16;
+/// Sends that one platform is given at the same time. A kill repeats them all, where the platform cannot tell a second send from a
+/// new one. As long as a call takes less than a second, Telegram's own limit comes first.
+const MOST_IN_FLIGHT: usize = 32;
 
 impl Delivery {
     pub fn new(
@@ -80,7 +102,7 @@ impl Delivery {
         work: Work,
     ) -> (Self, mpsc::Receiver<MovedAway>) {
         let (moves, told) = mpsc::channel(MOVES);
-        let outlet = |channel: &Arc<dyn Channel>| Outlet { channel: channel.clone(), pacing: pacing::Pacing::default() };
+        let outlet = |channel: &Arc<dyn Channel>| Outlet::new(channel.clone());
         let delivery = Delivery {
             inner: Arc::new(Inner {
                 db,
@@ -159,7 +181,11 @@ impl Delivery {
     /// Takes up what an earlier process left unsent.
     pub async fn resume(&self) -> Result<(), StoreError> {
         self.inner.remember_waits().await?;
-        let open = self.inner.db.write(|tx| outbox::reopen(tx, now_ms())).await?;
+        let inner = self.inner.clone();
+        let is_told_apart = move |place: &SessionKey, part: &Part, age| {
+            inner.outlet_of(place).is_some_and(|outlet| age < outlet.channel.tells_repeats_for(part))
+        };
+        let open = self.inner.db.write(move |tx| outbox::reopen(tx, now_ms(), is_told_apart)).await?;
         for (place, rows) in open.into_iter().filter(|(place, _)| self.reaches(place)) {
             self.submit(&place, rows);
         }
@@ -190,10 +216,9 @@ impl Inner {
 
     /// The platform wants nothing more in this chat for a while. Everything there waits, also after a restart.
     async fn asked_to_wait(&self, outlet: &Outlet, to: &Destination, wait: Duration) {
-        let Some(pace) = outlet.channel.pace(to) else { return };
-        outlet.pacing.quiet_for(pace.chat, wait);
-        let (platform, until) = (outlet.channel.platform(), sender::after(wait));
-        let note = move |tx: &rusqlite::Transaction<'_>| waits::note(tx, platform, pace.chat, until, now_ms());
+        let Some(pace) = outlet.quiet_for(to, wait) else { return };
+        let platform = outlet.channel.platform();
+        let note = move |tx: &rusqlite::Transaction<'_>| waits::note(tx, platform, pace.chat, wait, now_ms());
         if let Err(error) = self.db.write_as(Durability::Kill, note).await {
             tracing::warn!(session = %to.place(), "a wait would be forgotten by a restart: {error}");
         }
@@ -201,13 +226,8 @@ impl Inner {
 
     async fn remember_waits(&self) -> Result<(), StoreError> {
         for (&platform, outlet) in &self.channels {
-            let now = now_ms();
-            for (chat, until) in self.db.read(move |connection| waits::open(connection, platform, now)).await? {
-                // Further ahead than a row is ever kept: the clock was wrong when this was written.
-                let wait = u64::try_from(until - now).unwrap_or(0);
-                if until - now <= sender::GIVE_UP_AFTER_MS {
-                    outlet.pacing.quiet_for(chat, Duration::from_millis(wait));
-                }
+            for (chat, wait) in self.db.read(move |connection| waits::open(connection, platform, now_ms())).await? {
+                outlet.pacing.quiet_for(chat, wait);
             }
         }
         Ok(())

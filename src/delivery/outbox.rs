@@ -1,11 +1,12 @@
 //! Written but not yet delivered: the `outbox` table. One row is one call to the platform.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::sender::GIVE_UP_AFTER_MS;
-use super::{streams, undelivered};
+use super::verdict::{Again, NEVER_CONFIRMED, Pause, Rest};
+use super::{streams, undelivered, waits};
 use crate::channels::{Part, Ticket};
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::routing::aliases::Renaming;
@@ -58,6 +59,8 @@ pub(super) struct ClaimedRow {
     /// An earlier call's answer was never seen.
     pub(super) repeated: bool,
     pub(super) created_at: i64,
+    /// How long it had been tried when it was last put back.
+    pub(super) tried: Duration,
 }
 
 impl ClaimedRow {
@@ -71,9 +74,22 @@ impl ClaimedRow {
 #[derive(Debug)]
 pub(super) enum Next {
     Claimed(ClaimedRow),
-    /// The platform asked to wait until then.
-    NotBefore(i64),
+    /// The platform asked this row to wait so long.
+    Wait {
+        id: i64,
+        wait: Duration,
+    },
+    /// The row may be repeated only once, and the platform is not known to answer.
+    LastTry,
     Nothing,
+}
+
+/// What the one who wants to send knows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Knows {
+    /// The wait of this row is over, whatever the clock says.
+    pub(super) waited_for: Option<i64>,
+    pub(super) platform_answers: bool,
 }
 
 pub fn insert(tx: &Transaction<'_>, rows: &[Draft], inbox_id: Option<i64>, now: i64) -> rusqlite::Result<()> {
@@ -114,21 +130,23 @@ pub(super) fn next_kind(connection: &Connection, place: &SessionKey) -> rusqlite
 }
 
 /// Marks the place's oldest row as being sent: from here on a crash leaves it unknown whether it arrived.
-pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<Next> {
-    let oldest = "SELECT id, part, attempts, repeated, created_at, not_before, target, file FROM outbox
+pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, knows: Knows, now: i64) -> rusqlite::Result<Next> {
+    let oldest = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
                   WHERE place = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
-    let found = tx.prepare_cached(oldest)?.query_row([place.to_string()], |row| claimed(row, place)).optional()?;
-    let Some((row, not_before)) = found else { return Ok(Next::Nothing) };
-    // Further ahead than a row is ever kept: the clock was wrong when this was written.
-    let clock_was_wrong = not_before.saturating_sub(now) > GIVE_UP_AFTER_MS;
-    if not_before > now && !clock_was_wrong {
-        return Ok(Next::NotBefore(not_before));
+    let found = tx.prepare_cached(oldest)?.query_row([place.to_string()], |row| claimed(row, place, now)).optional()?;
+    let Some((row, wait)) = found else { return Ok(Next::Nothing) };
+    if !wait.is_zero() && knows.waited_for != Some(row.id) {
+        return Ok(Next::Wait { id: row.id, wait });
+    }
+    if row.repeated && row.target.is_none() && !knows.platform_answers {
+        return Ok(Next::LastTry);
     }
     tx.prepare_cached("UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE id = ?1")?.execute([row.id])?;
     Ok(Next::Claimed(row))
 }
 
-fn claimed(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<(ClaimedRow, i64)> {
+/// With the rest of the wait that the platform asked for.
+fn claimed(row: &Row<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<(ClaimedRow, Duration)> {
     let claimed = ClaimedRow {
         id: row.get(0)?,
         to: Destination::stored(place.clone()),
@@ -136,10 +154,11 @@ fn claimed(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<(ClaimedRow, i
         attempts: row.get(2)?,
         repeated: row.get(3)?,
         created_at: row.get(4)?,
-        target: row.get::<_, Option<String>>(6)?.map(MessageId),
-        file: row.get(7)?,
+        target: row.get::<_, Option<String>>(5)?.map(MessageId),
+        file: row.get(6)?,
+        tried: waits::duration(row.get(7)?),
     };
-    Ok((claimed, row.get(5)?))
+    Ok((claimed, waits::rest(row.get(8)?, row.get(9)?, now)))
 }
 
 /// The transcript has the text, so the row lets go of it.
@@ -150,11 +169,16 @@ pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64)
     statement.execute(params![id, message.0, now]).map(drop)
 }
 
-/// Back in the queue. `repeated` says that it may have arrived already: a lost answer is worse than one that comes twice.
-pub(super) fn again(tx: &Transaction<'_>, id: i64, not_before: i64, error: &str, repeated: bool) -> rusqlite::Result<()> {
-    let mut statement =
-        tx.prepare_cached("UPDATE outbox SET state = 'waiting', not_before = ?2, error = ?3, repeated = ?4 WHERE id = ?1")?;
-    statement.execute(params![id, not_before, error, repeated]).map(drop)
+/// Back in the queue: a lost answer is worse than one that comes twice. Our own waits are not kept, because a restart is as good.
+pub(super) fn again(tx: &Transaction<'_>, id: i64, again: &Again, tried: Duration, now: i64) -> rusqlite::Result<()> {
+    let wait = match again.pause {
+        Pause::Asked(wait) => waits::millis(wait),
+        Pause::None | Pause::BackOff => 0,
+    };
+    let mut statement = tx.prepare_cached(
+        "UPDATE outbox SET state = 'waiting', not_before = ?2, wait_ms = ?3, error = ?4, repeated = ?5, tried_ms = ?6 WHERE id = ?1",
+    )?;
+    statement.execute(params![id, now.saturating_add(wait), wait, again.error, again.repeated, waits::millis(tried)]).map(drop)
 }
 
 /// The message to change is gone, so the row becomes an ordinary send.
@@ -168,26 +192,62 @@ pub(super) fn failed(tx: &Transaction<'_>, id: i64, error: &str) -> rusqlite::Re
     tx.prepare_cached("UPDATE outbox SET state = 'failed', error = ?2 WHERE id = ?1")?.execute(params![id, error]).map(drop)
 }
 
+/// Gives up a row, and the later parts of its answer if they stay behind. Other answers go on.
+pub(super) fn given_up(tx: &Transaction<'_>, id: i64, error: &str, rest: Rest) -> rusqlite::Result<()> {
+    failed(tx, id, error)?;
+    if rest == Rest::GoesOn {
+        return Ok(());
+    }
+    let later_parts = "UPDATE outbox SET state = 'failed', error = ?2
+         WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND id > ?1 AND part <> '' AND file IS NULL
+           AND (place, kind, inbox_id) = (SELECT place, kind, inbox_id FROM outbox WHERE id = ?1)";
+    tx.prepare_cached(later_parts)?.execute(params![id, NO_BEGINNING]).map(drop)
+}
+
 /// After a crash: rows that were being sent go out once more, and never a third time; a change of
-/// a message can be made as often as one likes. Failed rows go out if that was asked
+/// a message, and what the platform tells from a new one, can be made as often as one likes. Failed rows go out if that was asked
 /// for meanwhile. Returns the places with open rows.
-pub(super) fn reopen(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+pub(super) fn reopen(
+    tx: &Transaction<'_>,
+    now: i64,
+    is_told_apart: impl Fn(&SessionKey, &Part, Duration) -> bool,
+) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
     undelivered::retry_asked(tx, now)?;
-    // Each asks for open rows first, in the words of the index, so that the sent ones are not looked at.
-    tx.execute(
-        "UPDATE outbox SET state = 'failed', error = ?1 WHERE state IN ('waiting', 'sending') AND state = 'sending' AND repeated = 1",
-        [NEVER_CONFIRMED],
-    )?;
-    tx.execute(
-        "UPDATE outbox SET state = 'waiting', repeated = target IS NULL
-         WHERE state IN ('waiting', 'sending') AND state = 'sending'",
-        [],
-    )?;
+    for (id, may_have_arrived) in interrupted(tx, now, is_told_apart)? {
+        reopen_one(tx, id, may_have_arrived)?;
+    }
     let mut statement =
         tx.prepare("SELECT place, count(*) FROM outbox WHERE state IN ('waiting', 'sending') GROUP BY place ORDER BY min(id)")?;
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
     let open = rows.collect::<rusqlite::Result<Vec<(String, u32)>>>()?;
     Ok(open.into_iter().filter_map(|(place, count)| Some((place.parse().ok()?, usize::try_from(count).ok()?))).collect())
+}
+
+/// Rows that were being sent, and whether sending them again could make a second message.
+fn interrupted(
+    tx: &Transaction<'_>,
+    now: i64,
+    is_told_apart: impl Fn(&SessionKey, &Part, Duration) -> bool,
+) -> rusqlite::Result<Vec<(i64, bool)>> {
+    // Open rows are asked for first, in the words of the index, so that the sent ones are not looked at.
+    let sending =
+        "SELECT id, place, part, target, created_at FROM outbox WHERE state IN ('waiting', 'sending') AND state = 'sending'";
+    let mut statement = tx.prepare(sending)?;
+    let rows = statement.query_map([], |row| {
+        let is_change = row.get::<_, Option<String>>(3)?.is_some();
+        let (place, part) = (row.get::<_, String>(1)?.parse().ok(), Part(row.get(2)?));
+        // A row from the future was written under another clock.
+        let age = u64::try_from(now - row.get::<_, i64>(4)?).ok().map(Duration::from_millis);
+        let is_told_apart = place.zip(age).is_some_and(|(place, age)| is_told_apart(&place, &part, age));
+        Ok((row.get(0)?, !is_change && !is_told_apart))
+    })?;
+    rows.collect()
+}
+
+fn reopen_one(tx: &Transaction<'_>, id: i64, may_have_arrived: bool) -> rusqlite::Result<()> {
+    let sql = "UPDATE outbox SET state = iif(?2 AND repeated, 'failed', 'waiting'), error = iif(?2 AND repeated, ?3, error),
+                                 repeated = max(repeated, ?2) WHERE id = ?1";
+    tx.prepare_cached(sql)?.execute(params![id, may_have_arrived, NEVER_CONFIRMED]).map(drop)
 }
 
 /// Moves what is not being sent right now; that is told by its own answer. Returns the places with rows to send.
@@ -224,12 +284,34 @@ fn forget_targets(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result
     tx.execute(&format!("UPDATE outbox SET target = NULL WHERE {of_the_old}"), [&renaming.old]).map(drop)
 }
 
-/// How many rows could not be delivered, and how many were sent a second time.
-pub fn troubles(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
-    let count = |sql| connection.query_row(sql, [], |row| row.get(0));
-    let failed = count("SELECT count(*) FROM outbox WHERE state = 'failed'")?;
-    Ok((failed, count("SELECT count(*) FROM outbox WHERE repeated = 1")?))
+/// What operators should know about answers on their way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Troubles {
+    /// Rows that were given up.
+    pub failed: i64,
+    /// Rows that wait for longer than a minute, and are still tried.
+    pub waiting: i64,
+    /// The oldest of them: its place, and why it waits if that is known.
+    pub oldest: Option<(String, Option<String>)>,
+    /// Rows that were sent a second time, because nobody knows whether the first call worked.
+    pub repeated: i64,
 }
+
+pub fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles> {
+    let count = |sql| connection.query_row(sql, [], |row| row.get(0));
+    let long = "FROM outbox WHERE state IN ('waiting', 'sending') AND created_at < ?1";
+    let since = now - LONG_WAIT_MS;
+    let oldest = format!("SELECT place, error {long} ORDER BY id LIMIT 1");
+    Ok(Troubles {
+        failed: count("SELECT count(*) FROM outbox WHERE state = 'failed'")?,
+        waiting: connection.query_row(&format!("SELECT count(*) {long}"), [since], |row| row.get(0))?,
+        oldest: connection.query_row(&oldest, [since], |row| Ok((row.get(0)?, row.get(1)?))).optional()?,
+        repeated: count("SELECT count(*) FROM outbox WHERE repeated = 1")?,
+    })
+}
+
+/// Rows that wait for longer are counted where operators look.
+const LONG_WAIT_MS: i64 = 60 * 1000;
 
 /// Copies of files that rows still have to send.
 pub fn files(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
@@ -245,4 +327,4 @@ pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result
 /// Sent rows are kept this long, to see what went where.
 const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 
-pub(super) const NEVER_CONFIRMED: &str = "sent twice, and neither answer was seen";
+const NO_BEGINNING: &str = "the part before it could not be sent";

@@ -1,7 +1,8 @@
-//! Tells the owners about a topic that takes no answers any more: once, until what lies there is sent again.
+//! Tells the owners about a place that takes no answers any more, or one of them not: once, until what lies there is sent again.
 
 use rusqlite::Transaction;
 
+use super::verdict::Rest;
 use super::{Delivery, Kind, outbox, undelivered};
 use crate::channels::Text;
 use crate::clock::now_ms;
@@ -33,19 +34,48 @@ pub(super) fn give_up(
     reason: &str,
 ) -> rusqlite::Result<Told> {
     outbox::failed(tx, id, reason)?;
-    if !undelivered::is_first(tx, id, to.place(), reason)? {
+    tell(tx, delivery, to.place(), id, reason, lost)
+}
+
+/// Sets aside a row that fails while everything else works, with the later parts of its answer.
+pub(super) fn set_aside(
+    tx: &Transaction<'_>,
+    delivery: &Delivery,
+    place: &SessionKey,
+    id: i64,
+    reason: &str,
+) -> rusqlite::Result<Told> {
+    outbox::given_up(tx, id, reason, Rest::StaysBehind)?;
+    tell(tx, delivery, place, id, reason, stuck)
+}
+
+fn tell(
+    tx: &Transaction<'_>,
+    delivery: &Delivery,
+    place: &SessionKey,
+    id: i64,
+    reason: &str,
+    words: fn(&SessionKey, &str, &str) -> String,
+) -> rusqlite::Result<Told> {
+    if !undelivered::is_first(tx, id, place, reason)? {
         return Ok(Vec::new());
     }
-    let name = names::load(tx, to.place())?;
-    let rows = delivery.draft_for_owners(&lost(to.place(), name.as_deref(), reason));
+    let called = names::load(tx, place)?.map_or_else(String::new, |name| format!(" (“{name}”)"));
+    let rows = delivery.draft_for_owners(&words(place, &called, reason));
     outbox::insert(tx, &rows, None, now_ms())?;
     Ok(rows.into_iter().map(|row| (row.to.place().clone(), 1)).collect())
 }
 
-fn lost(place: &SessionKey, name: Option<&str>, reason: &str) -> String {
-    let called = name.map_or_else(String::new, |name| format!(" (“{name}”)"));
+fn lost(place: &SessionKey, called: &str, reason: &str) -> String {
     format!(
         "I could not answer in `{place}`{called}: {reason}. The answer is kept, and so are those that follow. \
          `/retry` there or here sends them again; `parlor failed` lists them."
+    )
+}
+
+fn stuck(place: &SessionKey, called: &str, reason: &str) -> String {
+    format!(
+        "I could not send one answer in `{place}`{called}: {reason}. It is kept, and the others go on. \
+         `/retry` there or here sends it again; `parlor failed` lists it, and `parlor failed drop` lets go of it."
     )
 }

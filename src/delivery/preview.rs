@@ -14,7 +14,6 @@ use super::streams;
 use crate::channels::{Medium, Part, Revision, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::MessageId;
-use crate::storage::Durability;
 
 /// Less than this is no text to look at: it would be the whole of the notification that people get.
 const FIRST_CHARS: usize = 40;
@@ -38,6 +37,8 @@ struct Screen {
     /// In the order of the parts they show. What a message shows is not known after a restart.
     messages: Vec<(MessageId, Option<Part>)>,
     changed_at: Instant,
+    /// Since when nobody knows whether the next message is there already.
+    in_doubt_since: Option<Instant>,
 }
 
 /// The one call that brings the screen closer to the text.
@@ -89,7 +90,7 @@ impl Previewer<'_> {
         let known = known.inspect_err(|error| tracing::warn!("no previews: {error}")).ok()?;
         let medium = if known.is_empty() { self.medium } else { Medium::Message };
         let messages = known.into_iter().map(|message| (message, None)).collect();
-        Some(Screen { medium, draft: None, messages, changed_at: Instant::now() })
+        Some(Screen { medium, draft: None, messages, changed_at: Instant::now(), in_doubt_since: None })
     }
 
     fn next(&self, screen: &Screen, so_far: &str) -> Option<Step> {
@@ -148,18 +149,32 @@ impl Previewer<'_> {
                 let (message, shown) = &mut screen.messages[number];
                 channel.revise(to, Revision::Edit { message, part: &part }).await.map(|()| *shown = Some(part))
             }
-            Step::Send(part) => match channel.send(to, &part, &self.ticket(screen.messages.len())).await {
-                Ok(message) => {
-                    self.note(u32::try_from(screen.messages.len()).unwrap_or(u32::MAX), &message).await;
-                    screen.messages.push((message, Some(part)));
-                    Ok(())
-                }
-                // It may be there, and nobody knows its id: another one would be one too many.
-                Err(SendError::Unknown(reason)) => Err(SendError::Refused(reason)),
-                Err(error) => Err(error),
-            },
+            Step::Send(part) => self.show_more(screen, part).await,
         };
         self.judge(outcome).await
+    }
+
+    /// Shows one more message. Where nobody can tell whether an earlier try of it worked, another would be one too many.
+    async fn show_more(&self, screen: &mut Screen, part: Part) -> Result<(), SendError> {
+        let (channel, to, number) = (&self.scene.outlet.channel, &self.scene.answer.to, screen.messages.len());
+        let is_too_late = |since: Instant| since.elapsed() >= channel.tells_repeats_for(&part);
+        if screen.in_doubt_since.is_some_and(is_too_late) {
+            return Err(SendError::Refused("it may be there already".into()));
+        }
+        match channel.send(to, &part, &self.ticket(number)).await {
+            Ok(message) => {
+                self.note(u32::try_from(number).unwrap_or(u32::MAX), &message).await;
+                // One that was there already shows what the earlier try had in it.
+                let shown = screen.in_doubt_since.take().is_none().then_some(part);
+                screen.messages.push((message, shown));
+                Ok(())
+            }
+            Err(SendError::Unknown(reason)) => {
+                let since = *screen.in_doubt_since.get_or_insert(screen.changed_at);
+                Err(if is_too_late(since) { SendError::Refused(reason) } else { SendError::Unknown(reason) })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn judge(&self, outcome: Result<(), SendError>) -> Onward {
@@ -182,7 +197,7 @@ impl Previewer<'_> {
             let shown = shown.clone();
             move |tx: &Transaction<'_>| streams::note(tx, &shown, now_ms())
         };
-        if let Err(error) = self.scene.inner.db.write_patiently(&self.scene.inner.stop, Durability::Kill, write).await {
+        if let Err(error) = self.scene.inner.db.write_urgently(&self.scene.inner.stop, write).await {
             tracing::error!(session = %self.scene.answer.to.place(), "a message that shows half an answer was not noted: {error}");
         }
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use dashmap::Entry;
 use rusqlite::Transaction;
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::outbox::{self, ClaimedRow, Next};
-use super::sender::{self, Allowed};
+use super::outbox::{self, ClaimedRow, Knows, Next};
+use super::sender::{self, Allowed, Begun};
 use super::{Delivery, Inner};
 use crate::domain::{Destination, SessionKey};
 
@@ -14,6 +15,7 @@ use crate::domain::{Destination, SessionKey};
 pub struct Reservation {
     inner: Arc<Inner>,
     place: SessionKey,
+    in_flight: Option<OwnedSemaphorePermit>,
     is_handed_over: bool,
 }
 
@@ -27,20 +29,21 @@ impl Delivery {
         let outlet = inner.outlet_of(place).filter(|_| !inner.stop.is_cancelled())?;
         // No rows yet, and still no other worker: whoever submits meanwhile only adds to it.
         let Entry::Vacant(free) = inner.places.entry(place.clone()) else { return None };
+        let in_flight = outlet.in_flight.clone().try_acquire_owned().ok()?;
         let pace = outlet.channel.pace(&Destination::stored(place.clone()));
         let has_room = pace.is_none_or(|pace| !outlet.pacing.is_quiet(pace.chat) && outlet.pacing.take_at_once(pace));
         has_room.then(|| {
             free.insert(0);
-            Reservation { inner: inner.clone(), place: place.clone(), is_handed_over: false }
+            Reservation { inner: inner.clone(), place: place.clone(), in_flight: Some(in_flight), is_handed_over: false }
         })
     }
 }
 
 /// Marks the place's oldest row as being sent.
 pub fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<First> {
-    Ok(First(match outbox::claim(tx, place, now)? {
+    Ok(First(match outbox::claim(tx, place, Knows::default(), now)? {
         Next::Claimed(row) => Some(row),
-        Next::NotBefore(_) | Next::Nothing => None,
+        Next::Wait { .. } | Next::LastTry | Next::Nothing => None,
     }))
 }
 
@@ -53,7 +56,8 @@ impl Reservation {
         }
         self.inner.places.entry(self.place.clone()).and_modify(|left| *left += rows);
         self.is_handed_over = true;
-        sender::start(&self.inner, &self.place, first.0, Allowed::Yes);
+        let begun = first.0.zip(self.in_flight.take()).map(|(row, in_flight)| Begun { row, in_flight });
+        sender::start(&self.inner, &self.place, begun, Allowed::Yes);
     }
 }
 

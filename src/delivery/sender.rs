@@ -8,26 +8,27 @@ use std::time::Duration;
 use dashmap::Entry;
 use futures_util::FutureExt;
 use rusqlite::Transaction;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{Instant, sleep};
 
-use super::outbox::{self, ClaimedRow, Next};
-use super::{Delivery, Inner, Kind, MovedAway, Outlet, owners};
-use crate::channels::{Pace, Revision, SendError};
+use super::outbox::{self, ClaimedRow, Knows, Next};
+use super::verdict::{self, Again, Facts, Pause, Verdict};
+use super::{Delivery, Inner, Kind, MovedAway, Outlet, owners, waits};
+use crate::backoff::Backoff;
+use crate::channels::{Health, Pace, Revision, SendError};
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::storage::{Durability, StoreError};
 
-/// The wait after a first call that surely failed; doubles with each.
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// A row this old is given up: an answer from yesterday helps nobody.
-pub(super) const GIVE_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+/// The waits while the store cannot be read or written.
+const FIRST_STORE_BACKOFF: Duration = Duration::from_secs(1);
+const LONGEST_STORE_BACKOFF: Duration = Duration::from_secs(15);
 
 /// Why a row is given up whose call panicked: the next try would end the same way.
 const BROKE: &str = "sending it broke inside Parlor";
 
-/// A mark that a power cut takes back costs at most one message that comes twice; syncing each would slow down them all.
-const OF_MARKS: Durability = Durability::Kill;
+/// A claim that a power cut takes back costs at most one message that comes twice; syncing each would slow down them all.
+const OF_CLAIMS: Durability = Durability::Kill;
 
 pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
     if rows == 0 || inner.stop.is_cancelled() {
@@ -42,54 +43,10 @@ pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
     }
 }
 
-/// Sends the place's rows until none is left, beginning with the one that was claimed already, if any.
-pub(super) fn start(inner: &Arc<Inner>, place: &SessionKey, first: Option<ClaimedRow>, allowed: Allowed) {
-    let guard = inner.work.begin();
-    let (inner, place) = (inner.clone(), place.clone());
-    inner.tasks.clone().spawn(async move {
-        work_through(&inner, &place, first, allowed).await;
-        drop(guard);
-    });
-}
-
-async fn work_through(inner: &Arc<Inner>, place: &SessionKey, mut first: Option<ClaimedRow>, mut allowed: Allowed) {
-    let Some(outlet) = inner.outlet_of(place) else {
-        inner.places.remove(place);
-        return;
-    };
-    while first.is_some() || !inner.stop.is_cancelled() {
-        let step = match first.take() {
-            Some(row) => {
-                allowed = Allowed::NotYet;
-                send(inner, place, outlet, row).await
-            }
-            None => step(inner, place, outlet, &mut allowed).await,
-        };
-        let wait = match step {
-            Ok(Step::Sent) => {
-                if finish_one(inner, place) {
-                    return;
-                }
-                continue;
-            }
-            Ok(Step::Wait(wait)) => wait,
-            Err(error) => {
-                tracing::error!(session = %place, "sending waits for the store: {error}");
-                FIRST_BACKOFF
-            }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = inner.stop.cancelled() => {}
-        }
-    }
-    inner.places.remove(place);
-}
-
-enum Step {
-    /// A row is out of the queue, whether it arrived or was given up.
-    Sent,
-    Wait(Duration),
+/// A row that was claimed, with its share of the calls that may be made at the same time.
+pub(super) struct Begun {
+    pub(super) row: ClaimedRow,
+    pub(super) in_flight: OwnedSemaphorePermit,
 }
 
 /// Whether the next call is within its budgets. Kept over a step that made no call, because being allowed costs.
@@ -99,39 +56,291 @@ pub(super) enum Allowed {
     Yes,
 }
 
-async fn step(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, allowed: &mut Allowed) -> Result<Step, StoreError> {
-    let pace = outlet.channel.pace(&Destination::stored(place.clone()));
-    if let Some(pace) = pace {
-        tokio::select! {
-            may = may_send(inner, place, outlet, pace, allowed) => may?,
-            // Only waits end with the process; a call that is being made is never cut.
-            () = inner.stop.cancelled() => return Ok(Step::Wait(Duration::ZERO)),
+/// Sends the place's rows until none is left, beginning with the one that was claimed already, if any.
+pub(super) fn start(inner: &Arc<Inner>, place: &SessionKey, first: Option<Begun>, allowed: Allowed) {
+    let guard = inner.work.begin();
+    let (inner, place) = (inner.clone(), place.clone());
+    inner.tasks.clone().spawn(async move {
+        if let Some(outlet) = inner.outlet_of(&place) {
+            let (backoff, store_backoff) = (Health::backoff(), Backoff::new(FIRST_STORE_BACKOFF, LONGEST_STORE_BACKOFF));
+            let worker =
+                Worker { inner: &inner, place: &place, outlet, allowed, head: None, waited_for: None, backoff, store_backoff };
+            worker.run(first).await;
+        } else {
+            inner.places.remove(&place);
+        }
+        drop(guard);
+    });
+}
+
+/// Sends the rows of one place.
+struct Worker<'a> {
+    inner: &'a Arc<Inner>,
+    place: &'a SessionKey,
+    outlet: &'a Outlet,
+    allowed: Allowed,
+    head: Option<Head>,
+    /// The row whose wait is over.
+    waited_for: Option<i64>,
+    /// Between tries of the first row.
+    backoff: Backoff,
+    store_backoff: Backoff,
+}
+
+/// The row that is tried until it is out of the queue.
+struct Head {
+    id: i64,
+    /// When its first call was made, if it was made by this process.
+    first_call: Option<Instant>,
+    /// The time up to here is counted in the row.
+    counted: Instant,
+    /// The row failed, and then the platform answered something else.
+    is_suspect: bool,
+}
+
+enum Step {
+    /// A row is out of the queue, whether it arrived or was given up.
+    Done,
+    /// Nothing keeps the next one.
+    Next,
+    /// The platform asked for a wait.
+    Wait { id: i64, wait: Duration },
+    /// The row that is tried goes out later.
+    BackOff,
+}
+
+impl Worker<'_> {
+    async fn run(mut self, mut first: Option<Begun>) {
+        while first.is_some() || !self.inner.stop.is_cancelled() {
+            let step = match first.take() {
+                Some(begun) => self.send(begun).await,
+                None => self.step().await,
+            };
+            if step.is_ok() {
+                self.store_backoff.reset();
+            }
+            if matches!(step, Ok(Step::Done)) {
+                (self.head, self.waited_for) = (None, None);
+                self.backoff.reset();
+                if finish_one(self.inner, self.place) {
+                    return;
+                }
+            } else {
+                let stop = self.inner.stop.clone();
+                tokio::select! {
+                    () = self.pause(step) => {}
+                    () = stop.cancelled() => {}
+                }
+            }
+        }
+        self.inner.places.remove(self.place);
+    }
+
+    async fn pause(&mut self, step: Result<Step, StoreError>) {
+        match step {
+            Ok(Step::Done | Step::Next) => {}
+            Ok(Step::Wait { id, wait }) => {
+                sleep(wait).await;
+                self.waited_for = Some(id);
+            }
+            Ok(Step::BackOff) => match self.outlet.channel.health() {
+                Some(health) => health.pause(&mut self.backoff).await,
+                None => sleep(self.backoff.next().at_most).await,
+            },
+            Err(error) => {
+                tracing::error!(session = %self.place, "sending waits for the store: {error}");
+                sleep(self.store_backoff.next().at_most).await;
+            }
         }
     }
-    let key = place.clone();
-    match inner.db.write_as(OF_MARKS, move |tx| outbox::claim(tx, &key, now_ms())).await? {
-        Next::Claimed(row) => {
-            *allowed = Allowed::NotYet;
-            send(inner, place, outlet, row).await
+
+    async fn step(&mut self) -> Result<Step, StoreError> {
+        let pace = self.outlet.channel.pace(&Destination::stored(self.place.clone()));
+        let stop = self.inner.stop.clone();
+        let in_flight = tokio::select! {
+            may = self.may_send(pace) => may?,
+            // Only waits end with the process; a call that is being made is never cut.
+            () = stop.cancelled() => return Ok(Step::Next),
+        };
+        let health = self.outlet.channel.health();
+        let knows = Knows { waited_for: self.waited_for, platform_answers: health.is_none_or(Health::answers) };
+        let key = self.place.clone();
+        let next = self.inner.db.write_as(OF_CLAIMS, move |tx| outbox::claim(tx, &key, knows, now_ms())).await?;
+        if let Next::Claimed(row) = next {
+            return self.send(Begun { row, in_flight }).await;
         }
-        Next::NotBefore(then) => Ok(Step::Wait(Duration::from_millis(u64::try_from(then - now_ms()).unwrap_or(0).max(1)))),
-        Next::Nothing => Ok(Step::Sent),
+        // Others may send while this place waits.
+        drop(in_flight);
+        Ok(match next {
+            Next::Wait { id, wait } => Step::Wait { id, wait },
+            Next::LastTry if !self.platform_answers().await => Step::BackOff,
+            Next::Claimed(_) | Next::LastTry => Step::Next,
+            Next::Nothing => Step::Done,
+        })
+    }
+
+    async fn may_send(&mut self, pace: Option<Pace>) -> Result<OwnedSemaphorePermit, StoreError> {
+        if let Some(pace) = pace {
+            let pacing = &self.outlet.pacing;
+            if self.allowed == Allowed::NotYet {
+                if !pacing.take_at_once(pace) {
+                    let key = self.place.clone();
+                    let kind = self.inner.db.read(move |connection| outbox::next_kind(connection, &key)).await?;
+                    pacing.ready(pace, kind.unwrap_or(Kind::Error)).await;
+                }
+                self.allowed = Allowed::Yes;
+            }
+            pacing.quiet_over(pace.chat).await;
+        }
+        Ok(self.outlet.in_flight.clone().acquire_owned().await.expect("the semaphore is never closed"))
+    }
+
+    /// Asks the platform, unless another place has just found out. One asks at a time, and the others wait for the answer.
+    async fn platform_answers(&self) -> bool {
+        let Some(health) = self.outlet.channel.health() else { return true };
+        let asking = &self.outlet.asking;
+        let ask = async {
+            match asking.try_acquire() {
+                Ok(_asking) => health.answers() || self.outlet.channel.is_reachable().await,
+                Err(_) => asking.acquire().await.is_ok() && health.answers(),
+            }
+        };
+        tokio::select! {
+            answers = ask => answers,
+            () = self.inner.stop.cancelled() => false,
+        }
+    }
+
+    async fn send(&mut self, Begun { row, in_flight }: Begun) -> Result<Step, StoreError> {
+        self.allowed = Allowed::NotYet;
+        self.begin(&row);
+        // A worker that panicked would leave its place without one for ever.
+        let called = AssertUnwindSafe(call(self.inner, self.outlet, &row)).catch_unwind().await;
+        let outcome = called.unwrap_or_else(|_| Err(SendError::Refused(BROKE.into())));
+        if let Err(SendError::RetryAfter(wait)) = &outcome {
+            self.outlet.quiet_for(&row.to, *wait);
+        }
+        let (moved, facts) = (moved(self.place, &outcome), self.facts(&row));
+        let verdict = verdict::judge(outcome, &facts);
+        self.report(&row, &verdict);
+        let step = step_after(&row, &verdict);
+        let is_stuck = match &verdict {
+            Verdict::Again(again) => again.may_be_stuck(&facts).then(|| again.error.clone()),
+            _ => None,
+        };
+        let id = row.id;
+        self.settle(row, verdict, facts.tried).await?;
+        drop(in_flight);
+        if let Some(moved) = moved {
+            tell_moved(self.inner, moved).await;
+        }
+        match is_stuck {
+            Some(error) if self.is_to_blame().await => self.set_aside(id, error).await,
+            _ => Ok(step),
+        }
+    }
+
+    /// Whether the row that failed fails alone. An outage may end right after it failed, so it is tried once more before it is blamed.
+    async fn is_to_blame(&mut self) -> bool {
+        let platform_answers = self.platform_answers().await;
+        let was_suspect = self.head.as_mut().map(|head| std::mem::replace(&mut head.is_suspect, platform_answers));
+        platform_answers && was_suspect == Some(true)
+    }
+
+    fn begin(&mut self, row: &ClaimedRow) {
+        if self.head.as_ref().is_none_or(|head| head.id != row.id) {
+            let now = Instant::now();
+            self.head =
+                Some(Head { id: row.id, first_call: (row.attempts == 0).then_some(now), counted: now, is_suspect: false });
+        }
+    }
+
+    fn facts(&self, row: &ClaimedRow) -> Facts {
+        let head = self.head.as_ref();
+        // What an earlier process has sent is as old as the clock says; a row from the future is not told apart.
+        let by_the_clock = || u64::try_from(now_ms() - row.created_at).map_or(Duration::MAX, Duration::from_millis);
+        let since_first_call = head.and_then(|head| head.first_call).map_or_else(by_the_clock, |at| at.elapsed());
+        Facts {
+            is_change: row.target.is_some(),
+            is_told_apart: since_first_call < self.outlet.channel.tells_repeats_for(&row.part),
+            was_repeated: row.repeated,
+            is_first_call: row.attempts == 0,
+            tried: row.tried + head.map(|head| head.counted.elapsed()).unwrap_or_default(),
+        }
+    }
+
+    fn report(&self, row: &ClaimedRow, verdict: &Verdict) {
+        let (place, id) = (self.place, row.id);
+        match verdict {
+            Verdict::Sent(_) | Verdict::SendInstead => {}
+            Verdict::Again(Again { pause: Pause::Asked(wait), .. }) => {
+                tracing::warn!(session = %place, "the platform asks to wait {} s", wait.as_secs());
+            }
+            Verdict::Again(Again { error, repeated: true, .. }) if !row.repeated => {
+                tracing::warn!(session = %place, outbox.id = id, "no answer to a send, repeating it once: {error}");
+            }
+            Verdict::Again(Again { error, .. }) => {
+                let wait = self.backoff.peek().as_secs();
+                tracing::warn!(session = %place, outbox.id = id, "not sent, trying again in {wait} s: {error}");
+            }
+            Verdict::PlaceLost(reason) => tracing::warn!(session = %place, outbox.id = id, "undelivered: {reason}"),
+            Verdict::GivenUp { error, .. } => tracing::error!(session = %place, outbox.id = id, "undelivered: {error}"),
+        }
+    }
+
+    /// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.
+    async fn settle(&mut self, row: ClaimedRow, verdict: Verdict, tried: Duration) -> Result<(), StoreError> {
+        let (inner, outlet, id) = (self.inner, self.outlet, row.id);
+        let (verdict, delivery) = (Arc::new(verdict), Delivery { inner: inner.clone() });
+        let (platform, chat) = (outlet.channel.platform(), outlet.channel.pace(&row.to).map(|pace| pace.chat));
+        let write = || {
+            let (verdict, delivery, to) = (verdict.clone(), delivery.clone(), row.to.clone());
+            move |tx: &Transaction<'_>| {
+                let now = now_ms();
+                match verdict.as_ref() {
+                    Verdict::Sent(message) => outbox::sent(tx, id, message, now)?,
+                    Verdict::Again(again) => {
+                        outbox::again(tx, id, again, tried, now)?;
+                        if let (Pause::Asked(wait), Some(chat)) = (again.pause, chat) {
+                            waits::note(tx, platform, chat, wait, now)?;
+                        }
+                    }
+                    Verdict::SendInstead => outbox::send_instead(tx, id)?,
+                    Verdict::GivenUp { error, rest } => outbox::given_up(tx, id, error, *rest)?,
+                    Verdict::PlaceLost(error) => return owners::give_up(tx, &delivery, &to, id, error),
+                }
+                Ok(Vec::new())
+            }
+        };
+        let told = inner.db.write_urgently(&inner.stop, write).await?;
+        if let Some(head) = &mut self.head {
+            head.counted = Instant::now();
+        }
+        told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
+        if let (Verdict::Sent(_), Some(stored)) = (verdict.as_ref(), &row.file) {
+            remove_copy(&inner.outgoing.join(stored)).await;
+        }
+        Ok(())
+    }
+
+    /// Lets those behind a row go on that fails while everything else works.
+    async fn set_aside(&self, id: i64, error: String) -> Result<Step, StoreError> {
+        tracing::error!(session = %self.place, outbox.id = id, "set aside, because it alone cannot be sent: {error}");
+        let (delivery, place) = (Delivery { inner: self.inner.clone() }, self.place.clone());
+        let give_up = move |tx: &Transaction<'_>| Ok((owners::set_aside(tx, &delivery, &place, id, &error)?, delivery));
+        let (told, delivery) = self.inner.db.write_as(OF_CLAIMS, give_up).await?;
+        told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
+        Ok(Step::Done)
     }
 }
 
-async fn send(inner: &Arc<Inner>, place: &SessionKey, outlet: &Outlet, row: ClaimedRow) -> Result<Step, StoreError> {
-    // A worker that panicked would leave its place without one for ever.
-    let called = AssertUnwindSafe(call(inner, outlet, &row)).catch_unwind().await;
-    let outcome = called.unwrap_or_else(|_| Err(SendError::Refused(BROKE.into())));
-    if let Err(SendError::RetryAfter(wait)) = &outcome {
-        inner.asked_to_wait(outlet, &row.to, *wait).await;
+fn step_after(row: &ClaimedRow, verdict: &Verdict) -> Step {
+    match verdict {
+        Verdict::Sent(_) | Verdict::GivenUp { .. } | Verdict::PlaceLost(_) => Step::Done,
+        Verdict::SendInstead | Verdict::Again(Again { pause: Pause::None, .. }) => Step::Next,
+        Verdict::Again(Again { pause: Pause::Asked(wait), .. }) => Step::Wait { id: row.id, wait: *wait },
+        Verdict::Again(Again { pause: Pause::BackOff, .. }) => Step::BackOff,
     }
-    let moved = moved(place, &outcome);
-    let step = settle(inner, outlet, row, outcome).await;
-    if let Some(moved) = moved {
-        tell_moved(inner, moved).await;
-    }
-    step
 }
 
 fn moved(place: &SessionKey, outcome: &Result<MessageId, SendError>) -> Option<Moved> {
@@ -150,25 +359,6 @@ async fn tell_moved(inner: &Inner, moved: Moved) {
     }
 }
 
-async fn may_send(
-    inner: &Inner,
-    place: &SessionKey,
-    outlet: &Outlet,
-    pace: Pace,
-    allowed: &mut Allowed,
-) -> Result<(), StoreError> {
-    if *allowed == Allowed::NotYet {
-        if !outlet.pacing.take_at_once(pace) {
-            let key = place.clone();
-            let kind = inner.db.read(move |connection| outbox::next_kind(connection, &key)).await?;
-            outlet.pacing.ready(pace, kind.unwrap_or(Kind::Error)).await;
-        }
-        *allowed = Allowed::Yes;
-    }
-    outlet.pacing.quiet_over(pace.chat).await;
-    Ok(())
-}
-
 async fn call(inner: &Inner, outlet: &Outlet, row: &ClaimedRow) -> Result<MessageId, SendError> {
     if let Some(stored) = &row.file {
         let file = serde_json::from_str(&row.part.0).map_err(|error| SendError::Refused(error.to_string()))?;
@@ -183,116 +373,11 @@ async fn call(inner: &Inner, outlet: &Outlet, row: &ClaimedRow) -> Result<Messag
     }
 }
 
-/// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.
-async fn settle(
-    inner: &Arc<Inner>,
-    outlet: &Outlet,
-    row: ClaimedRow,
-    outcome: Result<MessageId, SendError>,
-) -> Result<Step, StoreError> {
-    let (id, verdict) = (row.id, judge(&row, outcome, outlet.channel.tells_repeats_for(&row.part)));
-    let step = match &verdict {
-        Verdict::Sent(_) | Verdict::GivenUp(_) | Verdict::PlaceLost(_) => Step::Sent,
-        Verdict::SendInstead => Step::Wait(Duration::ZERO),
-        Verdict::Again { wait, .. } => Step::Wait(*wait),
-    };
-    let (verdict, delivery) = (Arc::new(verdict), Delivery { inner: inner.clone() });
-    let write = || {
-        let (verdict, delivery, to) = (verdict.clone(), delivery.clone(), row.to.clone());
-        move |tx: &Transaction<'_>| {
-            match verdict.as_ref() {
-                Verdict::Sent(message) => outbox::sent(tx, id, message, now_ms())?,
-                Verdict::Again { wait, error, repeated } => outbox::again(tx, id, after(*wait), error, *repeated)?,
-                Verdict::SendInstead => outbox::send_instead(tx, id)?,
-                Verdict::GivenUp(error) => outbox::failed(tx, id, error)?,
-                Verdict::PlaceLost(error) => return owners::give_up(tx, &delivery, &to, id, error),
-            }
-            Ok(Vec::new())
-        }
-    };
-    let told = inner.db.write_patiently(&inner.stop, OF_MARKS, write).await?;
-    told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
-    if let (Verdict::Sent(_), Some(stored)) = (verdict.as_ref(), &row.file) {
-        remove_copy(&inner.outgoing.join(stored)).await;
-    }
-    Ok(step)
-}
-
 /// A copy that stays behind is found by the next tidying.
 async fn remove_copy(path: &Path) {
     if let Err(error) = tokio::fs::remove_file(path).await {
         tracing::debug!("the copy of a file that was sent stays behind: {error}");
     }
-}
-
-/// What a call came to.
-enum Verdict {
-    Sent(MessageId),
-    Again {
-        wait: Duration,
-        error: String,
-        repeated: bool,
-    },
-    /// What was to be changed is gone.
-    SendInstead,
-    GivenUp(String),
-    /// Given up, and the owners must know.
-    PlaceLost(String),
-}
-
-fn judge(row: &ClaimedRow, outcome: Result<MessageId, SendError>, tells_repeats_for: Duration) -> Verdict {
-    let place = row.to.place();
-    let age = now_ms() - row.created_at;
-    let too_old = age > GIVE_UP_AFTER_MS;
-    let is_told_apart = u128::try_from(age).is_ok_and(|age| age < tells_repeats_for.as_millis());
-    let repeated = row.repeated;
-    match outcome {
-        Ok(message) => Verdict::Sent(message),
-        Err(SendError::RetryAfter(wait)) if !too_old => {
-            tracing::warn!(session = %place, "the platform asks to wait {} s", wait.as_secs());
-            Verdict::Again { wait, error: "asked to wait".into(), repeated }
-        }
-        Err(SendError::Moved(_)) if !too_old => {
-            let wait = if row.attempts == 0 { Duration::ZERO } else { backoff(row.attempts) };
-            Verdict::Again { wait, error: "the group has moved".into(), repeated }
-        }
-        Err(SendError::Gone) => Verdict::SendInstead,
-        Err(SendError::NotSent(error)) if !too_old => {
-            let wait = backoff(row.attempts);
-            tracing::warn!(session = %place, "not sent, trying again in {} s: {error}", wait.as_secs());
-            Verdict::Again { wait, error, repeated }
-        }
-        // Harmless when made twice, so it is not counted as repeated and not given up early.
-        Err(SendError::Unknown(error)) if (row.target.is_some() || is_told_apart) && !too_old => {
-            let wait = backoff(row.attempts);
-            tracing::warn!(session = %place, "no answer to a call, trying again in {} s: {error}", wait.as_secs());
-            Verdict::Again { wait, error, repeated }
-        }
-        Err(SendError::Unknown(error)) if !row.repeated => {
-            tracing::warn!(session = %place, outbox.id = row.id, "no answer to a send, repeating it once: {error}");
-            Verdict::Again { wait: FIRST_BACKOFF, error, repeated: true }
-        }
-        Err(SendError::PlaceLost(loss)) => {
-            tracing::warn!(session = %place, outbox.id = row.id, "undelivered: {loss}");
-            Verdict::PlaceLost(loss.to_string())
-        }
-        Err(error) => {
-            let reason = match error {
-                SendError::Unknown(_) => outbox::NEVER_CONFIRMED.to_owned(),
-                other => other.to_string(),
-            };
-            tracing::error!(session = %place, outbox.id = row.id, "undelivered: {reason}");
-            Verdict::GivenUp(reason)
-        }
-    }
-}
-
-pub(super) fn after(wait: Duration) -> i64 {
-    now_ms().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
-}
-
-fn backoff(attempts: u32) -> Duration {
-    FIRST_BACKOFF.saturating_mul(1 << attempts.min(6)).min(LONGEST_BACKOFF)
 }
 
 /// Counts one row as out; true when the place has none left and its worker must end.

@@ -72,13 +72,20 @@ impl Which {
 pub fn retry(tx: &Transaction<'_>, rows: &[Undelivered], when: When, now: i64) -> rusqlite::Result<()> {
     let sql = match when {
         When::Now => {
-            "UPDATE outbox SET state = 'waiting', attempts = 0, not_before = 0, error = NULL, retry_at_start = 0, created_at = ?2
+            "UPDATE outbox SET state = 'waiting', attempts = 0, not_before = 0, wait_ms = 0, tried_ms = 0, error = NULL,
+                               retry_at_start = 0, created_at = ?2
              WHERE id = ?1 AND state = 'failed'"
         }
         When::AtNextStart => "UPDATE outbox SET retry_at_start = 1 WHERE id = ?1 AND state = 'failed' AND ?2 > 0",
     };
     let mut statement = tx.prepare_cached(sql)?;
     rows.iter().try_for_each(|row| statement.execute(params![row.id, now]).map(drop))
+}
+
+/// Lets go of rows for good. Works beside a running gateway, which does not touch what it has given up.
+pub fn forget(tx: &Transaction<'_>, rows: &[Undelivered]) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached("DELETE FROM outbox WHERE id = ?1 AND state = 'failed'")?;
+    rows.iter().try_for_each(|row| statement.execute([row.id]).map(drop))
 }
 
 /// What was asked for while nobody could send it.

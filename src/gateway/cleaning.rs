@@ -25,6 +25,11 @@ const FORGET_IDLE_EVERY: Duration = Duration::from_secs(10 * 60);
 /// Rows of one table that go in one transaction: a millisecond or two of the writer, for which nobody notices to have waited.
 const PORTION: u32 = 200;
 
+/// A clock that was corrected by less has not jumped.
+const MOST_DRIFT_MS: i64 = 5 * 60 * 1000;
+/// When nothing was written for longer than this, the house was closed, or the clock is wrong.
+const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
+
 /// Deletes at most so many rows that are too old now, and tells how many it were.
 type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 
@@ -46,11 +51,17 @@ const CHORES: [(&str, Forget); 11] = [
 pub(super) async fn keep_house(house: Arc<House>) {
     let mut cleaning = interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
     let mut forgetting = interval_at(Instant::now() + FORGET_IDLE_EVERY, FORGET_IDLE_EVERY);
+    let newest = house.desk.db.read(inbox::newest_at).await.ok().flatten();
+    let mut clock = ClockWatch::begin(newest, now_ms(), Instant::now());
     loop {
         tokio::select! {
             _ = cleaning.tick() => {
-                clean(&house.desk.db, now_ms(), &house.stop).await;
-                tidy_outgoing(&house).await;
+                if clock.is_steady(now_ms(), Instant::now()) {
+                    clean(&house.desk.db, now_ms(), &house.stop).await;
+                    tidy_outgoing(&house).await;
+                } else {
+                    tracing::info!("the clock has jumped, or nothing was written for long; old rows are kept until the next look");
+                }
             }
             _ = forgetting.tick() => {
                 house.delivery.forget_idle();
@@ -58,6 +69,31 @@ pub(super) async fn keep_house(house: Arc<House>) {
             }
             () = house.stop.cancelled() => return,
         }
+    }
+}
+
+/// Watches the clock between two looks, because a clock that is wrong for a moment makes everything look old.
+struct ClockWatch {
+    wall_ms: i64,
+    at: Instant,
+    /// Nothing speaks against what the clock said when the watch began.
+    is_trusted: bool,
+}
+
+impl ClockWatch {
+    /// `newest` is when something was last written by an earlier process.
+    fn begin(newest: Option<i64>, wall_ms: i64, at: Instant) -> Self {
+        let is_trusted = newest.is_some_and(|newest| wall_ms.saturating_sub(newest) <= LONGEST_AWAY_MS);
+        ClockWatch { wall_ms, at, is_trusted }
+    }
+
+    /// Whether the clock has gone as far as time has since the last look.
+    fn is_steady(&mut self, wall_ms: i64, at: Instant) -> bool {
+        let passed = i64::try_from((at - self.at).as_millis()).unwrap_or(i64::MAX);
+        let jumped = wall_ms.saturating_sub(self.wall_ms).saturating_sub(passed);
+        let was_trusted = self.is_trusted;
+        *self = ClockWatch { wall_ms, at, is_trusted: true };
+        was_trusted && jumped.saturating_abs() <= MOST_DRIFT_MS
     }
 }
 
@@ -150,6 +186,20 @@ mod tests {
         known.sort_unstable();
         tables.sort_unstable();
         assert_eq!(tables, known);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_makes_nothing_old() {
+        let (began, hours) = (Instant::now(), |hours: u64| Duration::from_secs(hours * 60 * 60));
+        let hour_ms = DAY_MS / 24;
+        let mut clock = ClockWatch::begin(Some(NOW - DAY_MS), NOW, began);
+        assert!(clock.is_steady(NOW + 6 * hour_ms + 1000, began + hours(6)), "a second of drift is none");
+        assert!(!clock.is_steady(NOW + 30 * DAY_MS, began + hours(12)), "a month ahead within six hours");
+        assert!(!clock.is_steady(NOW + 18 * hour_ms, began + hours(18)), "and back");
+        assert!(clock.is_steady(NOW + 24 * hour_ms, began + hours(24)));
+        let mut wrong_at_the_start = ClockWatch::begin(Some(NOW - 3_650 * DAY_MS), NOW, began);
+        assert!(!wrong_at_the_start.is_steady(NOW, began));
+        assert!(wrong_at_the_start.is_steady(NOW + 6 * hour_ms, began + hours(6)), "the house was closed for long after all");
     }
 
     #[tokio::test]

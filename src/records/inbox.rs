@@ -1,6 +1,6 @@
 //! Accepted but not yet answered: the `inbox` table.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::access::Standing;
 use crate::domain::{Arrival, Inbound, Platform, SessionKey};
@@ -187,6 +187,11 @@ pub(crate) struct Waiting {
 /// The newest row there is; 0 when there is none.
 pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT coalesce(max(id), 0) FROM inbox", [], |row| row.get(0))
+}
+
+/// When the newest row was written, if there is one.
+pub fn newest_at(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    connection.query_row("SELECT received_at FROM inbox ORDER BY id DESC LIMIT 1", [], |row| row.get(0)).optional()
 }
 
 /// What still waits, oldest first, after row `after` and up to row `until`.

@@ -12,6 +12,8 @@ use crate::turn::budget::{self, Spent};
 
 /// Days of spending that are kept.
 const KEPT_DAYS: u64 = 400;
+/// Days of sums that are kept. Only today's counts, but the clock may be wrong about which that is.
+const KEPT_SUM_DAYS: u64 = 14;
 
 /// Who spends. Each has sums of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +128,8 @@ pub(crate) fn warn(tx: &Transaction<'_>, agent: AgentUid, now: i64) -> rusqlite:
     Ok(statement.execute(params![budget::day(&Local, now).to_string(), Spender::Agent(agent).text()])? == 1)
 }
 
-/// True when the place was not told yet that this spender is at a limit. From here on it counts as told until `until`.
+/// True when the place was not told yet that this spender is at a limit. From here on it counts as told until `until`. A notice that
+/// would count for longer was written under another clock.
 pub(crate) fn is_news(
     tx: &Transaction<'_>,
     place: &SessionKey,
@@ -136,7 +139,7 @@ pub(crate) fn is_news(
 ) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO budget_notices (session_key, spender, until) VALUES (?1, ?2, ?3)
-         ON CONFLICT DO UPDATE SET until = excluded.until WHERE until <= ?4",
+         ON CONFLICT DO UPDATE SET until = excluded.until WHERE until <= ?4 OR until > excluded.until",
     )?;
     Ok(statement.execute(params![place.to_string(), spender.text(), until, now])? == 1)
 }
@@ -258,13 +261,13 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usi
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let today = budget::day(&Local, now);
-    let (oldest, yesterday) = (today - chrono::Days::new(KEPT_DAYS), today - chrono::Days::new(1));
+    let (oldest, no_longer_counted) = (today - chrono::Days::new(KEPT_DAYS), today - chrono::Days::new(KEPT_SUM_DAYS));
     let old = |table: &str, key: &str, is_old: &str| {
         format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_old} < ?1 LIMIT ?2)")
     };
     let spending = old("spending", "day, agent_uid, session_key, person, model", "day");
     Ok(tx.execute(&spending, params![oldest.to_string(), most])?
-        + tx.execute(&old("budgets", "day, spender", "day"), params![yesterday.to_string(), most])?
+        + tx.execute(&old("budgets", "day, spender", "day"), params![no_longer_counted.to_string(), most])?
         + tx.execute(&old("budget_notices", "session_key, spender", "until"), params![now, most])?)
 }
 
@@ -345,6 +348,7 @@ mod tests {
             assert!(news("telegram:dm:1", Spender::Agent(agent), 59)?);
             assert!(news("telegram:dm:2", person(), 59)?);
             assert!(news("telegram:dm:1", person(), 60)?);
+            assert!(news("telegram:dm:1", person(), -1000)?, "the clock went back, and nobody is left without a word for that");
             assert_eq!(forget_old(tx, NOON, 10)?, 3);
             spend(tx, &spending(agent, 100, false), NOON)?;
             assert_eq!(purge(tx, agent)?, 2, "the person's own sum stays");

@@ -1,7 +1,7 @@
 //! The database: opening it, one writer with group commit, a few readers. Knows no table.
 //!
 //! SQLite never runs on an async worker. Writes go to one thread; those that wait together are committed together, so
-//! a burst costs one sync of the disk. Reads go to a small pool of threads.
+//! a burst costs one sync of the disk. Notes of what was done outside do not wait behind them. Reads go to a small pool of threads.
 
 mod error;
 mod open;
@@ -16,6 +16,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
 use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use writer::Place;
 
 pub use error::StoreError;
 pub(crate) use pause::pause;
@@ -33,6 +36,8 @@ pub enum Durability {
 /// The waits between tries of a patient write.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+/// The same for urgent ones: a kill in this time does again what they would have noted.
+const LONGEST_URGENT_BACKOFF: Duration = Duration::from_secs(2);
 
 /// A handle to the open database. Cheap to clone; the last one to go closes the file.
 #[derive(Debug, Clone)]
@@ -68,7 +73,7 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.writer.run(durability, work).await
+        self.writer.run(Place::InTurn, durability, work).await
     }
 
     /// As [`Db::write_as`], but tries until it works: for what must not be thrown away because the disk is full for a while.
@@ -84,18 +89,20 @@ impl Db {
         W: FnMut() -> F,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        let mut backoff = FIRST_BACKOFF;
-        loop {
-            let error = match self.write_as(durability, work()).await {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            tracing::error!("a write waits and is tried again: {error}");
-            tokio::select! {
-                () = tokio::time::sleep(backoff) => backoff = (backoff * 2).min(LONGEST_BACKOFF),
-                () = stop.cancelled() => return Err(error),
-            }
-        }
+        let backoff = Backoff::new(FIRST_BACKOFF, LONGEST_BACKOFF);
+        patiently(stop, backoff, || self.writer.run(Place::InTurn, durability, work())).await
+    }
+
+    /// As [`Db::write_patiently`], before every other write that waits, and safe from a kill: notes what was done outside, and would
+    /// be done again by the next process if the note came too late.
+    pub async fn write_urgently<T, W, F>(&self, stop: &CancellationToken, mut work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnMut() -> F,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let backoff = Backoff::new(FIRST_BACKOFF, LONGEST_URGENT_BACKOFF);
+        patiently(stop, backoff, || self.writer.run(Place::First, Durability::Kill, work())).await
     }
 
     /// Runs `work` on a read-only connection that sees the last commit.
@@ -111,6 +118,24 @@ impl Db {
     #[cfg(test)]
     fn writer_backlog(&self) -> usize {
         self.writer.backlog()
+    }
+}
+
+/// Tries until it works or the process stops.
+async fn patiently<T, F>(stop: &CancellationToken, mut backoff: Backoff, mut write: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    loop {
+        let error = match write().await {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        tracing::error!("a write waits and is tried again: {error}");
+        tokio::select! {
+            () = tokio::time::sleep(backoff.next().at_most) => {}
+            () = stop.cancelled() => return Err(error),
+        }
     }
 }
 

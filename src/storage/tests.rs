@@ -65,6 +65,112 @@ async fn writes_that_wait_together_are_committed_together() {
     assert!(log.lock().unwrap().iter().all(|committed| *committed == 0), "one commit carried all fifty: {log:?}");
 }
 
+/// Writes a number, and keeps the writer busy until the other end of `gate` says something.
+fn held(
+    db: &Db,
+    number: i64,
+    gate: std::sync::mpsc::Receiver<()>,
+) -> (tokio::task::JoinHandle<()>, tokio::sync::oneshot::Receiver<()>) {
+    let (started, has_started) = tokio::sync::oneshot::channel();
+    let db = db.clone();
+    let job = async move {
+        let work = move |tx: &Transaction<'_>| {
+            tx.execute("INSERT INTO scratch VALUES (?1)", [number])?;
+            started.send(()).unwrap();
+            Ok(gate.recv().ok())
+        };
+        db.write(work).await.unwrap();
+    };
+    (tokio::spawn(job), has_started)
+}
+
+async fn write_number(db: Db, number: i64) {
+    db.write(move |tx| tx.execute("INSERT INTO scratch VALUES (?1)", [number])).await.unwrap();
+}
+
+/// Notes a number at once. Tells what another connection could see at that moment, which is what was committed before.
+async fn write_number_urgently(db: Db, number: i64) -> String {
+    let (stop, seen) = (CancellationToken::new(), std::sync::Arc::new(std::sync::Mutex::new(String::new())));
+    let work = || {
+        let seen = seen.clone();
+        move |tx: &Transaction<'_>| {
+            let watcher = Connection::open(tx.path().unwrap())?;
+            let numbers = "SELECT coalesce(group_concat(n), '') FROM scratch";
+            *seen.lock().unwrap() = watcher.query_row(numbers, [], |row| row.get(0))?;
+            tx.execute("INSERT INTO scratch VALUES (?1)", [number])
+        }
+    };
+    db.write_urgently(&stop, work).await.unwrap();
+    seen.lock().unwrap().clone()
+}
+
+/// A note of a send that waits behind everything else would be lost in a kill, and the message would be sent again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_urgent_write_waits_for_the_commit_under_way_and_for_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    let (open_gate, gate) = std::sync::mpsc::channel();
+    let (first, has_started) = held(&db, 0, gate);
+    has_started.await.unwrap();
+    let others: Vec<_> = (1..=600).map(|number| tokio::spawn(write_number(db.clone(), number))).collect();
+    while db.writer_backlog() < 600 {
+        tokio::task::yield_now().await;
+    }
+    let urgent = tokio::spawn(write_number_urgently(db.clone(), -1));
+    while db.writer_backlog() < 601 {
+        tokio::task::yield_now().await;
+    }
+    open_gate.send(()).unwrap();
+    assert_eq!(urgent.await.unwrap(), "0", "six hundred came before it, and it was there before them");
+    first.await.unwrap();
+    for other in others {
+        other.await.unwrap();
+    }
+    assert_eq!(count(&db).await, 602);
+}
+
+/// The writer is asleep until then.
+#[tokio::test]
+async fn an_urgent_write_alone_is_done_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    assert_eq!(write_number_urgently(db.clone(), 1).await, "");
+    assert_eq!(write_number_urgently(db.clone(), 2).await, "1");
+}
+
+/// Jobs that take long do not fill up one commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_urgent_write_does_not_wait_for_the_rest_of_a_slow_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    let ((open_first, first_gate), (open_second, second_gate)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+    let (first, first_started) = held(&db, 0, first_gate);
+    first_started.await.unwrap();
+    let (second, second_started) = held(&db, 1, second_gate);
+    while db.writer_backlog() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let third = tokio::spawn(write_number(db.clone(), 2));
+    while db.writer_backlog() < 2 {
+        tokio::task::yield_now().await;
+    }
+    open_first.send(()).unwrap();
+    second_started.await.unwrap();
+    let urgent = tokio::spawn(write_number_urgently(db.clone(), -1));
+    while db.writer_backlog() < 1 {
+        tokio::task::yield_now().await;
+    }
+    std::thread::sleep(writer::LONGEST_RUN);
+    open_second.send(()).unwrap();
+    assert_eq!(urgent.await.unwrap(), "0,1", "the third waited in the same batch as the second");
+    for job in [first, second, third] {
+        job.await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_failing_write_takes_no_other_with_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,21 +1,41 @@
 //! The one thread that writes. Jobs that wait together share one commit.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Durability, StoreError};
 
-/// Writes that may wait. When full, callers wait their turn; none is dropped.
+/// Writes that may wait, of each kind. When full, callers wait their turn; none is dropped.
 const QUEUE: usize = 1024;
 /// The most that one commit carries, so that the first of a flood is not kept waiting for the last.
 const MOST_PER_COMMIT: usize = 256;
+/// After so long a commit takes no more jobs if something urgent waits. With the sync that follows, this is what an urgent write
+/// waits for at most.
+pub(super) const LONGEST_RUN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
-    jobs: mpsc::Sender<Box<dyn Job>>,
+    jobs: mpsc::Sender<Queued>,
+    urgent: mpsc::Sender<Box<dyn Job>>,
+}
+
+/// Where a write stands in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    InTurn,
+    /// Before all that wait in turn, in a commit of its own kind, which no sync of the others holds up.
+    First,
+}
+
+enum Queued {
+    Job(Box<dyn Job>),
+    /// Something urgent waits, and the thread may be asleep.
+    Look,
 }
 
 /// Waits for the writer when the last handle goes, so that a process that ends leaves a whole file behind.
@@ -33,22 +53,31 @@ impl Drop for Ending {
 
 impl Writer {
     pub(super) fn start(connection: Connection) -> (Self, Ending) {
-        let (jobs, receiver) = mpsc::channel(QUEUE);
+        let (jobs, in_turn) = mpsc::channel(QUEUE);
+        let (urgent, first) = mpsc::channel(QUEUE);
+        let line = Line { in_turn, first, waiting: VecDeque::new() };
         let thread = thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || serve(connection, receiver))
+            .spawn(move || serve(Committer { connection, durability: None }, line))
             .expect("the process can start a thread");
-        (Writer { jobs }, Ending { thread: Some(thread) })
+        (Writer { jobs, urgent }, Ending { thread: Some(thread) })
     }
 
-    pub(super) async fn run<T, F>(&self, durability: Durability, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(&self, place: Place, durability: Durability, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, result) = oneshot::channel();
-        let job = WriteJob { durability, work: Some(work), result: None, reply };
-        self.jobs.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
+        let job = Box::new(WriteJob { durability, work: Some(work), result: None, reply });
+        match place {
+            Place::InTurn => self.jobs.send(Queued::Job(job)).await.map_err(|_| StoreError::Closed)?,
+            Place::First => {
+                self.urgent.send(job).await.map_err(|_| StoreError::Closed)?;
+                // A full queue says that the thread is awake, and it looks before each commit.
+                drop(self.jobs.try_send(Queued::Look));
+            }
+        }
         result.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -58,54 +87,110 @@ impl Writer {
     }
 }
 
-fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
-    let mut current = None;
-    while let Some(first) = jobs.blocking_recv() {
-        let mut batch = vec![first];
-        while batch.len() < MOST_PER_COMMIT
-            && let Ok(next) = jobs.try_recv()
-        {
-            batch.push(next);
+/// Jobs that wait.
+struct Line {
+    in_turn: mpsc::Receiver<Queued>,
+    first: mpsc::Receiver<Box<dyn Job>>,
+    /// The next ones in turn, in their order.
+    waiting: VecDeque<Box<dyn Job>>,
+}
+
+impl Line {
+    /// Waits until there is work, unless some is left. False when all is done and nobody is left to bring more.
+    fn has_work(&mut self) -> bool {
+        if self.waiting.is_empty() {
+            let Some(next) = self.in_turn.blocking_recv() else { return false };
+            self.take_in(next);
         }
-        let needed = batch.iter().map(|job| job.durability()).max();
-        let committed = match needed == current {
-            true => Ok(()),
-            false => set_durability(&connection, needed),
-        };
-        current = committed.is_ok().then_some(needed).flatten();
-        let committed = committed.and_then(|()| commit(&mut connection, &mut batch));
-        for job in batch {
-            job.finish(committed.clone());
+        while self.waiting.len() < MOST_PER_COMMIT
+            && let Ok(next) = self.in_turn.try_recv()
+        {
+            self.take_in(next);
+        }
+        true
+    }
+
+    fn take_in(&mut self, next: Queued) {
+        if let Queued::Job(job) = next {
+            self.waiting.push_back(job);
         }
     }
+
+    fn urgent(&mut self) -> VecDeque<Box<dyn Job>> {
+        std::iter::from_fn(|| self.first.try_recv().ok()).take(MOST_PER_COMMIT).collect()
+    }
+}
+
+fn serve(mut committer: Committer, mut line: Line) {
+    while line.has_work() {
+        committer.commit_some(&mut line.urgent(), || false);
+        committer.commit_some(&mut line.waiting, || !line.first.is_empty());
+    }
     // Everything into the one file, so that a copy of it is a copy of everything. Failing costs nothing: the log is kept.
-    let folded = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let folded = committer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     drop(folded);
 }
 
-/// The strictest job of a batch decides for all of it: a synced commit also syncs everything before it.
-fn set_durability(connection: &Connection, needed: Option<Durability>) -> Result<(), StoreError> {
-    let synchronous = match needed {
-        Some(Durability::Kill) => "normal",
-        Some(Durability::PowerCut) | None => "full",
-    };
-    connection.pragma_update(None, "synchronous", synchronous).map_err(StoreError::from)
+struct Committer {
+    connection: Connection,
+    /// What the connection is set to.
+    durability: Option<Durability>,
 }
 
-fn commit(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if let [only] = batch {
-        // Undone with the whole transaction.
-        return match only.run(&transaction) {
-            Outcome::Keep => Ok(transaction.commit()?),
-            Outcome::Undo => Ok(transaction.rollback()?),
+impl Committer {
+    /// Runs jobs from the front and commits them. Those that it does not come to, because something else is urgent, stay.
+    fn commit_some(&mut self, jobs: &mut VecDeque<Box<dyn Job>>, is_wanted: impl Fn() -> bool) {
+        // The strictest job decides for all of the commit: a synced commit also syncs everything before it.
+        let Some(needed) = jobs.iter().map(|job| job.durability()).max() else { return };
+        let mut done = Vec::new();
+        let committed = self.set_durability(needed).and_then(|()| self.commit(jobs, &mut done, is_wanted));
+        if done.is_empty() {
+            // Nothing was begun, and it would be the same with each of them.
+            done.extend(jobs.drain(..));
+        }
+        for job in done {
+            job.finish(committed.clone());
+        }
+    }
+
+    fn set_durability(&mut self, needed: Durability) -> Result<(), StoreError> {
+        if self.durability == Some(needed) {
+            return Ok(());
+        }
+        let synchronous = match needed {
+            Durability::Kill => "normal",
+            Durability::PowerCut => "full",
         };
+        self.durability = None;
+        self.connection.pragma_update(None, "synchronous", synchronous)?;
+        self.durability = Some(needed);
+        Ok(())
     }
-    for job in batch {
-        run_alone(&transaction, job.as_mut())?;
+
+    fn commit(
+        &mut self,
+        jobs: &mut VecDeque<Box<dyn Job>>,
+        done: &mut Vec<Box<dyn Job>>,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<(), StoreError> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (is_alone, began) = (jobs.len() == 1, Instant::now());
+        while let Some(mut job) = jobs.pop_front_if(|_| done.is_empty() || began.elapsed() < LONGEST_RUN || !is_wanted()) {
+            if is_alone {
+                // Undone with the whole transaction.
+                let outcome = job.run(&transaction);
+                done.push(job);
+                return match outcome {
+                    Outcome::Keep => Ok(transaction.commit()?),
+                    Outcome::Undo => Ok(transaction.rollback()?),
+                };
+            }
+            let ran = run_alone(&transaction, job.as_mut());
+            done.push(job);
+            ran?;
+        }
+        Ok(transaction.commit()?)
     }
-    transaction.commit()?;
-    Ok(())
 }
 
 /// A savepoint keeps one job's failure from undoing its neighbours.

@@ -200,7 +200,7 @@ async fn status_and_help_say_more_to_owners() {
 
     The gateway has been up for 0 minutes, with 0 places busy.
     Last 24 hours: 1 turn, 0 of them without an answer.
-    Undelivered: 0. Sent twice after a lost answer: 0. Unreadable updates: 0.
+    Undelivered: 0. Waiting for more than a minute: 0. Sent twice after a lost answer: 0. Unreadable updates: 0.
     ");
     assert_snapshot!(talk.bob("/help").await, @"
     • /agent [name] [once] | reset: who answers here, or let another do it

@@ -52,7 +52,7 @@ async fn a_place_told_to_wait_waits_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_send_that_surely_failed_is_made_again() {
+async fn a_send_that_failed_is_made_again() {
     for fault in [Fault::Html(502), Fault::DroppedBefore] {
         let house = House::new(OPEN).await;
         let gateway = house.open().await;
@@ -276,8 +276,8 @@ async fn a_row_that_waits_is_counted_once() {
     house.write("config.toml", &config.replace("group_per_minute = 0", "group_per_minute = 1"));
     house.open().await.shutdown().await;
     house.tell(
-        "INSERT INTO outbox (place, kind, part, created_at, not_before) VALUES ('telegram:group:-77:111', 'notice',
-         '{\"text\":\"hello\",\"entities\":[]}', 0, CAST(unixepoch('subsec') * 1000 AS INTEGER) + 1000)",
+        "INSERT INTO outbox (place, kind, part, created_at, not_before, wait_ms) VALUES ('telegram:group:-77:111', 'notice',
+         '{\"text\":\"hello\",\"entities\":[]}', 0, CAST(unixepoch('subsec') * 1000 AS INTEGER) + 1000, 1000)",
     );
     let group = house.telegram.group(-77);
     let gateway = house.open().await;

@@ -4,18 +4,22 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use chrono::DateTime;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, USER_AGENT};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::buckets::Buckets;
+use crate::channels::Health;
 use crate::channels::connections::{Connections, DownloadError, Response, failure};
 use crate::channels::upload::{Content, File, Form};
 use crate::channels::words::one_line;
+use crate::clock::now_ms;
 use crate::config::Secret;
 
 /// A plain call that takes longer than this has failed.
@@ -28,6 +32,8 @@ const MOST_FAULTS: usize = 5;
 const DEEPEST_FIELD: usize = 8;
 /// The longest name of a field or a fault; Discord's own are shorter.
 const MAX_FAULT_CHARS: usize = 60;
+/// Clocks that differ by less are the same: Discord tells whole seconds, and its answer takes a while to come.
+const SAME_TIME_MS: i64 = 60 * 1000;
 
 /// Discord turns away who does not begin like this: <https://discord.com/developers/docs/reference#user-agent>.
 pub(super) const OUR_NAME: &str = concat!("DiscordBot (parlor, ", env!("CARGO_PKG_VERSION"), ")");
@@ -37,6 +43,9 @@ pub(super) struct Api {
     token: Secret,
     connections: Connections,
     buckets: Buckets,
+    health: Health,
+    /// How far Discord's clock is ahead of ours, in milliseconds, by its newest answer.
+    ahead_ms: AtomicI64,
 }
 
 /// One call.
@@ -113,6 +122,17 @@ pub(super) enum ApiError {
     NoAnswer(String),
 }
 
+impl ApiError {
+    /// Whether this is about Discord or the way there, and not about what was asked.
+    fn is_outage(&self) -> bool {
+        match self {
+            ApiError::Answered { status, .. } => *status >= 500,
+            ApiError::TooFast(_) => false,
+            ApiError::InBetween { .. } | ApiError::NotReached(_) | ApiError::NoAnswer(_) => true,
+        }
+    }
+}
+
 /// <https://discord.com/developers/docs/reference#error-messages>, and what a 429 says besides.
 #[derive(Deserialize)]
 struct Refusal {
@@ -165,12 +185,22 @@ fn plain_name(text: &str) -> String {
 impl Api {
     pub(super) fn new(base_url: &str, token: Secret) -> Self {
         let base_url = format!("{}/api/v10", base_url.trim_end_matches('/'));
-        Api { base_url, token, connections: Connections::new(None), buckets: Buckets::default() }
+        let (connections, buckets) = (Connections::new(None), Buckets::default());
+        Api { base_url, token, connections, buckets, health: Health::default(), ahead_ms: AtomicI64::new(0) }
     }
 
     /// A gateway is as well protected as the API is: the token is said there too.
     pub(super) fn may_connect_to(&self, url: &str) -> bool {
         url.starts_with("wss://") || (url.starts_with("ws://") && self.base_url.starts_with("http://"))
+    }
+
+    pub(super) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// The time on Discord's clock, which its ids are made of. Ours may be wrong by days.
+    pub(super) fn now_ms(&self) -> i64 {
+        now_ms().saturating_add(self.ahead_ms.load(Ordering::Relaxed))
     }
 
     pub(super) fn token(&self) -> &Secret {
@@ -224,9 +254,27 @@ impl Api {
         let make = |http: &reqwest::Client| {
             fill(http.request(call.method.clone(), url)).header(AUTHORIZATION, authorization).header(USER_AGENT, OUR_NAME)
         };
-        let response = self.connections.exchange(&format!("Discord's {bucket}"), timeout, make).await.map_err(transport)?;
-        self.buckets.note(&bucket, &response.headers);
-        self.judge(&bucket, response)
+        let exchanged = self.connections.exchange(&format!("Discord's {bucket}"), timeout, make).await;
+        let answered = exchanged.map_err(transport).and_then(|response| {
+            self.buckets.note(&bucket, &response.headers);
+            self.note_time(&response.headers);
+            self.judge(&bucket, response)
+        });
+        match &answered {
+            Ok(_) => self.health.well(),
+            Err(error) if error.is_outage() => self.health.unwell(),
+            Err(_) => {}
+        }
+        answered
+    }
+
+    fn note_time(&self, headers: &HeaderMap) {
+        let date = headers.get(DATE).and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+        if let Some(date) = date {
+            let ahead = date.timestamp_millis().saturating_sub(now_ms());
+            let is_same = ahead.saturating_abs() < SAME_TIME_MS;
+            self.ahead_ms.store(if is_same { 0 } else { ahead }, Ordering::Relaxed);
+        }
     }
 
     fn judge(&self, bucket: &str, Response { status, headers, body }: Response) -> Result<Vec<u8>, ApiError> {

@@ -80,8 +80,8 @@ pub(super) async fn run(taker: &mut Taker<'_>) {
 /// Bound channels count from now on, if nothing was ever seen in them.
 async fn channels(taker: &Taker<'_>) -> Result<Vec<Seen>, StoreError> {
     let channel = taker.channel();
-    let (bound, now) = (channel.bound_channels(), now_ms());
-    channel.db.write(move |tx| seen::begin(tx, &bound, first_id_at(now), now)).await?;
+    let (bound, from) = (channel.bound_channels(), first_id_at(channel.api.now_ms()));
+    channel.db.write(move |tx| seen::begin(tx, &bound, from, now_ms())).await?;
     channel.db.read(|connection| seen::latest(connection, MOST_CHANNELS)).await
 }
 
@@ -192,7 +192,7 @@ async fn in_time(taker: &mut Taker<'_>, seen: Seen) -> bool {
 
 async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
     let ours = taker.channel();
-    let mut after = message.max(first_id_at(now_ms() - OLDEST_MS));
+    let mut after = message.max(first_id_at(ours.api.now_ms() - OLDEST_MS));
     for _ in 0..MOST_PAGES {
         let call = || Call::get(format!("/channels/{channel}/messages?after={after}&limit={PAGE}"));
         let mut messages: Vec<Value> = match patiently(taker, call).await {

@@ -15,10 +15,8 @@ use super::intake::{QUEUE, Taker};
 use super::shard::Shard;
 use super::socket::Network;
 use super::{DiscordChannel, checks, interactions};
-use crate::channels::{Intake, ListenError};
+use crate::channels::{Health, Intake, ListenError};
 
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// How long connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
 
@@ -99,7 +97,7 @@ async fn take_in(
 
 /// Where to connect, asked until Discord says it.
 async fn door(channel: &DiscordChannel) -> Result<Door, ListenError> {
-    let mut backoff = FIRST_BACKOFF;
+    let mut backoff = Health::backoff();
     loop {
         match channel.api.call::<Door>(Call::get("/gateway/bot".into())).await {
             Ok(door) if !channel.api.may_connect_to(&door.url) => {
@@ -113,9 +111,8 @@ async fn door(channel: &DiscordChannel) -> Result<Door, ListenError> {
             },
             Err(ApiError::Answered { status: 401, .. }) => return Err(ListenError(BAD_TOKEN.into())),
             Err(error) => {
-                tracing::warn!("asking Discord where to connect: {error}; trying again in {} s", backoff.as_secs());
-                tokio::time::sleep(backoff).await;
-                backoff = (backoff * 2).min(LONGEST_BACKOFF);
+                tracing::warn!("asking Discord where to connect: {error}; trying again in {} s", backoff.peek().as_secs());
+                channel.api.health().pause(&mut backoff).await;
             }
         }
     }

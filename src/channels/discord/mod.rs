@@ -33,19 +33,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::newest::Newest;
 use super::nicknames::Nicknames;
 use super::{
-    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text, Ticket,
+    Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming,
+    Text, Ticket,
 };
 use crate::config::{Answers, Discord, GroupSessions};
 use crate::domain::{Destination, DiscordId, FileRef, MessageId, OutgoingFile, Platform, SessionKey};
 use crate::signing::Signer;
 use crate::storage::Db;
 
+use api::Call;
 use directory::Directory;
 use interactions::Interactions;
 use losses::Losses;
@@ -136,7 +139,9 @@ impl DiscordChannel {
         *self.me.borrow()
     }
 
+    /// Discord has greeted us, so it is well.
     fn know_me(&self, me: DiscordId) {
+        self.api.health().well();
         self.me.send_replace(Some(me));
     }
 
@@ -237,6 +242,14 @@ impl Channel for DiscordChannel {
 
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError> {
         self.fetch_file(file, to).await
+    }
+
+    fn health(&self) -> Option<&Health> {
+        Some(self.api.health())
+    }
+
+    async fn is_reachable(&self) -> bool {
+        self.api.call::<Value>(Call::get("/users/@me".into())).await.is_ok()
     }
 
     fn pace(&self, to: &Destination) -> Option<Pace> {

@@ -145,7 +145,7 @@ impl DiscordChannel {
         let channel = match to.place() {
             SessionKey::DiscordDm { user } => {
                 let opened = self.directory.private(&self.api, *user).await;
-                opened.map_err(|error| self.send_error(*user, to, error))?
+                opened.map_err(|error| before_sending(self.send_error(*user, to, error)))?
             }
             SessionKey::DiscordChannel { channel, .. } => *channel,
             SessionKey::DiscordThread { thread, .. } => *thread,
@@ -173,7 +173,7 @@ impl DiscordChannel {
                 Ok(())
             }
             Err(ApiError::Answered { status: 400 | 403, .. }) => locked(),
-            Err(error) => Err(plain_error(error)),
+            Err(error) => Err(before_sending(plain_error(error))),
         }
     }
 
@@ -213,11 +213,18 @@ pub(super) fn plain_error(error: ApiError) -> SendError {
         ApiError::TooFast(wait) => SendError::RetryAfter(wait),
         ApiError::Answered { status: 404, code: codes::UNKNOWN_MESSAGE, .. } => SendError::Gone,
         // 401 is about the token: the answer is kept until there is a valid one.
-        ApiError::Answered { status: 401 | 500.., .. } | ApiError::InBetween { .. } | ApiError::NotReached(_) => {
-            SendError::NotSent(text)
-        }
+        ApiError::Answered { status: 401, .. } | ApiError::NotReached(_) => SendError::NotSent(text),
+        // An error inside Discord, or of what stands in front of it, may come after the message was taken.
+        ApiError::Answered { status: 500.., .. } | ApiError::InBetween { .. } | ApiError::NoAnswer(_) => SendError::Unknown(text),
         ApiError::Answered { .. } => SendError::Refused(text),
-        ApiError::NoAnswer(_) => SendError::Unknown(text),
+    }
+}
+
+/// Of a call that comes before the message itself, which was then not sent.
+fn before_sending(error: SendError) -> SendError {
+    match error {
+        SendError::Unknown(text) => SendError::NotSent(text),
+        other => other,
     }
 }
 
@@ -283,7 +290,8 @@ mod tests {
         check(dm, 403, 50007, "this person takes no");
         check(dm, 400, 50007, "this person takes no");
         check(channel, 401, 0, "NotSent");
-        check(channel, 503, 0, "NotSent");
+        check(channel, 500, 0, "Unknown");
+        check(channel, 503, 0, "Unknown");
         check(channel, 400, 50035, "Refused");
     }
 

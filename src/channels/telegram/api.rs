@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
 
+use crate::channels::Health;
 use crate::channels::connections::{Connections, DownloadError, Response, failure};
 use crate::channels::upload::{File, Form};
 use crate::config::Secret;
@@ -21,6 +22,7 @@ pub(super) struct Api {
     token: Secret,
     call_timeout: Duration,
     connections: Connections,
+    health: Health,
 }
 
 /// Why a call did not work.
@@ -43,6 +45,16 @@ pub(super) enum ApiError {
 /// The answer to a call of which only counts that it worked.
 pub(super) type Done = IgnoredAny;
 
+impl ApiError {
+    /// Whether this is about Telegram or the way there, and not about what was asked.
+    fn is_outage(&self) -> bool {
+        match self {
+            ApiError::Answered { code, .. } => *code >= 500,
+            ApiError::InBetween { .. } | ApiError::NotReached(_) | ApiError::NoAnswer(_) => true,
+        }
+    }
+}
+
 /// The Bot API's envelope. Self-hosted servers of other ages leave fields out, or say null.
 #[derive(Deserialize)]
 struct Envelope<T> {
@@ -63,7 +75,7 @@ impl Api {
     /// `proxy` is a checked address.
     pub(super) fn new(base_url: &str, token: Secret, proxy: Option<Secret>) -> Self {
         let base_url = base_url.trim_end_matches('/').to_owned();
-        Api { base_url, token, call_timeout: CALL_TIMEOUT, connections: Connections::new(proxy) }
+        Api { base_url, token, call_timeout: CALL_TIMEOUT, connections: Connections::new(proxy), health: Health::default() }
     }
 
     /// The bot's own id is the part of its token before the colon.
@@ -76,8 +88,27 @@ impl Api {
         P: Payload + Serialize,
         P::Output: DeserializeOwned,
     {
-        let (status, body) = self.call_unread(payload).await?;
-        read(status, &body)
+        let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
+        self.noted(self.exchange(P::NAME, timeout, |request| request.json(payload)).await)
+    }
+
+    pub(super) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    fn noted<T: DeserializeOwned>(&self, exchanged: reqwest::Result<(StatusCode, Vec<u8>)>) -> Result<T, ApiError> {
+        let answered = exchanged.map_err(transport).and_then(|(status, body)| read(status, &body));
+        self.note_health(answered.as_ref().err());
+        answered
+    }
+
+    /// Tells the waits of this platform how it does.
+    pub(super) fn note_health(&self, error: Option<&ApiError>) {
+        match error {
+            None => self.health.well(),
+            Some(error) if error.is_outage() => self.health.unwell(),
+            Some(_) => {}
+        }
     }
 
     /// The answer as it came.
@@ -96,8 +127,7 @@ impl Api {
         let fill = |request: RequestBuilder| {
             request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
         };
-        let (status, body) = self.exchange(P::NAME, timeout, fill).await.map_err(transport)?;
-        read(status, &body)
+        self.noted(self.exchange(P::NAME, timeout, fill).await)
     }
 
     async fn exchange<F>(&self, method: &str, timeout: Duration, fill: F) -> reqwest::Result<(StatusCode, Vec<u8>)>

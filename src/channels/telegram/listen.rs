@@ -14,14 +14,17 @@ use super::buttons::{self, AnswerCallbackQuery};
 use super::position::{IDLE_TOLD, Position};
 use super::updates::{self, Update};
 use super::{checks, menu, parse, send, webhook};
-use crate::channels::{Batch, Intake, ListenError};
+use crate::backoff::Backoff;
+use crate::channels::{Batch, Health, Intake, ListenError};
 use crate::config::Transport;
 use crate::domain::Platform;
 
 /// How long Telegram holds a poll open; its own upper bound.
 const POLL: Duration = Duration::from_secs(50);
-pub(super) const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-pub(super) const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// The pause after something that is no trouble with the connection.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between polls while another program uses the token.
+const LONGEST_AFTER_CONFLICTS: Duration = Duration::from_secs(60);
 /// Conflicts before the operator is told that somebody else uses the token. A restart alone makes one or two.
 const CONFLICTS_TOLD: u32 = 3;
 /// After so long without a conflict, the next one is a new story. Polls that worked in between do not count: two who use one
@@ -59,7 +62,7 @@ impl Payload for DeleteWebhook {
 }
 
 #[derive(Serialize)]
-struct GetMe {}
+pub(super) struct GetMe {}
 
 /// What we ask about ourselves. Servers leave out what they do not know of, or say null.
 #[derive(Debug, Default, Deserialize)]
@@ -102,15 +105,15 @@ pub(super) async fn listen(channel: &TelegramChannel, intake: &Intake, stop: &Ca
 
 async fn poll(channel: &TelegramChannel, intake: &Intake) -> Result<(), ListenError> {
     let mut position = Position::default();
-    let mut trouble = Trouble::default();
+    let mut trouble = Trouble::new();
     loop {
         let asked = Instant::now();
         match ask(channel, &mut position).await {
             Ok(updates) => {
-                trouble.failures = 0;
+                trouble.polled();
                 let answered_after = asked.elapsed();
                 if let Stored::No = store(channel, intake, &updates).await? {
-                    tokio::time::sleep(FIRST_BACKOFF).await;
+                    tokio::time::sleep(PAUSE).await;
                     continue;
                 }
                 let pause = position.go_on(&updates, answered_after);
@@ -127,12 +130,15 @@ async fn poll(channel: &TelegramChannel, intake: &Intake) -> Result<(), ListenEr
 async fn ask(channel: &TelegramChannel, position: &mut Position) -> Result<Vec<Update>, ApiError> {
     let (offset, limit) = (position.offset(), position.limit());
     let request = GetRawUpdates { offset, limit, timeout: POLL.as_secs(), allowed_updates: ALLOWED_UPDATES };
-    let (status, body) = channel.api.call_unread(&request).await?;
+    let asked = channel.api.call_unread(&request).await;
+    let (status, body) = asked.inspect_err(|error| channel.api.note_health(Some(error)))?;
     let answer = updates::read_answer(&body).filter(|_| status.is_success());
     if let Some(updates) = answer.and_then(|answer| position.accept(answer)) {
+        channel.api.note_health(None);
         return Ok(updates);
     }
     let error = api::refusal(status, &body);
+    channel.api.note_health(Some(&error));
     match error {
         ApiError::Answered { code: 400, .. } if position.was_refused() => {
             tracing::error!("Telegram does not let its updates be confirmed; asking for the oldest again");
@@ -186,30 +192,40 @@ fn answer_presses(channel: &TelegramChannel, reader: &parse::Reader<'_>, updates
 
 /// Who we are, asked until Telegram says it. `None` when it does not accept the token.
 async fn me(channel: &TelegramChannel) -> Option<&Me> {
-    let mut backoff = FIRST_BACKOFF;
+    let mut backoff = Health::backoff();
     loop {
         match channel.me.get_or_try_init(async || channel.api.call(&GetMe {}).await).await {
             Ok(me) => return Some(me),
             Err(ApiError::Answered { code: 401 | 404, .. }) => return None,
             Err(error) => {
                 tracing::warn!("asking Telegram who we are: {error}");
-                tokio::time::sleep(backoff).await;
-                backoff = (backoff * 2).min(LONGEST_BACKOFF);
+                channel.api.health().pause(&mut backoff).await;
             }
         }
     }
 }
 
 /// What went wrong with polling lately.
-#[derive(Default)]
 struct Trouble {
     /// Failed polls in a row.
     failures: u32,
+    backoff: Backoff,
     conflicts: u32,
+    conflict_backoff: Backoff,
     last_conflict: Option<Instant>,
 }
 
 impl Trouble {
+    fn new() -> Self {
+        let conflict_backoff = Backoff::new(PAUSE, LONGEST_AFTER_CONFLICTS);
+        Trouble { failures: 0, backoff: Health::backoff(), conflicts: 0, conflict_backoff, last_conflict: None }
+    }
+
+    fn polled(&mut self) {
+        self.failures = 0;
+        self.backoff.reset();
+    }
+
     async fn handle(&mut self, channel: &TelegramChannel, error: ApiError) -> Result<(), ListenError> {
         self.failures += 1;
         match error {
@@ -223,7 +239,7 @@ impl Trouble {
                 }
                 // One that comes back is set by another program, which could go on for ever.
                 if removed.is_err() || self.failures > 1 {
-                    tokio::time::sleep(self.backoff()).await;
+                    tokio::time::sleep(self.backoff.next().at_most).await;
                 }
             }
             ApiError::Answered { code: 409, .. } => {
@@ -232,14 +248,14 @@ impl Trouble {
                         "another program uses this bot token. Stop it, or give Parlor a bot of its own; trying on slowly"
                     );
                 }
-                tokio::time::sleep(backoff(self.conflicts)).await;
+                tokio::time::sleep(self.conflict_backoff.next().at_most).await;
             }
             ApiError::Answered { code: 429, retry_after, .. } => {
-                tokio::time::sleep(retry_after.unwrap_or(FIRST_BACKOFF)).await;
+                tokio::time::sleep(retry_after.unwrap_or(PAUSE)).await;
             }
             error => {
-                tracing::warn!("polling Telegram: {error}; trying again in {} s", self.backoff().as_secs());
-                tokio::time::sleep(self.backoff()).await;
+                tracing::warn!("polling Telegram: {error}; trying again in {} s", self.backoff.peek().as_secs());
+                channel.api.health().pause(&mut self.backoff).await;
             }
         }
         Ok(())
@@ -248,19 +264,12 @@ impl Trouble {
     fn count_conflict(&mut self, now: Instant) -> u32 {
         if self.last_conflict.is_some_and(|last| now - last > CALM) {
             self.conflicts = 0;
+            self.conflict_backoff.reset();
         }
         self.last_conflict = Some(now);
         self.conflicts += 1;
         self.conflicts
     }
-
-    fn backoff(&self) -> Duration {
-        backoff(self.failures)
-    }
-}
-
-fn backoff(failures: u32) -> Duration {
-    FIRST_BACKOFF.saturating_mul(1 << failures.saturating_sub(1).min(6)).min(LONGEST_BACKOFF)
 }
 
 pub(super) fn refused() -> ListenError {
@@ -273,15 +282,14 @@ mod tests {
 
     #[test]
     fn another_poller_is_told_once_until_it_was_calm_for_long() {
-        let mut trouble = Trouble::default();
+        let mut trouble = Trouble::new();
         let start = Instant::now();
         let told = |trouble: &mut Trouble, minute: u64| {
-            trouble.failures = 0;
+            trouble.polled();
             trouble.count_conflict(start + Duration::from_secs(60 * minute)) == CONFLICTS_TOLD
         };
         let first: Vec<_> = (0..20).filter(|minute| told(&mut trouble, *minute)).collect();
         assert_eq!(first, [2]);
-        assert_eq!(backoff(trouble.conflicts), LONGEST_BACKOFF);
         let again: Vec<_> = (40..50).filter(|minute| told(&mut trouble, *minute)).collect();
         assert_eq!(again, [42]);
     }

@@ -33,7 +33,8 @@ use tokio_util::task::TaskTracker;
 
 use super::nicknames::Nicknames;
 use super::{
-    Channel, FetchError, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming, Text, Ticket,
+    Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming,
+    Text, Ticket,
 };
 use crate::config::{Answers, GroupSessions, Secret, Telegram, Transport};
 use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
@@ -176,6 +177,14 @@ impl Channel for TelegramChannel {
 
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError> {
         files::fetch(&self.api, file, to, self.max_file_mb).await
+    }
+
+    fn health(&self) -> Option<&Health> {
+        Some(self.api.health())
+    }
+
+    async fn is_reachable(&self) -> bool {
+        self.api.call(&listen::GetMe {}).await.is_ok()
     }
 
     fn pace(&self, to: &Destination) -> Option<Pace> {

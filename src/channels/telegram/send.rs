@@ -310,10 +310,10 @@ pub(super) fn send_error(error: ApiError) -> SendError {
         ApiError::Answered { moved_to: Some(chat), .. } => SendError::Moved(ChatId(chat)),
         ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),
         // 401 and 404 are about the token, as when polling: the answer is kept until there is a valid one.
-        ApiError::Answered { code: 401 | 404 | 429, .. } => SendError::NotSent(text),
-        ApiError::Answered { code: 500.., .. } | ApiError::InBetween { .. } | ApiError::NotReached(_) => SendError::NotSent(text),
+        ApiError::Answered { code: 401 | 404 | 429, .. } | ApiError::NotReached(_) => SendError::NotSent(text),
+        // An error inside Telegram, or of what stands in front of it, may come after the message was taken.
+        ApiError::Answered { code: 500.., .. } | ApiError::InBetween { .. } | ApiError::NoAnswer(_) => SendError::Unknown(text),
         ApiError::Answered { .. } => SendError::Refused(text),
-        ApiError::NoAnswer(_) => SendError::Unknown(text),
     }
 }
 
@@ -325,6 +325,27 @@ mod tests {
         let destination = Destination::stored(place.parse().unwrap());
         let written = address(&destination).map(|address| serde_json::to_string(&address).unwrap());
         assert_eq!(written.as_deref().unwrap_or("nowhere"), expected, "{place}");
+    }
+
+    #[test]
+    fn only_telegram_itself_can_say_that_a_message_was_not_taken() {
+        let answered = |code| ApiError::Answered { code, description: "words".into(), retry_after: None, moved_to: None };
+        let check = |error: ApiError, expected: &str| {
+            let (asked, found) = (error.to_string(), format!("{:?}", send_error(error)));
+            assert!(found.starts_with(expected), "{asked}: {found}");
+        };
+        check(answered(400), "Refused");
+        check(answered(403), "Refused");
+        check(answered(401), "NotSent");
+        check(answered(404), "NotSent");
+        check(answered(429), "NotSent");
+        check(ApiError::NotReached("refused".into()), "NotSent");
+        check(answered(500), "Unknown");
+        check(answered(502), "Unknown");
+        for code in [302, 403, 404, 413, 429, 500, 502, 504] {
+            check(ApiError::InBetween { code }, "Unknown");
+        }
+        check(ApiError::NoAnswer("cut off".into()), "Unknown");
     }
 
     #[test]

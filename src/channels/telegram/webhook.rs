@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::TelegramChannel;
 use super::api::{ApiError, Done};
-use super::listen::{ALLOWED_UPDATES, FIRST_BACKOFF, LONGEST_BACKOFF, Stored, refused, store};
+use super::listen::{ALLOWED_UPDATES, Stored, refused, store};
 use super::updates::{self, Update};
-use crate::channels::{Intake, ListenError};
+use crate::channels::{Health, Intake, ListenError};
 use crate::config::{Secret, Webhook};
 use crate::signing::same_text;
 
@@ -117,14 +117,13 @@ impl Payload for SetWebhook<'_> {
 async fn announce(channel: &TelegramChannel, webhook: &Webhook) -> Result<(), ListenError> {
     let request =
         SetWebhook { url: &webhook.url, secret_token: channel.webhook_secret.expose(), allowed_updates: ALLOWED_UPDATES };
-    let mut backoff = FIRST_BACKOFF;
+    let mut backoff = Health::backoff();
     while let Err(error) = channel.api.call(&request).await {
         if let ApiError::Answered { code: 401 | 404, .. } = error {
             return Err(refused());
         }
-        tracing::warn!("setting the webhook {}: {error}; trying again in {} s", webhook.url, backoff.as_secs());
-        tokio::time::sleep(backoff).await;
-        backoff = (backoff * 2).min(LONGEST_BACKOFF);
+        tracing::warn!("setting the webhook {}: {error}; trying again in {} s", webhook.url, backoff.peek().as_secs());
+        channel.api.health().pause(&mut backoff).await;
     }
     tracing::info!("Telegram calls {}; listening on {}", webhook.url, webhook.listen);
     std::future::pending().await

@@ -15,7 +15,6 @@ use crate::channels::discord::parse::sent_at;
 use crate::channels::discord::send::{StoredPart, body, changed_message, plain_error, stored, with_components};
 use crate::channels::upload::Content;
 use crate::channels::{Part, SendError, Text, Ticket};
-use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, SessionKey};
 
 /// Discord takes answers for so long.
@@ -75,7 +74,8 @@ impl DiscordChannel {
         }
         // An answer that overtook the first one would be refused.
         self.interactions.first_is_given(slip.answers.id).await;
-        let answered = if slip.is_too_late() { None } else { self.answer(&slip, &way, &stored(&plain)?).await? };
+        let answered =
+            if slip.is_too_late(self.api.now_ms()) { None } else { self.answer(&slip, &way, &stored(&plain)?).await? };
         match answered {
             Some(sent) => {
                 let id = id_in(&sent, "id").ok_or_else(|| SendError::Unknown("Discord gave the answer no id".into()))?;
@@ -160,8 +160,9 @@ impl Slip {
         }
     }
 
-    fn is_too_late(&self) -> bool {
-        let age = now_ms() - sent_at(self.answers.id);
+    /// By Discord's clock.
+    fn is_too_late(&self, now: i64) -> bool {
+        let age = now - sent_at(self.answers.id);
         u128::try_from(age).is_ok_and(|age| age > TOKEN_LIVES.as_millis())
     }
 }

@@ -14,11 +14,22 @@ const DISCORD_EPOCH_MILLIS: u64 = 1_420_070_400_000;
 pub(super) struct Clock {
     last_id: u64,
     advanced: Duration,
+    behind: Duration,
 }
 
 impl Clock {
     pub(super) fn advance(&mut self, by: Duration) {
         self.advanced += by;
+    }
+
+    /// From here on Discord's time is behind the machine's: whose clock is wrong, nobody else can tell.
+    pub(super) fn set_back(&mut self, by: Duration) {
+        self.behind = by;
+    }
+
+    /// What Discord says that the time is, in the form of a header.
+    pub(super) fn date(&self) -> String {
+        (Utc::now() - self.behind).format("%a, %d %b %Y %H:%M:%S GMT").to_string()
     }
 
     /// For deadlines: how far the test has moved the clock.
@@ -29,7 +40,7 @@ impl Clock {
     /// A new id, greater than all before.
     pub(super) fn next_id(&mut self) -> u64 {
         let advanced = u64::try_from(self.advanced.as_millis()).expect("a test advances by minutes");
-        let millis = Utc::now().timestamp_millis().unsigned_abs() + advanced - DISCORD_EPOCH_MILLIS;
+        let millis = (Utc::now() - self.behind).timestamp_millis().unsigned_abs() + advanced - DISCORD_EPOCH_MILLIS;
         self.last_id = (millis << 22).max(self.last_id + 1);
         self.last_id
     }

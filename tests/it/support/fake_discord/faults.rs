@@ -21,6 +21,8 @@ pub(crate) enum Fault {
     DroppedAfter,
     /// The call takes effect, but its answer breaks off in the middle of the JSON.
     InvalidJson,
+    /// The call takes effect, but what stands in front of Discord answers with this status and a page of HTML.
+    HtmlAfter(u16),
 }
 
 impl Fault {

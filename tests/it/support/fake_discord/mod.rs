@@ -149,6 +149,11 @@ impl FakeDiscord {
         self.world().clock.advance(by);
     }
 
+    /// Discord's time is behind the machine's from here on.
+    pub(crate) fn set_back(&self, by: Duration) {
+        self.world().clock.set_back(by);
+    }
+
     /// The data of every IDENTIFY so far.
     pub(crate) fn identifies(&self) -> Vec<Value> {
         self.world().gateway.identifies.clone()

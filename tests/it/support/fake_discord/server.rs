@@ -55,7 +55,14 @@ async fn handle(
         Some(error_answer(&ApiError::new(401, 0, "401: Unauthorized")))
     };
     call.settle(response.as_ref());
-    response.unwrap_or_else(|| connection.cut())
+    let date = shared.world().clock.date().parse().expect("a plain header");
+    response.map_or_else(
+        || connection.cut(),
+        |mut response| {
+            response.headers_mut().insert(header::DATE, date);
+            response
+        },
+    )
 }
 
 async fn upgrade(shared: Arc<Shared>, connection: Connection, http: HttpRequest) -> Response {
@@ -159,6 +166,10 @@ impl<'a> Admitted<'a> {
             Some(Fault::InvalidJson) => {
                 let _took_effect = self.perform(request);
                 Some(response(200, "application/json", r#"{"id":"12"#.into()))
+            }
+            Some(Fault::HtmlAfter(status)) => {
+                let _took_effect = self.perform(request);
+                Some(html_page(status))
             }
             Some(fault) => fault.api_error().map(|error| error_answer(&error)),
         };

@@ -28,6 +28,10 @@ pub(crate) enum Fault {
     DroppedAfter,
     /// The call takes effect, but its answer breaks off in the middle of the JSON.
     InvalidJson,
+    /// The call takes effect, but what stands in front of Telegram answers with this status and a page of HTML.
+    HtmlAfter(u16),
+    /// The call takes effect, but Telegram itself answers with an error.
+    RefusedAfter(u16, &'static str),
 }
 
 impl Fault {
@@ -41,8 +45,8 @@ impl Fault {
             Self::ThreadNotFound => ApiError::new(400, "Bad Request: message thread not found"),
             Self::MigratedTo(chat_id) => ApiError::new(400, "Bad Request: group chat was upgraded to a supergroup chat")
                 .with_parameters(json!({ "migrate_to_chat_id": chat_id })),
-            Self::Refused(status, description) => ApiError::new(status, description),
-            Self::Html(_) | Self::DroppedBefore | Self::DroppedAfter | Self::InvalidJson => return None,
+            Self::Refused(status, description) | Self::RefusedAfter(status, description) => ApiError::new(status, description),
+            Self::Html(_) | Self::HtmlAfter(_) | Self::DroppedBefore | Self::DroppedAfter | Self::InvalidJson => return None,
         };
         Some(error)
     }

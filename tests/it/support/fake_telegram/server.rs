@@ -95,6 +95,14 @@ impl<'a> Admitted<'a> {
                 let _took_effect = self.perform().await;
                 Some(json_response(200, r#"{"ok":true,"result":{"message_"#.into()))
             }
+            Some(Fault::HtmlAfter(status)) => {
+                let _took_effect = self.perform().await;
+                Some(html_page(status))
+            }
+            Some(fault @ Fault::RefusedAfter(..)) => {
+                let _took_effect = self.perform().await;
+                fault.api_error().map(|error| answer(Err(error)))
+            }
             Some(fault) => fault.api_error().map(|error| answer(Err(error))),
         };
         released(&self.before_answer).await;

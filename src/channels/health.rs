@@ -1,0 +1,112 @@
+//! Whether a platform answers, as far as the calls to it tell. Shared by everything that calls it, so that one call that works
+//! ends the waits of all the others.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::backoff::Backoff;
+
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// Short enough that a platform which is back is soon noticed, even if nothing else calls it.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
+
+/// What is known about one platform's connection.
+#[derive(Debug)]
+pub struct Health {
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// The newest call that was answered at all was answered as it should be.
+    answers: bool,
+    /// Calls that worked so far.
+    successes: u64,
+}
+
+impl Default for Health {
+    /// Nothing is known before the first call.
+    fn default() -> Self {
+        Health { state: watch::Sender::new(State::default()) }
+    }
+}
+
+impl Health {
+    /// For tries of a call to a platform.
+    pub(crate) fn backoff() -> Backoff {
+        Backoff::new(FIRST_BACKOFF, LONGEST_BACKOFF)
+    }
+
+    /// Whether the newest call worked, as far as it was about the platform and not about what was asked.
+    pub fn answers(&self) -> bool {
+        self.state.borrow().answers
+    }
+
+    /// A call worked.
+    pub(crate) fn well(&self) {
+        self.state.send_modify(|state| *state = State { answers: true, successes: state.successes.wrapping_add(1) });
+    }
+
+    /// A call had no answer, or none that came from the platform in good order. Nobody waits for that.
+    pub(crate) fn unwell(&self) {
+        self.state.send_if_modified(|state| {
+            state.answers = false;
+            false
+        });
+    }
+
+    /// Waits before the next try of a call that failed. Ends early when another call works meanwhile.
+    pub(crate) async fn pause(&self, backoff: &mut Backoff) {
+        let mut state = self.state.subscribe();
+        let known = state.borrow_and_update().successes;
+        let wait = backoff.next();
+        sleep(wait.at_least).await;
+        let works_again = state.wait_for(|state| state.successes != known);
+        if timeout(wait.at_most.saturating_sub(wait.at_least), works_again).await.is_ok() {
+            backoff.cut_short();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// The length of the next pause when another call works after `works_after`, if ever.
+    async fn pause(health: &Health, backoff: &mut Backoff, works_after: Option<u64>) -> u64 {
+        let began = Instant::now();
+        let other_call = async {
+            if let Some(seconds) = works_after {
+                sleep(Duration::from_secs(seconds)).await;
+                health.well();
+            }
+        };
+        tokio::join!(health.pause(backoff), other_call);
+        began.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_works_ends_the_waits_of_the_others() {
+        let (health, mut backoff) = (Health::default(), Health::backoff());
+        for expected in [1, 2, 4, 8] {
+            assert_eq!(pause(&health, &mut backoff, None).await, expected);
+        }
+        assert_eq!(pause(&health, &mut backoff, Some(3)).await, 3, "and not fifteen");
+        assert_eq!(pause(&health, &mut backoff, Some(1)).await, 2, "one that fails all the same does not hurry for ever");
+        assert_eq!(pause(&health, &mut backoff, Some(1)).await, 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_newest_call_tells_whether_the_platform_answers() {
+        let health = Health::default();
+        assert!(!health.answers(), "nothing is known yet");
+        health.well();
+        assert!(health.answers());
+        health.unwell();
+        assert!(!health.answers());
+    }
+}
