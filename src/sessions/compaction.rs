@@ -207,7 +207,10 @@ async fn sum_up(inner: &Inner, task: Finished) -> Result<(), NoSummary> {
     let spending = bill.spending(inner, &place);
     let write = move |tx: &Transaction<'_>| {
         let now = now_ms();
-        if let Some(summary) = &summary {
+        // What was deleted while it was summed up must not live on in the summary.
+        if let Some(summary) = &summary
+            && !transcript::was_blanked(tx, &place, conversation, summary.upto, started_at)?
+        {
             summaries::keep(tx, &place, (conversation, view), bill.task.scope.agent.uid, summary, now)?;
         }
         usage::record(tx, &bill.turn(&place, outcome), now)?;

@@ -53,8 +53,22 @@ impl Waiting {
 #[derive(Clone)]
 struct UnderWay {
     item: Item,
+    /// Rows of it whose messages were deleted.
+    withdrawn: Vec<i64>,
     /// Cancelled when somebody wants it stopped.
     halt: CancellationToken,
+}
+
+impl UnderWay {
+    fn new(item: Item, halt: CancellationToken) -> Self {
+        UnderWay { item, withdrawn: Vec::new(), halt }
+    }
+
+    /// True when nothing is left to be answered.
+    fn withdraw(&mut self, ids: &[i64]) -> bool {
+        self.withdrawn.extend(self.item.ids.iter().filter(|id| ids.contains(id)));
+        self.item.ids.iter().all(|id| self.withdrawn.contains(id))
+    }
 }
 
 /// Exists exactly while a worker runs for the place.
@@ -97,6 +111,13 @@ impl Lane {
             Purpose::Answer => self.waiting.len() < MOST_WAITING || arrived == Arrived::Before,
             Purpose::Observe => self.waiting.len() < MOST_WAITING_TO_OBSERVE || arrived == Arrived::Before,
         }
+    }
+
+    /// Takes out what waits and is not wanted any more.
+    fn let_go(&mut self, is_unwanted: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
+        let (gone, left): (VecDeque<Waiting>, _) = self.waiting.drain(..).partition(is_unwanted);
+        self.waiting = left;
+        gone.into()
     }
 
     /// How many from `first` on are one message, and until when more may come that belong to it.
@@ -265,13 +286,40 @@ pub(super) fn halt(inner: &Inner, origin: &Origin, ids: &[i64]) {
 
 pub(super) fn halt_in(inner: &Inner, place: &SessionKey, ids: &[i64]) {
     let Some(mut lane) = inner.lanes.get_mut(place) else { return };
-    let (gone, left) = lane.waiting.drain(..).partition(|waiting| ids.contains(&waiting.accepted.id));
-    lane.waiting = left;
+    let gone = lane.let_go(|waiting| ids.contains(&waiting.accepted.id));
     let under_way = lane.current.iter().chain(&lane.parked);
     under_way.filter(|task| task.item.ids.iter().any(|id| ids.contains(id))).for_each(|task| task.halt.cancel());
     drop(lane);
     // Outside the lock, because letting go of a guard may wake others.
-    drop::<VecDeque<Waiting>>(gone);
+    drop::<Vec<Waiting>>(gone);
+}
+
+/// Lets go of messages that were deleted, wherever they wait. Returns the rows of turns that end with them.
+pub(super) fn withdraw(inner: &Inner, ids: &[i64]) -> Vec<i64> {
+    let (mut gone, mut stopped) = (Vec::new(), Vec::new());
+    for mut lane in inner.lanes.iter_mut() {
+        gone.extend(lane.let_go(|waiting| ids.contains(&waiting.accepted.id)));
+        let Lane { current, parked, .. } = &mut *lane;
+        for task in current.iter_mut().chain(parked).filter(|task| task.item.ids.iter().any(|id| ids.contains(id))) {
+            if task.withdraw(ids) {
+                task.halt.cancel();
+                stopped.extend(&task.item.ids);
+            }
+        }
+    }
+    // Outside the locks, because letting go of a guard may wake others.
+    drop::<Vec<Waiting>>(gone);
+    stopped
+}
+
+/// Ends everything in a place and its parts.
+pub(super) fn close_place(inner: &Inner, place: &SessionKey) {
+    let mut gone = Vec::new();
+    for mut lane in inner.lanes.iter_mut().filter(|lane| lane.key().is_in(place)) {
+        gone.extend(lane.let_go(|_| true));
+        lane.current.iter().chain(&lane.parked).for_each(|task| task.halt.cancel());
+    }
+    drop::<Vec<Waiting>>(gone);
 }
 
 /// How people are told about a message.

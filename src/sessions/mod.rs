@@ -4,6 +4,7 @@ mod budgets;
 pub mod children;
 mod compaction;
 pub mod decisions;
+pub mod deletions;
 mod effects;
 mod ending;
 mod errands;

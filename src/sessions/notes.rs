@@ -15,7 +15,7 @@ pub(super) async fn keep(inner: &Inner, accepted: &Accepted) -> Result<(), Store
         transcript::touch(tx, place, now)?;
         let part = accepted.inbound.besides.note.map_or(Ok(None), |note| parts::of_note(tx, &accepted.inbound, note))?;
         let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
-        transcript::append_person(tx, &accepted.inbound, spot, now)?;
+        transcript::append_person(tx, &accepted, spot, now)?;
         inbox::close(tx, accepted.id, Closing::Done, "noted", now)
     };
     inner.parts.db.write(write).await

@@ -28,6 +28,6 @@ pub(super) async fn run(inner: &Inner, accepted: &Accepted) {
 fn keep(tx: &Transaction<'_>, accepted: &Accepted, hearer: AgentUid, now: i64) -> rusqlite::Result<()> {
     let inbound = &accepted.inbound;
     let part = inbound.besides.note.map_or(Ok(Some(hearer)), |note| parts::of_note(tx, inbound, note))?;
-    transcript::append_observed(tx, inbound, part, now)?;
+    transcript::append_observed(tx, accepted, part, now)?;
     inbox::close(tx, accepted.id, Closing::Refused, "observed", now)
 }

@@ -12,6 +12,7 @@ mod context;
 mod delivery;
 mod discord;
 mod discord_away;
+mod discord_deletions;
 mod discord_gateway;
 mod discord_life;
 mod discord_out;

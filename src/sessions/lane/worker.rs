@@ -133,8 +133,7 @@ fn take(inner: &Inner, place: &SessionKey, parked: &[Parked]) -> Option<Result<J
         entry.remove();
         return None;
     };
-    lane.current =
-        (taken.purpose == Purpose::Answer).then(|| UnderWay { item: Item::of(&taken.accepted), halt: taken.halt.clone() });
+    lane.current = (taken.purpose == Purpose::Answer).then(|| UnderWay::new(Item::of(&taken.accepted), taken.halt.clone()));
     lane.was_busy |= taken.purpose == Purpose::Answer;
     lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
     Some(Ok(Job::Fresh(Box::new(taken))))
