@@ -241,7 +241,10 @@ impl Compaction {
         let spending = bill.spending(&place);
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
-            if let Some(summary) = &summary {
+            // The words of a message that was deleted meanwhile must not live on in the summary.
+            if let Some(summary) = &summary
+                && !transcript::was_blanked(tx, &place, conversation, summary.upto, started_at)?
+            {
                 summaries::keep(tx, &place, (conversation, view), bill.task.scope.agent.uid, summary, now)?;
             }
             turn_log::record(tx, &bill.turn(&place, outcome), now)?;

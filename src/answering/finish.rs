@@ -190,7 +190,7 @@ impl Finish {
             transcript::touch(tx, place, now)?;
             let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
             if !is_asked {
-                accepted.all().try_for_each(|said| transcript::append_person(tx, &said.inbound, spot, now))?;
+                accepted.all().try_for_each(|said| transcript::append_person(tx, said, spot, now).map(drop))?;
             }
             inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
             match commit {

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dashmap::DashMap;
+use dashmap::{DashMap, DashSet};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -75,6 +75,8 @@ struct Inner {
     outgoing: PathBuf,
     /// Places with a worker or a reservation, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
+    /// Places that do not exist any more.
+    gone: DashSet<SessionKey>,
     work: Work,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -87,6 +89,8 @@ pub struct MovedAway {
     pub done: oneshot::Sender<()>,
 }
 
+/// Places that are remembered as gone. Whoever sends to one that was forgotten is told by the platform.
+const MOST_GONE: usize = 10_000;
 /// Moves that wait to be followed. When full, senders wait.
 const MOVES: usize = 16;
 /// Sends that one platform is given at the same time. A kill repeats them all, where the platform cannot tell a second send from a
@@ -111,6 +115,7 @@ impl Delivery {
                 moves,
                 outgoing,
                 places: DashMap::new(),
+                gone: DashSet::new(),
                 work,
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
@@ -127,6 +132,9 @@ impl Delivery {
     /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its own transaction and
     /// calls [`Delivery::submit`] once that is committed.
     pub fn draft(&self, to: &Destination, kind: Kind, text: &Text<'_>) -> Vec<outbox::Draft> {
+        if self.inner.is_gone(to.place()) {
+            return Vec::new();
+        }
         let Some(Outlet { channel, .. }) = self.inner.outlet_of(to.place()) else {
             tracing::warn!(session = %to.place(), "nothing can be sent: the platform is not connected");
             return Vec::new();
@@ -140,6 +148,9 @@ impl Delivery {
 
     /// The row that sends a file. Written with [`outbox::insert`], like those of a text.
     pub fn draft_file(&self, to: &Destination, file: &OutgoingFile) -> Vec<outbox::Draft> {
+        if self.inner.is_gone(to.place()) {
+            return Vec::new();
+        }
         if !self.reaches(to.place()) {
             tracing::warn!(session = %to.place(), "a file cannot be sent: the platform is not connected");
             return Vec::new();
@@ -178,6 +189,14 @@ impl Delivery {
         marks::notice(&self.inner, inbound);
     }
 
+    /// Nothing is drafted any more for a place that is gone, or for its parts. Its rows are given up with [`outbox::give_up`].
+    pub fn close_place(&self, place: &SessionKey) {
+        if self.inner.gone.len() >= MOST_GONE {
+            self.inner.gone.clear();
+        }
+        self.inner.gone.insert(place.clone());
+    }
+
     /// Takes up what an earlier process left unsent.
     pub async fn resume(&self) -> Result<(), StoreError> {
         self.inner.remember_waits().await?;
@@ -210,6 +229,10 @@ impl Delivery {
 }
 
 impl Inner {
+    fn is_gone(&self, place: &SessionKey) -> bool {
+        self.gone.contains(place) || place.whole_group().is_some_and(|whole| self.gone.contains(&whole))
+    }
+
     fn outlet_of(&self, place: &SessionKey) -> Option<&Outlet> {
         self.channels.get(&place.platform()?)
     }

@@ -204,6 +204,14 @@ pub(super) fn given_up(tx: &Transaction<'_>, id: i64, error: &str, rest: Rest) -
     tx.prepare_cached(later_parts)?.execute(params![id, NO_BEGINNING]).map(drop)
 }
 
+/// Gives up what waits for a place that is gone, and for its parts. What is being sent right now is told by its own answer.
+pub fn give_up(tx: &Transaction<'_>, place: &SessionKey, error: &str) -> rusqlite::Result<()> {
+    let [own, parts] = place.globs();
+    let sql = "UPDATE outbox SET state = 'failed', error = ?3
+               WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND (place GLOB ?1 OR place GLOB ?2)";
+    tx.execute(sql, params![own, parts, error]).map(drop)
+}
+
 /// After a crash: rows that were being sent go out once more, and never a third time; a change of
 /// a message, and what the platform tells from a new one, can be made as often as one likes. Failed rows go out if that was asked
 /// for meanwhile. Returns the places with open rows.

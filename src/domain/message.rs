@@ -62,6 +62,10 @@ pub enum Arrival {
     },
     /// A closed topic takes messages again.
     Reopened(SessionKey),
+    /// People deleted these. Only from platforms on which no two messages have the same id.
+    Deleted(Vec<MessageId>),
+    /// The place is gone for good, with all that is in it.
+    Gone(SessionKey),
     Moved(Moved),
     /// Something that should have been readable and was not. Kept for the operator.
     Broken {

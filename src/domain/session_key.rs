@@ -65,6 +65,21 @@ impl SessionKey {
         }
     }
 
+    /// Whether this is the other place, or a part of it: a member's conversation, a topic or a thread.
+    pub fn is_in(&self, whole: &SessionKey) -> bool {
+        self == whole || self.whole_group().as_ref() == Some(whole)
+    }
+
+    /// GLOB patterns for the text form of every place that [is in](Self::is_in) this one.
+    pub fn globs(&self) -> [String; 2] {
+        let parts = match self {
+            Self::TelegramGroup { chat, member: None } => format!("telegram:[gt]*:{chat}:*"),
+            Self::DiscordChannel { channel, member: None } => format!("discord:[ct]h*:{channel}:*"),
+            _ => self.to_string(),
+        };
+        [self.to_string(), parts]
+    }
+
     /// The Telegram group that this place is, or is in.
     pub fn telegram_group(&self) -> Option<ChatId> {
         match self {
@@ -217,6 +232,36 @@ mod tests {
                 prop_assert_eq!(key.to_string(), text);
             }
         }
+    }
+
+    /// The patterns say of the text what [`SessionKey::is_in`] says of the value.
+    #[test]
+    fn the_parts_of_a_place_are_found_by_patterns() {
+        let keys = [
+            "telegram:dm:5",
+            "telegram:group:-5",
+            "telegram:group:-5:7",
+            "telegram:group:-55:7",
+            "telegram:topic:-5:7",
+            "telegram:topic:-7:5",
+            "discord:dm:5",
+            "discord:channel:5",
+            "discord:channel:5:7",
+            "discord:channel:7:5",
+            "discord:channel:55",
+            "discord:thread:5:7",
+            "discord:thread:7:5",
+            "local:home",
+        ];
+        let store = rusqlite::Connection::open_in_memory().unwrap();
+        for (place, whole) in keys.iter().flat_map(|place| keys.iter().map(move |whole| (place, whole))) {
+            let key = |text: &str| text.parse::<SessionKey>().unwrap();
+            let [own, parts] = key(whole).globs();
+            let sql = "SELECT ?1 GLOB ?2 OR ?1 GLOB ?3";
+            let is_found: bool = store.query_row(sql, [*place, &own, &parts], |row| row.get(0)).unwrap();
+            assert_eq!(is_found, key(place).is_in(&key(whole)), "{place} in {whole}");
+        }
+        assert!("discord:thread:5:7".parse::<SessionKey>().unwrap().is_in(&"discord:channel:5".parse().unwrap()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use rusqlite::Transaction;
 
 use super::House;
+use super::deletions::{self, Deleted};
 use super::moving::{self, Move};
 use super::reactions;
 use super::replies::{self, Closed};
@@ -37,7 +38,8 @@ pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, sta
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
         match store(&house, batch).await {
-            Ok(Taken { stored: Stored { accepted, renamed, .. }, is_paired, retried, moves }) => {
+            Ok(Taken { stored: Stored { accepted, renamed, .. }, is_paired, retried, moves, deleted }) => {
+                deleted.go_on(&house);
                 moves.iter().for_each(|(known, followed)| known.go_on(&house, followed));
                 renamed.iter().for_each(|place| house.names.changed(place));
                 retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
@@ -62,13 +64,17 @@ struct Taken {
     /// From topics that take messages again.
     retried: Rows,
     moves: Vec<(Move, Followed)>,
+    deleted: Deleted,
 }
 
 async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
     let moves = moving::among(house, &batch.arrivals).await;
+    let deletions = deletions::among(&batch.arrivals);
     let arrivals = topics::bind_by_name(&house.desk.snapshots.current(), batch.arrivals);
     let write = move |tx: &Transaction<'_>| {
-        let stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
+        let mut stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
+        let deleted = deletions.write(tx, batch.platform, now_ms())?;
+        stored.accepted.retain(|accepted| !deleted.rows.contains(&accepted.id));
         let is_paired = match stored.accepted.as_slice() {
             [only] => Some(people::is_paired(tx, &only.inbound.origin.person)?),
             _ => None,
@@ -77,7 +83,7 @@ async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
         // After the messages, which may have come before their group moved.
         let follow = |known: Move| known.write(tx).map(|followed| (known, followed));
         let moves = moves.into_iter().map(follow).collect::<rusqlite::Result<_>>()?;
-        Ok(Taken { stored, is_paired, retried, moves })
+        Ok(Taken { stored, is_paired, retried, moves, deleted })
     };
     house.desk.db.write(write).await
 }

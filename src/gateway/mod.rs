@@ -1,6 +1,7 @@
 //! Puts everything together: start, supervise, drain. Read `inbound` to follow a message.
 
 mod cleaning;
+mod deletions;
 mod expectations;
 mod home;
 mod inbound;

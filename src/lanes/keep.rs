@@ -47,7 +47,7 @@ impl Keeper {
             transcript::touch(tx, place, now)?;
             let part = accepted.inbound.besides.note.map_or(Ok(None), |note| view::of_note(tx, &accepted.inbound, note))?;
             let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
-            transcript::append_person(tx, &accepted.inbound, spot, now)?;
+            transcript::append_person(tx, &accepted, spot, now)?;
             inbox::close(tx, accepted.id, Closing::Done, "noted", now)
         };
         self.db.write(write).await
@@ -75,6 +75,6 @@ impl Keeper {
 fn write_observed(tx: &Transaction<'_>, accepted: &Accepted, hearer: AgentUid, now: i64) -> rusqlite::Result<()> {
     let inbound = &accepted.inbound;
     let part = inbound.besides.note.map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;
-    transcript::append_observed(tx, inbound, part, now)?;
+    transcript::append_observed(tx, accepted, part, now)?;
     inbox::close(tx, accepted.id, Closing::Refused, "observed", now)
 }

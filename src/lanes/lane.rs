@@ -57,8 +57,22 @@ impl Waiting {
 #[derive(Clone)]
 pub(super) struct UnderWay {
     pub(super) item: Item,
+    /// Rows of the turn whose messages were deleted.
+    withdrawn: Vec<i64>,
     /// Cancelled when somebody wants it stopped.
     pub(super) halt: CancellationToken,
+}
+
+impl UnderWay {
+    pub(super) fn new(item: Item, halt: CancellationToken) -> Self {
+        UnderWay { item, withdrawn: Vec::new(), halt }
+    }
+
+    /// True when nothing is left to be answered.
+    pub(super) fn withdraw(&mut self, ids: &[i64]) -> bool {
+        self.withdrawn.extend(self.item.ids.iter().filter(|id| ids.contains(id)));
+        self.item.ids.iter().all(|id| self.withdrawn.contains(id))
+    }
 }
 
 /// Exists exactly while a worker runs for the place.
@@ -112,6 +126,14 @@ impl Lane {
             Purpose::Answer => self.waiting.len() < MOST_WAITING || arrived == Arrived::Before,
             Purpose::Observe => self.waiting.len() < MOST_WAITING_TO_OBSERVE || arrived == Arrived::Before,
         }
+    }
+
+    /// Takes out messages that wait and are not wanted any more.
+    pub(super) fn let_go(&mut self, is_unwanted: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
+        let (gone, left): (VecDeque<Waiting>, _) = self.waiting.drain(..).partition(is_unwanted);
+        self.waiting = left;
+        self.tell();
+        gone.into()
     }
 
     /// How many from `first` on are one message, and until when more may come that belong to it.

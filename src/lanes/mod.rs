@@ -179,6 +179,18 @@ impl Sessions {
         self.subagents.stop(|id, running| ids.contains(&id) || ids.contains(&running.parent_inbox_id));
     }
 
+    /// Lets go of messages whose rows are closed because they were deleted. A turn that answers nothing else is stopped.
+    pub fn withdraw(&self, ids: &[i64]) {
+        let stopped = self.lanes.withdraw(ids);
+        self.subagents.stop(|_, running| stopped.contains(&running.parent_inbox_id));
+    }
+
+    /// Ends everything in a place that is gone, whose rows are closed.
+    pub fn close_place(&self, place: &SessionKey) {
+        self.lanes.close_place(place);
+        self.subagents.stop(|_, running| running.parent.is_in(place));
+    }
+
     /// Queues an internal message of an earlier process.
     pub async fn take_up(&self, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
         self.subagents.take_up(&self.snapshots.current().config.access, accepted).await

@@ -1,6 +1,5 @@
 //! All lanes: messages are put in here, and the worker of each lane takes them out.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dashmap::{DashMap, DashSet};
@@ -147,14 +146,40 @@ impl Lanes {
 
     fn halt_in(&self, place: &SessionKey, ids: &[i64]) {
         let Some(mut lane) = self.lanes.get_mut(place) else { return };
-        let (gone, left) = lane.waiting.drain(..).partition(|waiting| ids.contains(&waiting.accepted.id));
-        lane.waiting = left;
-        lane.tell();
+        let gone = lane.let_go(|waiting| ids.contains(&waiting.accepted.id));
         let under_way = lane.current.iter().chain(&lane.parked);
         under_way.filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id))).for_each(|turn| turn.halt.cancel());
         drop(lane);
         // Outside the lock, because dropping a guard may wake others.
-        drop::<VecDeque<Waiting>>(gone);
+        drop::<Vec<Waiting>>(gone);
+    }
+
+    /// Lets go of messages that were deleted, in whichever lane they wait. Returns the rows of turns that end with them.
+    pub(super) fn withdraw(&self, ids: &[i64]) -> Vec<i64> {
+        let (mut gone, mut stopped) = (Vec::new(), Vec::new());
+        for mut lane in self.lanes.iter_mut() {
+            gone.extend(lane.let_go(|waiting| ids.contains(&waiting.accepted.id)));
+            let Lane { current, parked, .. } = &mut *lane;
+            for turn in current.iter_mut().chain(parked).filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id))) {
+                if turn.withdraw(ids) {
+                    turn.halt.cancel();
+                    stopped.extend(&turn.item.ids);
+                }
+            }
+        }
+        // Outside the locks, because dropping a guard may wake others.
+        drop::<Vec<Waiting>>(gone);
+        stopped
+    }
+
+    /// Ends everything in a place and its parts.
+    pub(super) fn close_place(&self, place: &SessionKey) {
+        let mut gone = Vec::new();
+        for mut lane in self.lanes.iter_mut().filter(|lane| lane.key().is_in(place)) {
+            gone.extend(lane.let_go(|_| true));
+            lane.current.iter().chain(&lane.parked).for_each(|turn| turn.halt.cancel());
+        }
+        drop::<Vec<Waiting>>(gone);
     }
 
     /// Whether two messages may be answered as one: by the same agent, with the same rights, paid by the same person where that

@@ -145,8 +145,7 @@ impl Lanes {
             entry.remove();
             return None;
         };
-        lane.current =
-            (taken.purpose == Purpose::Answer).then(|| UnderWay { item: Item::of(&taken.accepted), halt: taken.halt.clone() });
+        lane.current = (taken.purpose == Purpose::Answer).then(|| UnderWay::new(Item::of(&taken.accepted), taken.halt.clone()));
         lane.was_busy |= taken.purpose == Purpose::Answer;
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::access::Standing;
-use crate::domain::{Arrival, Inbound, Platform, SessionKey};
+use crate::domain::{Arrival, Inbound, MessageId, Platform, SessionKey};
 use crate::routing::aliases::Renaming;
 use crate::routing::names;
 
@@ -85,8 +85,8 @@ pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arr
             }
             Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text)?,
             Arrival::Reopened(place) => stored.reopened.push(place),
-            // Followed by whoever knows all that has to move.
-            Arrival::Moved(_) => {}
+            // Followed by whoever knows all that has to move, or to go.
+            Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) => {}
             Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name)?,
             Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
         }
@@ -149,10 +149,11 @@ fn insert_broken(
     statement.execute(params![platform.as_str(), update_id, reason, kept, now]).map(drop)
 }
 
-/// The transcript has the text from here on, so the row lets go of it.
+/// The transcript has the text from here on, so the row lets go of it. One that was closed before keeps its reason.
 pub(crate) fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now: i64) -> rusqlite::Result<()> {
-    let mut statement =
-        tx.prepare_cached("UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1")?;
+    let mut statement = tx.prepare_cached(
+        "UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1 AND state = 'waiting'",
+    )?;
     statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
 }
 
@@ -161,6 +162,43 @@ pub(crate) fn call_off(tx: &Transaction<'_>, ids: &[i64], now: i64) -> rusqlite:
     let sql = "UPDATE inbox SET state = 'done', outcome = 'stopped', payload = NULL, closed_at = ?2 WHERE id = ?1 AND state = 'waiting'";
     let mut statement = tx.prepare_cached(sql)?;
     ids.iter().try_for_each(|id| statement.execute(params![id, now]).map(drop))
+}
+
+/// Why a row ended whose message people deleted.
+const DELETED: &str = "deleted";
+/// Why a row ended whose place is gone.
+const PLACE_GONE: &str = "its place is gone";
+
+/// Ends what waits of these messages of a platform, whether its turn has begun or not.
+pub(crate) fn delete(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    messages: &[MessageId],
+    now: i64,
+) -> rusqlite::Result<Vec<(i64, Inbound)>> {
+    let mut statement = tx.prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND platform = ?1")?;
+    let rows = statement.query_map([platform.as_str()], |row| Ok((row.get(0)?, row.get::<_, Option<String>>(1)?)))?;
+    let mut deleted = Vec::new();
+    for row in rows {
+        let (id, payload) = row?;
+        let inbound = serde_json::from_str::<Inbound>(&payload.unwrap_or_default()).ok();
+        deleted.extend(inbound.filter(|inbound| messages.contains(&inbound.message)).map(|inbound| (id, inbound)));
+    }
+    deleted.iter().try_for_each(|(id, _)| close(tx, *id, Closing::Done, DELETED, now))?;
+    Ok(deleted)
+}
+
+/// Whether the message of a row was deleted.
+pub(crate) fn is_deleted(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<bool> {
+    tx.prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND outcome = ?2")?.exists(params![id, DELETED])
+}
+
+/// Ends everything that waits in a place and its parts.
+pub(crate) fn close_place(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
+    let [own, parts] = place.globs();
+    let sql = "UPDATE inbox SET state = 'done', outcome = ?3, payload = NULL, closed_at = ?4
+               WHERE state = 'waiting' AND (session_key GLOB ?1 OR session_key GLOB ?2)";
+    tx.execute(sql, params![own, parts, PLACE_GONE, now]).map(drop)
 }
 
 /// Closes the rows of all messages that were answered as one.

@@ -103,6 +103,16 @@ pub(crate) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> 
     tx.prepare_cached("UPDATE tasks SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
+/// Takes the words of a deleted message out of what a task answers with it.
+pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64, words: &str) -> rusqlite::Result<()> {
+    if words.is_empty() {
+        return Ok(());
+    }
+    let sql = "UPDATE tasks SET question = replace(question, ?2, '[deleted]')
+               WHERE EXISTS (SELECT 1 FROM json_each(tasks.members) AS each WHERE each.value = ?1)";
+    tx.prepare_cached(sql)?.execute(params![inbox_id, words]).map(drop)
+}
+
 /// Another agent begins the task anew. What the one before it has done is nothing it could go on with.
 pub(crate) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;

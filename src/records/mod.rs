@@ -1,6 +1,7 @@
 //! What is kept about sessions, one file for each table or family of tables. SQL only: no async, no services.
 
 pub(crate) mod decisions;
+pub(crate) mod deletions;
 pub(crate) mod group_migration;
 pub mod inbox;
 pub(crate) mod journal;

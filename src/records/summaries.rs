@@ -55,6 +55,13 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite
     tx.execute(&format!("DELETE FROM summaries WHERE (session_key, conversation) IN ({over})"), [most])
 }
 
+/// Lets go of summaries that stand for this message among others. What they stand for is read again.
+pub(crate) fn forget_covering(tx: &Transaction<'_>, message: i64) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM summaries WHERE upto >= ?1
+               AND (session_key, conversation) = (SELECT session_key, conversation FROM messages WHERE id = ?1)";
+    tx.prepare_cached(sql)?.execute([message]).map(drop)
+}
+
 /// Destroys what an agent has summed up.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])

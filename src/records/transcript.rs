@@ -2,6 +2,7 @@
 
 mod appending;
 mod carried;
+mod deleting;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -15,6 +16,7 @@ use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
 pub(crate) use appending::{Spot, append_event, append_late_answer, append_observed, append_person, append_question};
 pub(crate) use appending::{append_agent, append_mark, append_sent};
 pub(crate) use carried::{Carried, carry, take_in};
+pub(crate) use deleting::{blank, was_blanked};
 
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -78,7 +78,7 @@ pub(crate) struct Deps {
 pub(crate) struct Running {
     run: String,
     /// The place where its parent was asked.
-    parent: SessionKey,
+    pub(crate) parent: SessionKey,
     pub(crate) parent_inbox_id: i64,
     /// The agent that asked for it.
     parent_agent: AgentUid,

@@ -15,6 +15,7 @@ mod cut_off;
 mod delivery;
 mod discord;
 mod discord_away;
+mod discord_deletions;
 mod discord_gateway;
 mod discord_life;
 mod discord_out;

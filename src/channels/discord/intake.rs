@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::DiscordChannel;
 use super::api::ApiError;
 use super::catchup;
-use super::directory::{Surroundings, id_in};
+use super::directory::{Surroundings, id, id_in, list};
 use super::parse::{Read, Reader};
 use super::seen::{self, Progress, Realm, Seen};
 use super::shard::Event;
 use crate::channels::{Batch, Intake};
 use crate::clock::now_ms;
-use crate::domain::{Addressed, Arrival, DiscordId, Note, PersonId, Platform, SessionKey};
+use crate::domain::{Addressed, Arrival, DiscordId, MessageId, Note, PersonId, Platform, SessionKey};
 use crate::storage::Durability;
 
 /// Events that wait to be looked at. When full, the connection is read no further.
@@ -77,11 +77,13 @@ impl<'a> Taker<'a> {
             "CHANNEL_CREATE" => drop(directory.learn(&data, None)),
             "THREAD_CREATE" => self.thread_made(&data).await,
             "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(&data),
-            "CHANNEL_DELETE" | "THREAD_DELETE" => id_in(&data, "id").into_iter().for_each(|id| directory.forget(id)),
+            "CHANNEL_DELETE" | "THREAD_DELETE" => self.gone(&data).await,
             "THREAD_LIST_SYNC" => directory.learn_threads(&data),
             "MESSAGE_CREATE" => self.message(&data, None).await,
             // Discord also says so when it has made a preview of a link.
             "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(&data, Some(Note::Edit)).await,
+            "MESSAGE_DELETE" => self.deleted(id_in(&data, "id")),
+            "MESSAGE_DELETE_BULK" => self.deleted(list(&data, "ids").filter_map(id)),
             "MESSAGE_REACTION_ADD" => self.reaction(&data).await,
             "INTERACTION_CREATE" => self.interaction(&data).await,
             _ => {}
@@ -134,6 +136,25 @@ impl<'a> Taker<'a> {
         let (Some(reader), Some(id)) = (self.reader(), id_in(raw, "id")) else { return };
         if let Ok(around) = self.channel.directory.surroundings(&self.channel.api, id).await {
             self.in_hand.arrivals.extend(reader.thread_made(raw, &around).map(|made| Arrival::TopicMade(Box::new(made))));
+        }
+    }
+
+    fn deleted(&mut self, messages: impl IntoIterator<Item = DiscordId>) {
+        let messages: Vec<MessageId> = messages.into_iter().map(|id| MessageId(id.to_string())).collect();
+        if !messages.is_empty() {
+            self.in_hand.arrivals.push(Arrival::Deleted(messages));
+        }
+    }
+
+    /// A channel takes its threads with it, without a word about each.
+    async fn gone(&mut self, raw: &Value) {
+        let Some(channel) = id_in(raw, "id") else { return };
+        self.channel.directory.learn(raw, None);
+        let place = self.channel.directory.thread(channel);
+        self.channel.directory.forget(channel);
+        self.in_hand.arrivals.push(Arrival::Gone(place.unwrap_or(SessionKey::DiscordChannel { channel, member: None })));
+        if let Err(error) = self.channel.db.write(move |tx| seen::forget(tx, channel)).await {
+            tracing::warn!("a channel that is gone was not forgotten: {error}");
         }
     }
 

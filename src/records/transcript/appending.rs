@@ -3,7 +3,8 @@
 use rusqlite::{Transaction, params};
 use serde_json::{Value, json};
 
-use super::super::inbox::Accepted;
+use super::super::inbox::{self, Accepted};
+use super::deleting::DELETED;
 use super::{Conversation, conversation, touch};
 use crate::domain::{AgentUid, Inbound, PersonId, SessionKey};
 
@@ -29,14 +30,28 @@ pub(crate) fn append_question(
 ) -> rusqlite::Result<()> {
     for (said, message) in said.iter().zip(accepted.messages()) {
         let parts = std::iter::once(message).chain(&message.joined);
-        let ids: String = parts.map(|part| format!(" {}", part.inbound.message.0)).collect();
+        let ids: String = parts.clone().map(|part| format!(" {}", part.inbound.message.0)).collect();
         append_words(tx, said, &format!("{ids} "), spot, now)?;
+        if any_is_deleted(tx, parts)? {
+            let mut blank = tx.prepare_cached("UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1")?;
+            blank.execute(params![tx.last_insert_rowid(), DELETED, now])?;
+        }
     }
     Ok(())
 }
 
-pub(crate) fn append_person(tx: &Transaction<'_>, inbound: &Inbound, spot: Spot, now: i64) -> rusqlite::Result<()> {
-    append_words(tx, inbound, &format!(" {} ", inbound.message.0), spot, now)
+/// They may have been deleted while they were answered.
+fn any_is_deleted<'a>(tx: &Transaction<'_>, mut rows: impl Iterator<Item = &'a Accepted>) -> rusqlite::Result<bool> {
+    rows.try_fold(false, |is_deleted, row| Ok(is_deleted || inbox::is_deleted(tx, row.id)?))
+}
+
+/// Something that a person said and nobody answers. Not written when its message was deleted meanwhile.
+pub(crate) fn append_person(tx: &Transaction<'_>, said: &Accepted, spot: Spot, now: i64) -> rusqlite::Result<bool> {
+    if inbox::is_deleted(tx, said.id)? {
+        return Ok(false);
+    }
+    append_words(tx, &said.inbound, &format!(" {} ", said.inbound.message.0), spot, now)?;
+    Ok(true)
 }
 
 fn append_words(tx: &Transaction<'_>, inbound: &Inbound, written_as: &str, spot: Spot, now: i64) -> rusqlite::Result<()> {
@@ -51,14 +66,17 @@ fn append_words(tx: &Transaction<'_>, inbound: &Inbound, written_as: &str, spot:
 }
 
 /// Said among people: part of the running conversation until enough others were.
-pub(crate) fn append_observed(tx: &Transaction<'_>, inbound: &Inbound, part: Option<AgentUid>, now: i64) -> rusqlite::Result<()> {
-    append_person(tx, inbound, Spot { conversation: conversation(tx, &inbound.origin.key)?, part }, now)?;
+pub(crate) fn append_observed(tx: &Transaction<'_>, said: &Accepted, part: Option<AgentUid>, now: i64) -> rusqlite::Result<()> {
+    let place = &said.inbound.origin.key;
+    if !append_person(tx, said, Spot { conversation: conversation(tx, place)?, part }, now)? {
+        return Ok(());
+    }
     tx.prepare_cached("UPDATE messages SET observed = 1 WHERE id = ?1")?.execute([tx.last_insert_rowid()])?;
     let mut forget = tx.prepare_cached(
         "DELETE FROM messages WHERE session_key = ?1 AND observed = 1 AND id <= (
              SELECT id FROM messages WHERE session_key = ?1 AND observed = 1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
     )?;
-    forget.execute(params![inbound.origin.key.to_string(), MOST_OBSERVED]).map(drop)
+    forget.execute(params![place.to_string(), MOST_OBSERVED]).map(drop)
 }
 
 pub(crate) fn append_agent(

@@ -139,8 +139,8 @@ impl<'a> Diary<'a> {
                 }
             }
             Act::Overheard { by } => {
-                let inbound = self.written(Some(by));
-                transcript::append_observed(tx, &inbound, Some(uid(by)), now)?;
+                let heard = Accepted::new(0, self.written(Some(by)));
+                transcript::append_observed(tx, &heard, Some(uid(by)), now)?;
             }
             Act::Edited { nth } => {
                 let Some(nth) = nth.checked_rem(self.told.len()) else { return Ok(()) };
@@ -148,7 +148,7 @@ impl<'a> Diary<'a> {
                 let inbound = inbound(&self.word(owner), &nth.to_string(), Some(Note::Edit));
                 let part = of_note(tx, &inbound, Note::Edit)?;
                 assert_eq!(part, owner.map(uid), "an edit is of the part of what it changes");
-                transcript::append_person(tx, &inbound, Spot { part, ..self.spot(None) }, now)?;
+                transcript::append_person(tx, &Accepted::new(0, inbound), Spot { part, ..self.spot(None) }, now)?;
             }
             Act::Sent { by } => {
                 let word = self.word(Some(by));

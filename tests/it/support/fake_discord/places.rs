@@ -99,6 +99,17 @@ impl Room {
         self.discord.world().delete(self.id, message_id);
     }
 
+    /// A moderator deletes several at once: `MESSAGE_DELETE_BULK`.
+    pub(crate) async fn deletes_all(&self, message_ids: &[u64]) {
+        let mut world = self.discord.world();
+        let channel = world.channel(self.id);
+        channel.messages.retain(|id, _| !message_ids.contains(id));
+        let (guild, ids) = (channel.guild, message_ids.iter().map(u64::to_string).collect::<Vec<_>>());
+        let guild = guild.expect("there is nothing to moderate in private").to_string();
+        let data = json!({ "ids": ids, "channel_id": self.id.to_string(), "guild_id": guild });
+        world.dispatch_in(self.id, "MESSAGE_DELETE_BULK", data);
+    }
+
     pub(crate) async fn reacts(&self, user: User, message_id: u64, emoji: &str) {
         self.discord.world().reaction("MESSAGE_REACTION_ADD", self.id, message_id, user, emoji);
     }

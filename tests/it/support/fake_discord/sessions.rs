@@ -181,7 +181,7 @@ pub(super) fn shard_of(data: &Value) -> [u64; 2] {
 fn needed_intent(event: &str, in_guild: bool) -> u64 {
     let either = |guild: u64, dm: u64| if in_guild { 1 << guild } else { 1 << dm };
     match event {
-        "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE" => either(9, 12),
+        "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => either(9, 12),
         "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => either(10, 13),
         "TYPING_START" => either(11, 14),
         "GUILD_MEMBER_ADD" | "GUILD_MEMBER_REMOVE" => GUILD_MEMBERS,

@@ -1,0 +1,147 @@
+//! Takes out the words of messages that people deleted.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::super::summaries;
+use super::Conversation;
+use crate::domain::{MessageId, Platform, SessionKey};
+
+/// Stands where the words were.
+pub(super) const DELETED: &str = "[deleted]";
+
+/// The rows with the words of one message. The platform is not looked for, because its rows are most of the table.
+const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +session_key GLOB ?2";
+/// The rows in which one message stands among others that were sent with it.
+const AMONG_OTHERS: &str = "SELECT id FROM messages
+    WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +session_key GLOB ?2";
+
+/// Takes out what people wrote in these messages of a platform, in every conversation. Summaries that may have words of it go
+/// too. Messages that were taken as one have their words in one row, which loses all of them.
+pub(crate) fn blank(tx: &Transaction<'_>, platform: Platform, messages: &[MessageId], now: i64) -> rusqlite::Result<()> {
+    let places = format!("{}:*", platform.as_str());
+    let mut rows = BTreeSet::<i64>::new();
+    for sql in [ALONE, AMONG_OTHERS] {
+        let mut statement = tx.prepare_cached(sql)?;
+        for message in messages {
+            let found = statement.query_map(params![format!(" {} ", message.0), places], |row| row.get(0))?;
+            found.map(|row| row.map(|row| rows.insert(row))).collect::<rusqlite::Result<Vec<_>>>()?;
+        }
+    }
+    let mut statement = tx.prepare_cached(
+        "UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1 AND kind = 'person' AND deleted_at IS NULL",
+    )?;
+    for row in rows {
+        statement.execute(params![row, DELETED, now])?;
+        summaries::forget_covering(tx, row)?;
+    }
+    Ok(())
+}
+
+/// Whether words were taken out of a conversation since this time, up to this row.
+pub(crate) fn was_blanked(
+    connection: &Connection,
+    place: &SessionKey,
+    conversation: Conversation,
+    upto: i64,
+    since: i64,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM messages WHERE session_key = ?1 AND conversation = ?2 AND id <= ?3 AND deleted_at >= ?4";
+    connection.prepare_cached(sql)?.exists(params![place.to_string(), conversation.0, upto, since])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::inbox::Accepted;
+    use super::super::super::summaries::Summary;
+    use super::super::super::view::View;
+    use super::super::{Spot, after, append_question, conversation};
+    use super::*;
+    use crate::domain::{Addressed, AgentUid, Besides, Inbound, Origin};
+    use crate::storage::Db;
+
+    fn place() -> SessionKey {
+        "discord:channel:5".parse().unwrap()
+    }
+
+    fn accepted(text: &str, message: &str) -> Accepted {
+        let inbound = Inbound {
+            update_id: message.into(),
+            origin: Origin::new(place(), "discord:111".parse().unwrap()),
+            person_name: "Alice".into(),
+            text: text.into(),
+            addressed: Addressed::Privately,
+            message: MessageId(message.into()),
+            sent_at: 0,
+            besides: Besides::default(),
+        };
+        Accepted::new(0, inbound)
+    }
+
+    /// Four questions, of which the third is two messages that were taken as one.
+    fn write(tx: &Transaction<'_>) -> rusqlite::Result<Vec<i64>> {
+        let agent = "00000000-0000-0000-0000-000000000001".parse::<AgentUid>().unwrap();
+        tx.execute("INSERT INTO agents (uid, slug, created_at) VALUES (?1, 'a', 0)", [agent.to_string()])?;
+        let spot = Spot { conversation: conversation(tx, &place())?, part: None };
+        let together = Accepted { joined: vec![accepted("", "4")], ..accepted("", "3") };
+        let said =
+            [("one", accepted("", "1")), ("two", accepted("", "22")), ("three and four", together), ("five", accepted("", "5"))];
+        for (words, accepted) in said {
+            let said = Inbound { text: words.into(), ..accepted.inbound.clone() };
+            append_question(tx, &accepted, &[said], spot, 10)?;
+        }
+        let rows: Vec<i64> = after(tx, &place(), spot.conversation, View::Whole, 0)?.iter().map(|message| message.id).collect();
+        let summary = Summary { text: "one, two".into(), upto: rows[1], messages: 2 };
+        summaries::keep(tx, &place(), (spot.conversation, View::Whole), agent, &summary, 11)?;
+        Ok(rows)
+    }
+
+    fn texts(tx: &Transaction<'_>) -> String {
+        let messages = after(tx, &place(), conversation(tx, &place()).unwrap(), View::Whole, 0).unwrap();
+        messages.into_iter().map(|message| message.said.text).collect::<Vec<_>>().join(" / ")
+    }
+
+    fn delete(tx: &Transaction<'_>, message: &str, now: i64) -> rusqlite::Result<()> {
+        blank(tx, Platform::Discord, &[MessageId(message.into())], now)
+    }
+
+    #[tokio::test]
+    async fn the_words_go_and_with_them_what_was_made_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let work = |tx: &Transaction<'_>| {
+            let (rows, own) = (write(tx)?, conversation(tx, &place())?);
+            let is_summed_up = || summaries::of(tx, &place(), own, View::Whole).map(|summary| summary.is_some());
+            delete(tx, "2", 20)?;
+            blank(tx, Platform::Telegram, &[MessageId("1".into())], 20)?;
+            assert_eq!(texts(tx), "one / two / three and four / five", "those are other messages");
+            delete(tx, "5", 20)?;
+            delete(tx, "4", 20)?;
+            assert_eq!(texts(tx), "one / two / [deleted] / [deleted]");
+            assert!(is_summed_up()?, "the summary stands for what was said before");
+            assert!(!was_blanked(tx, &place(), own, rows[1], 0)? && was_blanked(tx, &place(), own, rows[3], 20)?);
+            delete(tx, "1", 30)?;
+            assert_eq!(texts(tx), "[deleted] / two / [deleted] / [deleted]");
+            assert!(!is_summed_up()?, "it has words of it");
+            assert!(was_blanked(tx, &place(), own, rows[1], 30)? && !was_blanked(tx, &place(), own, rows[1], 31)?);
+            delete(tx, "1", 40)?;
+            assert!(!was_blanked(tx, &place(), own, rows[1], 31)?, "deleted once");
+            Ok(())
+        };
+        db.write(work).await.unwrap();
+    }
+
+    /// A server on which people delete much has no reader of whole tables.
+    #[tokio::test]
+    async fn few_rows_are_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        for (sql, index) in [(ALONE, "messages_written_as"), (AMONG_OTHERS, "messages_of_several")] {
+            let explain = format!("EXPLAIN QUERY PLAN {sql}");
+            let plan: String =
+                db.read(move |connection| connection.query_row(&explain, ["", ""], |row| row.get("detail"))).await.unwrap();
+            assert!(plan.contains(index), "{plan}");
+        }
+    }
+}
