@@ -1,4 +1,4 @@
-//! Decides who may speak to the bot, and where. Pure; the people it knows are in [`people`].
+//! Decides whether a person may speak to the bot in a place. Pure; known people are in [`people`].
 
 pub mod people;
 
@@ -43,18 +43,18 @@ pub struct Asking<'a> {
     pub is_command: bool,
     /// A binding or pin is about this place.
     pub place_is_bound: bool,
-    /// What the deciding binding says about mentions.
+    /// The deciding binding's `require_mention`.
     pub require_mention: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Admit,
-    /// A stranger who may be told how to get in.
+    /// A guest who gets a pairing code.
     Hint,
-    /// An owner speaks to the bot where it does not answer; tell how to open the place.
+    /// An owner speaks to the bot in a closed place, and is told how to open the place.
     TellUnbound,
-    /// Talk among people where the bot answers: nothing is said, and the agent asked next may know it.
+    /// Talk among people in an open place: no answer, but the next turn may see the text.
     Observe,
     /// Nothing is said; the reason goes into the inbox row.
     Ignore(&'static str),
@@ -79,7 +79,7 @@ fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
     if !place_is_open {
         let was_written = asking.addressed != Addressed::ByTopicName;
         return match (is_owner && was_written, asking.is_command, speaks_to_us) {
-            // So that an owner can ask /whoami here, or open the place with /agent.
+            // An owner can ask /whoami here, and open the place with /agent.
             (true, true, _) => Verdict::Admit,
             (true, false, true) => Verdict::TellUnbound,
             _ => Verdict::Ignore("no binding or pin opens this place"),

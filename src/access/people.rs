@@ -1,4 +1,4 @@
-//! People who were let in or asked to be: the `people` table.
+//! Members, and guests with a pairing code: the `people` table.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -6,16 +6,16 @@ use crate::domain::PersonId;
 
 /// How long a pairing code counts.
 const CODE_LIFE_MS: i64 = 60 * 60 * 1000;
-/// Codes that may be open at once; more strangers than this wait until one runs out.
+/// Open codes at a time; further guests wait until a code runs out.
 const MOST_OPEN_CODES: i64 = 100;
 const CODE_CHARS: usize = 8;
-/// Without characters that look alike.
+/// No characters of similar shape.
 const CODE_ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
-/// Strangers whose code ran out this long ago are forgotten; they may ask anew.
+/// Guests are forgotten this long after their code ran out; they may ask anew.
 const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 
-/// Somebody who was let in, or wants to be.
+/// A member, or a guest with a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acquaintance {
     pub person: PersonId,
@@ -65,13 +65,13 @@ pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result
 
 const OLD: &str = "SELECT id FROM people WHERE code_until < ?1 AND paired_at IS NULL";
 
-/// Who was told this code, while it counts.
+/// The guest with this open code.
 pub fn of_code(connection: &Connection, code: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
     let mut statement = connection.prepare_cached(&format!("SELECT id, name FROM people WHERE code = ?1 AND {COUNTS_AT_2}"))?;
     statement.query_row(params![code.trim().to_uppercase(), now], acquaintance).optional()
 }
 
-/// Lets in whoever was told this code. `None` when no code like it counts any more.
+/// Makes a member of the guest with this code. `None` without such an open code.
 pub fn approve(tx: &Transaction<'_>, code: &str, by: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
     tx.query_row(
         &format!(

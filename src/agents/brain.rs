@@ -1,4 +1,4 @@
-//! Which models an agent can be given, and which one it has in a place.
+//! The models of an agent: the allowed models, and the model in a place.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::config::{AgentSpec, Config, ModelRef, ModelSettings};
 
-/// What the config says about an agent's models.
+/// An agent's models in the config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Brain {
     /// Its own, else the config's default.
@@ -15,7 +15,7 @@ pub struct Brain {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
-    /// Every model that people may choose for it: its own, its fallbacks, and those the providers offer.
+    /// Every model for `/model`: the agent's own, its fallbacks, and the models offered by providers.
     pub usable: Vec<ModelRef>,
 }
 
@@ -28,7 +28,7 @@ pub struct Chosen {
     pub ignored: Option<ModelRef>,
 }
 
-/// Who decided about a model.
+/// The source of a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -54,7 +54,7 @@ impl Brain {
         Brain { model, source, fallback: spec.fallback.clone(), settings: spec.settings, usable }
     }
 
-    /// The model where people chose `wanted`, if they chose one.
+    /// The model in a place, where people may have chosen `wanted`.
     pub fn choose(&self, wanted: Option<&ModelRef>) -> Chosen {
         match wanted {
             Some(model) if self.usable.contains(model) => {
@@ -64,7 +64,7 @@ impl Brain {
         }
     }
 
-    /// Who is asked in which order: the chosen one, the agent's own behind it, then the fallbacks.
+    /// The models in order of attempts: the chosen model, the agent's own, then the fallbacks.
     pub fn lineup(&self, chosen: &Chosen) -> Vec<ModelRef> {
         let own = (!self.fallback.is_empty()).then(|| self.model.clone());
         without_repeats([chosen.model.clone()].into_iter().chain(own).chain(self.fallback.iter().cloned()))

@@ -1,4 +1,4 @@
-//! Which files an agent reaches, and by what names: its own workspace, and what the config opens to it besides.
+//! The files of an agent, and their names: its own workspace, and other folders opened by the config.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,10 +14,10 @@ const MAX_PATH_BYTES: usize = 1024;
 const MAX_STEPS: usize = 32;
 /// How much a shared folder may hold.
 const SHARED_MB: u32 = 500;
-/// Paths that begin so lead into shared folders.
+/// The first step of paths into shared folders.
 const SHARED: &str = "shared";
 
-/// Everything an agent reaches. Made with the agent, so that no id from a model is ever looked up.
+/// All workspaces of an agent. Made with the agent, so no id from a model is ever looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     own: Arc<Workspace>,
@@ -27,13 +27,13 @@ pub struct Files {
 /// A folder besides the agent's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// What paths into it begin with: `@ada` or `shared/handbook`.
+    /// The beginning of paths into the workspace: `@ada` or `shared/handbook`.
     pub prefix: String,
     workspace: Arc<Workspace>,
     pub may_write: bool,
 }
 
-/// What a path is wanted for.
+/// The purpose of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
     Read,
@@ -44,9 +44,9 @@ pub enum Want {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub workspace: Arc<Workspace>,
-    /// From the workspace's root, which itself is `.`.
+    /// From the workspace's root on; the root itself is `.`.
     pub path: PathBuf,
-    /// What stands before paths there; empty for the agent's own.
+    /// The prefix of paths there; empty for the agent's own.
     pub prefix: String,
 }
 
@@ -67,7 +67,7 @@ impl Files {
     /// The boundary first, then the access list.
     pub fn find(&self, written: &str, want: Want) -> Result<Found, PathError> {
         let steps = steps(written)?;
-        // `./shared` is how a folder of one's own is named that looks like something else.
+        // `./shared` is a folder of the agent's own, with a name like a prefix.
         let is_own = written.starts_with("./") || steps.is_empty();
         let prefix = if is_own { None } else { prefix(&steps) };
         let Some(prefix) = prefix else {
@@ -86,7 +86,7 @@ impl Files {
         &self.own
     }
 
-    /// Besides its own.
+    /// All but the agent's own.
     pub fn others(&self) -> &[Opened] {
         &self.others
     }
@@ -101,7 +101,7 @@ impl Files {
     }
 }
 
-/// The workspaces of all agents, each opened once, however many reach it.
+/// The workspaces of all agents, each opened once for all its users.
 pub(super) struct Workspaces {
     of_agents: HashMap<AgentId, Arc<Workspace>>,
     shared: Vec<(SharedPath, Arc<Workspace>)>,
@@ -141,13 +141,13 @@ impl Workspaces {
     }
 }
 
-/// What makes a name look like another one, or like several lines.
+/// Characters that make a name look like another name, or like several lines.
 pub fn is_odd(c: char) -> bool {
     let turns_text = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns_text || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// The steps of a path that stays below where it begins.
+/// The steps of a path. A path out of its folder is refused.
 fn steps(written: &str) -> Result<Vec<&str>, PathError> {
     if written.len() > MAX_PATH_BYTES || written.contains(is_odd) {
         return Err(PathError::Unusable);
@@ -165,7 +165,7 @@ fn steps(written: &str) -> Result<Vec<&str>, PathError> {
     if steps.len() > MAX_STEPS { Err(PathError::Unusable) } else { Ok(steps) }
 }
 
-/// What of a path names a folder besides one's own.
+/// The prefix of a path into another folder.
 fn prefix(steps: &[&str]) -> Option<String> {
     match steps {
         [SHARED, name, ..] => Some(format!("{SHARED}/{name}")),

@@ -1,7 +1,7 @@
-//! The files that make an agent who it is, as they stand on the disk right now.
+//! The identity files of an agent, read from the disk.
 //!
-//! They are read anew for every turn, so an edit counts from the next message on. Nothing here fails: what cannot be read
-//! is missing with the reason beside it, and the agent answers without it.
+//! They are read anew for every turn, so an edit counts from the next message on. Nothing here fails: an unreadable file is
+//! missing with a reason, and the agent answers without the file.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ mod check;
 
 pub use check::check_personalities;
 
-/// As much of one file as a model is shown.
+/// Bytes of a file in the prompt.
 pub const MAX_FILE_BYTES: usize = 16 * 1024;
 
-/// An agent's files, in the order of the prompt, and the skills it has.
+/// An agent's files, in the order of the prompt, and its skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     files: Vec<LoadedFile>,
@@ -25,22 +25,22 @@ pub struct Identity {
     skills: Skills,
 }
 
-/// One file, found or not.
+/// A file, found or missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedFile {
     pub file: IdentityFile,
-    /// The file of the agent's folder that stands in for it, if the config names one.
+    /// The file in place of SOUL.md, by the config's `personality`.
     pub stand_in: Option<String>,
     pub origin: FileOrigin,
-    /// Where it was read; for a missing file, where the agent's own would be.
+    /// The path of the file; for a missing file, the path of the agent's own.
     pub path: PathBuf,
     /// Empty if missing.
     pub content: String,
-    /// Why a file that is there could not be used, or not as it is.
+    /// The reason why a file could not be used, or only in part.
     pub problem: Option<String>,
 }
 
-/// The files an agent can have. An empty file of its own is an override too: it silences the inherited one.
+/// The identity files. An empty file in the agent's folder is an override too: the inherited file is silenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IdentityFile {
     Identity,
@@ -78,12 +78,12 @@ impl Identity {
         }
     }
 
-    /// Every file that was looked for, in the order of the prompt.
+    /// Every file, in the order of the prompt.
     pub fn files(&self) -> &[LoadedFile] {
         &self.files
     }
 
-    /// What the config adds, cut like a file.
+    /// The config's `system_prompt`, cut like a file.
     pub fn system_prompt(&self) -> Option<&str> {
         self.system_prompt.as_deref()
     }
@@ -92,14 +92,14 @@ impl Identity {
         &self.skills
     }
 
-    /// `None` only for the bootstrap file once it is over, and for the memory of an agent that has none.
+    /// `None` only for BOOTSTRAP.md after the first turn, and for MEMORY.md of an agent without memory.
     pub fn get(&self, file: IdentityFile) -> Option<&LoadedFile> {
         self.files.iter().find(|loaded| loaded.file == file)
     }
 }
 
 impl IdentityFile {
-    /// In the order of the prompt: what changes often stands last, so that a provider can cache what comes before.
+    /// In the order of the prompt: files with frequent changes stand last, so that providers can cache the beginning.
     pub const ALL: [IdentityFile; 7] =
         [Self::Identity, Self::Soul, Self::Agents, Self::Tools, Self::User, Self::Bootstrap, Self::Memory];
 
@@ -115,7 +115,7 @@ impl IdentityFile {
         }
     }
 
-    /// Whether the home folder's file stands in for one the agent does not have.
+    /// Whether the home folder's file is used when the agent has none.
     pub fn is_inherited(self) -> bool {
         !matches!(self, Self::Bootstrap | Self::Memory)
     }
@@ -132,7 +132,7 @@ impl fmt::Display for FileOrigin {
 }
 
 impl LoadedFile {
-    /// What it is called: the file that was looked for.
+    /// The file's name.
     pub fn name(&self) -> &str {
         self.stand_in.as_deref().unwrap_or(self.file.name())
     }
@@ -144,7 +144,7 @@ impl LoadedFile {
         }
     }
 
-    /// Somebody chose this very file, so no other stands in for it.
+    /// The operator chose this very file, so no other file is used instead.
     fn stand_in(agent: &Agent, file: IdentityFile, name: &str) -> Self {
         let (path, stand_in) = (agent.folder.join(name), Some(name.to_owned()));
         let problem = match read(&path) {
@@ -176,7 +176,7 @@ impl LoadedFile {
     }
 }
 
-/// `None` if nothing is there. A link to nothing is an error: somebody meant something by it.
+/// `None` without a file. A link to nothing is an error, because a person made the link for a reason.
 fn read(path: &Path) -> io::Result<Option<(String, Option<&'static str>)>> {
     match read_start(path) {
         Ok((start, size)) => Ok(Some((bounded(&file_name(path), &start, size), remark(&start)))),
@@ -185,7 +185,7 @@ fn read(path: &Path) -> io::Result<Option<(String, Option<&'static str>)>> {
     }
 }
 
-/// One byte more than may be shown, if there is more, and the size of the whole.
+/// The start of a file, a byte longer than the limit if the file is longer, and the size of the file.
 fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     // Opening a FIFO waits for its other end, perhaps for ever, so the kind is known before anything is opened.
     let metadata = fs::metadata(path)?;
@@ -193,15 +193,15 @@ fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
         return Err(io::Error::other(if metadata.is_dir() { "it is a folder" } else { "it is not a regular file" }));
     }
     let most = MAX_FILE_BYTES as u64 + 1;
-    // Room for one byte more than the file has, so that one read takes it all and the next finds the end.
+    // Room for an extra byte, so that the first read takes the whole file and the second finds the end.
     let mut start = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(MAX_FILE_BYTES) + 1);
     File::open(path)?.take(most).read_to_end(&mut start)?;
     Ok((start, metadata.len()))
 }
 
-/// What whoever wrote the file would want to know.
+/// A remark for the author of the file.
 fn remark(start: &[u8]) -> Option<&'static str> {
-    // A file that is cut may end inside a character.
+    // The start of a file may end inside a character.
     let is_torn = |error: std::str::Utf8Error| error.error_len().is_none() && start.len() > MAX_FILE_BYTES;
     match std::str::from_utf8(start) {
         Err(error) if !is_torn(error) => Some("it is not UTF-8, so parts of it are shown as \u{fffd}"),
@@ -214,10 +214,10 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The text of a file, or as much of it as may be shown and a line that says so.
+/// The text of a file. A long text is cut, with a line about the cut.
 fn bounded(name: &str, start: &[u8], size: u64) -> String {
     let text = String::from_utf8_lossy(start);
-    // A character torn at the end of what was read became a replacement mark that ends past the limit, so it goes here.
+    // A torn character at the end became a replacement character beyond the limit, so the cut removes it.
     let shown = head(&text, MAX_FILE_BYTES);
     let clean = shown.strip_prefix('\u{feff}').unwrap_or(shown);
     if shown.len() == text.len() {
@@ -227,7 +227,7 @@ fn bounded(name: &str, start: &[u8], size: u64) -> String {
     format!("{clean}\n[cut: {name} is {size_kib} KiB and only its first {} KiB are read]\n", MAX_FILE_BYTES / 1024)
 }
 
-/// The start of a text within a limit: up to the end of a line where that keeps at least half, else inside a line.
+/// The start of a text within a limit: up to the end of a line if this keeps at least half, else inside a line.
 pub(crate) fn head(text: &str, max_bytes: usize) -> &str {
     if text.len() <= max_bytes {
         return text;

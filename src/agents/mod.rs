@@ -1,4 +1,4 @@
-//! The agents of this house: who they are called, what answers for them and where their files are.
+//! The agents of this home: names, models and files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ pub use workspace::{Entry, EntryKind, FileError, Workspace};
 
 use files::Workspaces;
 
-/// All agents of one config. Never changes; a new config makes a new one.
+/// All agents of a config. Never changes; a new config makes a new registry.
 #[derive(Debug, Clone)]
 pub struct Registry {
     /// In file order.
     agents: Vec<Arc<Agent>>,
-    /// What some of them were called until not long ago.
+    /// Former ids of renamed agents.
     former: Vec<Former>,
 }
 
@@ -48,24 +48,24 @@ pub struct Agent {
     pub emoji: Option<String>,
     pub brain: Brain,
     pub limits: AgentLimits,
-    /// Names of the skills it may have; `None` is the whole pool.
+    /// Names of allowed skills; `None` is the whole pool.
     pub skills: Option<Vec<String>>,
-    /// The file of its folder that stands in for SOUL.md.
+    /// The file in place of SOUL.md, seen from the agent's folder.
     pub personality: Option<String>,
-    /// What the config adds to SOUL.md.
+    /// The config's addition to SOUL.md.
     pub system_prompt: Option<String>,
-    /// `agents/<id>` in the home folder; it need not exist.
+    /// `agents/<id>` in the home folder; need not exist.
     pub folder: PathBuf,
-    /// The home folder, whose identity files it inherits.
+    /// The home folder, with the inherited identity files.
     pub home: PathBuf,
     pub memory: MemoryRules,
     /// Answers where nothing else is said.
     pub is_default: bool,
-    /// Which tools it may be given.
+    /// The limits of the agent's tools.
     pub tools: ToolPolicy,
-    /// What the file tools reach.
+    /// The reach of the file tools.
     pub files: Files,
-    /// Whom it may write to and give work.
+    /// Agents to write to and to give work.
     pub peers: Vec<Colleague>,
 }
 
@@ -78,13 +78,13 @@ pub struct Colleague {
 }
 
 impl Colleague {
-    /// Whether it may be reached from a place of this platform.
+    /// Whether the peer may be reached from a place of this platform.
     pub fn counts_on(&self, platform: Option<Platform>) -> bool {
         self.platform.is_none() || self.platform == platform
     }
 }
 
-/// Everything in the config that limits an agent's tools. `tools::policy` decides by it.
+/// The config's limits of an agent's tools, for `tools::policy`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolPolicy {
     pub profile: Option<RiskProfile>,
@@ -92,19 +92,19 @@ pub struct ToolPolicy {
     pub ceilings: Ceilings,
 }
 
-/// What an agent may remember, and of whom.
+/// The memory settings of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryRules {
     pub is_on: bool,
-    /// What is looked up before a turn takes at most this; 0: nothing is looked up.
+    /// Size of recalled memories in a prompt; 0: no recall.
     pub recall_tokens: u32,
-    /// Who sees what is saved without saying so.
+    /// The visibility of memories saved without any.
     pub default_visibility: Visibility,
-    /// Agents whose private memories this one sees too.
+    /// Agents whose private memories this agent sees too.
     pub read_from: Vec<Peer>,
 }
 
-/// An agent whose memory another one sees.
+/// An agent with memories for another to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     pub uid: AgentUid,
@@ -112,7 +112,7 @@ pub struct Peer {
 }
 
 impl Registry {
-    /// `uids` holds one for every agent of the config: the roster hands them out before a registry is made.
+    /// `uids` has every agent of the config: new agents get their uid before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
         let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
         let workspaces = Workspaces::new(config, home);
@@ -120,7 +120,7 @@ impl Registry {
         Registry { agents: config.agents.iter().map(agent).collect(), former: Vec::new() }
     }
 
-    /// With the ids that agents were called by before.
+    /// Adds former ids of agents.
     pub fn knowing(self, former: Vec<Former>) -> Self {
         Registry { former, ..self }
     }
@@ -133,8 +133,7 @@ impl Registry {
         self.agents.iter().find(|agent| agent.uid == uid)
     }
 
-    /// The agent a person means by this word: an id, a display name that only one agent has, or an id from before a renaming.
-    /// Case does not matter.
+    /// The agent with this id, this unique display name, or this former id. Case does not matter.
     pub fn find(&self, word: &str) -> Option<&Arc<Agent>> {
         let word = word.trim().to_lowercase();
         let by_id = self.agents.iter().find(|agent| agent.id.as_str() == word);
@@ -147,7 +146,7 @@ impl Registry {
         self.by_uid(former.uid)
     }
 
-    /// Agents whose id or name is close to a word that `find` did not know, the closest first.
+    /// Agents with an id or name close to an unknown word, the closest first.
     pub fn suggest(&self, word: &str) -> Vec<&Arc<Agent>> {
         const AT_MOST: usize = 3;
         let mut left: Vec<&Arc<Agent>> = self.agents.iter().collect();
@@ -229,7 +228,7 @@ impl ToolPolicy {
     }
 }
 
-/// Everybody who is in a peer group with this agent, each once for a platform.
+/// All agents in a peer group with this agent, each once for a platform.
 fn peers(config: &Config, id: &AgentId) -> Vec<Colleague> {
     let mut peers: Vec<Colleague> = Vec::new();
     for group in config.peer_groups.iter().filter(|group| group.members.contains(id)) {

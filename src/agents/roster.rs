@@ -1,6 +1,6 @@
-//! Agents the store knows: the tables `agents` and `agent_former_ids`. Gives each slug its uid, once and for good.
+//! Agents in the store: the tables `agents` and `agent_former_ids`. Gives each slug its uid, once and for good.
 //!
-//! A removed agent keeps its row. Its slug is then `archive/…`, which is no agent id, so that no lookup by id finds it.
+//! A removed agent keeps its row. Its slug is then `archive/…`, no valid agent id, so no lookup by id finds the row.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::domain::{AgentId, AgentUid};
 
-/// What the store knows of one agent.
+/// An agent in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     pub uid: AgentUid,
@@ -32,7 +32,7 @@ pub fn load(connection: &Connection) -> rusqlite::Result<Roster> {
     Ok(roster)
 }
 
-/// Writes down agents that are new in the config.
+/// Adds new agents of the config.
 pub fn add(tx: &Transaction<'_>, ids: &[AgentId], now: i64) -> rusqlite::Result<()> {
     let mut insert =
         tx.prepare("INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (slug) DO NOTHING")?;
@@ -47,12 +47,12 @@ pub fn mark_bootstrapped(tx: &Transaction<'_>, uid: AgentUid, now: i64) -> rusql
     update.execute(params![uid.to_string(), now]).map(drop)
 }
 
-/// What an agent was called before.
+/// A former id of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Former {
     pub id: AgentId,
     pub uid: AgentUid,
-    /// Until then it is found by that id.
+    /// The end of the time in which the former id still works.
     pub until: i64,
 }
 
@@ -69,7 +69,7 @@ pub fn former(connection: &Connection, now: i64) -> rusqlite::Result<Vec<Former>
     Ok(all)
 }
 
-/// The living agent of this id, if the store has one.
+/// The living agent of this id, if any.
 pub fn uid_of(connection: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentUid>> {
     let found = connection.query_row("SELECT uid FROM agents WHERE slug = ?1", [id.as_str()], |row| row.get::<_, String>(0));
     Ok(found.optional()?.and_then(|uid| Uuid::parse_str(&uid).ok()).map(AgentUid))
@@ -80,14 +80,14 @@ pub fn knows(connection: &Connection, uid: &str) -> rusqlite::Result<bool> {
     connection.prepare("SELECT 1 FROM agents WHERE uid = ?1")?.exists([uid])
 }
 
-/// What an agent that is not put aside is called.
+/// The id of a living agent.
 pub fn living_id(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<AgentId>> {
     let sql = "SELECT slug FROM agents WHERE uid = ?1 AND archived_at IS NULL";
     let slug = connection.query_row(sql, [uid.to_string()], |row| row.get::<_, String>(0)).optional()?;
     Ok(slug.and_then(|slug| AgentId::parse(&slug).ok()))
 }
 
-/// A new agent, even if the store knows an older one of this id that the config no longer has.
+/// Adds a new agent. An older agent of this id, without a table in the config, loses the id.
 pub fn add_new(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId, now: i64) -> rusqlite::Result<()> {
     retire(tx, id, now)?;
     let sql = "INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3)";
@@ -110,7 +110,7 @@ pub fn restore(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId, now: i64) -> r
     tx.execute(sql, params![uid.to_string(), id.as_str()]).map(drop)
 }
 
-/// Gives an agent another id; the old one finds it until `until`.
+/// Gives an agent another id; the old id works until `until`.
 pub fn rename(tx: &Transaction<'_>, from: &AgentId, to: &AgentId, until: i64, now: i64) -> rusqlite::Result<()> {
     let Some(uid) = uid_of(tx, from)? else { return Ok(()) };
     retire(tx, to, now)?;
@@ -126,7 +126,7 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM agents WHERE uid = ?1", [uid.to_string()]).map(drop)
 }
 
-/// Frees an id that only the store still knows, because its table was taken out of the config by hand.
+/// Frees an id of the store whose table was taken out of the config by hand.
 fn retire(tx: &Transaction<'_>, id: &AgentId, now: i64) -> rusqlite::Result<()> {
     match uid_of(tx, id)? {
         Some(uid) => {

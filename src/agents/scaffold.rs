@@ -1,4 +1,4 @@
-//! Writes the home folder's first content: the team that ships with the program, and a config that names it.
+//! Writes the home folder's first content: the shipped team of agents, and a config for the team.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -14,14 +14,14 @@ static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/agents");
 const CONFIG: &str = "config.toml";
 const POOL: &str = "skills";
 
-/// What was written and what was already there, as paths within the home folder.
+/// New and existing files, as paths within the home folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scaffolded {
     pub created: Vec<PathBuf>,
     pub kept: Vec<PathBuf>,
 }
 
-/// Why the home folder could not be filled, for the person who chose it.
+/// The reason why a home folder could not be filled, in words for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaffoldError {
     #[error("{} cannot be a folder: a file of that name is in the way", .0.display())]
@@ -34,7 +34,7 @@ pub enum ScaffoldError {
     Other { path: PathBuf, source: io::Error },
 }
 
-/// Writes every shipped file that is not there yet and leaves every other one alone.
+/// Writes every missing file of the shipped team, and leaves existing files alone.
 pub fn write_home(home: &Path) -> Result<Scaffolded, ScaffoldError> {
     let mut scaffolded = Scaffolded::default();
     for (name, content) in shipped() {
@@ -46,14 +46,14 @@ pub fn write_home(home: &Path) -> Result<Scaffolded, ScaffoldError> {
     Ok(scaffolded)
 }
 
-/// Fills a home that has no config yet, and touches no other. `None` if there was nothing to do.
+/// Fills a home without a config. `None` for a home with a config.
 pub fn ensure_home(home: &Path) -> Result<Option<Scaffolded>, ScaffoldError> {
-    // A link counts even if its target is away: whoever made it has a config somewhere.
+    // A link counts even without its target: the operator has a config in another place.
     let begun = fs::symlink_metadata(home.join(CONFIG)).is_ok();
     if begun { Ok(None) } else { write_home(home).map(Some) }
 }
 
-/// The files of an agent that has none yet. What is there stays; `personality` is its soul.
+/// Writes the files of a new agent. Existing files stay; `personality` becomes SOUL.md.
 pub fn write_agent(home: &Path, id: &AgentId, personality: Option<&str>) -> Result<Scaffolded, ScaffoldError> {
     let soul = personality.map_or_else(|| NEW_SOUL.to_owned(), |text| format!("{}\n", text.trim()));
     let mut scaffolded = Scaffolded::default();
@@ -82,7 +82,7 @@ enum Written {
     AlreadyThere,
 }
 
-/// The config comes last: a first start that was interrupted has none, and the next one completes it.
+/// The config comes last: an interrupted first start leaves no config, so the next start completes the files.
 fn shipped() -> Vec<(PathBuf, &'static [u8])> {
     let home = TEAM.files().map(|file| (file.path().to_owned(), file.contents()));
     let place = |folder: &Dir<'_>| if folder.path() == Path::new(POOL) { "" } else { "agents" };
@@ -103,7 +103,7 @@ fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
     }
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => file.write_all(content).map(|()| Written::Created).map_err(|error| {
-            // Half a file would be taken for the operator's own the next time. If it cannot go, the error still tells of it.
+            // Half a file would be taken for the operator's own by the next start. If removing fails too, the error names the file.
             let _ = fs::remove_file(path);
             explain(path, error)
         }),

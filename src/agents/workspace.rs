@@ -1,7 +1,7 @@
-//! A folder that nothing done through it can leave: an agent's workspace, or one that agents share.
+//! A confined folder: an agent's workspace, or a shared folder.
 //!
-//! It is held as a directory capability, so that no path and no link leads out of it, also not one that is swapped in while
-//! a call is under way. Everything here blocks; call it from a thread that may.
+//! The folder is held as a directory capability, so no path and no link leads out, not even a link swapped in during a call.
+//! Every function here blocks, and needs a thread for blocking work.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
@@ -29,13 +29,13 @@ const TEMPORARY_PREFIX: &str = ".parlor-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 const BYTES_PER_MB: u64 = 1_000_000;
 
-/// The folder and how much may be in it. Opened when it is first used.
+/// The folder and its quota. Opened at the first use.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     quota_bytes: u64,
     dir: Mutex<Option<Arc<Dir>>>,
-    /// What is in it. Held by whoever changes something, so that changes come one after the other. Blocking threads only.
+    /// The size of the contents. Every change holds this lock, so changes come in sequence. Blocking threads only.
     counted: Mutex<Option<Counted>>,
 }
 
@@ -49,16 +49,16 @@ impl Workspace {
         &self.root
     }
 
-    /// A file opened for reading, with what is known about it. Never waits for whoever holds the other end.
+    /// A file opened for reading, with its metadata. Never waits for the other end of a pipe.
     pub fn open(&self, path: &Path) -> Result<(File, Metadata), FileError> {
         let dir = self.dir()?;
-        // Looked at first, because opening a device may do something.
+        // The kind is checked first, because opening a device may have effects.
         regular(&dir.metadata(path)?)?;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(flags(OFlags::NONBLOCK | OFlags::NOCTTY));
         let file = dir.open_with(path, &options)?;
         let metadata = file.metadata()?;
-        // And looked at again, because it may have been swapped.
+        // The kind is checked again, because the file may have been swapped.
         regular(&metadata)?;
         Ok((file, metadata))
     }
@@ -72,18 +72,18 @@ impl Workspace {
         if bytes > max_bytes { Err(FileError::TooLarge { bytes, max_bytes }) } else { Ok(content) }
     }
 
-    /// What a path is, itself and not what it may link to.
+    /// The kind of a path; a link is a link.
     pub fn look(&self, path: &Path) -> Result<EntryKind, FileError> {
         Ok(EntryKind::of(&self.dir()?.symlink_metadata(path)?))
     }
 
-    /// Writes a whole file, with the folders it needs. Whoever reads it meanwhile sees the old or the new, never a half.
+    /// Writes a whole file, with missing folders. A reader at the same time sees the old or the new text, never a half.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
         let counted = self.lock();
         self.replace(counted, path, content)
     }
 
-    /// Makes something else of a file's content. Nobody else changes it in between.
+    /// Changes a file's content. No other change happens in between.
     pub fn edit<T, E: From<FileError>>(
         &self,
         path: &Path,
@@ -148,11 +148,11 @@ impl Workspace {
         self.make_room(&mut counted, cost + self.cost_of_folders(path)?, before)?;
         self.make_folders(&mut counted, path)?;
         let (folder, name) = self.parent(path)?;
-        // A name of our own beside the target: a rename replaces whatever is there by then and follows no link.
+        // A temporary file beside the target: the rename replaces any file of that name and follows no link.
         let temporary = format!("{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}", Uuid::new_v4().simple());
         let written = fill(&folder, &temporary, content).and_then(|()| folder.rename(&temporary, &folder, name));
         if let Err(error) = written {
-            // It may not even be there.
+            // The temporary file may not exist.
             drop(folder.remove_file(&temporary));
             return Err(error.into());
         }
@@ -160,7 +160,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// What the folders count that are missing for something to be put there.
+    /// The count of missing folders on a path.
     fn cost_of_folders(&self, path: &Path) -> Result<u64, FileError> {
         let dir = self.dir()?;
         let missing = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty() && !dir.exists(folder)).count();
@@ -176,7 +176,7 @@ impl Workspace {
         for step in folder {
             made.push(step);
             match dir.create_dir_with(&made, &builder) {
-                // Counted like what is in it, because taking it away is.
+                // A folder counts like an empty file, as in `remove`.
                 Ok(()) => self.note(counted, quota::cost_of(0), 0),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error.into()),
@@ -185,7 +185,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// The folder something is in, held open, so that both looking and changing happen in the same one.
+    /// The folder of a path, held open, so that check and change happen in the same folder.
     fn parent<'a>(&self, path: &'a Path) -> Result<(Dir, &'a OsStr), FileError> {
         let (folder, name) = split(path)?;
         let dir = self.dir()?;
@@ -194,13 +194,13 @@ impl Workspace {
 
     fn dir(&self) -> Result<Arc<Dir>, FileError> {
         let mut open = self.dir.lock().unwrap_or_else(PoisonError::into_inner);
-        // A folder that somebody deleted can still be held, but nothing can be put into it.
+        // A deleted folder can still be held open, but takes no files.
         let is_there = |dir: &Arc<Dir>| dir.dir_metadata().is_ok_and(|metadata| metadata.nlink() > 0);
         if let Some(dir) = open.as_ref().filter(|dir| is_there(dir)) {
             return Ok(dir.clone());
         }
         std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&self.root)?;
-        // The workspace itself must not be a link: it could lead into another one.
+        // The workspace itself must not be a link, because a link could lead into another workspace.
         let directory = flags(OFlags::DIRECTORY | OFlags::NOFOLLOW);
         let folder = std::fs::OpenOptions::new().read(true).custom_flags(directory).open(&self.root)?;
         let dir = Arc::new(Dir::from_std_file(folder));
@@ -213,7 +213,7 @@ impl Workspace {
     }
 }
 
-/// Two that are the same folder are the same.
+/// Workspaces of the same folder are equal.
 impl PartialEq for Workspace {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -238,7 +238,7 @@ fn fill(folder: &Dir, name: &str, content: &[u8]) -> std::io::Result<()> {
     options.write(true).create_new(true).mode(FILE_MODE);
     let mut file = folder.open_with(name, &options)?;
     file.write_all(content)?;
-    // So that a power cut leaves the old or the new, too.
+    // A power cut must leave the old or the new text, too.
     file.sync_data()
 }
 
@@ -263,7 +263,7 @@ fn kind_of(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// What is replaced counted so far. An error, when something is there that must stay.
+/// The count of the file to be replaced. A folder, link or device there is an error.
 fn replaceable(folder: &Dir, name: &OsStr) -> Result<u64, FileError> {
     match folder.symlink_metadata(name) {
         Ok(metadata) => regular(&metadata).map(|()| cost(&metadata)),

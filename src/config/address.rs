@@ -1,4 +1,4 @@
-//! Checks addresses of servers that will be told a secret.
+//! Checks addresses of servers, because the bot sends them secrets.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use reqwest::Url;
 use super::reader::Section;
 use super::{Problem, Spanned};
 
-/// An address that may be called.
+/// An allowed address.
 pub(super) struct Address {
     /// Ends with a slash.
     pub(super) url: String,
@@ -16,7 +16,7 @@ pub(super) struct Address {
 }
 
 impl Section<'_> {
-    /// The address under a key, or `default` if there is none. None when there is one that cannot be used.
+    /// The address under a key, or `default` without the key. None for an unusable address.
     pub(super) fn address(&self, name: &str, default: &str) -> Option<Address> {
         let written = match self.value(name) {
             Some(_) => self.text(name)?,

@@ -1,4 +1,4 @@
-//! Reads `[agents.<id>]` and sees to it that no two agents answer to the same name.
+//! Reads `[agents.<id>]`, and refuses two agents with the same name.
 
 use super::memory::{self, Reading};
 use super::reader::{Problems, Section, wrong_type};
@@ -8,17 +8,17 @@ use super::{limits, models, personality, providers, schema};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
 const MAX_NAME_CHARS: usize = 64;
-/// One emoji can be many characters: people, skin colours and joiners.
+/// An emoji can be many characters: people, skin colours and joiners.
 const MAX_EMOJI_CHARS: usize = 16;
 
 /// All agents of the file, and `main`.
 pub(super) struct Roster {
     pub(super) agents: Vec<AgentSpec>,
-    /// Ids that cannot be used; complained about at their table and not again wherever they are named.
+    /// Unusable ids. The problem is told at their table, and not again at every mention.
     pub(super) refused: Vec<String>,
 }
 
-/// What a table says about its agent.
+/// The fields of an agent's table.
 #[derive(Default)]
 struct Fields {
     name: Option<Spanned<String>>,
@@ -36,7 +36,7 @@ struct Fields {
     access: Names,
 }
 
-/// An id with the name the file gives it.
+/// An id with its name in the file.
 type Naming = (AgentId, Spanned<String>);
 
 pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Roster {
@@ -68,7 +68,7 @@ pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: 
 }
 
 impl Roster {
-    /// The agent a text names. An unknown one is noted.
+    /// The agent of this name. An unknown name is noted as a problem.
     pub(super) fn find(&self, name: &Spanned<String>, problems: &Problems) -> Option<&AgentSpec> {
         let found = self.agents.iter().find(|agent| agent.id.as_str() == name.value);
         if found.is_none() && !self.refused.contains(&name.value) {
@@ -77,7 +77,7 @@ impl Roster {
         found
     }
 
-    /// Whose workspaces each may use.
+    /// Gives each agent the workspaces of others that its table asks for.
     fn connect(&mut self, accesses: &[(AgentId, Names)], top: &Section<'_>) {
         for (id, names) in accesses {
             let siblings = names.find(self, Some(id), top);
@@ -153,7 +153,7 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
     }
 }
 
-/// Each name once; a list that is broken is no list, which would be the whole pool, but then nothing starts anyway.
+/// Each name once. A broken list counts as absent, hence as the whole pool, but a config with a problem is never used.
 fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
     let list = section.list("skills", |value| match value.get_ref().as_str() {
         Some(name) => Ok(Spanned { value: name.to_owned(), span: value.span() }),
@@ -168,7 +168,7 @@ fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
     Some(list.value)
 }
 
-/// A short text that people see in one line.
+/// A short text without line breaks.
 fn line(section: &Section<'_>, key: &str, max_chars: usize) -> Option<Spanned<String>> {
     let text = section.text(key)?;
     let trimmed = text.value.trim();
@@ -200,7 +200,7 @@ fn bad_id(id: &Spanned<String>, error: &InvalidAgentId) -> Problem {
     }
 }
 
-/// What is left of a wrong id when everything that makes it wrong is taken out.
+/// A wrong id without its wrong characters.
 fn usable_id(text: &str) -> Option<AgentId> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     AgentId::parse(&words.collect::<Vec<_>>().join("-").to_lowercase()).ok()

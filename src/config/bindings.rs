@@ -1,4 +1,4 @@
-//! Reads `[[bindings]]` as far as their form goes; what a `match` means is for `routing` to say.
+//! Reads the form of `[[bindings]]`; `routing` reads the meaning of a `match`.
 
 use super::agents::Roster;
 use super::check::person;
@@ -6,8 +6,8 @@ use super::reader::{Section, Value, whole_number, wrong_type};
 use super::{Binding, Problem, Spanned, schema};
 use crate::domain::AgentId;
 
-/// A binding with a problem is left out: without one of its filters it would match more than its author meant. One whose
-/// agent is unknown stays, so that what it matches is looked at too; a config with a problem is never used.
+/// Leaves out a binding with a problem, because a binding without a filter would match more than its author meant. A binding
+/// to an unknown agent stays, so that its `match` is checked too; a config with a problem is never used.
 pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for (index, item) in top.items("bindings").into_iter().enumerate() {
@@ -29,7 +29,7 @@ fn agent(section: &Section<'_>, roster: &Roster) -> Option<Spanned<AgentId>> {
 }
 
 fn binding(index: usize, section: &Section<'_>, agent: Option<Spanned<AgentId>>) -> Option<Binding> {
-    // All keys are read before the first one that is missing ends it, so that all problems are seen.
+    // All keys are read before a missing key ends the function, so that all problems are noted.
     let pattern = section.text("match");
     let locked = section.boolean("locked").unwrap_or(false);
     let require_mention = section.boolean("require_mention");

@@ -11,10 +11,10 @@ use crate::domain::{AgentId, PersonId};
 /// Telegram's own servers.
 const TELEGRAM_API: &str = "https://api.telegram.org";
 
-/// What Telegram's own servers let a bot fetch.
+/// The largest file that Telegram's own servers give to a bot.
 const MAX_FILE_MB: u32 = 20;
 
-/// Reads everything that can be read; the rest is noted and left out or gets its default.
+/// Reads the whole file. Broken values are noted, and left out or replaced by their default.
 pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
     let top = Section::open(&schema::TOP, tree, 0..0, problems);
     let provider_names = providers::names(&top);
@@ -103,7 +103,7 @@ fn memory(section: &Section<'_>) -> Memory {
     Memory { default_visibility: section.choice("default_visibility").unwrap_or_default() }
 }
 
-/// What people may call the bot. One without a letter would be found everywhere or nowhere.
+/// A nickname of the bot. A nickname without a letter would be found everywhere or nowhere.
 fn nickname(value: &Value<'_>) -> Result<String, Problem> {
     const ADVICE: &str = "write what people say to the bot, such as `parlor` or `hey rose`";
     match value.get_ref().as_str() {

@@ -1,4 +1,4 @@
-//! The text forms of values that are one of a few words, and of model names.
+//! The text forms of choices, such as `"per-user"` or `"shared"`, and of model names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::Platform;
 
-/// A value that is written as one of a few words.
+/// A value written as a word from a short list.
 pub(super) trait Choice: Copy + FromStr + 'static {
     fn words() -> Vec<&'static str>;
 }
@@ -18,7 +18,7 @@ macro_rules! choices {
         impl $choice {
             pub const ALL: &'static [$choice] = &[$($choice::$variant),+];
 
-            /// The word the config file has for it.
+            /// The word in the config file.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($choice::$variant => $word),+

@@ -8,7 +8,7 @@ use super::{Discord, DiscordLimits, schema};
 /// Discord's own servers.
 const DISCORD_API: &str = "https://discord.com";
 
-/// What people without a subscription can send.
+/// The largest file of people without a subscription.
 const MAX_FILE_MB: u32 = 10;
 
 pub(super) fn read(section: &Section<'_>, vault: &Vault<'_>) -> Discord {

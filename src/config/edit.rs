@@ -1,8 +1,8 @@
-//! Edits of `config.toml` that leave every other byte as it is: pure text in, text out.
+//! Edits of `config.toml` without a change of any other byte: pure text in, text out.
 //!
 //! The parsed tree tells where tables and values stand, and lines are cut out or put in there. `DocumentMut` writes the new
-//! tables, but not the operator's file: writing a file back, it groups scattered dotted keys, respells headers, normalises line
-//! endings, and deletes a removed table's neighbouring comments. [`super::store`] replaces the file, if it still is as read.
+//! tables, but not the operator's file: `DocumentMut` groups scattered dotted keys, respells headers, normalises line endings, and
+//! deletes comments beside a removed table. [`super::store`] replaces the file, unless a person has changed the file meanwhile.
 
 mod error;
 mod headerless;
@@ -128,7 +128,7 @@ pub fn without_name(piece: &str, id: &AgentId) -> Result<String, EditError> {
     Ok(document.to_string())
 }
 
-/// Adds the agent to a list that lost it, if that list still exists.
+/// Adds the agent to a list again, if the list still exists.
 pub fn add_mention(text: &str, list: &str, id: &AgentId) -> Result<Option<String>, EditError> {
     let (plain, form) = line_endings::remove(text);
     Ok(mentions::add_to_list(&plain, list, id)?.map(|text| form.put_back(&text)))

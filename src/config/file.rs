@@ -1,4 +1,4 @@
-//! Reads `config.toml` from the home folder and makes a draft of it.
+//! Reads `config.toml` from the home folder and makes a draft.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub enum LoadError {
     Unreadable { path: PathBuf, error: io::Error },
 }
 
-/// Reads the config of a home folder. What is wrong inside the file is in the draft.
+/// Reads the config of a home folder. Problems inside the file are in the draft.
 pub fn load(home: &Path, secrets: Secrets) -> Result<Draft, LoadError> {
     let path = home.join(FILE_NAME);
     match fs::read_to_string(&path) {
@@ -54,11 +54,12 @@ pub(super) fn draft_in(source: Source, vault: &Vault<'_>) -> Draft {
     Draft { config, problems, source: Source { path: source.path, text } }
 }
 
-/// What the parser says when something else than a value stands where a value belongs.
+/// The parser's message about a missing or unquoted value.
 const NO_QUOTES: &str = "string values must be quoted";
 const DUPLICATE: &str = "duplicate key";
 
-/// Says it in our words where the parser's are hard to understand. The text it is about is not repeated: it may be a secret.
+/// Replaces the parser's message where people would not understand it. The wrong text is not repeated, because a secret may be
+/// written there.
 fn syntax_problem(error: &toml::de::Error, text: &str) -> Problem {
     let span = error.span().unwrap_or_default();
     let (what, expected) = error.message().split_once(", expected ").unwrap_or((error.message(), ""));
@@ -80,8 +81,8 @@ fn syntax_problem(error: &toml::de::Error, text: &str) -> Problem {
     }
 }
 
-/// All problems, but for those that a syntax error explains. The parser fills in something for a value it could not read,
-/// and after an error outside a value it may have lost whole tables, which others then seem to lack.
+/// All problems, without consequences of a syntax error. The parser replaces an unreadable value by a made-up value, and after
+/// an error outside a value whole tables may be missing.
 fn without_echoes(errors: &[toml::de::Error], others: Vec<Problem>, text: &str) -> Vec<Problem> {
     let syntax: Vec<Problem> = errors.iter().map(|error| syntax_problem(error, text)).collect();
     let is_local = |error: &toml::de::Error| [DUPLICATE, NO_QUOTES].iter().any(|local| error.message().starts_with(local));

@@ -1,4 +1,4 @@
-//! Reads how much agents and people may spend, and what models cost.
+//! Reads the limits of agents and people, and the prices of models.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(super) fn person(section: &Section<'_>) -> PersonLimits {
     }
 }
 
-/// What a provider's models cost, by their names there.
+/// The prices of a provider's models, by their names there.
 pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
     let priced = section.named("prices").into_iter().filter_map(|named| {
         let price = named.section(&schema::PRICE)?;
@@ -41,7 +41,7 @@ pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
     priced.collect()
 }
 
-/// A limit on money counts nothing when nobody knows what the model costs.
+/// Refuses a limit on money for a model without a price, because such a limit would never be reached.
 pub(super) fn check_prices(config: &Config, problems: &Problems) {
     let offered = config.providers.iter().flat_map(|(provider, known)| {
         known.models.iter().map(|model| ModelRef::Of { provider: provider.clone(), model: model.clone() })
@@ -67,7 +67,7 @@ fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
     }
 }
 
-/// 0 means no limit, like a key that is not there.
+/// 0 means no limit, like an absent key.
 fn tokens(section: &Section<'_>, name: &str) -> Option<u64> {
     section.count(name).filter(|tokens| *tokens > 0).map(u64::from)
 }
@@ -82,7 +82,7 @@ fn money(section: &Section<'_>, name: &str) -> Option<Money> {
     money
 }
 
-/// The number as it is written. Read as text, so that 0.1 is a tenth and nothing else.
+/// The number, read from its text, so that 0.1 is exactly a tenth.
 fn amount<'a>(value: &'a Value<'_>) -> Option<&'a str> {
     match value.get_ref() {
         DeValue::Integer(integer) if integer.radix() == 10 => Some(integer.as_str()),
@@ -104,7 +104,7 @@ fn micros(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(fraction).filter(|micros| *micros <= MOST_MICROS)
 }
 
-/// So that adding up a day never comes near the end of what the store can count.
+/// The highest amount, so that the sum of a day never overflows the store's integers.
 const MOST_MICROS: u64 = 1_000_000_000_000_000;
 
 #[cfg(test)]

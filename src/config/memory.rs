@@ -1,17 +1,17 @@
-//! Reads what an agent's table says about memory, and sees to it that agents read only memories that exist.
+//! Reads the memory keys of an agent's table, and checks the names in `read_memory_from`.
 
 use super::agents::Roster;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::{AgentMemory, MemorySwitch, Problem, Spanned};
 use crate::domain::{AgentId, nearest};
 
-/// Whose memories an agent wants to see, as written.
+/// The names in an agent's `read_memory_from`.
 pub(super) struct Reading {
     pub(super) by: AgentId,
     pub(super) of: Vec<Spanned<String>>,
 }
 
-/// All but `read_memory_from`, which needs to know the other agents.
+/// All keys but `read_memory_from`, because its names are checked when all agents are known.
 pub(super) fn of_agent(section: &Section<'_>) -> AgentMemory {
     let default = AgentMemory::default();
     AgentMemory {
@@ -26,7 +26,7 @@ pub(super) fn reads(section: &Section<'_>) -> Vec<Spanned<String>> {
     section.list("read_memory_from", agent_name).map(|names| names.value).unwrap_or_default()
 }
 
-/// Gives every agent the ones it reads from. What cannot be meant is noted with both names.
+/// Fills in `read_memory_from` of every agent. A wrong name is noted with the name of its reader.
 pub(super) fn join(roster: &mut Roster, readings: &[Reading], problems: &Problems) {
     for Reading { by, of } in readings {
         let mut read_from: Vec<AgentId> = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn join(roster: &mut Roster, readings: &[Reading], problems: &Problem
     }
 }
 
-/// `None` for an id that was complained about where it is declared.
+/// `None` for an id with a problem at its declaration.
 fn looked_up(roster: &Roster, by: &AgentId, name: &Spanned<String>) -> Result<Option<AgentId>, Problem> {
     let refuse = |label: &str, help: String| {
         Problem::new(name.span.clone(), format!("`{by}` cannot read the memory of `{}`", name.value)).label(label).help(help)

@@ -1,7 +1,7 @@
-//! The checked configuration: what `config.toml` says, after every name and number in it was looked at.
+//! The checked configuration: `config.toml` with every name and number checked.
 //!
-//! `file` reads the text as written, `check` turns it into these types, `report` shows all problems at once. Nothing
-//! stops at the first problem: what is broken is left out or gets its default, so that the rest can be looked at too.
+//! `file` reads the text, `check` turns the text into these types, `report` shows all problems at once. No check stops at the
+//! first problem: a broken value is left out or gets its default, so that the rest can be checked too.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,15 +42,15 @@ pub use schema::{Absence, Key, PLACES, Shape};
 pub use secrets::{Secret, Secrets};
 pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
 
-/// Everything the operator decided. A running gateway holds one of these and never changes it.
+/// All decisions of the operator. A running gateway holds a config and never changes it.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub default_agent: AgentId,
-    /// Used by agents that name no model.
+    /// Used by agents without a model of their own.
     pub default_model: ModelRef,
     pub group_sessions: GroupSessions,
     pub switch: Switch,
-    /// Turns that run at once, of all agents together.
+    /// Turns at once, of all agents together.
     pub max_running: usize,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
@@ -76,13 +76,13 @@ pub enum GroupSessions {
     Shared,
 }
 
-/// What an agent is shown where several have answered in turn.
+/// The conversation an agent sees in a place where several agents have answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Switch {
-    /// All that was said.
+    /// The whole conversation.
     #[default]
     Handoff,
-    /// Only the part of the conversation it took part in.
+    /// The agent's own part of the conversation.
     Separate,
 }
 
@@ -92,19 +92,19 @@ pub struct Telegram {
     /// Without a slash at the end.
     pub api_url: String,
     pub transport: Transport,
-    /// The address of an HTTP proxy; secret, because it may have a password in it.
+    /// The address of an HTTP proxy; secret, because the address may hold a password.
     pub proxy: Option<Secret>,
-    /// A new topic that is called like an agent is given to it.
+    /// A new topic with an agent's name is given to the agent.
     pub auto_bind: bool,
     /// Answers are shown while they are written.
     pub streaming: bool,
     pub limits: TelegramLimits,
-    /// What people call the bot besides its @name.
+    /// Names of the bot besides its @name.
     pub nicknames: Vec<String>,
     pub answers: Answers,
-    /// Messages of one person that follow each other within this time are one. 0: each is its own.
+    /// Messages of a person within this time of each other are answered as a single message. 0: each is answered for itself.
     pub gather_ms: u32,
-    /// Larger files that people send are not fetched.
+    /// Larger files from people are not fetched.
     pub max_file_mb: u32,
 }
 
@@ -113,21 +113,21 @@ pub struct Discord {
     pub token: Secret,
     /// Without a slash at the end.
     pub api_url: String,
-    /// A new thread that is called like an agent is given to it.
+    /// A new thread with an agent's name is given to the agent.
     pub auto_bind: bool,
     /// Answers are shown while they are written.
     pub streaming: bool,
     pub limits: DiscordLimits,
-    /// What people call the bot besides its @name.
+    /// Names of the bot besides its @name.
     pub nicknames: Vec<String>,
     pub answers: Answers,
-    /// Messages of one person that follow each other within this time are one. 0: each is its own.
+    /// Messages of a person within this time of each other are answered as a single message. 0: each is answered for itself.
     pub gather_ms: u32,
-    /// Larger files that people send are not fetched.
+    /// Larger files from people are not fetched.
     pub max_file_mb: u32,
 }
 
-/// What Discord allows one bot; 0 means no limit.
+/// Discord's limits for a bot; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiscordLimits {
     pub per_second: u32,
@@ -147,7 +147,7 @@ pub struct Answers {
     pub reactions: bool,
 }
 
-/// Whether an answer quotes the message it answers.
+/// Whether an answer quotes its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quote {
     /// In a group, when others wrote in between.
@@ -164,10 +164,10 @@ pub enum Transport {
     Webhook(Webhook),
 }
 
-/// The word for it in the file.
+/// The word for a transport in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransportMode {
-    /// We ask, and Telegram answers when there is something.
+    /// We ask, and Telegram answers when there is news.
     #[default]
     Polling,
     /// Telegram calls an address of ours.
@@ -176,13 +176,13 @@ pub enum TransportMode {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// What Telegram calls. Without a slash at the end.
+    /// The address for Telegram, without a slash at the end.
     pub url: String,
     /// Where the calls arrive here, in plain HTTP: a reverse proxy has the certificate.
     pub listen: SocketAddr,
 }
 
-/// What Telegram allows one bot; 0 means no limit.
+/// Telegram's limits for a bot; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TelegramLimits {
     pub per_second: u32,
@@ -198,19 +198,19 @@ pub struct Provider {
     pub base_url: String,
     /// A local server may need none.
     pub api_key: Option<Secret>,
-    /// What its models cost, by their names there.
+    /// Prices by the names of its models.
     pub prices: BTreeMap<String, Price>,
-    /// Names of models that people may choose with `/model`, besides those that agents have.
+    /// Models for `/model`, besides the models of agents.
     pub models: Vec<String>,
     pub vision: Vision,
     /// How much its models read at once. Absent: told by the model's name.
     pub context_tokens: Option<u32>,
 }
 
-/// Which models of a provider are shown pictures.
+/// Models of a provider that get pictures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Vision {
-    /// Those whose names are known for it.
+    /// Models whose names are known for vision.
     #[default]
     ByName,
     All,
@@ -218,41 +218,41 @@ pub enum Vision {
     These(Vec<String>),
 }
 
-/// Millionths of whatever money the prices are written in.
+/// Millionths of the money in which the prices are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Money(pub u64);
 
-/// What a million tokens cost.
+/// Prices of a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Price {
     pub input: Money,
     pub output: Money,
-    /// Input that the provider had in its cache.
+    /// Input from the provider's cache.
     pub cached: Money,
 }
 
 /// How much an agent may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// Model calls in one turn.
+    /// Model calls in a turn.
     pub max_steps: u32,
     /// The longest a turn may take.
     pub max_minutes: u32,
-    /// Input and output. A turn that has used more is stopped before its next model call.
+    /// Input and output. A turn above the limit is stopped before its next model call.
     pub tokens_per_turn: Option<u64>,
     pub day: DayLimits,
     /// 0 means no limit.
     pub turns_per_minute: u32,
 }
 
-/// What may be spent from midnight to midnight.
+/// Limits from midnight to midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DayLimits {
     pub tokens: Option<u64>,
     pub cost: Option<Money>,
 }
 
-/// How much one person may ask, of all agents together. Owners may ask as much as they like.
+/// Limits of a person, for all agents together. Owners have no limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PersonLimits {
     pub tokens_per_day: Option<u64>,
@@ -281,7 +281,7 @@ pub enum ModelRef {
     },
 }
 
-/// What is asked of an agent's models. Absent: whatever the provider does by itself.
+/// Settings of an agent's models. Absent: the provider's own defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ModelSettings {
     pub temperature: Option<f64>,
@@ -290,7 +290,7 @@ pub struct ModelSettings {
     pub reasoning: Option<Reasoning>,
 }
 
-/// How long a model thinks before it answers.
+/// How long a model thinks before answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reasoning {
     None,
@@ -299,7 +299,7 @@ pub enum Reasoning {
     High,
 }
 
-/// Who may speak to the bot, and where.
+/// Rules about people and places: may they use the bot?
 #[derive(Debug, Clone)]
 pub struct Access {
     pub owners: Vec<PersonId>,
@@ -313,7 +313,7 @@ pub struct Access {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dms {
-    /// Strangers get a code that an owner approves.
+    /// A new person gets a code, and an owner approves the code.
     #[default]
     Pairing,
     Open,
@@ -329,7 +329,7 @@ pub enum Groups {
     Open,
 }
 
-/// One `[agents.<id>]` table.
+/// An `[agents.<id>]` table.
 #[derive(Debug, Clone)]
 pub struct AgentSpec {
     pub id: AgentId,
@@ -341,11 +341,11 @@ pub struct AgentSpec {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
-    /// Skills it may have; absent is the whole pool. Whether they are there, `agents` looks.
+    /// Allowed skills; absent is the whole pool. The room `agents` checks whether they exist.
     pub skills: Option<Vec<Spanned<String>>>,
-    /// The file that stands in for SOUL.md, seen from the agent's folder. Whether it is there, `agents` looks.
+    /// The file in place of SOUL.md, seen from the agent's folder. The room `agents` checks whether the file exists.
     pub personality: Option<Spanned<String>>,
-    /// Stands in the prompt behind its SOUL.md.
+    /// Stands in the prompt behind SOUL.md.
     pub system_prompt: Option<String>,
     pub memory: AgentMemory,
     pub tools: AgentTools,
@@ -353,17 +353,17 @@ pub struct AgentSpec {
     pub span: Option<Range<usize>>,
 }
 
-/// What holds for the memory of all agents.
+/// The memory of all agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// What becomes of a memory when nobody says who may see it.
+    /// The visibility of a memory that is saved without any.
     pub default_visibility: Visibility,
 }
 
-/// Who sees a memory.
+/// The agents that see a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Visibility {
-    /// Its agent, and agents that read this agent's memory.
+    /// Its agent, and agents with this agent in `read_memory_from`.
     #[default]
     Private,
     /// Every agent.
@@ -378,22 +378,22 @@ pub enum MemorySwitch {
     Off,
 }
 
-/// What one agent may remember, and of whom.
+/// The memory of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentMemory {
     pub switch: MemorySwitch,
-    /// What fits a message is looked up before the agent answers it.
+    /// Memories about a message are looked up before the agent answers.
     pub recall: bool,
-    /// As much of it as the agent is shown.
+    /// Size of the memories in the prompt.
     pub recall_tokens: u32,
-    /// Agents whose memories this one sees too.
+    /// Agents whose memories this agent sees too.
     pub read_from: Vec<AgentId>,
 }
 
-/// One `[[bindings]]` table. Its `match` text is read by `routing`, which knows what can be matched.
+/// A `[[bindings]]` table. Its `match` text is read by `routing`.
 #[derive(Debug, Clone)]
 pub struct Binding {
-    /// Counted from 0 in the order of the file, with those that have a problem.
+    /// Counted from 0 in the order of the file, bindings with problems included.
     pub index: usize,
     pub pattern: Spanned<String>,
     pub agent: Spanned<AgentId>,
@@ -409,16 +409,17 @@ pub struct Binding {
     pub tag: Option<Spanned<String>>,
 }
 
-/// A value and where it stands in the file.
+/// A value and its place in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spanned<T> {
     pub value: T,
     pub span: Range<usize>,
 }
 
-/// A config as far as it could be read, with everything found wrong so far.
+/// A config as far as it could be read, with all problems so far.
 ///
-/// Others add what only they can see (`routing` knows what a binding means); nobody starts anything with a draft that has problems.
+/// Other rooms add problems of their own (`routing` knows the meaning of a binding). Only a draft without problems becomes a
+/// config.
 #[derive(Debug)]
 pub struct Draft {
     pub config: Config,
@@ -430,7 +431,7 @@ pub struct Draft {
 const MAX_RUNNING: usize = 1024;
 
 impl Config {
-    /// What an empty file means: one agent, the stand-in model, nobody let in without asking.
+    /// The meaning of an empty file: a single agent, the stand-in model, and pairing for everybody.
     pub fn embedded() -> Self {
         Config {
             default_agent: AgentId::main(),
@@ -450,13 +451,13 @@ impl Config {
         }
     }
 
-    /// What a model costs, as far as the file says. The stand-in costs nothing.
+    /// The price of a model, if the file has any. The stand-in costs nothing.
     pub fn price(&self, model: &ModelRef) -> Option<Price> {
         price(&self.providers, model)
     }
 }
 
-/// What a model costs, as far as its provider's table says.
+/// The price of a model, if its provider's table has any.
 pub fn price(providers: &BTreeMap<String, Provider>, model: &ModelRef) -> Option<Price> {
     match model {
         ModelRef::Offline => Some(Price::default()),
@@ -483,7 +484,7 @@ impl PersonLimits {
 }
 
 impl std::fmt::Display for Money {
-    /// With two decimals, or as many as it takes to see that it is not nothing.
+    /// Two decimals, or more for amounts below a hundredth.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (whole, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
         match (whole, micros) {
@@ -494,14 +495,14 @@ impl std::fmt::Display for Money {
 }
 
 impl Default for TelegramLimits {
-    /// What <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this> asks of a bot.
+    /// From <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>.
     fn default() -> Self {
         TelegramLimits { per_second: 30, chat_per_second: 1, group_per_minute: 20 }
     }
 }
 
 impl Default for DiscordLimits {
-    /// <https://discord.com/developers/docs/topics/rate-limits#global-rate-limit>, and what one channel was seen to take.
+    /// From <https://discord.com/developers/docs/topics/rate-limits#global-rate-limit>; the limit of a channel was observed.
     fn default() -> Self {
         DiscordLimits { per_second: 50, channel_per_second: 1 }
     }
@@ -554,7 +555,7 @@ impl AgentSpec {
 }
 
 impl Draft {
-    /// The config, if nothing at all is wrong with it.
+    /// The config, if there is no problem at all.
     pub fn finish(self) -> Result<Config, Report> {
         if self.problems.is_empty() { Ok(self.config) } else { Err(Report { source: self.source, problems: self.problems }) }
     }

@@ -1,4 +1,4 @@
-//! Reads what the file says about models: which there are, what they can do, and what an agent asks of them.
+//! Reads the keys about models: names, abilities, and the settings of an agent.
 
 use toml::de::DeValue;
 
@@ -10,11 +10,11 @@ use super::{ModelRef, ModelSettings, Problem, Spanned, Vision};
 const MOST_FALLBACKS: usize = 8;
 /// More fit on no screen.
 const MOST_OFFERED: usize = 50;
-/// A model that reads less cannot hold a prompt and a conversation.
+/// The smallest context that can hold a prompt and a conversation.
 const LEAST_CONTEXT: u32 = 2_048;
 const MAX_TEMPERATURE: f64 = 2.0;
 
-/// The models after the first that an agent asks. Every provider must be there.
+/// The fallback models of an agent. Every provider must exist.
 pub(super) fn fallback(section: &Section<'_>, providers: &[String]) -> Vec<ModelRef> {
     let item = |value: &Value<'_>| match value.get_ref().as_str() {
         Some(text) => providers::known_model(&Spanned { value: text.to_owned(), span: value.span() }, providers),
@@ -31,7 +31,7 @@ pub(super) fn settings(section: &Section<'_>) -> ModelSettings {
     }
 }
 
-/// The models of a provider that people may choose.
+/// Models of a provider for people to choose.
 pub(super) fn offered(section: &Section<'_>) -> Vec<String> {
     at_most(section, "models", MOST_OFFERED, section.list("models", |value| model_name(value, "models")))
 }
@@ -56,7 +56,7 @@ pub(super) fn context_tokens(section: &Section<'_>) -> Option<u32> {
     at_least(section, "context_tokens", LEAST_CONTEXT)
 }
 
-/// A model's name at its provider. Names can have slashes, so one with the provider before it cannot be told apart.
+/// A model's name at its provider. Names can have slashes, so a provider in front cannot be recognised as a mistake.
 fn model_name(value: &Value<'_>, key: &str) -> Result<String, Problem> {
     let advice = format!("write it like `{key} = [\"gpt-5.4\"]`, without the provider");
     match value.get_ref().as_str() {

@@ -1,11 +1,11 @@
-//! Reads `[peer_groups.<name>]`: agents that may write to each other and work for each other.
+//! Reads `[peer_groups.<name>]`: agents with permission to write to each other and work for each other.
 
 use super::agents::Roster;
 use super::reader::{Section, Value, wrong_type};
 use super::{Problem, Spanned, schema};
 use crate::domain::{AgentId, Platform};
 
-/// Agents that may reach each other. Being in one with somebody is always mutual.
+/// Agents with permission to reach each other. Membership is always mutual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerGroup {
     pub name: String,

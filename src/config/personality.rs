@@ -1,14 +1,14 @@
-//! Reads what an agent's table says about who it is: `personality` and `system_prompt`.
+//! Reads an agent's `personality` and `system_prompt`.
 
 use std::path::{Component, Path};
 
 use super::reader::Section;
 use super::{Problem, Spanned};
 
-/// The longest path that a file may have, in bytes.
+/// The longest path of a file, in bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// A path from the agent's folder on. Whether a file is there, `agents` looks.
+/// A path from the agent's folder on. The room `agents` checks whether the file exists.
 pub(super) fn personality(section: &Section<'_>) -> Option<Spanned<String>> {
     let written = section.text("personality")?;
     match inside(&written.value) {
@@ -21,7 +21,7 @@ pub(super) fn personality(section: &Section<'_>) -> Option<Spanned<String>> {
     }
 }
 
-/// The path with nothing but names in it, or what is wrong with it and why.
+/// The path as plain names, or a problem with its reason.
 fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
     let mut names: Vec<&str> = Vec::new();
     for component in Path::new(path).components() {
@@ -43,7 +43,7 @@ fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
     }
 }
 
-/// Text of any length; as much of it is shown as of a file.
+/// Text of any length; the prompt shows as much as of a file.
 pub(super) fn system_prompt(section: &Section<'_>) -> Option<String> {
     let written = section.text("system_prompt")?;
     if written.value.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! Reads `[providers.<name>]`, and the models that name a provider.
+//! Reads `[providers.<name>]`, and references to a provider's models.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{ModelRef, Problem, Provider, ProviderKind, Spanned};
 use super::{limits, models, schema};
 use crate::domain::{AgentId, nearest};
 
-/// Every name under `[providers]`, also of providers that turn out broken: they are complained about once, not at each model.
+/// Every name under `[providers]`. Names of broken providers are included, so that models do not repeat the problem.
 pub(super) fn names(top: &Section<'_>) -> Vec<String> {
     let table = top.value("providers").and_then(|value| value.get_ref().as_table());
     table.into_iter().flat_map(|table| table.keys()).map(|key| key.get_ref().to_string()).collect()
@@ -32,7 +32,7 @@ pub(super) fn model(section: &Section<'_>, name: &str, providers: &[String]) -> 
     known_model(&text, providers).map_err(|problem| section.problems.note(problem)).ok()
 }
 
-/// The model that a text names, of a provider that is there.
+/// The model with this name, of an existing provider.
 pub(super) fn known_model(text: &Spanned<String>, providers: &[String]) -> Result<ModelRef, Problem> {
     match text.value.parse() {
         Ok(ModelRef::Of { provider, .. }) if !providers.contains(&provider) => Err(unknown_provider(&provider, text, providers)),
@@ -41,7 +41,7 @@ pub(super) fn known_model(text: &Spanned<String>, providers: &[String]) -> Resul
     }
 }
 
-/// A provider's name has the form of an agent's id, so that the first slash of a model always ends it.
+/// A provider's name has the form of an agent's id, so the first slash of a model always ends the provider's name.
 fn checked_name(named: &Named<'_>, top: &Section<'_>) -> Option<String> {
     let Spanned { value: name, span } = &named.name;
     if name == ModelRef::OFFLINE {
@@ -65,7 +65,7 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     let prices = limits::prices(section).into_iter().collect();
     let (models, vision) = (models::offered(section), models::vision(section));
     let context_tokens = models::context_tokens(section);
-    // All keys are read by now, so that all problems are seen.
+    // All keys are read before the first return, so that all problems are noted.
     let (kind, address) = (kind?, address?);
     let needs_key = kind != ProviderKind::Ollama && !address.is_loopback;
     if needs_key && api_key.is_none() {

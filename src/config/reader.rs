@@ -1,4 +1,4 @@
-//! Reads tables of the parsed file key by key and notes what is wrong with them, without ever stopping.
+//! Reads tables of the parsed file key by key and notes problems, without ever stopping.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::domain::nearest;
 /// A value of the file with its place.
 pub(super) type Value<'a> = toml::Spanned<DeValue<'a>>;
 
-/// What was found wrong so far. Shared by all sections of one reading, hence the cell.
+/// The problems so far. All sections of a reading share the list, hence the cell.
 #[derive(Default)]
 pub(super) struct Problems(RefCell<Vec<Problem>>);
 
@@ -31,14 +31,14 @@ impl Problems {
     }
 }
 
-/// One table of the file. Asking for a key gives its value if it is there and right; what is wrong is noted.
+/// A table of the file. Each read gives the value of a key, if present and right; problems are noted.
 pub(super) struct Section<'a> {
     shape: &'static Shape,
     table: &'a DeTable<'a>,
     pub(super) problems: &'a Problems,
 }
 
-/// One of several tables of a kind, with its name or, in a list, its place.
+/// A table among several of its kind, with its name or, in a list, its place.
 pub(super) struct Named<'a> {
     pub(super) name: Spanned<String>,
     value: &'a Value<'a>,
@@ -46,7 +46,7 @@ pub(super) struct Named<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// `span` is the table's name: what lacks a key is shown there.
+    /// `span` is the table's name: a missing key is shown there.
     pub(super) fn open(shape: &'static Shape, table: &'a DeTable<'a>, span: Range<usize>, problems: &'a Problems) -> Self {
         for (key, _) in table.iter().filter(|(key, _)| shape.key(key.get_ref()).is_none()) {
             problems.note(unknown_key(shape, key.get_ref(), key.span()));
@@ -82,7 +82,7 @@ impl<'a> Section<'a> {
         count
     }
 
-    /// A count of which nothing would be left with 0.
+    /// A count above 0.
     pub(super) fn at_least_one(&self, name: &str) -> Option<u32> {
         let count = self.count(name)?;
         if count == 0 {
@@ -102,7 +102,7 @@ impl<'a> Section<'a> {
         choice
     }
 
-    /// The items that could be read; `item` says what is wrong with the others.
+    /// The readable items; `item` makes problems of the others.
     pub(super) fn list<T>(&self, name: &str, item: impl Fn(&Value<'_>) -> Result<T, Problem>) -> Option<Spanned<Vec<T>>> {
         let value = self.value(name)?;
         let Some(array) = value.get_ref().as_array() else {
@@ -162,7 +162,7 @@ impl<'a> Section<'a> {
         array.iter().map(named).collect()
     }
 
-    /// Notes that the value of a key is no `expected`.
+    /// Notes a value of a wrong type.
     pub(super) fn refuse_type(&self, name: &str, expected: &str) {
         if let Some(value) = self.value(name) {
             self.problems
@@ -195,13 +195,13 @@ impl<'a> Named<'a> {
     }
 }
 
-/// A number that can be an id or a limit. TOML also has negative ones.
+/// A number for an id or a limit. TOML also has negative numbers.
 pub(super) fn whole_number(value: &DeValue<'_>) -> Option<u64> {
     let integer = value.as_integer()?;
     u64::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 
-/// "did you mean `b`?", or what there is when nothing is near.
+/// "did you mean `b`?", or all names if none is near.
 pub(super) fn suggest(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -242,7 +242,7 @@ fn wrong_choice(name: &str, text: &Spanned<String>, words: &[&str]) -> Problem {
 
 fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
     let advice = match (shape.name, key) {
-        // It is planned, so people find it in texts about Parlor.
+        // The key is planned, so people find it in texts about Parlor.
         ("the top level", "admin") => "this version has no admin page yet; remove the section".to_owned(),
         // Others let people choose.
         ("the top level", "storage" | "store" | "database" | "db") | ("[memory]", "backend" | "storage" | "store") => {

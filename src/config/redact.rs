@@ -1,4 +1,4 @@
-//! Covers secrets that were written into the config's text, before anything of the text is shown.
+//! Covers secrets in the config's text, before any of the text is shown.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use super::schema;
 use super::secrets::is_variable_name;
 use crate::domain::nearest;
 
-/// The keys that take a secret. A proxy may have a password in it, and not always where one looks for it.
+/// Keys with a secret as value. A proxy's address may hold a password, and not always in the usual place.
 const SECRET_KEYS: [&str; 3] = ["token", "api_key", "proxy"];
-/// Keys that sound like one and are numbers of tokens.
+/// Keys that sound secret, but are numbers of tokens.
 const COUNTED_KEYS: [&str; 5] = ["max_tokens", "context_tokens", "recall_tokens", "tokens_per_turn", "tokens_per_day"];
 
-/// The text with asterisks for secrets. Its length stays the same, so that every span still fits.
+/// The text with asterisks for secrets. The length stays the same, so every span still fits.
 pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String {
     let mut spans = Vec::new();
     collect_from_table(text, tree, &mut spans);
@@ -63,8 +63,8 @@ fn collect_from_secret(value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Where the parser lost its way the tree has gaps. So lines that seem to set a secret are covered to their end, and so is
-/// what follows up to the next key or table: the secret may have slipped into the next line.
+/// After a syntax error the tree has gaps. So lines that seem to set a secret are covered to their end, with all lines up to the
+/// next key or table, because the secret may have slipped into the next line.
 fn collect_from_lines(text: &str, spans: &mut Vec<Range<usize>>) {
     let mut start = 0;
     let mut goes_on = false;
@@ -81,7 +81,7 @@ fn collect_from_lines(text: &str, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Where the value of a secret key begins in a line that sets one, or seems to: `token "123"`, `token: 123`.
+/// The start of a secret's value in a line like `token "123"` or `token: 123`.
 fn secret_column(line: &str) -> Option<usize> {
     let indent = line.len() - line.trim_start().len();
     let first_word_end = line[indent..].find([' ', '\t', ':']).map(|at| indent + at);
@@ -106,7 +106,7 @@ fn names_a_place(value: &str) -> bool {
     inside.starts_with("env") || inside.starts_with("file")
 }
 
-/// Also true for a slip of the pen such as `tokn`, whose value would be shown with the unknown key.
+/// Also true for a slip of the pen such as `tokn`, because the report about an unknown key shows the value.
 fn sounds_secret(key: &str) -> bool {
     let key = key.to_lowercase();
     if COUNTED_KEYS.contains(&key.as_str()) {

@@ -6,28 +6,28 @@ use std::path::PathBuf;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str};
 
-/// The file as it was read.
+/// The file's path and text.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     pub path: PathBuf,
-    /// In a draft and a report, secrets that stood in the text are already covered by asterisks.
+    /// In a draft and a report, secrets in the text are already covered by asterisks.
     pub text: String,
 }
 
-/// One thing that is wrong, and what to write instead.
+/// A problem in the file, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong, in one line: "unknown key `defualt_agent`".
+    /// The problem in a line: "unknown key `defualt_agent`".
     pub message: String,
-    /// Bytes in the file it is about.
+    /// The wrong bytes of the file.
     pub span: Range<usize>,
-    /// What stands under the pointer.
+    /// The text under the pointer.
     pub label: String,
-    /// What to write instead.
+    /// The remedy.
     pub help: Option<String>,
 }
 
-/// All problems of one file, ready to print.
+/// All problems of a file, ready to print.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub source: Source,
@@ -70,7 +70,7 @@ impl Report {
         renderer.render(&[Level::ERROR.primary_title(&problem.message).element(snippet).elements(help)])
     }
 
-    /// A span that cannot be shown would end the report, so it is moved to the nearest one that can.
+    /// The nearest span inside the text, because the printer fails on a span outside.
     fn inside_text(&self, span: &Range<usize>) -> Range<usize> {
         let text = &self.source.text;
         let start = text.floor_char_boundary(span.start);

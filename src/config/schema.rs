@@ -15,12 +15,12 @@ pub struct Key {
     pub absence: Absence,
 }
 
-/// What it means when a key is not there.
+/// The meaning of an absent key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
     /// A problem.
     Refused,
-    /// The thing does not exist, or something else in the file decides.
+    /// The thing does not exist, or another key decides.
     Nothing,
     /// The value the example file shows.
     Default,
@@ -37,7 +37,7 @@ impl Shape {
 }
 
 impl Key {
-    /// How to write it: `name = "Rose"`, or `[telegram]` for what is a table of its own.
+    /// The key as written in the file: `name = "Rose"`, or `[telegram]` for a table.
     pub(super) fn usage(&self) -> String {
         let is_header = self.example.trim_start_matches('[').starts_with(self.name);
         if is_header { self.example.to_owned() } else { format!("{} = {}", self.name, self.example) }

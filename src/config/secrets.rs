@@ -12,7 +12,7 @@ use super::reader::Section;
 use super::schema;
 use super::{Problem, Spanned};
 
-/// A token or key. `Debug` and `Display` show nothing of it.
+/// A token or key. `Debug` and `Display` hide the text.
 #[derive(Clone, Default)]
 pub struct Secret(SecretString);
 
@@ -21,7 +21,7 @@ impl Secret {
         Secret(text.into().into())
     }
 
-    /// The text itself. Only for the call that needs it.
+    /// The text itself, for the call to the server only.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -39,12 +39,12 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Whether a config is read to run with it, or only to look at it.
+/// The purpose of reading a config: running, or only looking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
-    /// A secret that cannot be read is a problem.
+    /// An unreadable secret is a problem.
     Required,
-    /// One that cannot be read is empty: the machine may not have them all, and not everything needs them.
+    /// An unreadable secret is empty, because this machine may not have all secrets, and most verbs need none.
     WherePresent,
 }
 
@@ -63,7 +63,7 @@ enum Keeper {
 }
 
 impl Vault<'_> {
-    /// The secret under a key. An empty one when something is wrong with it, none when there is no such key.
+    /// The secret under a key. An unreadable secret is empty; an absent key gives none.
     pub(super) fn secret(&self, section: &Section<'_>, name: &str) -> Option<Secret> {
         section.value(name)?;
         let secret = keeper(section, name).map(|keeper| self.open(&keeper)).transpose();

@@ -1,4 +1,4 @@
-//! Puts an edited `config.toml` in the place of the old one: never half of it, and never over what somebody else wrote.
+//! Replaces `config.toml` by an edited text: never in halves, and never over another person's change.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::FILE_NAME;
 
-/// Held while somebody edits the config by program. The system lets go of it when the process ends.
+/// Held during an edit by program. The system releases the lock when the process ends.
 #[derive(Debug)]
 pub struct EditLock {
     _file: File,
@@ -25,7 +25,7 @@ pub enum StoreConfigError {
     Disk { path: PathBuf, error: io::Error },
 }
 
-/// Waits until nobody else edits this home by program. Blocks.
+/// Waits until no other process edits this home by program. Blocks.
 pub fn lock(home: &Path) -> Result<EditLock, StoreConfigError> {
     let path = home.join("config.lock");
     let open = || {
@@ -36,7 +36,7 @@ pub fn lock(home: &Path) -> Result<EditLock, StoreConfigError> {
     open().map(|file| EditLock { _file: file }).map_err(|error| StoreConfigError::Disk { path: path.clone(), error })
 }
 
-/// The text as it is. A home without a config has an empty one.
+/// The text of the file. A home without a config has an empty text.
 pub fn read(home: &Path) -> Result<String, StoreConfigError> {
     let path = home.join(FILE_NAME);
     match fs::read_to_string(&path) {
@@ -45,15 +45,15 @@ pub fn read(home: &Path) -> Result<String, StoreConfigError> {
     }
 }
 
-/// Replaces the file if it still is what was read. Blocks.
+/// Replaces the file, if its text is still the expected text. Blocks.
 pub fn replace(home: &Path, _lock: &EditLock, base: &str, new: &str) -> Result<(), StoreConfigError> {
     if read(home)? != base {
         return Err(StoreConfigError::Changed);
     }
-    // A link stays a link: what it leads to is replaced.
+    // A link stays a link: the file behind the link is replaced.
     let named = home.join(FILE_NAME);
     let path = fs::canonicalize(&named).unwrap_or(named);
-    // Replacing a file asks only its folder; whoever made it read-only meant the file.
+    // Replacing a file needs rights on its folder only, so a read-only file is refused here.
     if fs::metadata(&path).is_ok_and(|old| old.permissions().readonly()) {
         return Err(StoreConfigError::ReadOnly(path));
     }
@@ -72,20 +72,20 @@ fn write_beside(path: &Path, text: &str) -> Result<(), StoreConfigError> {
     });
     let renamed = written.and_then(|()| fs::rename(&beside, path).map_err(disk));
     if renamed.is_err() {
-        // If it cannot go, the error still tells what is wrong.
+        // A leftover file does no harm, and the error of the write matters more.
         let _ = fs::remove_file(&beside);
     }
     renamed
 }
 
-/// An administrator who edits the config of a service must not take it away from the service.
+/// Keeps owner and group, so that a service can still read its config after an edit by the administrator.
 fn keep_owner(file: &File, old: &fs::Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     if new.uid() != old.uid() {
         fchown(file, Some(old.uid()), None)?;
     }
     if new.gid() != old.gid() {
-        // Not everybody may give a file to any group; its owner can still read it.
+        // Giving a file to a group may be forbidden; the owner can still read the file.
         let _ = fchown(file, None, Some(old.gid()));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Reads what limits tools and files: `[risk_profiles.<name>]`, `[shared_paths.<name>]`, `[access.tools]`, and what an agent's
-//! table says about its own. Names of tools are looked at later, by who knows them.
+//! Reads the limits of tools and files: `[risk_profiles.<name>]`, `[shared_paths.<name>]`, `[access.tools]`, and the keys of an
+//! agent's table. The room `tools` checks the names of tools.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::domain::AgentId;
 /// Kinds of tools, the harmless first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
-    /// Only looks at what is the agent's own.
+    /// Only reads the agent's own things.
     Look,
-    /// Changes what is the agent's own.
+    /// Changes the agent's own things.
     Change,
     /// Reaches other people, other agents or the network.
     Reach,
 }
 
-/// Everything in the file that limits what tools do.
+/// All limits of tools in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolRules {
     pub profiles: BTreeMap<String, RiskProfile>,
@@ -28,14 +28,14 @@ pub struct ToolRules {
     pub ceilings: Ceilings,
 }
 
-/// Which tools: all of `allow`, or all there are, without those of `deny`.
+/// A choice of tools: `allow`, or else all tools, without `deny`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolLimits {
     pub allow: Option<Vec<Spanned<String>>>,
     pub deny: Vec<Spanned<String>>,
 }
 
-/// A named set of limits that agents can share.
+/// A named set of limits for several agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RiskProfile {
     pub name: String,
@@ -43,7 +43,7 @@ pub struct RiskProfile {
     pub max_risk: Option<Risk>,
 }
 
-/// What tools may do at most, by who asks.
+/// The highest risk of tools, by the role of the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ceilings {
     pub guest: Risk,
@@ -58,20 +58,20 @@ pub struct SharedPath {
     pub agents: Siblings,
 }
 
-/// Agents by what is allowed: those under `write` may also read.
+/// Agents by permission: agents under `write` may also read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Siblings {
     pub read: Vec<AgentId>,
     pub write: Vec<AgentId>,
 }
 
-/// What an agent's table says about tools and files.
+/// The keys about tools and files of an agent's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentTools {
     pub limits: ToolLimits,
-    /// The name of one of [`ToolRules::profiles`].
+    /// A name in [`ToolRules::profiles`].
     pub risk_profile: Option<String>,
-    /// Whose workspaces it may use besides its own.
+    /// Agents whose workspaces this agent may use.
     pub access: Siblings,
     /// The most its workspace may hold.
     pub workspace_mb: u32,
@@ -86,7 +86,7 @@ impl Default for AgentTools {
 }
 
 impl Default for Ceilings {
-    /// Whoever nobody let in can ask, and make an agent look things up, but not make it change or send anything.
+    /// A guest can ask, and make an agent look things up, but cannot make the agent change or send anything.
     fn default() -> Self {
         Ceilings { guest: Risk::Look, member: Risk::Reach, owner: Risk::Reach }
     }
@@ -114,7 +114,7 @@ pub(super) fn profile_names(top: &Section<'_>) -> Vec<String> {
     table.into_iter().flat_map(|table| table.keys()).map(|key| key.get_ref().to_string()).collect()
 }
 
-/// What an agent's table says. Whom it names under `access` is found once all agents are known.
+/// The keys of an agent's table. The names under `access` are checked when all agents are known.
 pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTools, Names) {
     let limits = section.section("tools", &schema::TOOL_LIMITS).map(|section| limits(&section)).unwrap_or_default();
     let access = section.section("access", &schema::SIBLINGS).map(|section| names(&section)).unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTool
 }
 
 impl Names {
-    /// Those that exist; the others are noted. `own` is the agent whose list this is.
+    /// The existing agents; unknown names are noted. `own` is the agent with the list.
     pub(super) fn find(&self, roster: &Roster, own: Option<&AgentId>, top: &Section<'_>) -> Siblings {
         let find = |names: &[Spanned<String>]| {
             let found = names.iter().filter_map(|name| {
@@ -161,7 +161,7 @@ fn shared(top: &Section<'_>, roster: &Roster) -> Vec<SharedPath> {
     for named in top.named("shared_paths") {
         let agents = named.section(&schema::SHARED_PATH).map(|section| names(&section)).unwrap_or_default();
         let agents = agents.find(roster, None, top);
-        // A folder's name has the form of an agent's id, so that a path is read in one way only.
+        // A folder's name has the form of an agent's id, so that a path has a single meaning.
         if AgentId::parse(&named.name.value).is_ok() {
             shared.push(SharedPath { name: named.name.value, agents });
         } else {

@@ -10,10 +10,10 @@ use super::reader::Section;
 use super::secrets::Vault;
 use super::{Problem, Secret, Transport, TransportMode, Webhook, schema};
 
-/// Only this machine: the reverse proxy that has the certificate is usually here.
+/// Only this machine, because the reverse proxy with the certificate usually runs here.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
 
-/// The webhook's addresses are checked in either mode, but only needed in one.
+/// The webhook's addresses are checked in both modes, but needed with `webhook` only.
 pub(super) fn transport(section: &Section<'_>) -> Transport {
     let mode = section.choice("mode").unwrap_or_default();
     let webhook = section.section("webhook", &schema::WEBHOOK).and_then(|section| webhook(&section));
@@ -50,14 +50,14 @@ fn listen(section: &Section<'_>) -> Option<SocketAddr> {
     address
 }
 
-/// The proxy's address, as a secret because it may have a password in it.
+/// The proxy's address, as a secret, because the address may hold a password.
 pub(super) fn proxy(section: &Section<'_>, vault: &Vault<'_>, api_url: &str) -> Option<Secret> {
     let value = section.value("proxy")?;
     let (proxy, is_written_here) = match value.get_ref().as_str() {
         Some(text) => (Secret::new(text), true),
         None => (vault.secret(section, "proxy")?, false),
     };
-    // Empty when it could not be read, which was noted then if it matters.
+    // An unreadable secret is empty, and was noted where that matters.
     if proxy.expose().is_empty() && !is_written_here {
         return None;
     }

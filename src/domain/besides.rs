@@ -1,4 +1,4 @@
-//! What comes with the words of a message: what it refers to, what was attached, what it belongs to.
+//! Extras of a message besides its text: reply and forward marks, attachment, album, note.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::Inbound;
 
-/// Everything about a message that is not its words. Most messages have nothing of it.
+/// Extras of a message besides its text. Most messages have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Besides {
-    /// What it answers and who wrote it first, each in brackets.
+    /// The quoted message and the original author, each in brackets.
     pub marks: Vec<String>,
     pub attachment: Option<Attachment>,
-    /// Set when others may come that are one message with it.
+    /// Set when further parts of the same message may come, as in an album.
     pub together: Option<Together>,
-    /// Set on what is kept and not answered.
+    /// Set on edits and reactions, which are kept without an answer.
     pub note: Option<Note>,
-    /// Set on what the gateway itself put into a lane.
+    /// Set on messages from the gateway itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub internal: Option<Internal>,
     /// Set when the platform waits for an answer to this very message.
@@ -28,14 +28,14 @@ pub struct Besides {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Internal {
-    /// What an agent wants done by another run.
+    /// The task of a subagent.
     Child { run: String },
-    /// A run has ended, and its parent is to tell about it where it was asked.
+    /// A subagent has ended, and its parent is to report in the place of the request.
     Report { run: String },
 }
 
-/// What the platform gave along to answer a message with. Only its channel can read it. It is as good as a key for a while,
-/// so it is never shown.
+/// The platform's handle for answering a message, such as an interaction token. Only its channel can read the text. The handle
+/// works like a key for a while, so the text is never shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyHandle(pub String);
 
@@ -45,31 +45,31 @@ impl fmt::Debug for ReplyHandle {
     }
 }
 
-/// Something sent that is not text.
+/// A photo, file, sticker or the like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// What it is, in words: `photo, 1280×720`.
+    /// The kind and size in words: `photo, 1280×720`.
     pub description: String,
     /// Absent when there is nothing to be fetched.
     pub file: Option<FileRef>,
 }
 
-/// A file that the platform keeps for us.
+/// A file on the platform's servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRef {
     /// The platform's own id.
     pub id: String,
-    /// What the sender called it, else what it is. Not safe as a path.
+    /// The sender's file name, else the kind. Not safe as a path.
     pub name: String,
     /// As far as the platform says.
     pub bytes: Option<u64>,
 }
 
-/// Messages of one person that follow each other with the same `with` are answered as one.
+/// Successive messages of a person with the same `with` are answered together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Together {
     pub with: String,
-    /// How long to wait for the next one.
+    /// How long to wait for the next part.
     pub wait_ms: u64,
 }
 
@@ -79,24 +79,24 @@ pub struct Together {
 pub enum Note {
     /// A new form of an earlier message.
     Edit,
-    /// The text is the emoji, the mark the answer it is about.
+    /// A reaction: the text is the emoji, the mark quotes the answer.
     Reaction,
 }
 
 impl Inbound {
-    /// The message as an agent reads it.
+    /// The message in the form for an agent.
     pub fn readable(&self) -> String {
         let attached = self.besides.attachment.as_ref().map(|attachment| attachment.description.as_str());
         self.readable_with(attached)
     }
 
-    /// Whether a message that follows this one is part of it.
+    /// Whether the next message is a part of this message.
     pub fn is_one_with(&self, next: &Inbound) -> bool {
         let (Some(ours), Some(theirs)) = (&self.besides.together, &next.besides.together) else { return false };
         ours.with == theirs.with && self.origin.person == next.origin.person && next.besides.note.is_none()
     }
 
-    /// As [`Inbound::readable`], with other words for what was attached.
+    /// As [`Inbound::readable`], with other words for the attachment.
     pub fn readable_with(&self, attached: Option<&str>) -> String {
         if matches!(self.besides.note, Some(Note::Reaction)) {
             return format!("[reacted {} to {}]", self.text, self.besides.marks.join(" "));

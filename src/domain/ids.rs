@@ -1,4 +1,4 @@
-//! One type per kind of id, so that a chat cannot be passed where a topic belongs.
+//! A type for each kind of id, so that a chat cannot be passed in place of a topic.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +52,7 @@ pub struct ChatId(pub i64);
 pub struct TopicId(pub i32);
 
 impl TopicId {
-    /// The topic every forum has; messages in it carry no topic id.
+    /// The topic of every forum; its messages carry no topic id.
     pub const GENERAL: TopicId = TopicId(1);
 }
 
@@ -75,7 +75,7 @@ macro_rules! number_text {
         impl FromStr for $id {
             type Err = ();
 
-            /// Takes exactly the text that `Display` writes: no sign, zero or space in front.
+            /// Takes exactly the text of `Display`: no sign, zero or space in front.
             fn from_str(text: &str) -> Result<Self, ()> {
                 let id = $id(text.parse::<$number>().map_err(|_| ())?);
                 if id.to_string() == text { Ok(id) } else { Err(()) }
@@ -114,12 +114,12 @@ impl FromStr for LocalName {
     }
 }
 
-/// An agent's id as people write it: a slug such as `rose`.
+/// An agent's id for people: a slug such as `rose`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentId(Arc<str>);
 
-/// Says what is wrong with an agent id, for the person who wrote it.
+/// The problem of an agent id, in words for its author.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAgentId {
     #[error("an agent id is 1 to {} characters long", AgentId::MAX_CHARS)]
@@ -132,7 +132,7 @@ pub enum InvalidAgentId {
 
 impl AgentId {
     pub const MAX_CHARS: usize = 64;
-    /// Words that commands, keys or internal events already use.
+    /// Words used by commands, keys or internal events.
     const RESERVED: [&'static str; 5] = ["internal", "system", "reset", "once", "default"];
 
     pub fn parse(text: &str) -> Result<Self, InvalidAgentId> {
@@ -179,7 +179,7 @@ impl From<AgentId> for String {
     }
 }
 
-/// What an agent's rows hang on; stays when the agent is renamed.
+/// The key of an agent's rows; stays when the agent is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AgentUid(pub Uuid);
 
@@ -203,12 +203,12 @@ impl fmt::Display for AgentUid {
 pub enum PersonId {
     Telegram(TelegramUserId),
     Discord(DiscordId),
-    /// Whoever sits at the terminal.
+    /// The person at the terminal.
     Local(LocalName),
 }
 
 impl PersonId {
-    /// Stands for a person nobody has named; no platform gives the number 0 to anybody.
+    /// An unknown person; no platform gives the number 0 to a person.
     pub fn is_nobody(&self) -> bool {
         matches!(self, PersonId::Telegram(TelegramUserId(0)) | PersonId::Discord(DiscordId(0)))
     }

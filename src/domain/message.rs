@@ -16,14 +16,14 @@ pub enum Addressed {
     Privately,
     /// The bot's name is in the text.
     ByMention,
-    /// The message answers one of the bot's.
+    /// The message answers a message of the bot.
     ByReply,
-    /// Nobody wrote it: a topic was made that is called like an agent.
+    /// No written message: a topic with an agent's name was made.
     ByTopicName,
     NotAtAll,
 }
 
-/// A message from a person, as a channel understood it.
+/// A message from a person, as read by a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inbound {
     /// Unique on its platform; the same id again is the same message.
@@ -31,25 +31,25 @@ pub struct Inbound {
     pub origin: Origin,
     /// The name people see.
     pub person_name: String,
-    /// What was written; a mention that only called the bot is already taken off.
+    /// The text, without a mention that only called the bot.
     pub text: String,
     pub addressed: Addressed,
     pub message: MessageId,
     /// Unix milliseconds, by the platform's clock.
     pub sent_at: i64,
-    /// What came with the words.
+    /// Extras besides the text.
     #[serde(default)]
     pub besides: Besides,
 }
 
-/// A group became a supergroup, which has another id.
+/// A group became a supergroup with another id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     pub old: ChatId,
     pub new: ChatId,
 }
 
-/// One thing a channel received.
+/// An event from a channel.
 #[derive(Debug, Clone)]
 pub enum Arrival {
     Message(Box<Inbound>),
@@ -67,7 +67,7 @@ pub enum Arrival {
     /// The place is gone for good, with all that is in it.
     Gone(SessionKey),
     Moved(Moved),
-    /// Something that should have been readable and was not. Kept for the operator.
+    /// An update in an unexpected form, kept for the operator.
     Broken {
         update_id: String,
         reason: String,
@@ -75,15 +75,15 @@ pub enum Arrival {
     },
 }
 
-/// What happens while an agent works on an answer, for whoever wants to show it.
+/// Progress of an answer, for previews.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEvent {
     /// The next piece of the answer.
     Text(String),
 }
 
-/// Where something is sent. Made only from a message that came in, an owner in the config or a place that an agent has, or read
-/// back from the outbox row that one led to.
+/// The place for an outgoing message. Made only from an inbound message, an owner in the config or a place of an agent, or from
+/// the outbox row of such a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -92,17 +92,17 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The place the message was written in, as the answer to it.
+    /// The place of a message, for its answer.
     pub fn of(inbound: &Inbound) -> Self {
         Destination { place: inbound.origin.key.clone(), reply: inbound.besides.reply.clone() }
     }
 
-    /// The same place, for something that is not the answer.
+    /// The place of a message, for messages besides its answer.
     pub fn besides(inbound: &Inbound) -> Self {
         Destination { place: inbound.origin.key.clone(), reply: None }
     }
 
-    /// An owner's private chat, without topic. None for one who is not on a platform.
+    /// An owner's private chat, without topic. None for owners at the terminal.
     pub fn owner(owner: &PersonId) -> Option<Self> {
         let place = match owner {
             PersonId::Telegram(user) => SessionKey::TelegramDm { user: *user, topic: None },
@@ -112,7 +112,7 @@ impl Destination {
         Some(Destination { place, reply: None })
     }
 
-    /// A place that belongs to an agent now, by a binding, a pin or what was said there. Made only by who looked that up.
+    /// A place of an agent, by a binding, a pin or its conversation. The caller has checked that the place is the agent's now.
     pub(crate) fn of_agent(place: SessionKey) -> Self {
         Destination { place, reply: None }
     }

@@ -1,4 +1,4 @@
-//! Plain values that every other module speaks in. Uses nothing else of ours.
+//! Plain values for every other module. Uses no other module.
 
 mod besides;
 mod ids;

@@ -1,10 +1,10 @@
-//! What routing may know about where a message came from.
+//! The facts about a message that routing may use.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ChatId, DiscordId, PersonId, SessionKey};
 
-/// The place, the person, and the facts about both that a binding can ask for.
+/// The place, the person, and the facts about both for the filters of bindings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     pub key: SessionKey,
@@ -19,7 +19,7 @@ pub struct Origin {
     /// The topic's or thread's name, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The group's id before it became a supergroup; bindings that name it still count.
+    /// The group's id before the change to a supergroup; bindings with the old id still count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formerly: Option<ChatId>,
     /// Tags of a forum post.

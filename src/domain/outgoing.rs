@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A copy in the home's `outgoing` folder, which nothing changes until it is sent.
+/// A copy in the home's `outgoing` folder, unchanged until sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutgoingFile {
-    /// What it is stored as.
+    /// The file name of the copy.
     pub stored: String,
-    /// Where the original is, for whoever has this machine in hand.
+    /// The path of the original, for the operator.
     pub original: PathBuf,
-    /// What people see.
+    /// The file name for people.
     pub name: String,
     pub bytes: u64,
     /// As its content looks: `image/png`.

@@ -1,4 +1,4 @@
-//! The place a message was written in, as a typed value with one text form.
+//! The place of a message, as a typed value with a single text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ pub enum SessionKey {
     TelegramDm { user: TelegramUserId, topic: Option<TopicId> },
     /// `telegram:topic:<chat>:<topic>`
     TelegramTopic { chat: ChatId, topic: TopicId },
-    /// `telegram:group:<chat>:<user>`, or without the user when all members share one conversation
+    /// `telegram:group:<chat>:<user>`, or without the user when all members share a conversation
     TelegramGroup { chat: ChatId, member: Option<TelegramUserId> },
     /// `discord:dm:<user>`
     DiscordDm { user: DiscordId },
@@ -32,7 +32,7 @@ pub enum SessionKey {
 }
 
 impl SessionKey {
-    /// The platform whose channel reaches this place; none for places inside the gateway.
+    /// The place's platform; none for places inside the gateway.
     pub fn platform(&self) -> Option<Platform> {
         match self {
             Self::TelegramDm { .. } | Self::TelegramTopic { .. } | Self::TelegramGroup { .. } => Some(Platform::Telegram),
@@ -42,17 +42,17 @@ impl SessionKey {
         }
     }
 
-    /// Whether nobody but agents is there: nothing is ever sent to it.
+    /// Whether only agents are there. No message is ever sent to such a place.
     pub fn is_internal(&self) -> bool {
         self.platform().is_none()
     }
 
-    /// Whether exactly one person talks to the bot here.
+    /// Whether a single person talks to the bot here.
     pub fn is_private(&self) -> bool {
         matches!(self, Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. })
     }
 
-    /// The group or channel that this place is one part of.
+    /// The group or channel around this place.
     pub fn whole_group(&self) -> Option<SessionKey> {
         match self {
             Self::TelegramTopic { chat, .. } | Self::TelegramGroup { chat, member: Some(_) } => {
@@ -88,7 +88,7 @@ impl SessionKey {
         }
     }
 
-    /// The same place in another group; what is in no Telegram group stays as it is.
+    /// The same place in another Telegram group. Other places stay the same.
     pub fn in_telegram_group(&self, chat: ChatId) -> SessionKey {
         match self {
             Self::TelegramTopic { topic, .. } => Self::TelegramTopic { chat, topic: *topic },
@@ -97,7 +97,7 @@ impl SessionKey {
         }
     }
 
-    /// Whether messages of several people end up in one conversation.
+    /// Whether messages of several people share a conversation.
     pub fn is_shared(&self) -> bool {
         matches!(
             self,

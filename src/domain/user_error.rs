@@ -1,8 +1,8 @@
-//! An error whose text is meant for the person who caused it.
+//! An error with a text for the person.
 
 use std::fmt;
 
-/// One or two plain sentences that say what is wrong and what to do next. Shown as it is.
+/// A plain sentence or two about the problem and the next step. Shown unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserError(String);
 
@@ -20,7 +20,7 @@ impl fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
-/// The known word a person most likely meant, if one is near enough to be worth suggesting.
+/// The nearest known word, if near enough for a suggestion.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const NEAR_ENOUGH: f64 = 0.7;
     known

@@ -1,4 +1,4 @@
-//! Groups that became supergroups and so have another id: the `chat_aliases` table, with a copy of all of it in memory.
+//! Groups that became supergroups with another id: the `chat_aliases` table, with a copy in memory.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -7,10 +7,10 @@ use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::{ChatId, Moved, Origin, SessionKey};
 
-/// Every move that is known.
+/// All known moves.
 #[derive(Debug, Default)]
 pub struct Aliases {
-    // A plain lock: every section is one look-up, and none awaits.
+    // A plain lock: every section is a single look-up without await.
     known: RwLock<Known>,
 }
 
@@ -34,14 +34,14 @@ impl Aliases {
         known.old_of.insert(new, old);
     }
 
-    /// Where a place is now.
+    /// The present key of a place.
     pub fn current(&self, place: &SessionKey) -> SessionKey {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let new = place.telegram_group().and_then(|chat| known.new_of.get(&chat));
         new.map_or_else(|| place.clone(), |new| place.in_telegram_group(*new))
     }
 
-    /// Brings an origin to where its chat is now, and tells it where that was before, for bindings that still say so.
+    /// Gives an origin the present id of its chat, and remembers the former id for bindings with that id.
     pub fn follow(&self, origin: &mut Origin) {
         let Some(chat) = origin.key.telegram_group() else { return };
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -60,30 +60,30 @@ pub fn load(connection: &Connection) -> rusqlite::Result<Vec<Moved>> {
     moves.collect()
 }
 
-/// Writes the move down; true when it is news.
+/// Stores the move; true for a new move.
 pub fn insert(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached("INSERT INTO chat_aliases (old, new) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
     Ok(statement.execute(params![moved.old.0, moved.new.0])? == 1)
 }
 
-/// The old group's keys in a column, and what becomes of them: for the files whose tables have such a column.
+/// The old and the new key of a group, for renaming keys in a column of any table.
 pub struct Renaming {
     pub old: String,
     pub new: String,
 }
 
 impl Renaming {
-    /// Topics are not among them: a group has none before it is a supergroup.
+    /// Keys of topics need no renaming, because only supergroups have topics.
     pub fn of(moved: Moved) -> Self {
         Renaming { old: format!("telegram:group:{}", moved.old), new: format!("telegram:group:{}", moved.new) }
     }
 
-    /// True in SQL for the group's key and those of its members, where `?1` is the old key.
+    /// An SQL condition for the group's key and its members' keys, where `?1` is the old key.
     pub fn is_old(column: &str) -> String {
         format!("({column} = ?1 OR ({column} > ?1 || ':' AND {column} < ?1 || ';'))")
     }
 
-    /// Renames where `condition` holds too. What already has the new key stays as it is.
+    /// Renames where `condition` holds too. A row under the new key wins over the renamed row.
     pub fn rename(&self, tx: &Transaction<'_>, table: &str, column: &str, condition: &str) -> rusqlite::Result<()> {
         let (rest, is_old) = (self.old.len() + 1, Self::is_old(column));
         let sql =

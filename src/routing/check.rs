@@ -1,4 +1,4 @@
-//! Finds the bindings that cannot be meant: malformed, never matching, never reached, or as strong as another.
+//! Finds wrong bindings: malformed, never matching, never reached, or as strong as another.
 
 use std::ops::Range;
 
@@ -14,13 +14,13 @@ pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
     problem(&binding.pattern.span, message, malformed.label, malformed.help)
 }
 
-/// Filters that no message at this target can pass.
+/// Filters that let no message at this target pass.
 pub(super) fn never_matches(binding: &Binding, target: &Target) -> Vec<Problem> {
     let found = [users(binding, target), roles(binding, target), name(binding, target), tag(binding, target)];
     found.into_iter().flatten().collect()
 }
 
-/// Rules that take each other's messages.
+/// Conflicts between rules.
 pub(super) fn between_rules(table: &Table, bindings: &[Binding]) -> Vec<Problem> {
     let mut problems: Vec<Problem> = table.slots().flat_map(|slot| ties(table, slot, bindings)).collect();
     problems.extend(table.bindings().filter_map(|bound| never_reached(table, bound, bindings)));
@@ -99,7 +99,7 @@ fn without_topics(target: &Target) -> String {
     format!("`{target}` names no place with topics")
 }
 
-/// Compares all pairs, but only inside one slot; each rule is reported once, with the first it collides with.
+/// Compares all pairs inside a slot; each rule is reported once, with the first colliding rule.
 fn ties(table: &Table, slot: &Slot, bindings: &[Binding]) -> Vec<Problem> {
     if slot.rank == Rank::ParentChannel {
         // The same rules stand in the channel's own slot.
@@ -125,7 +125,7 @@ fn tie(binding: &Binding, bound: &Bound, (other, earlier): (&Binding, &Bound)) -
     problem(&binding.pattern.span, message, label, help.to_owned())
 }
 
-/// A rule for some people is dead where each of them has a stronger rule of their own that covers the same messages.
+/// A rule for some people is never reached if each of them has a stronger rule for the same messages.
 fn never_reached(table: &Table, bound: &Bound, bindings: &[Binding]) -> Option<Problem> {
     let users = bound.filters.users()?;
     let own_rules: Option<Vec<&Bound>> = users.iter().map(|user| own_rule(table, &bound.target, user)).collect();

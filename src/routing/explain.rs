@@ -1,4 +1,4 @@
-//! Shows for one message every rule that was looked for, strongest first, and what came of it.
+//! Explains a routing decision: every rule for a message, strongest first, with its outcome.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use super::trial::{Decision, Trial, trials};
 use super::{Pin, Rank, Route, Table};
 use crate::domain::{AgentId, Origin};
 
-/// The same decision as [`super::route`], with everything that was looked at on the way.
+/// The same decision as [`super::route`], with every step on the way.
 pub fn explain(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Explanation {
     let trials: Vec<Trial<'_>> = trials(table, origin).collect();
     let decision = trials.iter().find_map(|trial| trial.decide(origin));
     let route = Route::new(table, pin, decision.as_ref());
     let judge = Judge { origin, pin, decision: decision.as_ref() };
     let mut steps = vec![pin_step(pin, origin)];
-    // Where nobody in particular writes, rules for one person are not looked for.
+    // Without a person, rules for a single person are left out.
     let is_shown = |trial: &&Trial<'_>| !(origin.person.is_nobody() && matches!(trial.slot.rank, Rank::Member | Rank::Person));
     steps.extend(trials.iter().filter(is_shown).map(|trial| judge.step(trial)));
     steps.push(default_step(table, &route));
@@ -35,20 +35,20 @@ pub struct Explanation {
     pub steps: Vec<Step>,
 }
 
-/// One place in the table that was looked into.
+/// A place in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
     pub rank: Rank,
     /// The rank in the words of the place: "exact thread", "group".
     pub kind: &'static str,
-    /// What a binding would have to say in `match` to stand here.
+    /// The `match` of bindings in this place.
     pub looked_for: String,
     /// Strongest first.
     pub bindings: Vec<Candidate>,
     pub result: String,
 }
 
-/// A binding that was found.
+/// A binding in this place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Candidate {
     /// Counted from 0 in the order of the file.
@@ -58,16 +58,16 @@ pub struct Candidate {
     pub filters: Vec<FilterCheck>,
 }
 
-/// One filter of a binding, held against the message.
+/// A filter of a binding, held against the message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FilterCheck {
     pub filter: String,
     pub holds: bool,
-    /// What the message had to say to it.
+    /// The property of the message that was compared.
     pub finding: String,
 }
 
-/// What became of a binding that was found.
+/// The outcome of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -78,7 +78,7 @@ pub enum Outcome {
     Misses,
     /// Matches, but a stronger rule did before.
     Weaker,
-    /// Matches and is as strong as the one that decides, which stands earlier in the file.
+    /// Matches and is as strong as the deciding binding, but stands later in the file.
     Later,
 }
 
@@ -94,7 +94,7 @@ impl Outcome {
     }
 }
 
-/// What every step needs to be judged.
+/// The facts for judging a step.
 struct Judge<'a> {
     origin: &'a Origin,
     pin: Option<&'a Pin>,
@@ -187,7 +187,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// What holds for the place besides its agent.
+/// The place's settings besides its agent.
 fn settings(route: &Route) -> impl Iterator<Item = (&'static str, String)> {
     let settings = [
         ("locked", route.locked.then(|| "only owners may use /agent here".to_owned())),
@@ -196,7 +196,7 @@ fn settings(route: &Route) -> impl Iterator<Item = (&'static str, String)> {
     settings.into_iter().filter_map(|(setting, value)| Some((setting, value?)))
 }
 
-/// What is known of the message beyond its place.
+/// Facts about the message beyond its place.
 fn facts(origin: &Origin) -> impl Iterator<Item = (&'static str, String)> {
     let list = |items: String| Some(items).filter(|items| !items.is_empty());
     let facts = [

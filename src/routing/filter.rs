@@ -1,4 +1,4 @@
-//! What narrows a binding to some people, topics or posts.
+//! Filters narrow a binding to some people, topics or posts.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::glob::{Glob, fold};
 use crate::config::Binding;
 use crate::domain::{DiscordId, Origin, PersonId, SessionKey};
 
-/// All filters of one binding; every one must hold.
+/// All filters of a binding; all must hold.
 #[derive(Debug, Clone)]
 pub(super) struct Filters(Vec<Filter>);
 
@@ -54,7 +54,7 @@ impl Filters {
         })
     }
 
-    /// Whether both ask the same questions and one message can answer both, so that neither is the stronger.
+    /// Whether both have filters of the same kinds and a message can pass both, so that neither is stronger.
     pub(super) fn collide(&self, other: &Filters) -> bool {
         self.count() == other.count() && self.iter().zip(other.iter()).all(|(own, theirs)| own.collides(theirs))
     }
@@ -70,7 +70,7 @@ impl Filter {
         }
     }
 
-    /// What the message had to say to this filter.
+    /// The property of the message that the filter compares, in words.
     pub(super) fn finding(&self, origin: &Origin) -> String {
         match self {
             Filter::Users(_) => format!("written by {}", origin.person),
@@ -85,8 +85,8 @@ impl Filter {
         }
     }
 
-    /// Different roles, and different tags, do not collide although one person can have both roles and one post both
-    /// tags: such rules are common and fine, and the earlier one in the file wins.
+    /// Different roles or tags do not collide, although a person can have both roles and a post both tags: such rules are
+    /// common and fine, and the earlier rule in the file wins.
     fn collides(&self, other: &Filter) -> bool {
         match (self, other) {
             (Filter::Users(own), Filter::Users(theirs)) => own.iter().any(|user| theirs.contains(user)),
@@ -109,7 +109,7 @@ impl fmt::Display for Filter {
     }
 }
 
-/// A topic of the local chat has no name but the one in its key.
+/// The topic's name. A topic of the local chat has its name in the key.
 pub(super) fn topic_name(origin: &Origin) -> Option<&str> {
     match (&origin.name, &origin.key) {
         (Some(name), _) => Some(name),

@@ -1,4 +1,4 @@
-//! Name patterns: `*` stands for any text, `?` for any one character, and case does not matter.
+//! Name patterns: `*` stands for any text, `?` for any single character, and case does not matter.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl Glob {
                 (Some(symbol), Some(char)) if symbol.takes(char) => at += 1,
                 (Some(_), None) => return false,
                 (_, Some(_)) => {
-                    // A dead end: the last star takes one character more, and the rest is tried again.
+                    // A dead end: the last star takes another character, and the rest is tried again.
                     let Some((resume, rest)) = &mut after_star else { return false };
                     rest.next();
                     (at, text) = (*resume, rest.clone());
@@ -81,7 +81,7 @@ impl Symbol {
     }
 }
 
-/// Case does not matter for letters whose small form is one character, so that `?` stays one character.
+/// Case does not matter for letters with a small form of a single character, because `?` stands for a single character.
 pub(super) fn fold(char: char) -> char {
     let mut small = char.to_lowercase();
     match (small.next(), small.next()) {
@@ -90,7 +90,7 @@ pub(super) fn fold(char: char) -> char {
     }
 }
 
-/// Most names in a group differ at once; this keeps the full comparison for the few that do not.
+/// A quick test, because most names in a group differ at their beginning.
 fn starts_differ(a: &[Symbol], b: &[Symbol]) -> bool {
     let neither_is_star = |pair: &(&Symbol, &Symbol)| *pair.0 != Symbol::AnyText && *pair.1 != Symbol::AnyText;
     a.iter().zip(b).take_while(neither_is_star).any(|(a, b)| !a.meets(*b))

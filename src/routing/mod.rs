@@ -1,8 +1,8 @@
 //! Decides which agent answers in a place.
 //!
-//! `pattern` reads what a binding's `match` says, `filter` what narrows it, `table` files the bindings so that finding one
-//! does not depend on how many there are, `check` finds the bindings that cannot be meant, `trial` knows which rules are
-//! stronger, and `explain` shows all of it for one message. Pure: no clock, no files, no network.
+//! `pattern` reads a binding's `match`, `filter` its filters, `table` files the bindings for a look-up in constant time,
+//! `check` finds wrong bindings, `trial` orders rules by strength, and `explain` shows every step of a decision. Pure: no
+//! clock, no files, no network.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub use trial::Rank;
 
 use trial::{Decision, trials};
 
-/// The agent for a message, and why. Asks the strongest rules first and stops at the first one that fits.
+/// The agent for a message, and the reason. Tries the strongest rules first and stops at the first match.
 pub fn route(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Route {
     let decision = trials(table, origin).find_map(|trial| trial.decide(origin));
     Route::new(table, pin, decision.as_ref())
@@ -42,21 +42,21 @@ pub fn route(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     pub agent: AgentId,
-    /// Holds for one turn only.
+    /// Holds for a single turn.
     pub once: bool,
     pub set_by: PersonId,
 }
 
-/// Which agent answers, and what the gateway must know about the place.
+/// The agent for a message, and the place's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Route {
     pub agent: AgentId,
     pub rule: Rule,
-    /// `/agent` is refused here, except for owners. A pin does not change it: the binding beneath says so.
+    /// `/agent` is refused here, except for owners. Set by the binding, also beneath a pin.
     pub locked: bool,
-    /// Overrides `access.require_mention`. A pin does not change it either.
+    /// Overrides `access.require_mention`. Set by the binding, also beneath a pin.
     pub require_mention: Option<bool>,
-    /// Whether somebody decided about this very place, which lets the bot speak where `groups = "bound"`.
+    /// Whether a binding or pin is about this very place. Such a place is open to the bot with `groups = "bound"`.
     pub opens_place: bool,
 }
 
@@ -78,7 +78,7 @@ impl Route {
     }
 }
 
-/// What decided. `Display` gives the reason in words: `bindings[3]: exact topic telegram:topic:-100:7`.
+/// The deciding rule. `Display` gives the reason in words: `bindings[3]: exact topic telegram:topic:-100:7`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Rule {

@@ -1,7 +1,7 @@
-//! What topics are called: the `topic_names` table, with a copy of what was looked up in memory.
+//! Names of topics: the `topic_names` table, with a cache in memory.
 //!
-//! Telegram has no way to ask for a topic's name. It tells it when a topic is made or renamed, and with messages that
-//! reply to nothing, so it is written down whenever it is seen.
+//! Telegram has no call for a topic's name. The name comes with the making or renaming of a topic, and with messages that are
+//! no replies, so every name is stored when seen.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -15,7 +15,7 @@ pub fn remembered(db: Db) -> Names {
     Remembered::new(db, load)
 }
 
-/// Gives the origin its topic's name, if that was ever seen.
+/// Gives the origin its topic's name, if known.
 pub async fn complete(names: &Names, origin: &mut Origin) -> Result<(), StoreError> {
     if origin.name.is_none() && has_topics(&origin.key) {
         origin.name = names.get(&origin.key).await?;
@@ -23,7 +23,7 @@ pub async fn complete(names: &Names, origin: &mut Origin) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Places that can have a name of their own.
+/// Places with a possible name of their own.
 fn has_topics(place: &SessionKey) -> bool {
     matches!(
         place,
@@ -36,7 +36,7 @@ pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Opt
     statement.query_row([place.to_string()], |row| row.get(0)).optional()
 }
 
-/// Writes the name down; true when it is news.
+/// Stores the name; true for a new name.
 pub fn learn(tx: &Transaction<'_>, place: &SessionKey, name: &str) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO topic_names (place, name) VALUES (?1, ?2)

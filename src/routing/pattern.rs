@@ -1,10 +1,10 @@
-//! What a binding's `match` can say, read from its text.
+//! The target of a binding, read from its `match`.
 
 use std::fmt;
 
 use crate::domain::{ChatId, DiscordId, PersonId, Platform, SessionKey, nearest};
 
-/// What a binding is about.
+/// The target of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     /// A session key. A group, channel, private chat or room without topic has its topics too.
@@ -12,7 +12,7 @@ pub(super) enum Target {
     /// `telegram:topic:<chat>:*`
     EveryTopic(ChatId),
     Category(DiscordId),
-    /// `discord:guild:<id>`; people call it a server.
+    /// `discord:guild:<id>`, a server in Discord's apps.
     Server(DiscordId),
     /// A person wherever they write.
     Person(PersonId),
@@ -20,7 +20,7 @@ pub(super) enum Target {
     Platform(Platform),
 }
 
-/// Why a text is no target, and what to write instead.
+/// The problem of a text that is no target, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Malformed {
     pub(super) label: String,
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// The one person who can write there, if the target names one.
+    /// The only person who can write there, if the target has a person.
     pub(super) fn only_person(&self) -> Option<PersonId> {
         match self {
             Target::Place(SessionKey::TelegramDm { user, .. }) => Some(PersonId::Telegram(*user)),
@@ -70,7 +70,7 @@ impl Target {
         }
     }
 
-    /// The Telegram group it is about, or is in.
+    /// The target's Telegram group.
     pub(super) fn telegram_group(&self) -> Option<ChatId> {
         match self {
             Target::Place(SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. }) => Some(*chat),
@@ -79,7 +79,7 @@ impl Target {
         }
     }
 
-    /// Whether it is, or has, topics or threads, which is what `name` and `tag` look at.
+    /// Whether the target is, or has, topics or threads, because `name` and `tag` are about them.
     pub(super) fn has_topics(&self) -> bool {
         match self {
             Target::Place(SessionKey::DiscordDm { .. }) => false,
@@ -94,7 +94,7 @@ impl Target {
         self.platform() == Platform::Discord && !private
     }
 
-    /// What people call a place that holds topics.
+    /// The usual word for such a place.
     pub(super) fn noun(&self) -> &'static str {
         match self {
             Target::Place(SessionKey::TelegramDm { .. } | SessionKey::DiscordDm { .. }) => "private chat",
@@ -121,7 +121,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Every form with ids, as the help texts show it. A kind's forms stand together.
+/// Every form with ids, for the help texts. A kind's forms stand together.
 const FORMS: [&str; 14] = [
     "telegram:topic:<chat>:<topic>",
     "telegram:topic:<chat>:*",
@@ -139,7 +139,7 @@ const FORMS: [&str; 14] = [
     "discord:user:<user>",
 ];
 
-/// Words people use for a kind that has another name here.
+/// Words of people for a kind with another name here.
 const SYNONYMS: [(&str, &str, &str); 8] = [
     ("telegram", "chat", "group"),
     ("telegram", "supergroup", "group"),

@@ -1,4 +1,4 @@
-//! Agents that people gave to places with `/agent`: the `pins` table, with a copy of what was looked up in memory.
+//! Pins: agents given to places with `/agent`. The `pins` table, with a cache in memory.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -7,14 +7,14 @@ use super::aliases::Renaming;
 use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
 use crate::storage::{Db, Remembered};
 
-/// Pins by place. The agent of one may be gone from the config by now; whoever asks checks.
+/// Pins by place. The caller checks whether the config still has the agent.
 pub type Pins = Remembered<SessionKey, Option<Pin>>;
 
 pub fn remembered(db: Db) -> Pins {
     Remembered::new(db, load)
 }
 
-/// The pin that counts now: one for a single message stands over a lasting one.
+/// The pin in effect: a pin for a single message stands over a lasting pin.
 pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
     let mut statement = connection.prepare_cached(
         "SELECT agents.slug, pins.once, pins.set_by FROM pins JOIN agents ON agents.uid = pins.agent_uid
@@ -29,14 +29,14 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
     Ok(parsed.map(|(agent, set_by)| Pin { agent, once, set_by }))
 }
 
-/// The places that people gave to an agent for good.
+/// Places with a lasting pin to an agent.
 pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement = connection.prepare_cached("SELECT session_key FROM pins WHERE agent_uid = ?1 AND once = 0")?;
     let keys = statement.query_map([uid.to_string()], |row| row.get::<_, String>(0))?;
     keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
 }
 
-/// A lasting pin ends one for a single message; the other way round it waits beneath.
+/// A lasting pin replaces a pin for a single message; a pin for a single message leaves the lasting pin beneath.
 pub fn set(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, pin: &Pin, now: i64) -> rusqlite::Result<()> {
     clear_once(tx, place)?;
     let mut statement = tx.prepare_cached(
@@ -49,31 +49,31 @@ pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1")?.execute([place.to_string()]).map(drop)
 }
 
-/// This one, and none above or beneath it.
+/// Removes this pin only, and no pin above or beneath.
 pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = ?2")?;
     statement.execute(params![place.to_string(), pin.once]).map(drop)
 }
 
-/// A turn that began then was for the agent pinned for one message. One pinned since is for the next message.
+/// Removes the pin for a single message after its turn. A pin set after the turn began is for the next message, and stays.
 pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1 AND set_at <= ?2")?;
     statement.execute(params![place.to_string(), began]).map(drop)
 }
 
-/// A pin that was set in the new place meanwhile counts.
+/// Moves the pins of a group. A pin in the new place wins.
 pub fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
     renaming.rename(tx, "pins", "session_key", "true")?;
     tx.execute(&format!("DELETE FROM pins WHERE {}", Renaming::is_old("session_key")), [&renaming.old]).map(drop)
 }
 
-/// Places that were given to an agent.
+/// The number of places pinned to an agent.
 pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
     let sql = "SELECT count(*) FROM pins WHERE agent_uid = ?1";
     connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
 }
 
-/// An agent is destroyed. One that is only removed keeps its pins, which count again when it comes back.
+/// Deletes the pins of a purged agent. A removed agent keeps its pins, and they count again after a restore.
 pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM pins WHERE agent_uid = ?1", [uid.to_string()])
 }

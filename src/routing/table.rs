@@ -1,4 +1,4 @@
-//! The bindings, filed by what they are about, so that finding one takes the same few look-ups among ten or ten thousand.
+//! The bindings, filed by target, so that a decision takes the same few look-ups among ten or ten thousand.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ pub struct Table {
     slots: HashMap<Slot, Vec<usize>>,
 }
 
-/// A binding whose text was understood.
+/// A parsed binding.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     /// Its place in the file, counted from 0.
@@ -35,7 +35,7 @@ pub(super) struct Bound {
     pub(super) require_mention: Option<bool>,
 }
 
-/// A binding that names a Telegram group.
+/// A binding to a Telegram group.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundGroup<'a> {
     pub chat: ChatId,
@@ -44,7 +44,7 @@ pub struct BoundGroup<'a> {
     pub require_mention: Option<bool>,
 }
 
-/// A binding that names something on Discord.
+/// A binding to a place on Discord.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundOnDiscord<'a> {
     pub place: DiscordPlace,
@@ -61,13 +61,13 @@ pub enum DiscordPlace {
 }
 
 impl Table {
-    /// Files the bindings and reports, in file order, those that cannot be meant. Those are left out of the table.
+    /// Files the bindings, and reports wrong bindings in file order. Wrong bindings are left out of the table.
     pub fn build(config: &Config) -> (Table, Vec<Problem>) {
         let agents = config.agents.iter().map(|agent| agent.id.clone());
         Table::from_bindings(config.default_agent.clone(), agents, &config.bindings)
     }
 
-    /// The same from the three things that matter.
+    /// The same from the parts of the config in use.
     pub fn from_bindings(
         default_agent: AgentId,
         agents: impl IntoIterator<Item = AgentId>,
@@ -88,7 +88,7 @@ impl Table {
         (table, problems)
     }
 
-    /// Whether the config has an agent of this name; a pin may name one that is gone.
+    /// Whether the config has an agent of this id; the agent of a pin may be gone.
     pub fn knows(&self, agent: &AgentId) -> bool {
         self.agents.contains(agent)
     }
@@ -97,7 +97,7 @@ impl Table {
         &self.default_agent
     }
 
-    /// The Telegram groups that bindings name, by themselves or by a topic, in file order.
+    /// The Telegram groups in bindings, by themselves or by a topic, in file order.
     pub fn telegram_groups(&self) -> impl Iterator<Item = BoundGroup<'_>> {
         self.bindings.iter().filter_map(|bound| {
             let chat = bound.target.telegram_group()?;
@@ -105,13 +105,13 @@ impl Table {
         })
     }
 
-    /// The places that bindings give to an agent by name, in file order. Others may have been given them since, or be stronger.
+    /// The places in bindings to an agent, in file order. A pin or a stronger binding may give a place to another agent.
     pub fn places_of(&self, agent: &AgentId) -> impl Iterator<Item = &SessionKey> {
         let own = self.bindings.iter().filter(move |bound| bound.agent == *agent);
         own.filter_map(|bound| if let Target::Place(key) = &bound.target { Some(key) } else { None })
     }
 
-    /// The Discord servers, categories, channels and threads that bindings name, in file order.
+    /// The Discord servers, categories, channels and threads in bindings, in file order.
     pub fn discord_places(&self) -> impl Iterator<Item = BoundOnDiscord<'_>> {
         self.bindings.iter().filter_map(|bound| {
             let place = match &bound.target {

@@ -7,8 +7,8 @@ use super::pattern::Target;
 use super::table::{Bound, Table};
 use crate::domain::{Origin, PersonId, Platform, SessionKey};
 
-/// How strong a rule is, strongest first. Within a rank a rule with more filters comes first, then the one that stands
-/// earlier in the file.
+/// The strength of a rule, strongest first. Within a rank a rule with more filters comes first, then the earlier rule in the
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rank {
@@ -24,7 +24,7 @@ pub enum Rank {
     EveryTopic,
     /// The group, channel, private chat or room itself; all but the channel with their topics.
     Place,
-    /// `discord:channel:<channel>`, for a thread of it
+    /// `discord:channel:<channel>`, for its threads
     ParentChannel,
     /// `discord:category:<id>`
     Category,
@@ -48,7 +48,7 @@ impl Rank {
     }
 }
 
-/// Where the rules of one rank about one target stand in the table.
+/// A place in the table, for rules of the same rank about the same target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Slot {
     pub(super) rank: Rank,
@@ -78,13 +78,13 @@ impl Slot {
     }
 }
 
-/// One slot that a message looks into.
+/// A slot to try for a message.
 pub(super) struct Trial<'t> {
     pub(super) table: &'t Table,
     pub(super) slot: Slot,
 }
 
-/// The binding that decides for a message, and the strength it has there.
+/// The deciding binding of a message, and its strength there.
 pub(super) struct Decision<'t> {
     pub(super) binding: &'t Bound,
     pub(super) rank: Rank,
@@ -114,7 +114,7 @@ impl Decision<'_> {
     }
 }
 
-/// The ranks a binding has, by its target and what narrows it.
+/// The ranks of a binding, by its target and filters.
 pub(super) fn ranks(binding: &Bound) -> &'static [Rank] {
     match &binding.target {
         Target::Place(key) if is_topic(key) => &[Rank::ExactTopic],
@@ -182,7 +182,7 @@ fn is_topic(key: &SessionKey) -> bool {
     )
 }
 
-/// By who wrote, not by the key: where members share a conversation the key names none of them.
+/// A target from the author, not from the key, because the key of a shared conversation has no member.
 fn member(key: &SessionKey, person: &PersonId) -> Option<Target> {
     match (key, person) {
         (SessionKey::TelegramGroup { chat, .. } | SessionKey::TelegramTopic { chat, .. }, PersonId::Telegram(user)) => {
@@ -226,7 +226,7 @@ fn person(person: &PersonId) -> Option<Target> {
     }
 }
 
-/// The local chat has no groups, so `local` already says what `local:dm` would.
+/// The local chat has no groups, so `local:dm` would mean the same as `local`.
 fn private_chats(key: &SessionKey, platform: Platform) -> Option<Target> {
     let has_groups = platform != Platform::Local;
     (has_groups && key.is_private()).then_some(Target::PrivateChats(platform))

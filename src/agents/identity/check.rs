@@ -1,11 +1,11 @@
-//! Looks whether the files that the config names in place of SOUL.md are there. Only the disk knows, so the config alone cannot tell.
+//! Checks on the disk whether the config's `personality` files exist.
 
 use std::path::Path;
 
 use super::read_start;
 use crate::config::{AgentSpec, Config, Problem, Spanned};
 
-/// One that goes missing later is told by `parlor agent info`, and its agent answers without it.
+/// A file that goes missing later is told by `parlor agent info`, and the agent answers without a soul.
 pub fn check_personalities(config: &Config, home: &Path) -> Vec<Problem> {
     config.agents.iter().filter_map(|spec| unreadable(spec, spec.personality.as_ref()?, home)).collect()
 }

@@ -1,11 +1,11 @@
-//! Cuts a Markdown file into pieces that make sense alone. Pure.
+//! Cuts a Markdown file into meaningful pieces. Pure.
 
 /// Paragraphs are put together up to about this size.
 const GOOD_BYTES: usize = 600;
 /// A longer paragraph is cut.
 const MAX_BYTES: usize = 1600;
 
-/// The pieces of a file in their order. A heading begins a piece and stays with what follows it.
+/// The pieces of a file in their order. A heading begins a piece and stays with the text below.
 pub(super) fn chunks(text: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     let mut current = String::new();

@@ -11,18 +11,18 @@ use super::index::{MEMORY_FILE, NOTES_FOLDER};
 use crate::agents::MAX_FILE_BYTES;
 use crate::domain::UserError;
 
-/// Earlier versions that are kept; the oldest goes first.
+/// Earlier versions on the disk; the oldest is deleted first.
 pub const MOST_VERSIONS: usize = 20;
-/// As much as is read of a file that an operator has made too long.
+/// Size of a readable file. An operator may have made the file longer than an agent can.
 const MAX_READ_BYTES: u64 = 1024 * 1024;
-/// How often a change is made anew because somebody else saved the file meanwhile.
+/// How often a change is made anew because a person saved the file meanwhile.
 const MOST_TRIES: usize = 5;
 /// Where they are, in the folder of daily notes.
 const VERSIONS_FOLDER: &str = ".versions";
-/// The form of a version's name, which sorts by time.
+/// The form of a version's name. Names sort by time.
 const VERSION_NAME: &str = "%Y%m%dT%H%M%S%3fZ";
 
-/// One change of the file.
+/// A change of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// At the end.
@@ -38,28 +38,28 @@ pub enum Edit {
 /// An earlier MEMORY.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// What `restore` takes.
+    /// The argument of `restore`.
     pub name: String,
     pub bytes: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// For whoever asked, as it is.
+    /// Shown to the person unchanged.
     #[error("{0}")]
     Refused(#[from] UserError),
     #[error("MEMORY.md could not be written: {0}")]
     Disk(#[from] io::Error),
 }
 
-/// What the file says after the edit. Pure.
+/// The file's text after the edit. Pure.
 pub(super) fn apply(current: &str, edit: &Edit) -> Result<String, UserError> {
     let edited = match edit {
         Edit::Add(text) => add(current, text)?,
         Edit::Replace { old, new } => exchange(current, old, new)?,
         Edit::Remove(text) => exchange(current, text, "")?,
     };
-    // A file that an operator made too long can still be made shorter.
+    // An overlong file, made by an operator, can still be made shorter.
     if edited.len() > MAX_FILE_BYTES && edited.len() >= current.len() {
         return Err(UserError::new(too_long(edited.len())));
     }
@@ -99,12 +99,12 @@ fn tidied(text: &str) -> String {
     if kept.is_empty() { String::new() } else { format!("{kept}\n") }
 }
 
-/// Changes the file of the agent whose folder this is; blocks on the disk.
+/// Changes the file in an agent's folder; blocks on the disk.
 pub(super) fn edit(folder: &Path, edit: &Edit, now: DateTime<Utc>) -> Result<usize, EditError> {
     change(folder, now, |current| apply(current, edit).map_err(EditError::from))
 }
 
-/// Makes an earlier version the file again; what it was until now becomes a version too.
+/// Makes an earlier version the file again; the present text becomes a version too.
 pub(super) fn restore(folder: &Path, name: &str, now: DateTime<Utc>) -> Result<usize, EditError> {
     let known = versions(folder)?;
     if !known.iter().any(|version| version.name == name) {
@@ -134,7 +134,7 @@ pub(super) fn versions(folder: &Path) -> io::Result<Vec<Version>> {
 
 /// Size of the new file. Two edits at once, also of two processes, wait for each other.
 ///
-/// People change the file too, with editors that know no lock: what somebody saves meanwhile is what the change is made to.
+/// People change the file too, with editors that know no lock. After such a change, the edit is made anew to the new text.
 fn change(folder: &Path, now: DateTime<Utc>, make: impl Fn(&str) -> Result<String, EditError>) -> Result<usize, EditError> {
     create_folder(&versions_folder(folder))?;
     let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(versions_folder(folder).join(".lock"))?;
@@ -159,7 +159,7 @@ fn change(folder: &Path, now: DateTime<Utc>, make: impl Fn(&str) -> Result<Strin
     Err(UserError::new("Somebody else is changing MEMORY.md right now. Nothing was changed; try again later.").into())
 }
 
-/// What the file says now; nothing, if there is none.
+/// The file's text; empty without a file.
 fn read(path: &Path) -> Result<String, EditError> {
     let metadata = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
@@ -179,7 +179,7 @@ fn read(path: &Path) -> Result<String, EditError> {
     Ok(text)
 }
 
-/// A link is followed, so that the operator's file stays where it is.
+/// The target of a link, because the operator's file should stay in its place.
 fn file_path(folder: &Path) -> PathBuf {
     let path = folder.join(MEMORY_FILE);
     fs::canonicalize(&path).unwrap_or(path)
@@ -187,7 +187,7 @@ fn file_path(folder: &Path) -> PathBuf {
 
 fn keep_version(folder: &Path, text: &str, now: DateTime<Utc>) -> io::Result<()> {
     let mut moment = now;
-    // Two edits within a millisecond, or a clock that was set back.
+    // Names must ascend, also with two edits in a millisecond or a clock set back.
     let newest = versions(folder)?.into_iter().next().map(|version| version.name);
     let mut name = moment.format(VERSION_NAME).to_string();
     while newest.as_ref().is_some_and(|newest| *newest >= name) {
@@ -205,7 +205,7 @@ fn keep_version(folder: &Path, text: &str, now: DateTime<Utc>) -> io::Result<()>
     Ok(())
 }
 
-/// Whoever reads meanwhile, or after a power cut, finds the old text or the new one, never half of it.
+/// A reader at the same time, or after a power cut, finds the old text or the new text, never a half.
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     put_in_place(&write_beside(path, content)?, path)
 }

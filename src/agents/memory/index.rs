@@ -1,6 +1,6 @@
 //! Takes MEMORY.md and the daily notes into the index when they have changed; the table `memory_files`.
 //!
-//! There is no watcher: before memories are looked for, each file's size and time are compared with those of the last look.
+//! There is no watcher: before a search, each file's size and time are compared with the last look.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -17,7 +17,7 @@ use super::rows::{self, New, Provenance};
 use crate::config::Visibility;
 use crate::domain::AgentUid;
 
-/// What the agent curates.
+/// The file that the agent itself edits.
 pub(super) const MEMORY_FILE: &str = "MEMORY.md";
 /// Where daily notes are.
 pub(super) const NOTES_FOLDER: &str = "memory";
@@ -27,7 +27,7 @@ const MAX_INDEXED_BYTES: u64 = 1024 * 1024;
 /// An agent's files with their stamps, by path in the agent's folder.
 pub(super) type Stamps = BTreeMap<String, Stamp>;
 
-/// When a file was last seen, and how. Another one means that the file may have changed.
+/// Size and times of a file. A different stamp means a possible change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) bytes: u64,
@@ -35,7 +35,7 @@ pub(super) struct Stamp {
     modified_ms: i64,
 }
 
-/// A file that has changed, with its new text.
+/// A changed file, with its new text.
 pub(super) struct Changed {
     path: String,
     stamp: Stamp,
@@ -55,11 +55,11 @@ fn is_note(name: &str) -> bool {
     name.strip_suffix(".md").is_some_and(|date| date.len() == 10 && date.parse::<NaiveDate>().is_ok())
 }
 
-/// None for what is no regular file.
+/// None unless the path is a regular file.
 fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    // The inode tells a file that was replaced, the change time one that was put back.
+    // The inode tells a replaced file, the change time a file restored with its old time.
     let text = [
         metadata.len().to_string(),
         modified.as_nanos().to_string(),
@@ -77,7 +77,7 @@ pub(super) fn taken_in(connection: &Connection, owner: AgentUid) -> rusqlite::Re
     rows.collect()
 }
 
-/// Reads the files that are other than they were taken in; blocks on the disk. One that cannot be read now keeps its old pieces.
+/// Reads the files with a new stamp; blocks on the disk. An unreadable file keeps its old pieces.
 pub(super) fn read_changed(folder: &Path, now: &Stamps, taken_in: &HashMap<String, String>) -> Vec<Changed> {
     let changed = now.iter().filter(|(path, stamp)| taken_in.get(*path) != Some(&stamp.text));
     let read = |(path, stamp): (&String, &Stamp)| {
@@ -89,7 +89,7 @@ pub(super) fn read_changed(folder: &Path, now: &Stamps, taken_in: &HashMap<Strin
     changed.filter_map(read).collect()
 }
 
-/// Makes the pieces of these files what the files say, and takes away those of files that are gone.
+/// Replaces the pieces of changed files, and deletes the pieces of deleted files.
 pub(super) fn take_in(tx: &Transaction<'_>, owner: AgentUid, changed: &[Changed], gone: &[String]) -> rusqlite::Result<()> {
     for file in changed {
         replace(tx, owner, &file.path, chunks(&file.text), file.stamp.modified_ms)?;
@@ -106,7 +106,7 @@ pub(super) fn take_in(tx: &Transaction<'_>, owner: AgentUid, changed: &[Changed]
     Ok(())
 }
 
-/// Pieces that are still there stay the rows they are.
+/// Unchanged pieces keep their rows.
 fn replace(tx: &Transaction<'_>, owner: AgentUid, path: &str, mut wanted: Vec<String>, created_at: i64) -> rusqlite::Result<()> {
     let mut stale = Vec::new();
     for (id, text) in rows::pieces(tx, owner, path)? {
@@ -124,7 +124,7 @@ fn replace(tx: &Transaction<'_>, owner: AgentUid, path: &str, mut wanted: Vec<St
     Ok(())
 }
 
-/// Forgets an agent's files, so that they are taken in anew.
+/// Forgets an agent's files, so that all are taken in anew.
 pub(super) fn forget(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM memory_files WHERE agent_uid = ?1", [owner.to_string()]).map(drop)
 }

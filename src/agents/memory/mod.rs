@@ -1,7 +1,7 @@
-//! What agents remember: what they saved, MEMORY.md and daily notes, found by their words.
+//! The memory of agents: saved memories, MEMORY.md and daily notes, found by their words.
 //!
-//! An agent's memory is reached through a [`Memory`], which is made from the agent and nothing else. Whose rows it sees is
-//! decided in `scope`; the rows themselves are private to this module.
+//! An agent's memory is reached through a [`Memory`], made from the agent only. `scope` decides about visible rows; the rows
+//! themselves are private to this module.
 
 mod chunks;
 mod curated;
@@ -35,7 +35,7 @@ use transfer::Carried;
 
 /// The longest memory.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
-/// Memories that one commit of an import carries.
+/// Memories in a commit of an import.
 const IMPORT_PORTION: usize = 1000;
 
 /// The memories of the house. Cheap to clone.
@@ -46,25 +46,25 @@ pub struct Memories {
     seen: Arc<DashMap<AgentUid, index::Stamps>>,
 }
 
-/// One agent's memory.
+/// The memory of an agent.
 #[derive(Debug, Clone)]
 pub struct Memory {
     memories: Memories,
     agent: Arc<Agent>,
 }
 
-/// A memory that waits to be written, with whatever else belongs into the same transaction.
+/// A memory before its write, which may share a transaction with other rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saving(rows::New);
 
-/// Memories of one agent that are to go.
+/// Memories of an agent before their deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forgetting {
     owner: AgentUid,
     ids: Vec<i64>,
 }
 
-/// What an agent has.
+/// The size of an agent's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     pub counts: Counts,
@@ -72,7 +72,7 @@ pub struct Stats {
     pub memory_file_bytes: Option<u64>,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Imported {
     pub new: usize,
@@ -80,11 +80,11 @@ pub struct Imported {
     pub known: usize,
 }
 
-/// What came of a recall on a connection.
+/// The result of a recall on a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Recalled {
     Found(Option<String>),
-    /// A file has changed, and only [`Memory::recall`] can take that in.
+    /// A file has changed, and only [`Memory::recall`] can update the index.
     IndexIsOld,
 }
 
@@ -93,24 +93,24 @@ impl Memories {
         Memories { db, seen: Arc::default() }
     }
 
-    /// `None` for an agent whose memory is off.
+    /// `None` for an agent without memory.
     pub fn of(&self, agent: &Arc<Agent>) -> Option<Memory> {
         agent.memory.is_on.then(|| Memory { memories: self.clone(), agent: agent.clone() })
     }
 
-    /// What fits the text best, the best first. Whatever people write is taken as words.
+    /// The memories nearest to the text, the best first. Any text is taken as words.
     pub async fn search(&self, scope: Scope<'_>, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
         let (clause, text) = (Clause::of(scope), text.to_owned());
         self.db.read(move |connection| search::search(connection, &clause, &text, limit)).await
     }
 
-    /// The clause and the words that a search would use.
+    /// The clause and the words of a search.
     pub async fn explain(&self, scope: Scope<'_>, text: &str) -> Result<String, StoreError> {
         let (clause, text) = (Clause::of(scope), text.to_owned());
         self.db.read(move |connection| search::explain(connection, &clause, &text)).await
     }
 
-    /// Saved memories, the newest first; only those with a smaller id than `before`.
+    /// Saved memories with a smaller id than `before`, the newest first.
     pub async fn list(&self, scope: Scope<'_>, before: i64, limit: u32) -> Result<Vec<Entry>, StoreError> {
         let clause = Clause::of(scope);
         self.db.read(move |connection| rows::list(connection, &clause, before, limit)).await
@@ -121,7 +121,7 @@ impl Memories {
         self.seen.get(&owner).is_some_and(|seen| *seen == *now)
     }
 
-    /// Brings the index up to what is on the disk.
+    /// Updates the index from the disk.
     async fn refresh(&self, owner: AgentUid, folder: &Path) -> Result<(), StoreError> {
         let looked_in = folder.to_owned();
         let now = blocking(move || index::look(&looked_in)).await?;
@@ -145,19 +145,19 @@ impl Memory {
         &self.agent
     }
 
-    /// What this agent sees that fits the text best, the best first.
+    /// The agent's visible memories nearest to the text, the best first.
     pub async fn search(&self, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
         self.memories.search(Scope::Of(&self.agent), text, limit).await
     }
 
-    /// The same without what is global.
+    /// The same without global memories.
     pub async fn search_private(&self, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
         self.memories.search(Scope::PrivateOf(&self.agent), text, limit).await
     }
 
-    /// What the agent is to be reminded of before it answers this. Nothing is looked up where the budget is 0.
+    /// The memories for a prompt, found by the message's text. With a budget of 0 there is no search.
     pub async fn recall(&self, text: &str) -> Result<Option<String>, StoreError> {
         if self.agent.memory.recall_tokens == 0 {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Memory {
         self.memories.db.read(move |connection| memory.recall_from_index(connection, &text)).await
     }
 
-    /// As [`Memory::recall`], on a connection that is at hand. Also looks at the files, and so blocks on the disk.
+    /// As [`Memory::recall`], on a given connection. Also looks at the files, and so blocks on the disk.
     pub fn recall_on(&self, connection: &rusqlite::Connection, text: &str) -> rusqlite::Result<Recalled> {
         if self.agent.memory.recall_tokens == 0 {
             return Ok(Recalled::Found(None));
@@ -186,14 +186,14 @@ impl Memory {
         Ok(recall::block(&found, self.agent.uid, self.agent.memory.recall_tokens))
     }
 
-    /// The prompt has all of MEMORY.md when it is no longer than one file may be there.
+    /// Whether the prompt has all of MEMORY.md, because the file is within the limit.
     fn prompt_has_memory_file(&self) -> bool {
         let seen = self.memories.seen.get(&self.agent.uid);
         let bytes = seen.and_then(|seen| seen.get(index::MEMORY_FILE).map(|stamp| stamp.bytes));
         bytes.is_some_and(|bytes| bytes <= MAX_FILE_BYTES as u64)
     }
 
-    /// A memory of this agent, to be written. Without a visibility it gets the config's.
+    /// A memory of this agent, to be written. Without a visibility, the config's default counts.
     pub fn saving(&self, text: &str, visibility: Option<Visibility>, said: Provenance) -> Result<Saving, UserError> {
         let text = text.trim();
         if text.is_empty() {
@@ -208,7 +208,7 @@ impl Memory {
         Ok(Saving(rows::New { owner, visibility, path: None, text, said, created_at: now_ms() }))
     }
 
-    /// Writes it down and returns its id.
+    /// Saves the memory and returns its id.
     pub async fn save(&self, saving: Saving) -> Result<i64, StoreError> {
         self.memories.db.write(move |tx| saving.write(tx)).await
     }
@@ -219,13 +219,13 @@ impl Memory {
         Forgetting { owner: self.agent.uid, ids: own.map(|entry| entry.id).collect() }
     }
 
-    /// One of the agent's own saved memories.
+    /// A saved memory of the agent's own.
     pub async fn own(&self, id: i64) -> Result<Option<Entry>, StoreError> {
         let owner = self.agent.uid;
         self.memories.db.read(move |connection| rows::own_by_id(connection, owner, id)).await
     }
 
-    /// The agent's own saved memories, the newest first; only those with a smaller id than `before`.
+    /// The agent's own saved memories with a smaller id than `before`, the newest first.
     pub async fn newest(&self, before: i64, limit: u32) -> Result<Vec<Entry>, StoreError> {
         let owner = self.agent.uid;
         self.memories.db.read(move |connection| rows::own(connection, owner, before, limit)).await
@@ -264,7 +264,7 @@ impl Memory {
         on_disk(move || notes::append(&folder, &text, Local::now())).await
     }
 
-    /// Takes in memories that were written down elsewhere, as this agent's. What is there already stays as it is.
+    /// Takes in memories from an export, as this agent's. Known memories are skipped.
     pub async fn import(&self, carried: Vec<Carried>) -> Result<Imported, StoreError> {
         let (owner, all) = (self.agent.uid, carried.len());
         let mut known = self.memories.db.read(move |connection| rows::marks(connection, owner)).await?;
@@ -285,7 +285,7 @@ impl Memory {
         Ok(imported)
     }
 
-    /// The files of this agent and of those it reads from.
+    /// Updates the index for this agent and the agents in `read_memory_from`.
     async fn refresh(&self) -> Result<(), StoreError> {
         for (owner, folder) in self.read_folders() {
             self.memories.refresh(owner, folder).await?;
@@ -293,7 +293,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Of everybody whose files it sees.
+    /// The folders of this agent and the agents in `read_memory_from`.
     fn read_folders(&self) -> impl Iterator<Item = (AgentUid, &Path)> {
         let others = self.agent.memory.read_from.iter().map(|peer| (peer.uid, peer.folder.as_path()));
         std::iter::once((self.agent.uid, self.agent.folder.as_path())).chain(others)
@@ -322,7 +322,7 @@ impl Forgetting {
 }
 
 impl Entry {
-    /// For a list: whose it is unless it is the reader's, when it is from, and what it says.
+    /// A line for a list: the owner's id unless the reader is the owner, the date, and the text.
     pub fn shown_to(&self, reader: Option<&Agent>) -> String {
         recall::line(self, reader.map(|agent| agent.uid))
     }
@@ -335,13 +335,13 @@ impl Carried {
     }
 }
 
-/// Writes what a new agent brings along from elsewhere.
+/// Writes the memories of an imported agent.
 pub fn take_in(tx: &Transaction<'_>, owner: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
     carried.iter().try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
 }
 
-/// What a guest wants remembered, marked so: the agent comes across it when it works for others, with what they may have done. One
-/// rare word, because words of a memory are what it is found by.
+/// Prefixes a guest's memory with `[guest]`, because the agent may recall it while working for a person with more rights. A
+/// single rare word, so that search is not disturbed.
 pub fn told_by_a_guest(text: &str) -> String {
     match text.trim() {
         "" => String::new(),
@@ -349,7 +349,7 @@ pub fn told_by_a_guest(text: &str) -> String {
     }
 }
 
-/// Hides everything an agent remembers, for an agent that is removed. Its files are taken in anew when it comes back.
+/// Hides all memories of a removed agent. Its files are taken in anew after a restore.
 pub fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     rows::archive(tx, owner)
 }
@@ -370,7 +370,7 @@ pub fn count_of(connection: &rusqlite::Connection, owner: AgentUid) -> rusqlite:
     rows::counts(connection, owner).map(|counts| counts.private + counts.global + counts.archived + counts.pieces)
 }
 
-/// Agents that memories name, in the order of their first memory.
+/// Agents in the memories, in the order of their first memory.
 pub fn agents_of(carried: &[Carried]) -> Vec<AgentId> {
     let mut agents: Vec<AgentId> = Vec::new();
     for one in carried {

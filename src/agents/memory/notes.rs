@@ -1,4 +1,4 @@
-//! Daily notes: lines that are added to `memory/YYYY-MM-DD.md`.
+//! Daily notes: lines added to `memory/YYYY-MM-DD.md`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::domain::UserError;
 
 /// The notes of a day are no longer than this.
 const MAX_DAY_BYTES: u64 = 256 * 1024;
-/// One note.
+/// A note.
 const MAX_NOTE_BYTES: usize = 4 * 1024;
 
 /// Adds a note to the day's file and returns its path in the agent's folder; blocks on the disk.
@@ -29,13 +29,13 @@ pub(super) fn append(folder: &Path, text: &str, now: DateTime<Local>) -> Result<
     if file.metadata()?.len() + line.len() as u64 > MAX_DAY_BYTES {
         return Err(UserError::new("Today's notes are full. Save what matters with `memory_save` instead.").into());
     }
-    // One call, so that two notes at once stand one after the other.
+    // A single call, so that two notes at once do not mix.
     file.write_all(line.as_bytes())?;
     file.sync_data()?;
     Ok(path)
 }
 
-/// `- 14:05 text`; further lines are indented, so that they stay part of it.
+/// `- 14:05 text`; further lines are indented, as parts of the item.
 fn line(text: &str, now: DateTime<Local>) -> Result<String, UserError> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! The tables `memories`, `memory_scopes` and `memories_fts`: the only file that writes them.
+//! The tables `memories`, `memory_scopes` and `memories_fts`: only this file writes them.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,15 +11,15 @@ use super::words;
 use crate::config::Visibility;
 use crate::domain::{AgentUid, PersonId, SessionKey};
 
-/// A memory as it is read.
+/// A memory from the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub id: i64,
     pub owner: AgentUid,
-    /// The owner's id as it is now.
+    /// The owner's present id.
     pub agent: String,
     pub visibility: Visibility,
-    /// The file it is a piece of; none for one that was saved.
+    /// The file of a piece; none for saved memories.
     pub path: Option<String>,
     pub text: String,
     pub said: Provenance,
@@ -33,7 +33,7 @@ pub struct Provenance {
     pub person: Option<PersonId>,
 }
 
-/// A memory that is to be written.
+/// A memory for the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct New {
     pub(super) owner: AgentUid,
@@ -44,13 +44,13 @@ pub(super) struct New {
     pub(super) created_at: i64,
 }
 
-/// What an agent has, counted.
+/// Numbers of an agent's memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub private: u32,
     pub global: u32,
     pub archived: u32,
-    /// Pieces of files, which are private too and not counted as such.
+    /// Pieces of files. They are private too, but not counted as private.
     pub pieces: u32,
     /// Of the newest saved memory.
     pub last_saved_at: Option<i64>,
@@ -61,7 +61,7 @@ const SLOT_BITS: u32 = 40;
 
 const COLUMNS: &str = "m.id, m.agent_uid, a.slug, m.visibility, m.path, m.text, m.place, m.person, m.created_at";
 
-/// Columns and tables of every statement that reads entries.
+/// Columns and tables of every read.
 pub(super) fn select(from: &str, rest: &str) -> String {
     format!("SELECT {COLUMNS} FROM {from} JOIN agents AS a ON a.uid = m.agent_uid {rest}")
 }
@@ -75,7 +75,7 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         visibility: row.get::<_, String>(3)?.parse().unwrap_or_default(),
         path: row.get(4)?,
         text: row.get(5)?,
-        // A place or person that a later version wrote is left out rather than losing the memory.
+        // An unknown form of place or person, from a later version, is left out, because the memory matters more.
         said: Provenance {
             place: read(6)?.and_then(|key| key.parse().ok()),
             person: read(7)?.and_then(|person| person.parse().ok()),
@@ -134,7 +134,7 @@ fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {
     }
 }
 
-/// Takes away the agent's own rows among these, and says how many that were.
+/// Deletes the agent's own rows among these, and returns their number.
 pub(super) fn delete(tx: &Transaction<'_>, owner: AgentUid, ids: &[i64]) -> rusqlite::Result<usize> {
     let mut delete = tx.prepare_cached("DELETE FROM memories WHERE id = ?1 AND agent_uid = ?2 RETURNING slot")?;
     let mut count = 0;
@@ -153,7 +153,7 @@ fn unindex(tx: &Transaction<'_>, slot: Option<i64>) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM memories_fts WHERE rowid = ?1")?.execute([slot]).map(drop)
 }
 
-/// Hides all rows of an agent that is removed, from everyone. [`restore`] brings them back as they were.
+/// Hides all rows of a removed agent from every reader. [`restore`] brings them back unchanged.
 pub(super) fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     unindex_all(tx, owner)?;
     let mut update = tx.prepare_cached(
@@ -192,7 +192,7 @@ fn unindex_all(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<()> {
     tx.execute(&format!("DELETE FROM memories_fts WHERE rowid IN ({slots})"), [owner.to_string()]).map(drop)
 }
 
-/// Saved memories that a clause sees, the newest first; `before` goes on after an earlier portion.
+/// Saved memories visible by a clause, the newest first; `before` goes on after an earlier portion.
 pub(super) fn list(connection: &Connection, clause: &Clause, before: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
     let rest = format!("WHERE {} AND m.source = 'saved' AND m.id < ?2 ORDER BY m.id DESC LIMIT ?3", clause.sql());
     let mut statement = connection.prepare_cached(&select("memories AS m", &rest))?;
@@ -203,7 +203,7 @@ pub(super) fn list(connection: &Connection, clause: &Clause, before: i64, limit:
 /// An agent's own saved memories, the newest first.
 pub(super) fn own(connection: &Connection, owner: AgentUid, before: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
     let mut all = Vec::new();
-    // One kind at a time, because then the index gives them in their order.
+    // A query for each visibility, because the index then gives the rows in order.
     for visibility in Visibility::ALL {
         let rest =
             "WHERE m.agent_uid = ?1 AND m.visibility = ?2 AND m.source = 'saved' AND m.id < ?3 ORDER BY m.id DESC LIMIT ?4";
@@ -216,14 +216,14 @@ pub(super) fn own(connection: &Connection, owner: AgentUid, before: i64, limit: 
     Ok(all)
 }
 
-/// One of an agent's own saved memories.
+/// A saved memory of an agent's own.
 pub(super) fn own_by_id(connection: &Connection, owner: AgentUid, id: i64) -> rusqlite::Result<Option<Entry>> {
     let rest = "WHERE m.id = ?1 AND m.agent_uid = ?2 AND m.source = 'saved' AND m.visibility <> 'archived'";
     let mut statement = connection.prepare_cached(&select("memories AS m", rest))?;
     statement.query_row(params![id, owner.to_string()], entry).optional()
 }
 
-/// An agent's saved memories, each by a mark that only the very same one has, with how often it is there.
+/// Hashes of an agent's saved memories, each with the number of equal memories.
 pub(super) fn marks(connection: &Connection, owner: AgentUid) -> rusqlite::Result<HashMap<u64, usize>> {
     let mut statement = connection
         .prepare_cached("SELECT visibility, created_at, text FROM memories WHERE agent_uid = ?1 AND source = 'saved'")?;
@@ -242,7 +242,7 @@ pub(super) fn mark(visibility: &str, created_at: i64, text: &str) -> u64 {
     hasher.finish()
 }
 
-/// The pieces of one file, as they are stored.
+/// The stored pieces of a file.
 pub(super) fn pieces(connection: &Connection, owner: AgentUid, path: &str) -> rusqlite::Result<Vec<(i64, String)>> {
     let mut statement =
         connection.prepare_cached("SELECT id, text FROM memories WHERE agent_uid = ?1 AND path = ?2 ORDER BY id")?;

@@ -1,25 +1,25 @@
-//! Decides which memories are seen. Every read of memories asks for a [`Scope`] and goes through the one [`Clause`] made from it.
+//! Decides about the visibility of memories. Every read takes a [`Scope`] and goes through its [`Clause`].
 
 use rusqlite::{Connection, params};
 
 use crate::agents::Agent;
 use crate::domain::AgentUid;
 
-/// For whom memories are read.
+/// The reader of memories.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope<'a> {
-    /// Nobody in particular: global rows only.
+    /// No agent: global rows only.
     Global,
-    /// An agent: its own rows, global rows, and the rows of those it reads from.
+    /// An agent: its own rows, global rows, and the rows of agents in `read_memory_from`.
     Of(&'a Agent),
     /// The same without global rows.
     PrivateOf(&'a Agent),
 }
 
-/// Rows that a scope sees. There is no other place that says so.
+/// The rows visible to a scope. No other code decides this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clause {
-    /// Agents whose private rows are seen; the first is the reader.
+    /// Agents whose private rows are visible; the first is the reader.
     owners: Vec<AgentUid>,
     has_global: bool,
 }
@@ -52,7 +52,7 @@ impl Clause {
         format!("[{}]", uids.join(","))
     }
 
-    /// The numbers with which visible words begin in the index. Where nothing was ever saved, there is nothing to look for.
+    /// The numbers before visible words in the index. Scopes without any memory have no number.
     pub(super) fn numbers(&self, connection: &Connection) -> rusqlite::Result<Vec<i64>> {
         let mut find = connection.prepare_cached(
             "SELECT number FROM memory_scopes WHERE slots > 0 \
@@ -74,7 +74,7 @@ impl Clause {
     }
 }
 
-/// Whose private rows an agent sees.
+/// The agents whose private rows an agent sees.
 fn owners(agent: &Agent) -> Vec<AgentUid> {
     [agent.uid].into_iter().chain(agent.memory.read_from.iter().map(|peer| peer.uid)).collect()
 }

@@ -1,4 +1,4 @@
-//! Saved memories as text that can be read, moved and taken in again: JSON lines or Markdown. Pure.
+//! Saved memories as text for people and for another import: JSON lines or Markdown. Pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct Carried {
     pub created_at: i64,
 }
 
-/// What was wrong with a text, and where.
+/// A problem in a text, and its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ReadError {
@@ -32,7 +32,7 @@ pub struct ReadError {
     pub reason: String,
 }
 
-/// Begins each memory in Markdown; a browser does not show it.
+/// Begins each memory in Markdown; invisible in a browser.
 const MARK: &str = "<!-- memory ";
 const MARK_END: &str = " -->";
 
@@ -74,7 +74,7 @@ fn write_one(entry: &Entry, form: Form) -> String {
     }
 }
 
-/// A line of a memory that looks like a mark gets a backslash, and one that has some already gets one more.
+/// Adds a backslash to lines that look like a mark, with or without backslashes in front.
 fn escaped(line: &str) -> String {
     if line.trim_start_matches('\\').starts_with(MARK) { format!("\\{line}") } else { line.to_owned() }
 }

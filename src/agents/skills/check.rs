@@ -1,4 +1,4 @@
-//! Looks whether the skills that the config names are there. Only the disk knows, so the config alone cannot tell.
+//! Checks on the disk whether the skills in the config exist.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::shelf;
 use crate::config::{AgentSpec, Config, Problem, Spanned};
 use crate::domain::nearest;
 
-/// An entry whose skill is broken is no problem of the config: it is told as the skill's own.
+/// A broken skill is no problem of the config; `parlor skill list` tells about the skill.
 pub fn check(config: &Config, home: &Path) -> Vec<Problem> {
     if config.agents.iter().all(|spec| spec.skills.is_none()) {
         return Vec::new();

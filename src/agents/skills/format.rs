@@ -13,17 +13,17 @@ const MAX_COMPATIBILITY_CHARS: usize = 500;
 const FENCE: &str = "---";
 const KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 
-/// What the front matter says, as far as the gateway uses it.
+/// The front matter, as far as the gateway uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub name: String,
-    /// In one line.
+    /// A text without line breaks.
     pub description: String,
-    /// Nothing that keeps the skill from being used.
+    /// Problems of a usable skill.
     pub remarks: Vec<Flaw>,
 }
 
-/// Something that is wrong with a file, and where.
+/// A problem in a file, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
     /// Counted from 1.
@@ -52,7 +52,7 @@ pub fn parse(text: &str, folder: &str) -> Result<Manifest, Vec<Flaw>> {
     }
 }
 
-/// What stands below the front matter; all of it if there is none.
+/// The text below the front matter; the whole text without front matter.
 pub fn body(text: &str) -> &str {
     split(text).map_or(text, |parts| parts.body).trim()
 }
@@ -86,7 +86,7 @@ fn split(text: &str) -> Result<Parts<'_>, Flaw> {
 }
 
 fn not_yaml(error: &serde_saphyr::Error) -> Flaw {
-    // The first line of the file is the fence, which the parser has not seen.
+    // The parser did not get the first line of the file, the fence.
     let line = error.location().map_or(1, |location| usize::try_from(location.line()).unwrap_or(1).max(1)) + 1;
     let text = error.without_snippet().to_string();
     let what = text.lines().next().unwrap_or_default();
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Keys that are checked and not used.
+    /// Keys with a check, but without use.
     fn extras(&mut self) {
         self.text("license");
         let compatibility = self.text("compatibility").map_or(0, |text| text.chars().count());
@@ -176,7 +176,7 @@ impl Reader<'_> {
         self.flaws.push(Flaw::new(self.line_of(key), message));
     }
 
-    /// Where a key stands in the file. Keys begin their line; one in another form is shown at the front matter's begin.
+    /// The line of a key. Keys begin their line; a key in another form is shown at the front matter's begin.
     fn line_of(&self, key: &str) -> usize {
         let is_key = |line: &str| {
             let line = line.trim_start().trim_start_matches(['"', '\'']);
@@ -186,7 +186,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is left of a wrong name, else the folder's.
+/// A wrong name without its wrong characters, else the folder's name.
 fn usable(name: &str, folder: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let joined = words.collect::<Vec<_>>().join("-").to_lowercase();

@@ -1,7 +1,7 @@
 //! Skills: folders with a `SKILL.md`, in the shared pool `skills/` or in an agent's own `agents/<id>/skills/`.
 //!
-//! Which of them an agent has is decided here and nowhere else: the prompt lists these, the `skill` tool reads these. They
-//! are looked up for every turn, so that one added later counts from the next message on.
+//! An agent's skills are decided here and nowhere else: the prompt lists them, the `skill` tool reads them. They are looked up
+//! for every turn, so a new skill counts from the next message on.
 
 mod check;
 pub mod format;
@@ -20,7 +20,7 @@ pub use format::Flaw;
 pub use reading::{Content, ReadError, read};
 pub use shelf::{Entry, read as read_shelf};
 
-/// What one agent has, and what it does not have and why.
+/// The skills of an agent, and the skills withheld from the agent, with reasons.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skills {
     /// By name.
@@ -51,15 +51,15 @@ pub enum SkillOrigin {
 pub enum Because {
     /// There is no `skills` list, so the whole pool is its.
     WholePool,
-    /// It lies in the agent's folder.
+    /// In the agent's folder.
     Own,
-    /// As `Own`, and stands before one of the same name in the pool.
+    /// As `Own`, in place of a skill of the same name in the pool.
     OwnInsteadOfPool,
-    /// Its `skills` list names it.
+    /// In the agent's `skills` list.
     Listed,
 }
 
-/// A skill that is there and that an agent does not have.
+/// A skill withheld from an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     pub name: String,
@@ -70,7 +70,7 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     NotListed,
-    /// The agent's own of the same name stands before it.
+    /// The agent has an own skill of the same name.
     Overshadowed,
     Broken {
         path: PathBuf,
@@ -104,7 +104,7 @@ impl Skills {
         self.readable.iter().map(|skill| skill.name.as_str()).collect()
     }
 
-    /// `twice`: the other shelf has one of the same name.
+    /// `twice`: the other shelf has a skill of the same name.
     fn sort_in(&mut self, agent: &Agent, entry: &Entry, origin: SkillOrigin, twice: bool) {
         let listed = agent.skills.as_ref().map(|list| list.contains(&entry.name));
         let reason = match (&*entry.state, listed, origin) {
@@ -126,7 +126,7 @@ impl Skills {
     }
 }
 
-/// Where an agent's skills of one kind lie.
+/// The folders of an agent's skills.
 fn shelf_of(agent: &Agent, origin: SkillOrigin) -> PathBuf {
     match origin {
         SkillOrigin::Pool => pool(&agent.home),

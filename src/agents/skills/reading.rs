@@ -1,4 +1,4 @@
-//! Reads a skill's text and the files in its folder, for the agent that has it.
+//! Reads a skill's text and the files in its folder, for an agent with the skill.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -12,20 +12,20 @@ use crate::domain::nearest;
 
 /// A larger file is not read.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// Files that are listed beside a skill's text.
+/// Files in the list beside a skill's text.
 const MOST_LISTED: usize = 100;
-/// Folders within folders that are looked into.
+/// Depth of nested folders in the list.
 const MAX_DEPTH: usize = 4;
 
-/// A skill's text, or a file of it.
+/// A skill's text, or a file in its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     pub text: String,
-    /// What else is in the skill's folder; empty for a file.
+    /// Other files in the skill's folder; empty for a file.
     pub files: Vec<String>,
 }
 
-/// Why there is nothing to read, in words for the one who asked.
+/// The reason of a failed read, in words for the reader.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     #[error("You have no skills.")]
@@ -38,7 +38,7 @@ pub enum ReadError {
     Unreadable { skill: String, file: String, reason: String },
 }
 
-/// The text of a skill that the agent has, or one file inside its folder. Blocks on the disk.
+/// The text of an agent's skill, or a file inside its folder. Blocks on the disk.
 pub fn read(agent: &Agent, name: &str, file: Option<&str>) -> Result<Content, ReadError> {
     let skills = Skills::load(agent);
     let skill = skills.get(name).ok_or_else(|| not_yours(&skills, name))?;
@@ -91,7 +91,7 @@ fn text(dir: &Dir, file: &str) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text"))
 }
 
-/// The system's words for a path that leads out are about the sandbox, not about the file.
+/// Replaces the system's error for a path out of the folder, because the error is about the sandbox, not about the file.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "it is outside the skill's folder, or nobody may read it".to_owned(),

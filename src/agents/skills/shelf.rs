@@ -1,4 +1,4 @@
-//! A folder with skills in it, as it stands on the disk right now. Front matter is parsed again only when its file changed.
+//! A folder of skills, read from the disk. Front matter is parsed again only when its file changed.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ use dashmap::DashMap;
 use super::format::{self, Flaw, Manifest};
 
 pub(super) const FILE_NAME: &str = "SKILL.md";
-/// Skills that one folder can hold; the others are told and left out.
+/// Skills in a folder; further skills are told and left out.
 pub(super) const MOST_SKILLS: usize = 200;
 /// A larger `SKILL.md` is none.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 /// Files remembered before the memory is emptied and filled anew.
 const MOST_REMEMBERED: usize = 2_000;
 
-/// One folder on the shelf.
+/// A folder on the shelf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The folder's name, which is the skill's.
+    /// The name of the folder and the skill.
     pub name: String,
     /// Its `SKILL.md`.
     pub path: PathBuf,
-    /// What it says, or why it cannot be used.
+    /// The front matter, or the reason why the skill cannot be used.
     pub state: Arc<Result<Manifest, Vec<Flaw>>>,
 }
 
-/// Everything on a shelf, by name. A shelf that is not there is empty. Blocks on the disk.
+/// All skills on a shelf, by name. A missing shelf is empty. Blocks on the disk.
 pub fn read(shelf: &Path) -> Vec<Entry> {
     let Ok(dir) = open(shelf) else { return Vec::new() };
     let mut names = folder_names(&dir);
@@ -38,12 +38,12 @@ pub fn read(shelf: &Path) -> Vec<Entry> {
     names.into_iter().enumerate().map(|(index, name)| entry(shelf, &dir, name, index < MOST_SKILLS)).collect()
 }
 
-/// A handle that nothing in it leads out of: no link, no `..`.
+/// A directory capability: no link and no `..` leads out.
 pub(super) fn open(shelf: &Path) -> std::io::Result<Dir> {
     Dir::open_ambient_dir(shelf, ambient_authority())
 }
 
-/// Links are listed too, so that one that leads out is told instead of missed.
+/// Links are listed too, so that a link out of the shelf is told instead of missed.
 fn folder_names(dir: &Dir) -> Vec<String> {
     let Ok(entries) = dir.entries() else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink()));
@@ -68,7 +68,7 @@ struct Remembered {
     state: Arc<Result<Manifest, Vec<Flaw>>>,
 }
 
-/// Says nothing but what the files say, so one copy serves the whole process.
+/// Depends on the files only, so a single cache serves the whole process.
 static REMEMBERED: LazyLock<DashMap<PathBuf, Remembered>> = LazyLock::new(DashMap::new);
 
 fn remembered(dir: &Dir, name: &str, path: &Path) -> Arc<Result<Manifest, Vec<Flaw>>> {
@@ -123,7 +123,7 @@ fn missing(error: &std::io::Error) -> Flaw {
     )
 }
 
-/// Once for each state of the file, however many turns look at it.
+/// Warns once for each state of the file, not in every turn.
 fn tell(path: &Path, state: &Result<Manifest, Vec<Flaw>>) {
     let (consequence, flaws) = match state {
         Ok(manifest) => ("", &manifest.remarks),

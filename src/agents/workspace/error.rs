@@ -1,8 +1,8 @@
-//! Why something cannot be done with a file, in words for whoever asked.
+//! Errors of file operations, in words for people and models.
 
 use std::io::ErrorKind;
 
-/// Why something cannot be done with a path. The text goes on after the path: "`notes.md` is not there".
+/// The reason of a failed operation. The text goes on after the path: "`notes.md` is not there".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     #[error("is not there")]
@@ -36,7 +36,7 @@ impl From<std::io::Error> for FileError {
             // cap-std says this itself; the system's own refusals have a number.
             ErrorKind::PermissionDenied if error.raw_os_error().is_none() => FileError::Outside,
             ErrorKind::DirectoryNotEmpty => FileError::Failed("the folder is not empty".into()),
-            // Without the path in it, which is none that a model knows.
+            // The error's path is left out, because the model does not know paths of this machine.
             kind => FileError::Failed(kind.to_string()),
         }
     }

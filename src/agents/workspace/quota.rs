@@ -8,16 +8,16 @@ use cap_std::fs::Metadata;
 
 use super::{BYTES_PER_MB, EntryKind, FileError, TEMPORARY_PREFIX, TEMPORARY_SUFFIX, Workspace};
 
-/// A file counts as this much at least, so that many empty ones do not get through.
+/// The least size of a file in the count, so that many empty files are limited too.
 const LEAST_BYTES: u64 = 4096;
 /// A count this old is made anew.
 const GOOD_FOR: Duration = Duration::from_secs(10 * 60);
-/// Before something is refused, a count this old is made anew: somebody may have tidied up.
+/// Before a refusal, a count this old is made anew, because a person may have tidied up.
 const GOOD_FOR_REFUSING: Duration = Duration::from_secs(5);
-/// A file that is half written for so long never will be whole.
+/// Age of a temporary file after an interrupted write.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// What was in the workspace at some time, and what was done since.
+/// The size of the workspace at some time, with all changes since.
 #[derive(Debug)]
 pub(super) struct Counted {
     pub(super) bytes: u64,
@@ -53,7 +53,7 @@ impl Workspace {
         let mut bytes = 0;
         let counted = self.walk(Path::new("."), usize::MAX, |entry| {
             if is_abandoned(&entry.path, entry.modified) && entry.kind == EntryKind::File {
-                // What cannot be removed is counted next time, as now.
+                // The next count tries again to remove the file.
                 drop(self.dir().map(|dir| dir.remove_file(&entry.path)));
                 return ControlFlow::Continue(());
             }

@@ -11,7 +11,7 @@ use super::{FileError, Workspace};
 /// Folders inside folders.
 const MAX_DEPTH: usize = 64;
 
-/// Something in a workspace.
+/// A file, folder or link in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// From the workspace's root.
@@ -45,7 +45,7 @@ impl EntryKind {
 }
 
 impl Workspace {
-    /// Shows everything below a folder, `depth` folders deep, until `visit` breaks. What cannot be read is left out.
+    /// Visits every entry below a folder, `depth` folders deep, until `visit` breaks. Unreadable folders are left out.
     pub fn walk(&self, start: &Path, depth: usize, mut visit: impl FnMut(Entry) -> ControlFlow<()>) -> Result<(), FileError> {
         let dir = self.dir()?;
         let mut first = Some(dir.read_dir(start)?);

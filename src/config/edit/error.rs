@@ -1,4 +1,4 @@
-//! A file that cannot be edited by program.
+//! Files outside the reach of edits by program.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {

@@ -12,12 +12,12 @@ use crate::domain::AgentId;
 pub(super) struct Headerless<'a> {
     /// Whole lines, with the comments directly above.
     pub(super) lines: Range<usize>,
-    /// The key as it is written, dots and all.
+    /// The whole key in the text, dots and all.
     pub(super) path: Range<usize>,
     value: &'a Value,
 }
 
-/// The keys of an agent. Agents with a header have none here, nor do agents in `agents = { … }`, which have no lines.
+/// The keys of an agent. Agents with a header have none here, nor do agents in `agents = { … }`.
 pub(super) fn of_agent<'a>(text: &str, root: &'a Table, id: &AgentId) -> Vec<Headerless<'a>> {
     let mut found = Vec::new();
     let agents = root.get("agents").and_then(Item::as_table);

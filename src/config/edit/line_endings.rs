@@ -1,14 +1,14 @@
-//! The byte order mark and the line endings of a file: removed before an edit, put back after it.
+//! The byte order mark and the line endings of a file: removed before an edit, put back afterwards.
 
 use std::borrow::Cow;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The parts of a file's form that edits do not see.
+/// The parts of a file's form hidden from edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TextForm {
     has_mark: bool,
-    /// Every line ends with `\r\n`. A file with mixed line endings is edited as it is.
+    /// Every line ends with `\r\n`. A file with mixed line endings is edited with both.
     has_carriage_returns: bool,
 }
 

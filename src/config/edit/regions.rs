@@ -32,7 +32,7 @@ pub(super) fn cut(text: &str, regions: &[Region]) -> Cut {
         }
         piece.push_str(&text[lines.clone()]);
         at = lines.end;
-        // Of the blank lines before and behind the cut, one is enough.
+        // A blank line before the cut makes the blank line behind superfluous.
         let doubled = rest.is_empty() || rest.ends_with("\n\n");
         if doubled && text[at..].starts_with('\n') {
             at += 1;
