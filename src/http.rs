@@ -3,6 +3,8 @@
 use std::sync::Once;
 use std::time::Duration;
 
+use crate::open_files;
+
 /// A server that does not take the connection by then is gone.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Keeps long polls and slow answers alive through home routers.
@@ -18,7 +20,7 @@ pub(crate) fn client_builder() -> reqwest::ClientBuilder {
         .user_agent(concat!("parlor/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_keepalive(TCP_KEEPALIVE)
-        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS.min(open_files::shares().platform_calls))
 }
 
 /// Gives rustls its cryptography. Must come before the first client is built, whoever builds it.

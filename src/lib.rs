@@ -23,7 +23,8 @@
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
 //!
-//! Beside them, for everyone: `backoff` (waits between tries), `clock` (the time), `http` (how clients begin), `signing` (tags on buttons), [`telemetry`] (logs),
+//! Beside them, for everyone: `backoff` (waits between tries), `clock` (the time), `http` (how clients begin), `open_files` (how many
+//! there may be), `signing` (tags on buttons), [`telemetry`] (logs),
 //! [`work`] (what is under way).
 
 pub mod access;
@@ -42,6 +43,7 @@ pub mod home;
 mod http;
 pub mod lanes;
 pub mod models;
+mod open_files;
 pub mod records;
 pub mod routing;
 mod signing;

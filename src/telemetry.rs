@@ -1,7 +1,13 @@
 //! Logs, to stderr. Never message text, never a secret.
+//!
+//! Lines are written by a thread of their own, so that a reader that stops reading, as of a full pipe, stops nobody else. Lines that find
+//! no room are dropped and counted.
+
+mod lines;
 
 use std::any::Any;
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
@@ -9,18 +15,36 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
+/// How long the end of the program waits for its last lines to be read.
+const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
+
 /// Starts logging at this level, unless `PARLOR_LOG` says otherwise (such as `debug` or `parlor::routing=debug`).
 pub fn start(level: LevelFilter) {
     let wanted = EnvFilter::builder().with_default_directive(level.into()).with_env_var("PARLOR_LOG").from_env_lossy();
     let in_colour = std::io::stderr().is_terminal();
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(in_colour).with_target(false).with_filter(wanted);
+    let lines = fmt::layer().with_writer(lines::stderr).with_ansi(in_colour).with_target(false).with_filter(wanted);
     let started = tracing_subscriber::registry().with(lines.with_filter(filter_fn(|meta| is_ours(meta.target())))).try_init();
     // A second start in one process, as in tests, keeps the first.
     drop(started);
     std::panic::set_hook(Box::new(|panic| {
         let at = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         tracing::error!("panicked at {at}{}", reason(panic.payload()));
+        // A panic of the first thread ends the program. All others are caught, and nobody waits for their lines.
+        if std::thread::current().name() == Some("main") {
+            flush();
+        }
     }));
+}
+
+/// The last word of the program, in its place after everything that was logged.
+pub fn say(line: &str) {
+    lines::stderr().push_last(format!("{line}\n").into_bytes());
+    flush();
+}
+
+/// Returns when everything that was logged is written, or when nobody reads it.
+pub fn flush() {
+    lines::stderr().flush_within(LAST_LINES_WITHIN);
 }
 
 /// Only what stands in the program as it is: what was put together may have words of people in it, such as the text that was

@@ -97,19 +97,35 @@ fn files_below<'a>(folder: &'a Dir<'static>) -> Vec<&'a File<'static>> {
     folder.files().chain(folder.dirs().flat_map(files_below)).collect()
 }
 
+/// A process that is killed, or a power cut, leaves the whole file or none: half a file would be taken for the operator's own.
 fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
-    if let Some(folder) = path.parent() {
-        create_folder(folder).map_err(|error| explain(folder, error))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    create_folder(folder).map_err(|error| explain(folder, error))?;
+    // A link counts even if its target is away.
+    if fs::symlink_metadata(path).is_ok() {
+        return Ok(Written::AlreadyThere);
     }
-    match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => file.write_all(content).map(|()| Written::Created).map_err(|error| {
-            // Half a file would be taken for the operator's own by the next start. If removing fails too, the error names the file.
-            let _ = fs::remove_file(path);
-            explain(path, error)
-        }),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Written::AlreadyThere),
-        Err(error) => Err(explain(path, error)),
+    // Always the same name, so that what a killed process left is used up by the next.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = folder.join(format!(".{name}.new"));
+    let written = write_whole(&beside, content).and_then(|()| fs::rename(&beside, path));
+    match written {
+        Ok(()) => fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| explain(folder, error))?,
+        // Another process that fills the same home was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => return Ok(Written::AlreadyThere),
+        Err(error) => {
+            // If it cannot go, the error still tells what is wrong.
+            let _ = fs::remove_file(&beside);
+            return Err(explain(path, error));
+        }
     }
+    Ok(Written::Created)
+}
+
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }
 
 /// Conversations and secrets will lie here, so new folders are for their owner only.
@@ -209,6 +225,18 @@ mod tests {
         }
         let scaffolded = ensure_home(home.path()).unwrap().unwrap();
         assert_eq!(scaffolded.created, [Path::new("agents/rose/SOUL.md"), Path::new("config.toml")]);
+    }
+
+    #[test]
+    fn half_a_file_of_a_killed_process_is_not_taken_for_the_operators() {
+        let home = TempDir::new().unwrap();
+        fs::create_dir(home.path().join("agents")).unwrap();
+        fs::write(home.path().join(".config.toml.new"), "defau").unwrap();
+        write_home(home.path()).unwrap();
+        let whole = TempDir::new().unwrap();
+        write_home(whole.path()).unwrap();
+        let texts = |home: &TempDir| contents(home.path()).into_values().map(|(text, _)| text).collect::<Vec<_>>();
+        assert_eq!(texts(&home), texts(&whole), "and nothing is left beside");
     }
 
     #[cfg(unix)]

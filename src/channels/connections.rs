@@ -7,8 +7,10 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Proxy, RequestBuilder, StatusCode};
 use tokio::io::AsyncWriteExt;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::config::Secret;
+use crate::open_files;
 
 /// A file that takes longer than this to come has failed.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
@@ -17,6 +19,8 @@ pub(super) struct Connections {
     proxy: Option<Secret>,
     /// Made when first needed, and anew when a call never came back. A plain mutex: it is held for a clone.
     http: Mutex<Option<Client>>,
+    /// Calls that may be made at once. The others wait their turn.
+    calls: Semaphore,
 }
 
 /// What a server said to one call.
@@ -36,7 +40,7 @@ pub(super) enum DownloadError {
 impl Connections {
     /// `proxy` is a checked address.
     pub(super) fn new(proxy: Option<Secret>) -> Self {
-        Connections { proxy, http: Mutex::new(None) }
+        Connections { proxy, http: Mutex::new(None), calls: Semaphore::new(open_files::shares().platform_calls) }
     }
 
     /// The watchdog: a call that never comes back takes the connections down with it. One that died in silence, as behind a
@@ -45,6 +49,7 @@ impl Connections {
     where
         F: FnOnce(&Client) -> RequestBuilder,
     {
+        let _turn = self.turn().await;
         let request = make(&self.http()).timeout(timeout);
         let exchanged = async {
             let response = request.send().await?;
@@ -61,6 +66,7 @@ impl Connections {
 
     /// Writes what is at `url` to `to`. False when it has more than `max_bytes`.
     pub(super) async fn download(&self, url: &str, to: &Path, max_bytes: u64) -> Result<bool, DownloadError> {
+        let _turn = self.turn().await;
         let request = self.http().get(url).timeout(DOWNLOAD_TIMEOUT);
         let mut response = request.send().await.map_err(DownloadError::Transport)?;
         if !response.status().is_success() {
@@ -75,6 +81,10 @@ impl Connections {
         }
         file.flush().await.map_err(DownloadError::NotWritten)?;
         Ok(true)
+    }
+
+    async fn turn(&self) -> SemaphorePermit<'_> {
+        self.calls.acquire().await.expect("it is never closed")
     }
 
     fn http(&self) -> Client {

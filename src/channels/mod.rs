@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform};
 
 mod answers;
+mod callers;
 mod connections;
 pub mod discord;
 mod health;

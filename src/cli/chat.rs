@@ -27,11 +27,17 @@ pub(super) struct Arguments {
     /// The room, for a chat apart from the usual one
     #[arg(long, default_value = "home")]
     room: String,
+    /// Begin with an empty database where there was one that is gone; never touches one that is there
+    #[arg(long)]
+    new_database: bool,
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let place = place(&arguments.room, arguments.topic.as_deref())?;
     let created = ensure_home(home.path())?;
+    if arguments.new_database {
+        home.begin_anew()?;
+    }
     if let Some(agent) = &arguments.agent {
         check_agent(&home, agent).await?;
     }
@@ -42,10 +48,12 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     if interactive {
         chat.screen.welcome(created.is_some().then(|| home.path()));
     }
-    if let Some(agent) = arguments.agent {
-        chat.say(format!("/agent {agent}")).await;
-    }
-    let talked = if interactive { chat.talk().await } else { chat.read_lines().await };
+    let first = arguments.agent.map(|agent| format!("/agent {agent}"));
+    let talked = match chat.say_first(first).await {
+        Ok(()) if interactive => chat.talk().await,
+        Ok(()) => chat.read_lines().await,
+        failed => failed,
+    };
     chat.gateway.shutdown().await;
     talked
 }
@@ -75,6 +83,13 @@ struct Chat {
 }
 
 impl Chat {
+    async fn say_first(&mut self, line: Option<String>) -> Outcome {
+        match line {
+            Some(line) => self.say(line).await,
+            None => Ok(()),
+        }
+    }
+
     /// Lines from an editor, until the person leaves.
     async fn talk(&mut self) -> Outcome {
         let (asks, mut lines) = line_editor()?;
@@ -82,8 +97,12 @@ impl Chat {
             if asks.send(prompt(&self.place)).await.is_err() {
                 return Ok(());
             }
-            let Some(line) = lines.recv().await else { return Ok(()) };
-            if self.take(line).await.is_break() {
+            let line = tokio::select! {
+                line = lines.recv() => line,
+                reason = self.gateway.deserted() => return Err(Failure::Failed(reason)),
+            };
+            let Some(line) = line else { return Ok(()) };
+            if self.take(line).await?.is_break() {
                 return Ok(());
             }
         }
@@ -93,7 +112,7 @@ impl Chat {
     async fn read_lines(&mut self) -> Outcome {
         let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(tokio::io::stdin()));
         while let Some(line) = lines.next_line().await? {
-            if self.take(line).await.is_break() {
+            if self.take(line).await?.is_break() {
                 break;
             }
         }
@@ -101,21 +120,21 @@ impl Chat {
     }
 
     /// Breaks when the person leaves.
-    async fn take(&mut self, line: String) -> ControlFlow<()> {
+    async fn take(&mut self, line: String) -> Result<ControlFlow<()>, Failure> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             [] => {}
-            ["/quit" | "/exit"] => return ControlFlow::Break(()),
+            ["/quit" | "/exit"] => return Ok(ControlFlow::Break(())),
             ["/help"] => {
-                self.say(line).await;
+                self.say(line).await?;
                 self.screen.note(HERE_TOO);
             }
             ["/topic"] => self.go(None),
             // More than one word is no topic, and is told so.
             ["/topic", words @ ..] => self.go(Some(&words.join(" "))),
-            _ => self.say(line).await,
+            _ => self.say(line).await?,
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Walking to another topic is the terminal's own business: the gateway only sees where a line was written.
@@ -131,21 +150,23 @@ impl Chat {
     }
 
     /// Prints everything that comes until the line is answered.
-    async fn say(&mut self, line: String) {
+    async fn say(&mut self, line: String) -> Outcome {
         if !self.terminal.say(self.place.clone(), line).await {
             self.screen.note("The gateway does not take messages any more.");
-            return;
+            return Ok(());
         }
         loop {
             tokio::select! {
                 biased;
                 Some(shown) = self.terminal.screen.recv() => self.screen.show(shown),
+                reason = self.gateway.deserted() => return Err(Failure::Failed(reason)),
                 () = self.gateway.settled() => break,
             }
         }
         while let Ok(shown) = self.terminal.screen.try_recv() {
             self.screen.show(shown);
         }
+        Ok(())
     }
 }
 

@@ -28,6 +28,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::gateway::Home;
+use crate::{open_files, telemetry};
 
 /// One bot, a room for every agent.
 #[derive(Parser)]
@@ -44,7 +45,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Run the gateway, until Ctrl-C or SIGTERM (also without any verb)
-    Run,
+    Run(run::Arguments),
     /// Talk to the agents in this terminal
     Chat(chat::Arguments),
     /// Write a home folder with the team that ships; keeps every file that is there
@@ -115,13 +116,16 @@ pub fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match dispatch(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            telemetry::flush();
+            ExitCode::SUCCESS
+        }
         Err(Failure::Failed(text)) => {
-            eprintln!("{}", told(&text));
+            telemetry::say(&told(&text));
             ExitCode::FAILURE
         }
         Err(Failure::WrongUse(text)) => {
-            eprintln!("{}", told(&text));
+            telemetry::say(&told(&text));
             ExitCode::from(2)
         }
     }
@@ -140,9 +144,10 @@ fn told(text: &str) -> String {
 }
 
 fn dispatch(arguments: Arguments) -> Outcome {
+    open_files::raise_limit();
     let home = home(arguments.home)?;
-    match arguments.verb.unwrap_or(Verb::Run) {
-        Verb::Run => on_runtime(LevelFilter::INFO, run::run(home)),
+    match arguments.verb.unwrap_or_else(|| Verb::Run(run::Arguments::default())) {
+        Verb::Run(arguments) => on_runtime(LevelFilter::INFO, run::run(home, arguments)),
         Verb::Chat(arguments) => on_runtime(LevelFilter::ERROR, chat::run(home, arguments)),
         Verb::Init => init::run(&home),
         Verb::Config(ConfigVerb::Check) => config_check::run(&home),
@@ -164,7 +169,7 @@ const MOST_WORKERS: usize = 4;
 const MOST_BLOCKING: usize = 16;
 
 fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcome {
-    crate::telemetry::start(level);
+    telemetry::start(level);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(workers).max_blocking_threads(MOST_BLOCKING).enable_all().build()?;

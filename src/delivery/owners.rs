@@ -1,13 +1,20 @@
-//! Tells the owners about a place that takes no answers any more, or one of them not: once, until what lies there is sent again.
+//! Tells the owners about a place that takes no answers any more, or one of them not: once, until what lies there is sent again. And
+//! about the end of everything.
 
+use std::time::Duration;
+
+use futures_util::future::join_all;
 use rusqlite::Transaction;
 
 use super::verdict::Rest;
 use super::{Delivery, Kind, outbox, undelivered};
-use crate::channels::Text;
+use crate::channels::{Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::{Destination, SessionKey};
 use crate::routing::names;
+
+/// How long the end of the process waits for owners to be told.
+const TELL_WITHIN: Duration = Duration::from_secs(10);
 
 /// Rows that were written for the owners, by place.
 pub(super) type Told = Vec<(SessionKey, usize)>;
@@ -17,6 +24,24 @@ impl Delivery {
     pub fn draft_for_owners(&self, text: &str) -> Vec<outbox::Draft> {
         let reached = self.inner.owners.iter().filter(|owner| self.reaches(owner.place()));
         reached.flat_map(|owner| self.draft(owner, Kind::Notice, &Text::plain(text))).collect()
+    }
+
+    /// Tells every owner something without the outbox, once and only if it can be done soon: for when nothing can be stored.
+    pub async fn tell_owners_at_once(&self, text: &str) {
+        let rows = self.draft_for_owners(text);
+        let sends = rows.iter().enumerate().map(|(number, row)| async move {
+            let Some(outlet) = self.inner.outlet_of(row.to.place()) else { return };
+            if let Some(pace) = outlet.channel.pace(&row.to) {
+                outlet.pacing.ready(pace, row.kind).await;
+            }
+            let ticket = Ticket(format!("now-{:x}-{number:x}", now_ms()));
+            if let Err(error) = outlet.channel.send(&row.to, &row.part, &ticket).await {
+                tracing::warn!(session = %row.to.place(), "an owner could not be told: {error}");
+            }
+        });
+        if tokio::time::timeout(TELL_WITHIN, join_all(sends)).await.is_err() {
+            tracing::warn!("not every owner could be told in time");
+        }
     }
 
     /// Sends what was drafted for owners, once it is committed.

@@ -175,8 +175,7 @@ mod tests {
     #[tokio::test]
     async fn every_table_is_cleaned_or_kept_for_a_reason() {
         let (_folder, db) = open().await;
-        let sql =
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'refinery_%'";
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
         let tables = db.read(move |connection| {
             let mut statement = connection.prepare(sql)?;
             statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
@@ -200,6 +199,22 @@ mod tests {
         let mut wrong_at_the_start = ClockWatch::begin(Some(NOW - 3_650 * DAY_MS), NOW, began);
         assert!(!wrong_at_the_start.is_steady(NOW, began));
         assert!(wrong_at_the_start.is_steady(NOW + 6 * hour_ms, began + hours(6)), "the house was closed for long after all");
+    }
+
+    /// Runs, files and previews are named after the id of a message.
+    #[tokio::test]
+    async fn ids_go_on_where_cleaning_has_emptied_a_table() {
+        let (_folder, db) = open().await;
+        let arrive = |update: i64| {
+            let sql =
+                "INSERT INTO inbox (platform, update_id, state, received_at, closed_at) VALUES ('telegram', ?1, 'done', 0, 0)";
+            db.write(move |tx| tx.execute(sql, [update.to_string()]).map(|_| tx.last_insert_rowid()))
+        };
+        let (first, second) = (arrive(1).await, arrive(2).await);
+        assert_eq!((first.expect("goes in"), second.expect("goes in")), (1, 2));
+        clean(&db, NOW, &CancellationToken::new()).await;
+        assert_eq!(count(&db, "SELECT count(*) FROM inbox").await, 0);
+        assert_eq!(arrive(3).await.expect("goes in"), 3);
     }
 
     #[tokio::test]

@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::{open_files, storage};
+
 /// The folder that holds everything the gateway owns.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -26,6 +28,7 @@ pub enum LockError {
 
 fn advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
+        _ if open_files::is_exhausted(error) => open_files::ADVICE,
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "Free some space",
         ErrorKind::NotFound => "`parlor init` makes a home folder",
         _ => "Give this user write access to the home folder",
@@ -43,6 +46,13 @@ impl Home {
 
     pub fn database(&self) -> PathBuf {
         self.path.join("parlor.db")
+    }
+
+    /// The operator wants an empty database where there was one that is gone.
+    pub fn begin_anew(&self) -> Result<(), LockError> {
+        let _lock = self.lock()?;
+        let path = self.database();
+        storage::begin_anew(&path).map_err(|error| LockError::NotWritable { path, error })
     }
 
     pub fn lock(&self) -> Result<HomeLock, LockError> {

@@ -11,6 +11,7 @@ mod moving;
 mod plan;
 mod reactions;
 mod replies;
+mod safekeeping;
 mod slash;
 mod topics;
 
@@ -180,6 +181,7 @@ impl Gateway {
         let starting = house.work.begin();
         tasks.spawn(inbound::receive(house.clone(), received, starting));
         tasks.spawn(cleaning::keep_house(house.clone()));
+        tasks.spawn(safekeeping::watch(house.clone()));
         let (reports, listening) = watch::channel(Listening { channels: channels.len(), ended: None });
         let reports = Arc::new(reports);
         for channel in channels {
@@ -195,8 +197,18 @@ impl Gateway {
         self.house.work.settled().await;
     }
 
-    /// Returns with the reason when no channel listens any more.
+    /// Returns with the reason when nothing can be taken in any more: no channel listens, or nothing can be stored.
     pub async fn deserted(&self) -> String {
+        let harmed = tokio::select! {
+            harmed = self.house.desk.db.harmed() => harmed,
+            reason = self.unheard() => return reason,
+        };
+        safekeeping::give_up(&self.house, &harmed).await;
+        harmed.to_string()
+    }
+
+    /// Returns with the reason when no channel listens any more.
+    async fn unheard(&self) -> String {
         let mut listening = self.listening.clone();
         let ended = listening.wait_for(|listening| listening.channels == 0).await;
         ended.ok().and_then(|listening| listening.ended.clone()).unwrap_or_else(|| "every channel has stopped".into())
@@ -206,7 +218,9 @@ impl Gateway {
     pub async fn shutdown(self) {
         self.house.stop.cancel();
         self.tasks.wait().await;
-        if tokio::time::timeout(DRAIN, self.settled()).await.is_err() {
+        // Where nothing can be stored, nothing comes to its end by waiting.
+        let is_hopeless = self.house.desk.db.is_harmed();
+        if !is_hopeless && tokio::time::timeout(DRAIN, self.settled()).await.is_err() {
             tracing::warn!("not everything could be answered in time; the next start goes on with it");
         }
         self.house.desk.sessions.stop();

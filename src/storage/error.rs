@@ -1,8 +1,13 @@
 //! What can be wrong with the database, told so that the operator knows what to do.
 
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+
+use super::rescue::Harmed;
+use crate::open_files;
 
 /// Cloned to everyone whose write was in the same commit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,21 +18,55 @@ pub enum StoreError {
         "the database cannot be written: the file or its folder is read-only. Give this user write access to the home folder"
     )]
     ReadOnly,
+    #[error("the database cannot be opened: this process has too many open files. {}", open_files::ADVICE)]
+    TooManyOpenFiles,
+    #[error("the database cannot be opened: there is no folder {}. `parlor init` makes a home folder", .0.display())]
+    NoFolder(PathBuf),
+    #[error("the database cannot be opened: {0}")]
+    CannotOpen(String),
     #[error("{} is damaged. Move it away and restore a copy, or start with an empty one", .0.display())]
     Corrupt(PathBuf),
     #[error("{} was written by a newer Parlor (schema {found}, this one knows {known}). Start the newer version, or restore an older copy", .path.display())]
     Newer { path: PathBuf, found: u32, known: u32 },
+    #[error("{} {}, and this home has had one with conversations and memories in it. {}. To begin with an empty one: `parlor run --new-database`", .path.display(), if *.is_empty { "is empty" } else { "is missing" }, put_back(.saved.as_deref()))]
+    Lost { path: PathBuf, is_empty: bool, saved: Option<PathBuf> },
+    #[error("{path}-wal does not belong to {path}, which is older or another one: together they would be neither. Put the database back that was there with it; or, to go on with this one, move {path}-wal away", path = .0.display())]
+    OtherLog(PathBuf),
+    /// Nothing more is stored from then on.
+    #[error("{0}")]
+    Harmed(Harmed),
     #[error("the database is closed")]
     Closed,
     #[error("the database failed: {0}")]
     Failed(String),
 }
 
+fn put_back(saved: Option<&Path>) -> String {
+    match saved {
+        Some(saved) => format!("{} has what Parlor saved: put it there", saved.display()),
+        None => "Put it back, or a copy of it".to_owned(),
+    }
+}
+
 impl StoreError {
     pub(super) fn at(path: &Path, error: &rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(path.to_owned()),
+            Some(ErrorCode::CannotOpen) => why_not_opened(Some(path), error),
             _ => StoreError::from(error),
+        }
+    }
+
+    /// What the system said about a file of the database.
+    pub(super) fn from_disk(path: &Path, error: &io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly,
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full,
+            ErrorKind::NotFound => {
+                missing_folder(path).unwrap_or_else(|| StoreError::CannotOpen(format!("{}: {error}", path.display())))
+            }
+            _ if open_files::is_exhausted(error) => StoreError::TooManyOpenFiles,
+            _ => StoreError::CannotOpen(format!("{}: {error}", path.display())),
         }
     }
 }
@@ -36,8 +75,10 @@ impl From<&rusqlite::Error> for StoreError {
     fn from(error: &rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full,
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::ReadOnly,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly,
+            Some(ErrorCode::CannotOpen) => why_not_opened(None, error),
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(PathBuf::from("parlor.db")),
+            Some(ErrorCode::SystemIoFailure) if is_short_of_files() => StoreError::TooManyOpenFiles,
             _ => StoreError::Failed(error.to_string()),
         }
     }
@@ -47,4 +88,30 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         StoreError::from(&error)
     }
+}
+
+/// SQLite says only that a file cannot be opened. The database itself is not tried: closing it again would let go of its locks.
+fn why_not_opened(path: Option<&Path>, error: &rusqlite::Error) -> StoreError {
+    if is_short_of_files() {
+        return StoreError::TooManyOpenFiles;
+    }
+    let Some(path) = path else { return StoreError::CannotOpen(error.to_string()) };
+    let is_closed_to_us = fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    match missing_folder(path) {
+        Some(missing) => missing,
+        None if is_closed_to_us => StoreError::ReadOnly,
+        None => StoreError::CannotOpen(error.to_string()),
+    }
+}
+
+/// Whether there is no room for the files that SQLite opens together. It has closed those again that it could open.
+fn is_short_of_files() -> bool {
+    const TOGETHER: usize = 4;
+    let opened: io::Result<Vec<File>> = (0..TOGETHER).map(|_| File::open("/dev/null")).collect();
+    opened.is_err_and(|error| open_files::is_exhausted(&error))
+}
+
+fn missing_folder(path: &Path) -> Option<StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
+    (!folder.exists()).then(|| StoreError::NoFolder(folder.to_owned()))
 }

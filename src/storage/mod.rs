@@ -2,16 +2,26 @@
 //!
 //! SQLite never runs on an async worker. Writes go to one thread; those that wait together are committed together, so
 //! a burst costs one sync of the disk. Notes of what was done outside do not wait behind them. Reads go to a small pool of threads.
+//!
+//! The files are watched while they are open, and looked at before they are opened: nothing is stored where it would be lost.
 
+mod commits;
 mod error;
+mod handle;
+mod migrations;
 mod open;
 mod pause;
 mod readers;
 mod remembered;
+mod rescue;
+mod stamp;
+mod wal;
+mod watch;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
@@ -23,6 +33,9 @@ use writer::Place;
 pub use error::StoreError;
 pub(crate) use pause::pause;
 pub use remembered::Remembered;
+pub use rescue::{Harmed, Saved};
+pub use stamp::begin_anew;
+pub use watch::Harm;
 
 /// What a commit must survive before the one who asked for it goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,10 +55,26 @@ const LONGEST_URGENT_BACKOFF: Duration = Duration::from_secs(2);
 /// A handle to the open database. Cheap to clone; the last one to go closes the file.
 #[derive(Debug, Clone)]
 pub struct Db {
-    // The order matters: the writer ends when the last sender in here is gone, and is waited for after that.
+    // The order matters: the threads end when the last sender in here is gone, and are waited for after that.
     writer: writer::Writer,
     readers: readers::Readers,
-    _ending: Arc<writer::Ending>,
+    watch: Arc<watch::Watch>,
+    _ending: Arc<Ending>,
+}
+
+/// Waits for all threads when the last handle goes, so that a process that ends leaves a whole file behind, and one that opens it again
+/// finds it closed.
+#[derive(Debug)]
+struct Ending {
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // One that panicked has nothing left to wait for, and one that drops the last handle itself would wait for ever.
+        let others = self.threads.drain(..).filter(|thread| thread.thread().id() != std::thread::current().id());
+        others.for_each(|thread| drop(thread.join()));
+    }
 }
 
 impl Db {
@@ -53,9 +82,31 @@ impl Db {
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let own = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::writable(&own)).await;
-        let connection = opened.map_err(|error| StoreError::Failed(error.to_string()))??;
-        let (writer, ending) = writer::Writer::start(connection);
-        Ok(Db { writer, readers: readers::Readers::start(path), _ending: Arc::new(ending) })
+        let (connection, watch) = opened.map_err(|error| StoreError::Failed(error.to_string()))??;
+        let watch = Arc::new(watch);
+        let (writer, writing) = writer::Writer::start(connection, watch.clone());
+        let (readers, reading) = readers::Readers::start(&watch);
+        let ending = Ending { threads: reading.into_iter().chain([writing]).collect() };
+        Ok(Db { writer, readers, watch, _ending: Arc::new(ending) })
+    }
+
+    /// Looks whether the files are still there. Every write does so by itself; this is for times when nothing is written.
+    pub async fn look(&self) {
+        let watch = self.watch.clone();
+        let looked = tokio::task::spawn_blocking(move || watch.look()).await;
+        if matches!(looked, Ok(Err(_))) {
+            // The writer saves what it can, and from then on [`Db::harmed`] tells.
+            drop(self.write_as(Durability::Kill, |_| Ok(())).await);
+        }
+    }
+
+    /// Returns when the files were taken away or overwritten. Nothing is stored any more then.
+    pub async fn harmed(&self) -> StoreError {
+        self.writer.harmed().await
+    }
+
+    pub fn is_harmed(&self) -> bool {
+        self.writer.is_harmed()
     }
 
     /// Runs `work` inside a transaction and returns once it is on disk. An error rolls back this work only.

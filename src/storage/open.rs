@@ -1,18 +1,14 @@
-//! Opens the file and brings its schema up to date. Migrations go forward only.
+//! Opens the file, unless something is wrong with what is there, and brings its schema up to date.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::StoreError;
-
-mod migrations {
-    refinery::embed_migrations!("migrations");
-}
+use super::migrations::{self, Migrated, MigrationError};
+use super::watch::Watch;
+use super::{StoreError, handle, stamp, wal};
 
 /// How long a statement waits for another process, such as a backup, to let go of the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,9 +18,18 @@ const STATEMENT_CACHE: usize = 64;
 /// Pages that each connection keeps for itself. What is not there is in the system's own cache, which all of them share.
 const PAGE_CACHE_KIB: i32 = 512;
 
-pub(super) fn writable(path: &Path) -> Result<Connection, StoreError> {
-    create_private(path)?;
-    prepare(path).map_err(|error| StoreError::at(path, &error)).and_then(|connection| migrate(connection, path))
+/// The connection that writes, and the watch over its files.
+pub(super) fn writable(path: &Path) -> Result<(Connection, Watch), StoreError> {
+    stamp::check(path)?;
+    let disk = |error: std::io::Error| StoreError::from_disk(path, &error);
+    let file = handle::open(path).map_err(disk)?;
+    if !wal::fits(&file, path).map_err(disk)? {
+        return Err(StoreError::OtherLog(path.to_owned()));
+    }
+    let mut connection = prepare(path).map_err(|error| StoreError::at(path, &error))?;
+    migrate(&mut connection, path)?;
+    stamp::leave(path);
+    Ok((connection, Watch::new(path, file).map_err(disk)?))
 }
 
 pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
@@ -36,17 +41,7 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(|error: rusqlite::Error| StoreError::at(path, &error))
 }
 
-/// Only the owner may read conversations, whatever the umask says.
-fn create_private(path: &Path) -> Result<(), StoreError> {
-    let created = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-    created.map(drop).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly,
-        std::io::ErrorKind::StorageFull => StoreError::Full,
-        _ => StoreError::Failed(format!("cannot open {}: {error}", path.display())),
-    })
-}
-
-fn prepare(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn prepare(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     settle(&connection)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
@@ -63,35 +58,27 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-fn migrate(mut connection: Connection, path: &Path) -> Result<Connection, StoreError> {
-    let runner = migrations::migrations::runner();
-    let known = runner.get_migrations().iter().map(|migration| migration.version()).max().unwrap_or(0);
-    let found = schema_version(&connection).map_err(|error| StoreError::at(path, &error))?;
-    let found = u32::try_from(found).unwrap_or(u32::MAX);
-    let known = u32::try_from(known).unwrap_or(u32::MAX);
-    if found > known {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: &rusqlite::Error| StoreError::at(path, error);
+    if migrations::is_blank(connection).map_err(|error| failed(&error))? {
+        stamp::check_blank(path)?;
     }
-    if found < known {
-        runner.run(&mut connection).map_err(|error| migration_error(&error))?;
+    let migrated = migrations::bring_up_to_date(connection).map_err(|error| match error {
+        MigrationError::Newer { found, known } => StoreError::Newer { path: path.to_owned(), found, known },
+        MigrationError::Step { version, error } => step_error(path, version, &error),
+        MigrationError::Failed(error) => failed(&error),
+    })?;
+    if migrated == Migrated::Changed {
+        // Into the file itself, so that its first count is there and tells copies apart. Failing costs nothing: the log is kept.
+        drop(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
     }
-    Ok(connection)
-}
-
-/// Zero for a new file.
-fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
-    let history = "SELECT count(*) FROM sqlite_schema WHERE name = 'refinery_schema_history'";
-    if connection.query_row(history, [], |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(0);
-    }
-    connection.query_row("SELECT coalesce(max(version), 0) FROM refinery_schema_history", [], |row| row.get(0))
+    Ok(())
 }
 
 /// A full disk is told as everywhere else.
-fn migration_error(error: &refinery::Error) -> StoreError {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<rusqlite::Error>());
-    match cause.map(StoreError::from) {
-        Some(StoreError::Failed(_)) | None => StoreError::Failed(format!("migrating the schema: {error}")),
-        Some(told) => told,
+fn step_error(path: &Path, version: u32, error: &rusqlite::Error) -> StoreError {
+    match StoreError::at(path, error) {
+        StoreError::Failed(reason) => StoreError::Failed(format!("migrating the schema to {version}: {reason}")),
+        told => told,
     }
 }

@@ -1,12 +1,12 @@
 //! A few threads that read. Each opens its connection when it first has something to do.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::watch::Watch;
 use super::{StoreError, open};
 
 /// Enough that one long query does not hold up the rest; a read is mostly memory work.
@@ -22,17 +22,18 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(path: &Path) -> Self {
+    pub(super) fn start(watch: &Arc<Watch>) -> (Self, Vec<JoinHandle<()>>) {
         let (jobs, receiver) = mpsc::channel::<Job>(QUEUE);
         let receiver = Arc::new(Mutex::new(receiver));
-        for number in 0..READERS {
-            let (receiver, path) = (receiver.clone(), path.to_owned());
+        let start = |number| {
+            let (receiver, watch) = (receiver.clone(), watch.clone());
             thread::Builder::new()
                 .name(format!("store-reader-{number}"))
-                .spawn(move || serve(&path, &receiver))
-                .expect("the process can start a thread");
-        }
-        Readers { jobs }
+                .spawn(move || serve(&watch, &receiver))
+                .expect("the process can start a thread")
+        };
+        let threads = (0..READERS).map(start).collect();
+        (Readers { jobs }, threads)
     }
 
     pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
@@ -51,14 +52,15 @@ impl Readers {
     }
 }
 
-fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
+/// The watch has a handle of the file, which must outlive the connection.
+fn serve(watch: &Watch, jobs: &Mutex<mpsc::Receiver<Job>>) {
     let mut connection = None;
     loop {
         // The lock is the queue: whoever holds it takes the next job, the others wait behind.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(job) = job else { return };
         if connection.is_none() {
-            match open::read_only(path) {
+            match open::read_only(watch.path()) {
                 Ok(opened) => connection = Some(opened),
                 Err(error) => {
                     job(Err(error));

@@ -236,7 +236,8 @@ async fn a_file_of_a_newer_version_is_left_alone() {
     let path = folder.path().join("parlor.db");
     drop(Db::open(&path).await.unwrap());
     let connection = Connection::open(&path).unwrap();
-    connection.execute("INSERT INTO refinery_schema_history VALUES (9000, 'later', '2030-01-01T00:00:00Z', '1')", []).unwrap();
+    connection.pragma_update(None, "user_version", 9000).unwrap();
+    drop(connection);
     let error = Db::open(&path).await.unwrap_err().to_string();
     assert!(error.contains("newer Parlor (schema 9000"), "{error}");
 }
@@ -276,7 +277,31 @@ async fn the_file_is_for_its_owner_only() {
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_an_error_with_its_path() {
     let error = Db::open(Path::new("/nonexistent/parlor.db")).await.unwrap_err().to_string();
-    assert!(error.contains("/nonexistent/parlor.db"), "{error}");
+    let told = "the database cannot be opened: there is no folder /nonexistent. `parlor init` makes a home folder";
+    assert_eq!(error, told);
+}
+
+/// Each reason has its own sentence, because each is put right in another way.
+#[test]
+fn reasons_for_a_file_that_cannot_be_opened_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("parlor.db");
+    let of = |code: i32| StoreError::from_disk(&path, &std::io::Error::from_raw_os_error(code));
+    for code in [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE] {
+        assert_eq!(of(code.raw_os_error()), StoreError::TooManyOpenFiles);
+    }
+    assert_eq!(of(rustix::io::Errno::ACCESS.raw_os_error()), StoreError::ReadOnly);
+    assert_eq!(of(rustix::io::Errno::ROFS.raw_os_error()), StoreError::ReadOnly);
+    assert_eq!(of(rustix::io::Errno::NOSPC.raw_os_error()), StoreError::Full);
+    assert!(matches!(of(rustix::io::Errno::ISDIR.raw_os_error()), StoreError::CannotOpen(_)));
+    let of_sqlite = |path: &Path| {
+        let error = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap_err();
+        (StoreError::at(path, &error), StoreError::from(error))
+    };
+    let (known, unknown) = of_sqlite(&folder.path().join("nowhere/parlor.db"));
+    assert_eq!(known, StoreError::NoFolder(folder.path().join("nowhere")));
+    assert!(matches!(unknown, StoreError::CannotOpen(_)), "{unknown}");
+    assert!(matches!(of_sqlite(&path).0, StoreError::CannotOpen(_)), "not read-only: nothing is there");
 }
 
 #[tokio::test]
@@ -344,4 +369,119 @@ async fn a_kept_statement_is_compiled_once_whatever_is_bound_to_it() {
     };
     assert_eq!(db.read(compiled_again).await.unwrap(), 0);
     assert_eq!(db.write(move |tx| compiled_again(tx)).await.unwrap(), 0);
+}
+
+/// The count is in the header, and a write that changes nothing costs no page.
+#[tokio::test]
+async fn commits_that_change_something_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    let count = |tx: &Transaction<'_>| tx.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
+    let before = db.write(count).await.unwrap();
+    assert_ne!(before, 0);
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    assert_eq!(db.write(count).await.unwrap(), before.wrapping_add(1));
+    db.write(|tx| tx.execute("DELETE FROM scratch WHERE n = 7", [])).await.unwrap();
+    assert_eq!(db.write(count).await.unwrap(), before.wrapping_add(1));
+}
+
+async fn harm_of(db: &Db) -> Harmed {
+    let error = db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", [])).await.unwrap_err();
+    assert_eq!(db.harmed().await, error);
+    match error {
+        StoreError::Harmed(harmed) => harmed,
+        other => panic!("{other}"),
+    }
+}
+
+/// A database with one row, and what is done to its files.
+async fn filled() -> (tempfile::TempDir, Db) {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    (folder, db)
+}
+
+#[tokio::test]
+async fn a_file_that_is_moved_away_is_saved_with_all_rows() {
+    let (folder, db) = filled().await;
+    let path = folder.path().join("parlor.db");
+    std::fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+    let harmed = harm_of(&db).await;
+    let saved = folder.path().join("parlor.db.saved");
+    assert_eq!((harmed.harm, harmed.saved), (Harm::Removed, Saved::As(saved.clone())));
+    assert_eq!(std::fs::metadata(&saved).unwrap().permissions().mode() & 0o777, 0o600);
+    drop(db);
+    assert!(!path.exists(), "nothing was made in its place");
+    std::fs::rename(saved, path).unwrap();
+    assert_eq!(count(&open(&folder).await).await, 1, "with the log that is still beside it");
+}
+
+#[tokio::test]
+async fn a_file_that_is_overwritten_with_an_older_one_is_not_written_to() {
+    let (folder, db) = filled().await;
+    let path = folder.path().join("parlor.db");
+    let older = std::fs::read(&path).unwrap();
+    // Everything goes into the file, so that it has more than the copy.
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", [])).await.unwrap();
+    let watcher = Connection::open(&path).unwrap();
+    watcher.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(watcher);
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (3)", [])).await.unwrap();
+    std::fs::write(&path, &older).unwrap();
+    let harmed = harm_of(&db).await;
+    assert_eq!((harmed.harm, harmed.saved), (Harm::Overwritten, Saved::No));
+    drop(db);
+    assert_eq!(std::fs::read(&path).unwrap(), older, "the copy is as it was");
+    assert_eq!(Db::open(&path).await.unwrap_err(), StoreError::OtherLog(path.clone()));
+    for name in ["parlor.db-wal", "parlor.db-shm"] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    drop(open(&folder).await);
+}
+
+#[tokio::test]
+async fn a_file_that_is_cut_is_noticed() {
+    for bytes in [0, 50, 4096] {
+        let (folder, db) = filled().await;
+        let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("parlor.db")).unwrap();
+        file.set_len(bytes).unwrap();
+        assert_eq!(harm_of(&db).await.harm, Harm::Overwritten, "{bytes}");
+    }
+}
+
+/// A file in the home is looked at without anybody writing.
+#[tokio::test]
+async fn a_look_finds_what_no_write_has_found() {
+    let (folder, db) = filled().await;
+    db.look().await;
+    assert!(!db.is_harmed());
+    std::fs::remove_file(folder.path().join("parlor.db-shm")).unwrap();
+    db.look().await;
+    assert!(db.is_harmed());
+    assert!(matches!(db.harmed().await, StoreError::Harmed(Harmed { harm: Harm::LogRemoved, saved: Saved::InPlace, .. })));
+}
+
+/// Operators look into the database with other programs, and those may tidy it up.
+#[tokio::test]
+async fn work_of_other_programs_is_no_harm() {
+    let (folder, db) = filled().await;
+    let flood =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000) INSERT INTO scratch SELECT i FROM n";
+    db.write(move |tx| tx.execute(flood, [])).await.unwrap();
+    db.write(|tx| tx.execute("DELETE FROM scratch", [])).await.unwrap();
+    let other = Connection::open(folder.path().join("parlor.db")).unwrap();
+    let bytes = || std::fs::metadata(folder.path().join("parlor.db")).unwrap().len();
+    other.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let before = bytes();
+    db.look().await;
+    other.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO scratch VALUES (1)").unwrap();
+    drop(other);
+    assert!(bytes() < before);
+    db.look().await;
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", [])).await.unwrap();
+    drop(db);
+    assert_eq!(count(&open(&folder).await).await, 2);
 }

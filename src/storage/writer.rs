@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Durability, StoreError};
+use super::watch::Watch;
+use super::{Durability, StoreError, commits, rescue};
 
 /// Writes that may wait, of each kind. When full, callers wait their turn; none is dropped.
 const QUEUE: usize = 1024;
@@ -22,6 +24,8 @@ pub(super) const LONGEST_RUN: Duration = Duration::from_millis(50);
 pub(super) struct Writer {
     jobs: mpsc::Sender<Queued>,
     urgent: mpsc::Sender<Box<dyn Job>>,
+    /// Set once nothing can be stored any more.
+    harmed: watch::Receiver<Option<StoreError>>,
 }
 
 /// Where a write stands in line.
@@ -38,29 +42,31 @@ enum Queued {
     Look,
 }
 
-/// Waits for the writer when the last handle goes, so that a process that ends leaves a whole file behind.
-#[derive(Debug)]
-pub(super) struct Ending {
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        // A writer that panicked has nothing left to wait for.
-        drop(self.thread.take().map(thread::JoinHandle::join));
-    }
-}
-
 impl Writer {
-    pub(super) fn start(connection: Connection) -> (Self, Ending) {
+    pub(super) fn start(connection: Connection, files: Arc<Watch>) -> (Self, JoinHandle<()>) {
         let (jobs, in_turn) = mpsc::channel(QUEUE);
         let (urgent, first) = mpsc::channel(QUEUE);
         let line = Line { in_turn, first, waiting: VecDeque::new() };
+        let (told, harmed) = watch::channel(None);
         let thread = thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || serve(Committer { connection, durability: None }, line))
+            .spawn(move || serve(Committer { connection, durability: None, files, told }, line))
             .expect("the process can start a thread");
-        (Writer { jobs, urgent }, Ending { thread: Some(thread) })
+        (Writer { jobs, urgent, harmed }, thread)
+    }
+
+    /// Returns once nothing can be stored any more, with the reason.
+    pub(super) async fn harmed(&self) -> StoreError {
+        let mut harmed = self.harmed.clone();
+        match harmed.wait_for(Option::is_some).await {
+            Ok(harm) => harm.clone().unwrap_or(StoreError::Closed),
+            // The writer has ended without harm.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn is_harmed(&self) -> bool {
+        self.harmed.borrow().is_some()
     }
 
     pub(super) async fn run<T, F>(&self, place: Place, durability: Durability, work: F) -> Result<T, StoreError>
@@ -126,24 +132,44 @@ fn serve(mut committer: Committer, mut line: Line) {
         committer.commit_some(&mut line.urgent(), || false);
         committer.commit_some(&mut line.waiting, || !line.first.is_empty());
     }
+    if committer.told.borrow().is_some() {
+        return;
+    }
     // Everything into the one file, so that a copy of it is a copy of everything. Failing costs nothing: the log is kept.
     let folded = committer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     drop(folded);
 }
 
+/// The watch has a handle of the file, which must outlive the connection: fields are dropped in this order.
 struct Committer {
     connection: Connection,
     /// What the connection is set to.
     durability: Option<Durability>,
+    files: Arc<Watch>,
+    /// Tells everybody that nothing can be stored any more.
+    told: watch::Sender<Option<StoreError>>,
 }
 
 impl Committer {
+    /// Fails from the moment on when the files are found to be gone: what would be stored would be lost.
+    fn unharmed(&self) -> Result<(), StoreError> {
+        if self.told.borrow().is_none()
+            && let Err(harm) = self.files.look()
+        {
+            let harmed = StoreError::Harmed(rescue::rescue(&self.connection, self.files.path(), harm));
+            tracing::error!("{harmed}");
+            self.told.send_replace(Some(harmed));
+        }
+        self.told.borrow().clone().map_or(Ok(()), Err)
+    }
+
     /// Runs jobs from the front and commits them. Those that it does not come to, because something else is urgent, stay.
     fn commit_some(&mut self, jobs: &mut VecDeque<Box<dyn Job>>, is_wanted: impl Fn() -> bool) {
         // The strictest job decides for all of the commit: a synced commit also syncs everything before it.
         let Some(needed) = jobs.iter().map(|job| job.durability()).max() else { return };
         let mut done = Vec::new();
-        let committed = self.set_durability(needed).and_then(|()| self.commit(jobs, &mut done, is_wanted));
+        let committed =
+            self.unharmed().and_then(|()| self.set_durability(needed)).and_then(|()| self.commit(jobs, &mut done, is_wanted));
         if done.is_empty() {
             // Nothing was begun, and it would be the same with each of them.
             done.extend(jobs.drain(..));
@@ -173,6 +199,7 @@ impl Committer {
         done: &mut Vec<Box<dyn Job>>,
         is_wanted: impl Fn() -> bool,
     ) -> Result<(), StoreError> {
+        let before = self.connection.total_changes();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (is_alone, began) = (jobs.len() == 1, Instant::now());
         while let Some(mut job) = jobs.pop_front_if(|_| done.is_empty() || began.elapsed() < LONGEST_RUN || !is_wanted()) {
@@ -181,7 +208,7 @@ impl Committer {
                 let outcome = job.run(&transaction);
                 done.push(job);
                 return match outcome {
-                    Outcome::Keep => Ok(transaction.commit()?),
+                    Outcome::Keep => finish(transaction, before),
                     Outcome::Undo => Ok(transaction.rollback()?),
                 };
             }
@@ -189,8 +216,16 @@ impl Committer {
             done.push(job);
             ran?;
         }
-        Ok(transaction.commit()?)
+        finish(transaction, before)
     }
+}
+
+/// A transaction that changed no row is not counted, so that it costs no write.
+fn finish(transaction: Transaction<'_>, changes_before: u64) -> Result<(), StoreError> {
+    if transaction.total_changes() != changes_before {
+        commits::count(&transaction)?;
+    }
+    Ok(transaction.commit()?)
 }
 
 /// A savepoint keeps one job's failure from undoing its neighbours.

@@ -19,6 +19,7 @@ use super::TelegramChannel;
 use super::api::{ApiError, Done};
 use super::listen::{ALLOWED_UPDATES, Stored, refused, store};
 use super::updates::{self, Update};
+use crate::channels::callers::Callers;
 use crate::channels::{Health, Intake, ListenError};
 use crate::config::{Secret, Webhook};
 use crate::signing::same_text;
@@ -67,7 +68,7 @@ pub(super) async fn listen(
 /// Returns when `stop` is cancelled and the calls that were being made are answered.
 async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
     let app = Router::new().fallback(knock).with_state(door);
-    let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let serving = axum::serve(Callers::new(listener), app).with_graceful_shutdown(stop.clone().cancelled_owned());
     let too_long = async {
         stop.cancelled().await;
         tokio::time::sleep(FINISH_WITHIN).await;

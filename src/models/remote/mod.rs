@@ -16,11 +16,12 @@ use genai::chat::{
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Headers, ModelIden, ServiceTarget};
 use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::classify::classify;
 use super::{Cut, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, ToolCall, Usage};
 use crate::config::{ModelSettings, Provider, ProviderKind, Reasoning, Secret};
-use crate::http;
+use crate::{http, open_files};
 
 use messages::chat_request;
 use thinking::Spoken;
@@ -91,11 +92,13 @@ impl ModelProvider for Remote {
         }
         let target = self.target(model);
         let options = self.options(&request);
+        let turn = self.client.turn().await;
         let max_tokens = request.settings.max_tokens;
         let response =
             self.client.get()?.exec_chat_stream(target, chat_request(kind, request, &self.thoughts), Some(&options)).await;
         let answer = response.map_err(|error| classify(&error))?.stream;
-        Ok(events(Answering { kind, max_tokens, answer, spoken: Spoken::new(kind), thoughts: self.thoughts.clone() }))
+        let thoughts = self.thoughts.clone();
+        Ok(events(Answering { kind, max_tokens, answer, spoken: Spoken::new(kind), thoughts, _turn: turn }))
     }
 }
 
@@ -116,13 +119,28 @@ fn with_settings(mut options: ChatOptions, kind: ProviderKind, settings: ModelSe
     options
 }
 
-/// The client of all providers of one config, made when the first of them is asked.
-#[derive(Clone, Default)]
-pub(super) struct SharedClient(Arc<OnceLock<genai::Client>>);
+/// The client of all providers of one config.
+#[derive(Clone)]
+pub(super) struct SharedClient {
+    /// Made when the first of them is asked.
+    client: Arc<OnceLock<genai::Client>>,
+    /// Calls that may be made at once. The others wait their turn.
+    calls: Arc<Semaphore>,
+}
+
+impl Default for SharedClient {
+    fn default() -> Self {
+        SharedClient { client: Arc::default(), calls: Arc::new(Semaphore::new(open_files::shares().model_calls)) }
+    }
+}
 
 impl SharedClient {
+    async fn turn(&self) -> OwnedSemaphorePermit {
+        self.calls.clone().acquire_owned().await.expect("it is never closed")
+    }
+
     fn get(&self) -> Result<&genai::Client, ModelError> {
-        if let Some(client) = self.0.get() {
+        if let Some(client) = self.client.get() {
             return Ok(client);
         }
         // Redirects would carry the key to another server, in headers reqwest does not know as secret.
@@ -130,7 +148,7 @@ impl SharedClient {
         let web = web.map_err(|_| ModelError::Broken("cannot set up HTTPS".to_owned()))?;
         let client = genai::Client::builder().with_reqwest(web).build();
         let client = client.map_err(|_| ModelError::Broken("cannot set up the model client".to_owned()))?;
-        Ok(self.0.get_or_init(|| client))
+        Ok(self.client.get_or_init(|| client))
     }
 }
 
@@ -160,6 +178,8 @@ struct Answering {
     answer: ChatStream,
     spoken: Spoken,
     thoughts: Thoughts,
+    /// Given back with the connection.
+    _turn: OwnedSemaphorePermit,
 }
 
 impl Answering {

@@ -2,15 +2,17 @@
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
+use tokio::sync::Semaphore;
 
 use super::address::is_public;
+use crate::open_files;
 
 /// A page that takes longer in all is given up.
 const MAX_TIME: Duration = Duration::from_secs(20);
@@ -75,6 +77,9 @@ pub(super) fn client(rules: &Rules) -> Client {
 }
 
 pub(super) async fn fetch(client: &Client, rules: &Rules, address: &str) -> Result<Page, FetchError> {
+    /// Pages that are fetched at once. The others wait their turn.
+    static FETCHES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(open_files::shares().pages));
+    let _turn = FETCHES.acquire().await;
     let fetched = tokio::time::timeout(MAX_TIME, follow(client, rules, address)).await;
     fetched.unwrap_or(Err(FetchError::TooSlow))
 }

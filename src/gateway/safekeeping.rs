@@ -1,0 +1,35 @@
+//! Notices when the database is taken away while the gateway runs, and stops before anything more is taken in.
+//!
+//! What the platforms have not been told to forget, they deliver again to the next process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::House;
+use crate::storage::StoreError;
+
+/// Every write looks by itself. A gateway that nobody writes to is looked after this often.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+pub(super) async fn watch(house: Arc<House>) {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = looks.tick() => house.desk.db.look().await,
+            () = house.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Takes nothing more in, and tells the owners why.
+pub(super) async fn give_up(house: &House, reason: &StoreError) {
+    house.stop.cancel();
+    house.delivery.tell_owners_at_once(&stopping(reason)).await;
+}
+
+fn stopping(reason: &StoreError) -> String {
+    format!("I have to stop: {reason}. Messages that come meanwhile are kept by their platform, and I answer them then.")
+}

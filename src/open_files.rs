@@ -1,0 +1,99 @@
+//! How many files and connections may be open at once, and who gets how many of them.
+
+use std::io;
+use std::sync::OnceLock;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What the operator can do.
+pub(crate) const ADVICE: &str = "Allow this user more (`ulimit -n`, or LimitNOFILE= in a systemd unit)";
+
+/// The store, logs, files of tools, name lookups, Discord's one connection: everything that is not shared out below.
+const KEPT: usize = 64;
+/// Each who connects gets at least this many, however little is allowed.
+const FEWEST: usize = 8;
+/// More connections to one platform at once than this would not make anything faster.
+const MOST_CALLS: usize = 256;
+/// As many models as turns may run when the config says nothing else.
+const MOST_MODEL_CALLS: usize = 1024;
+const MOST_PAGES: usize = 64;
+const MOST_CALLERS: usize = 128;
+/// Fewer are not enough for a busy house.
+const ENOUGH: usize = 256;
+
+/// Connections that may be open at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// To each platform.
+    pub(crate) platform_calls: usize,
+    /// To model servers.
+    pub(crate) model_calls: usize,
+    /// To servers of web pages.
+    pub(crate) pages: usize,
+    /// From those who call us.
+    pub(crate) callers: usize,
+}
+
+/// Raises the limit as far as the system lets us.
+pub(crate) fn raise_limit() {
+    let allowed = getrlimit(Resource::Nofile);
+    if allowed.current != allowed.maximum {
+        // A system that refuses leaves the limit as it was, and the shares are made for that.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: allowed.maximum, maximum: allowed.maximum });
+    }
+}
+
+/// For the log of a gateway that starts.
+pub(crate) fn warn_if_few() {
+    let limit = limit();
+    if limit < ENOUGH {
+        tracing::warn!("only {limit} files and connections may be open at once, so answers may have to wait. {ADVICE}");
+    }
+}
+
+/// The shares of this process, made when first asked for.
+pub(crate) fn shares() -> Shares {
+    static SHARES: OnceLock<Shares> = OnceLock::new();
+    *SHARES.get_or_init(|| Shares::of(limit()))
+}
+
+impl Shares {
+    fn of(limit: usize) -> Self {
+        let part = |of: usize, most: usize| (limit.saturating_sub(KEPT) / of).clamp(FEWEST, most);
+        Shares {
+            platform_calls: part(4, MOST_CALLS),
+            model_calls: part(4, MOST_MODEL_CALLS),
+            pages: part(16, MOST_PAGES),
+            callers: part(16, MOST_CALLERS),
+        }
+    }
+}
+
+/// No limit is a very large one.
+fn limit() -> usize {
+    let allowed = getrlimit(Resource::Nofile).current;
+    allowed.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+/// Whether the process, or the whole system, has as many files open as it may.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|exhausted| code == Some(exhausted.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two platforms and all others together leave enough for the rest.
+    #[test]
+    fn shares_stay_below_the_limit() {
+        for limit in [192, 256, 1024, 20_000, 1_048_576, usize::MAX] {
+            let Shares { platform_calls, model_calls, pages, callers } = Shares::of(limit);
+            assert!(2 * platform_calls + model_calls + pages + callers + KEPT <= limit, "{limit}");
+        }
+        let fewest = Shares { platform_calls: FEWEST, model_calls: FEWEST, pages: FEWEST, callers: FEWEST };
+        assert_eq!(Shares::of(0), fewest);
+    }
+}

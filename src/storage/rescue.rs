@@ -1,0 +1,111 @@
+//! Saves what can be saved when the database's files were taken away while they were open.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::watch::Harm;
+use super::{StoreError, stamp};
+
+/// What was done to the files, and where everything is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Harmed {
+    pub path: PathBuf,
+    pub harm: Harm,
+    pub saved: Saved,
+}
+
+/// What became of the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// The database has them all.
+    InPlace,
+    /// This copy has them all.
+    As(PathBuf),
+    /// Nothing can be saved from a file that somebody else has written into.
+    No,
+    /// They are lost with the process, for this reason.
+    Failed(String),
+}
+
+/// Saves the rows, and sees to it that nothing more is written to files that may be somebody else's by now.
+pub(super) fn rescue(connection: &Connection, path: &Path, harm: Harm) -> Harmed {
+    // If it cannot be set, closing may write to the file that was opened, as it does at the end of any process.
+    drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+    let saved = match harm {
+        Harm::LogRemoved if is_folded(connection) => Saved::InPlace,
+        Harm::LogRemoved | Harm::Removed | Harm::Replaced => save(connection, path),
+        Harm::Overwritten => Saved::No,
+    };
+    Harmed { path: path.to_owned(), harm, saved }
+}
+
+/// Puts everything that is in the log into the database.
+fn is_folded(connection: &Connection) -> bool {
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    busy == Ok(0)
+}
+
+/// Beside the database; else where there is room for files of the moment, because the home itself may be gone.
+fn save(connection: &Connection, path: &Path) -> Saved {
+    let elsewhere = std::env::temp_dir().join(path.file_name().unwrap_or_default());
+    let mut reason = String::new();
+    for base in [path, &elsewhere] {
+        let Some(target) = stamp::saved_names(base).find(|target| !target.exists()) else { continue };
+        match copy(connection, &target) {
+            Ok(()) => return Saved::As(target),
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    Saved::Failed(reason)
+}
+
+/// A copy page by page, so that the log that is left beside it fits it too.
+fn copy(connection: &Connection, target: &Path) -> Result<(), StoreError> {
+    let copied = fill(connection, target);
+    if copied.is_err() {
+        // Half a copy is of no use. If it cannot go, the error still tells what is wrong.
+        drop(fs::remove_file(target));
+    }
+    copied
+}
+
+fn fill(connection: &Connection, target: &Path) -> Result<(), StoreError> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target);
+    made.map_err(|error| StoreError::from_disk(target, &error))?;
+    let mut copy = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let backup = Backup::new(connection, &mut copy)?;
+    match backup.step(ALL_PAGES)? {
+        StepResult::Done => Ok(()),
+        _ => Err(StoreError::Failed("somebody else is writing to it".into())),
+    }
+}
+
+/// As the backup interface says it.
+const ALL_PAGES: i32 = -1;
+
+impl std::fmt::Display for Harmed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.display();
+        match self.harm {
+            Harm::Removed => write!(f, "{path} was removed while Parlor ran")?,
+            Harm::Replaced => write!(f, "{path} was replaced by another file while Parlor ran")?,
+            Harm::Overwritten => write!(f, "{path} was emptied or overwritten while Parlor ran")?,
+            Harm::LogRemoved => write!(f, "{path}-wal or {path}-shm was removed while Parlor ran")?,
+        }
+        match &self.saved {
+            Saved::InPlace => write!(f, ". Everything was put into {path}. Start again"),
+            Saved::As(copy) => write!(
+                f,
+                ". Everything that Parlor had is saved in {}. Put that in the place of {path} and start again",
+                copy.display()
+            ),
+            Saved::No => write!(f, ". Put a copy of it back, move {path}-wal away, and start again"),
+            Saved::Failed(reason) => write!(f, ", and could not be saved: {reason}. Put a copy of it back and start again"),
+        }
+    }
+}

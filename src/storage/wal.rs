@@ -1,0 +1,138 @@
+//! Looks into the write-ahead log beside the database before SQLite does, to tell whether the two belong together.
+//!
+//! SQLite takes any log of the right name: with an older copy of the database beside it, pages of both are mixed.
+//! The format is at <https://www.sqlite.org/fileformat2.html#walformat>.
+
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::ops::RangeInclusive;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::commits::{Count, Counts};
+
+/// Another process may write between two looks. As often the database is looked at again before it counts.
+const LOOKS: usize = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+const LOG_HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+/// The lowest bit of the magic number says in which order the bytes of checksummed words are.
+const MAGIC: u32 = 0x377f_0682;
+const PAGE_SIZES: RangeInclusive<usize> = 512..=65_536;
+/// Of the database's header, `application_id`.
+const COUNT_AT: usize = 68;
+
+/// The log's path. A database that is reached by a link has its log beside the file that the link leads to.
+pub(super) fn beside(database: &Path) -> PathBuf {
+    with_suffix(&real(database), "-wal")
+}
+
+pub(super) fn real(database: &Path) -> PathBuf {
+    database.canonicalize().unwrap_or_else(|_| database.to_owned())
+}
+
+pub(super) fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Whether the log beside the database, if there is one, goes on from the state that the database is in.
+pub(super) fn fits(file: &File, path: &Path) -> io::Result<bool> {
+    let mut fits = true;
+    for _ in 0..LOOKS {
+        let before = count_of(file)?;
+        fits = match counts(&beside(path))? {
+            Some(log) => log.go_on_from(before),
+            None => true,
+        };
+        // A log that a running process has begun anew meanwhile goes on from a later state than the one that was read.
+        if fits || count_of(file)? == before {
+            break;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(fits)
+}
+
+/// As the file has it, without what is only in the log.
+pub(super) fn count_of(file: &File) -> io::Result<Count> {
+    let mut bytes = [0; 4];
+    match file.read_exact_at(&mut bytes, COUNT_AT as u64) {
+        Ok(()) => Ok(Count(u32::from_be_bytes(bytes))),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(Count::NONE),
+        Err(error) => Err(error),
+    }
+}
+
+/// The counts in a log; none where there is no log, or no commit that says one.
+fn counts(log: &Path) -> io::Result<Option<Counts>> {
+    let file = match File::open(log) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    match read_counts(BufReader::new(file)) {
+        // A log may end anywhere.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        counts => counts,
+    }
+}
+
+fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
+    let mut header = [0; LOG_HEADER];
+    log.read_exact(&mut header)?;
+    let page_size = word(&header, 8) as usize;
+    let mut sum = Checksum { is_big_endian: word(&header, 0) == MAGIC | 1, sums: (0, 0) };
+    sum.add(&header[..24]);
+    let is_log = word(&header, 0) | 1 == MAGIC | 1 && PAGE_SIZES.contains(&page_size) && sum.is_at(&header, 24);
+    if !is_log {
+        return Ok(None);
+    }
+    let mut counts: Option<Counts> = None;
+    let mut frame = vec![0; FRAME_HEADER + page_size];
+    while log.read_exact(&mut frame).is_ok() {
+        sum.add(&frame[..8]);
+        sum.add(&frame[FRAME_HEADER..]);
+        // What follows is left from before the log was begun anew, or was being written.
+        if frame[8..16] != header[16..24] || !sum.is_at(&frame, 16) {
+            break;
+        }
+        if word(&frame, 0) == 1 {
+            let last = Count(word(&frame, FRAME_HEADER + COUNT_AT));
+            counts = Some(Counts { first: counts.map_or(last, |counts| counts.first), last });
+        }
+    }
+    Ok(counts)
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().fold(0, |word, byte| word << 8 | u32::from(*byte))
+}
+
+/// Runs on from frame to frame.
+struct Checksum {
+    is_big_endian: bool,
+    sums: (u32, u32),
+}
+
+impl Checksum {
+    fn add(&mut self, bytes: &[u8]) {
+        let read = |bytes: &[u8]| if self.is_big_endian { word(bytes, 0) } else { word(bytes, 0).swap_bytes() };
+        let (mut first, mut second) = self.sums;
+        for pair in bytes.chunks_exact(8) {
+            first = first.wrapping_add(read(&pair[..4])).wrapping_add(second);
+            second = second.wrapping_add(read(&pair[4..])).wrapping_add(first);
+        }
+        self.sums = (first, second);
+    }
+
+    /// Whether the sums are what is written here.
+    fn is_at(&self, bytes: &[u8], at: usize) -> bool {
+        self.sums == (word(bytes, at), word(bytes, at + 4))
+    }
+}
+
+#[cfg(test)]
+mod tests;

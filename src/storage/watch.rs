@@ -1,0 +1,136 @@
+//! Notices when the database's files are taken away or changed by others while they are open.
+//!
+//! SQLite goes on with the files it has opened, whatever becomes of their names, so everything that is stored from then on is gone with
+//! the process.
+
+use std::fs::{self, File, Metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::commits::Count;
+use super::wal;
+
+/// What was done to the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harm {
+    /// The name is gone. What was stored is in the file that is still open.
+    Removed,
+    /// The name leads to another file. What was stored is in the one that is still open.
+    Replaced,
+    /// The file itself is empty, shorter, or has become another.
+    Overwritten,
+    /// The log's name is gone or leads elsewhere. The database itself is as it was.
+    LogRemoved,
+}
+
+/// The files as they were when they were opened.
+#[derive(Debug)]
+pub(super) struct Watch {
+    database: Watched,
+    beside: Vec<Watched>,
+    file: Arc<File>,
+    seen: Mutex<Seen>,
+}
+
+/// A name and the file that it led to.
+#[derive(Debug)]
+struct Watched {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+/// The most that was ever seen in the file.
+#[derive(Debug)]
+struct Seen {
+    bytes: u64,
+    count: Count,
+}
+
+impl Watch {
+    /// `file` is the database, which SQLite has opened too, with its log.
+    pub(super) fn new(path: &Path, file: Arc<File>) -> std::io::Result<Self> {
+        let metadata = file.metadata()?;
+        let seen = Mutex::new(Seen { bytes: metadata.len(), count: wal::count_of(&file)? });
+        let beside = ["-wal", "-shm"].map(|suffix| Watched::at(&wal::with_suffix(&wal::real(path), suffix)));
+        Ok(Watch { database: Watched::of(path, &metadata), beside: beside.into_iter().flatten().collect(), file, seen })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.database.path
+    }
+
+    pub(super) fn look(&self) -> Result<(), Harm> {
+        match self.database.now() {
+            Now::Same => {}
+            Now::Missing => return Err(Harm::Removed),
+            Now::Other => return Err(Harm::Replaced),
+        }
+        if self.is_overwritten() {
+            return Err(Harm::Overwritten);
+        }
+        let is_there = |watched: &Watched| matches!(watched.now(), Now::Same);
+        if self.beside.iter().all(is_there) { Ok(()) } else { Err(Harm::LogRemoved) }
+    }
+
+    /// Nobody but SQLite writes into the file, and then it has never less commits than before. It gets shorter only when it says so.
+    fn is_overwritten(&self) -> bool {
+        // A file that cannot be read for a moment is not another file.
+        let Ok(bytes) = self.file.metadata().map(|metadata| metadata.len()) else { return false };
+        let mut header = [0; HEADER];
+        match self.file.read_exact_at(&mut header, 0) {
+            Ok(()) => {}
+            Err(error) => return error.kind() == ErrorKind::UnexpectedEof,
+        }
+        let Ok(count) = wal::count_of(&self.file) else { return false };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_cut = bytes < seen.bytes && bytes < told_bytes(&header);
+        let is_older = count.is_before(seen.count) || (count == Count::NONE && seen.count != Count::NONE);
+        let is_overwritten = !header.starts_with(MAGIC) || is_cut || is_older;
+        if !is_overwritten {
+            *seen = Seen { bytes, count };
+        }
+        is_overwritten
+    }
+}
+
+const HEADER: usize = 100;
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// How long the file is by its own account. <https://www.sqlite.org/fileformat2.html#the_database_header>
+fn told_bytes(header: &[u8; HEADER]) -> u64 {
+    let page_size = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        bytes => u64::from(bytes),
+    };
+    page_size * u64::from(u32::from_be_bytes([header[28], header[29], header[30], header[31]]))
+}
+
+enum Now {
+    Same,
+    Missing,
+    Other,
+}
+
+impl Watched {
+    fn of(path: &Path, metadata: &Metadata) -> Self {
+        Watched { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    /// None when there is no such file.
+    fn at(path: &Path) -> Option<Self> {
+        fs::metadata(path).ok().map(|metadata| Watched::of(path, &metadata))
+    }
+
+    fn now(&self) -> Now {
+        match fs::metadata(&self.path) {
+            Ok(metadata) if (metadata.dev(), metadata.ino()) == (self.device, self.inode) => Now::Same,
+            Ok(_) => Now::Other,
+            Err(error) if error.kind() == ErrorKind::NotFound => Now::Missing,
+            // Whatever keeps us from looking for a moment has not taken the file away.
+            Err(_) => Now::Same,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Lines on their way to a reader who may not be reading.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes that wait for their reader. About a thousand lines.
+const MOST_WAITING: usize = 256 * 1024;
+/// The pause before a reader that cannot take more is tried again, where the system does not wait for us.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+
+/// The lines to stderr. Their thread starts with the first of them.
+pub(super) fn stderr() -> &'static Lines {
+    static STDERR: LazyLock<Lines> = LazyLock::new(|| {
+        // A handle of its own: a thread that is stuck in it holds no lock that others need.
+        let handle = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+        match handle {
+            Ok(handle) => Lines::to(handle, MOST_WAITING),
+            Err(_) => Lines::to(io::stderr(), MOST_WAITING),
+        }
+    });
+    &STDERR
+}
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Lines {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    most: usize,
+    state: Mutex<State>,
+    /// Something came, or everything is written.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Lines that came after those that wait, and found no room.
+    dropped: u64,
+    is_writing: bool,
+}
+
+impl Lines {
+    fn to(mut reader: impl Write + Send + 'static, most: usize) -> Self {
+        let lines = Lines { shared: Arc::new(Shared { most, state: Mutex::default(), changed: Condvar::new() }) };
+        let own = lines.clone();
+        let started = std::thread::Builder::new().name("log".into()).spawn(move || {
+            loop {
+                let line = own.shared.next();
+                write_all(&mut reader, &line);
+                own.shared.written();
+            }
+        });
+        started.expect("the process can start a thread");
+        lines
+    }
+
+    /// Never waits.
+    pub(super) fn push(&self, line: Vec<u8>) {
+        let mut state = self.shared.lock();
+        if state.bytes + line.len() > self.shared.most {
+            state.dropped += 1;
+            return;
+        }
+        state.put_after_note(line);
+        self.shared.changed.notify_all();
+    }
+
+    /// As [`Lines::push`], for a line that nothing follows: there is always room for it.
+    pub(super) fn push_last(&self, line: Vec<u8>) {
+        self.shared.lock().put_after_note(line);
+        self.shared.changed.notify_all();
+    }
+
+    pub(super) fn flush_within(&self, most: Duration) {
+        let until = Instant::now() + most;
+        let mut state = self.shared.lock();
+        while state.is_writing || !state.waiting.is_empty() || state.dropped > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the next line.
+    fn next(&self) -> Vec<u8> {
+        let mut state = self.lock();
+        loop {
+            if let Some(line) = state.take() {
+                state.is_writing = true;
+                return line;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn written(&self) {
+        self.lock().is_writing = false;
+        self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn put_after_note(&mut self, line: Vec<u8>) {
+        if let Some(note) = self.note_of_dropped() {
+            self.put(note);
+        }
+        self.put(line);
+    }
+
+    fn put(&mut self, line: Vec<u8>) {
+        self.bytes += line.len();
+        self.waiting.push_back(line);
+    }
+
+    fn take(&mut self) -> Option<Vec<u8>> {
+        let Some(line) = self.waiting.pop_front() else { return self.note_of_dropped() };
+        self.bytes -= line.len();
+        Some(line)
+    }
+
+    /// Stands where the lines would have stood.
+    fn note_of_dropped(&mut self) -> Option<Vec<u8>> {
+        let dropped = std::mem::take(&mut self.dropped);
+        (dropped > 0).then(|| format!("({dropped} lines of the log were dropped here, because nobody read them)\n").into_bytes())
+    }
+}
+
+impl Write for &Lines {
+    /// The log writes each line with one call.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.push(line.to_owned());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A reader that has gone away has all it wanted.
+fn write_all(reader: &mut impl Write, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match reader.write(bytes) {
+            Ok(0) => return,
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(FULL_PAUSE),
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// A reader that takes one line each time it is let, and goes away when nobody can let it any more.
+    struct Slow {
+        may_read: mpsc::Receiver<()>,
+        read: Arc<Mutex<String>>,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.may_read.recv().map_err(|_| ErrorKind::BrokenPipe)?;
+            self.read.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn slow(most: usize) -> (Lines, mpsc::Sender<()>, Arc<Mutex<String>>) {
+        let (lets_read, may_read) = mpsc::channel();
+        let read = Arc::<Mutex<String>>::default();
+        (Lines::to(Slow { may_read, read: read.clone() }, most), lets_read, read)
+    }
+
+    fn push(lines: &Lines, text: &str) {
+        lines.push(format!("{text}\n").into_bytes());
+    }
+
+    #[test]
+    fn lines_that_find_no_room_are_dropped_and_counted_where_they_would_stand() {
+        let (lines, lets_read, read) = slow(7);
+        push(&lines, "first");
+        while !lines.shared.lock().is_writing {
+            std::thread::yield_now();
+        }
+        ["second", "third", "fourth"].iter().for_each(|text| push(&lines, text));
+        // One for each line, and one for the note.
+        (0..4).for_each(|_| lets_read.send(()).unwrap());
+        lines.flush_within(LONG);
+        push(&lines, "fifth");
+        lines.flush_within(LONG);
+        insta::assert_snapshot!(read.lock().unwrap(), @"
+        first
+        second
+        (2 lines of the log were dropped here, because nobody read them)
+        fifth
+        ");
+    }
+
+    #[test]
+    fn the_last_line_always_has_room() {
+        let (lines, lets_read, read) = slow(7);
+        ["first", "second", "third"].iter().for_each(|text| push(&lines, text));
+        lines.push_last(b"error: the end\n".to_vec());
+        (0..5).for_each(|_| lets_read.send(()).unwrap());
+        lines.flush_within(LONG);
+        assert!(read.lock().unwrap().ends_with("error: the end\n"));
+    }
+
+    #[test]
+    fn the_end_waits_for_a_reader_only_so_long() {
+        let (lines, lets_read, read) = slow(7);
+        push(&lines, "first");
+        lines.flush_within(Duration::from_millis(1));
+        assert_eq!(read.lock().unwrap().as_str(), "");
+        drop(lets_read);
+        lines.flush_within(LONG);
+        assert!(!lines.shared.lock().is_writing, "a reader that is gone holds up nothing");
+    }
+}
