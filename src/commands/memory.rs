@@ -46,13 +46,23 @@ fn pieces(count: u32) -> String {
     if count == 1 { "1 piece".to_owned() } else { format!("{count} pieces") }
 }
 
-fn remembered(label: &str, private: u32, global: u32) -> String {
+/// What the agent can find: its own private memories, and the global ones of all agents.
+fn remembered(label: &str, stats: &Stats) -> String {
     let things = |count: u32, kind: &str| format!("{count} {kind} {}", if count == 1 { "thing" } else { "things" });
+    let (private, global) = (stats.counts.private, stats.global_of_all);
+    let of_others = match (global, global.saturating_sub(stats.counts.global)) {
+        (_, 0) => String::new(),
+        (1, 1) => ", from another agent".to_owned(),
+        (all, others) if all == others => ", all from other agents".to_owned(),
+        (_, others) => format!(", {others} of them from other agents"),
+    };
     match (private, global) {
         (0, 0) => format!("{label} has saved nothing yet."),
         (private, 0) => format!("{label} remembers {}.", things(private, "private")),
-        (0, global) => format!("{label} remembers {}.", things(global, "global")),
-        (private, global) => format!("{label} remembers {private} private and {}.", things(global, "global")),
+        (0, global) => format!("{label} remembers {}{of_others}.", things(global, "global")),
+        (private, global) => {
+            format!("{label} remembers {} and {}{of_others}.", things(private, "private"), things(global, "global"))
+        }
     }
 }
 
@@ -62,12 +72,32 @@ fn overview(label: &str, stats: &Stats, newest: &[Entry]) -> String {
         Some(bytes) => format!("MEMORY.md has {} KiB", bytes.div_ceil(1024)),
         None => "there is no MEMORY.md".to_owned(),
     };
-    let mut lines =
-        vec![remembered(label, counts.private, counts.global), format!("From files: {}; {file}.", pieces(counts.pieces))];
+    let mut lines = vec![remembered(label, stats), format!("From files: {}; {file}.", pieces(counts.pieces))];
     if !newest.is_empty() {
         lines.push("\nThe newest:".to_owned());
         lines.extend(newest.iter().map(item));
     }
     lines.push("\n`/remember` with a text adds to that, `/forget` with words or a number takes away.".to_owned());
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::memory::Counts;
+
+    #[test]
+    fn global_memories_of_others_are_counted() {
+        let check = |private, global, global_of_all, expected: &str| {
+            let counts = Counts { private, global, ..Counts::default() };
+            let stats = Stats { counts, global_of_all, memory_file_bytes: None };
+            assert_eq!(remembered("Rose", &stats), expected);
+        };
+        check(0, 0, 0, "Rose has saved nothing yet.");
+        check(1, 0, 0, "Rose remembers 1 private thing.");
+        check(2, 1, 1, "Rose remembers 2 private things and 1 global thing.");
+        check(0, 0, 1, "Rose remembers 1 global thing, from another agent.");
+        check(1, 0, 3, "Rose remembers 1 private thing and 3 global things, all from other agents.");
+        check(1, 1, 3, "Rose remembers 1 private thing and 3 global things, 2 of them from other agents.");
+    }
 }

@@ -51,13 +51,13 @@ async fn people_have_things_remembered_and_forgotten() {
     assert_snapshot!(say(BOB, "/remember I like tea too").await.text, @"🌹 Rose remembers that.");
     assert_eq!(house.ask("SELECT text FROM memories ORDER BY id DESC LIMIT 1"), "[guest] I like tea too");
     assert_snapshot!(say(BOB, "/memory").await.text, @"
-    🌹 Rose remembers 2 private and 1 global thing.
+    🌹 Rose remembers 2 private things and 1 global thing.
     From files: 0 pieces; there is no MEMORY.md.
 
     /remember with a text adds to that, /forget with words or a number takes away.
     ");
     assert_snapshot!(say(ALICE, "/memory").await.text, @"
-    🌹 Rose remembers 2 private and 1 global thing.
+    🌹 Rose remembers 2 private things and 1 global thing.
     From files: 0 pieces; there is no MEMORY.md.
 
     The newest:
@@ -137,6 +137,30 @@ async fn what_fits_is_recalled_for_the_turn_and_stored_nowhere() {
     let mute_asked = house.model.journal().into_iter().find(|request| request.system.starts_with("You are Mute")).expect("asked");
     assert!(!mute_asked.tools.iter().any(|tool| tool.starts_with("memory_")));
     assert_eq!(house.ask("SELECT count(*) FROM messages WHERE text LIKE '%green tea%'"), "0");
+    gateway.shutdown().await;
+}
+
+/// Little words are in every memory and in every question.
+#[tokio::test]
+async fn a_question_about_something_else_recalls_nothing() {
+    let house = House::new(TEAM).await;
+    let gateway = house.open().await;
+    let main = house.telegram.dm(ALICE);
+    house.model.answer_with(|_| Script::text("I see."));
+    main.says("/remember The code of the safe is in the blue box, and it is 4711.").await;
+    main.wait_for_sent(1).await;
+    for (text, is_recalled) in [("What is the time in Tokyo?", false), ("Who is it?", false), ("Is there a safe?", true)] {
+        main.says(text).await;
+        house.settled(&gateway).await;
+        let asked = house.model.last_request();
+        assert_eq!(asked.messages.last().expect("a question").1.contains("4711"), is_recalled, "{text}");
+    }
+    let topic = house.telegram.forum(-1001).topic(5, "Tea");
+    main.says("/remember --global The kettle is loud").await;
+    house.settled(&gateway).await;
+    topic.says(ALICE, "/memory").await;
+    let overview = topic.wait_for_sent(1).await.text;
+    assert!(overview.starts_with("🌹 Rose remembers 1 global thing, from another agent.\n"), "{overview}");
     gateway.shutdown().await;
 }
 

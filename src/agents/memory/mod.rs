@@ -11,6 +11,7 @@ mod recall;
 mod rows;
 mod scope;
 mod search;
+mod stop_words;
 pub mod transfer;
 mod words;
 
@@ -68,6 +69,8 @@ pub struct Forgetting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     pub counts: Counts,
+    /// Global memories of all agents, its own among them.
+    pub global_of_all: u32,
     /// Size of MEMORY.md; none if there is none.
     pub memory_file_bytes: Option<u64>,
 }
@@ -234,10 +237,12 @@ impl Memory {
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         self.refresh().await?;
         let owner = self.agent.uid;
-        let counts = self.memories.db.read(move |connection| rows::counts(connection, owner)).await?;
+        let count =
+            move |connection: &rusqlite::Connection| Ok((rows::counts(connection, owner)?, rows::count_global(connection)?));
+        let (counts, global_of_all) = self.memories.db.read(count).await?;
         let seen = self.memories.seen.get(&owner);
         let bytes = seen.and_then(|seen| seen.get(index::MEMORY_FILE).map(|stamp| stamp.bytes));
-        Ok(Stats { counts, memory_file_bytes: bytes })
+        Ok(Stats { counts, global_of_all, memory_file_bytes: bytes })
     }
 
     /// Changes MEMORY.md and returns its new size.

@@ -250,6 +250,12 @@ pub(super) fn pieces(connection: &Connection, owner: AgentUid, path: &str) -> ru
     rows.collect()
 }
 
+/// Saved memories that every agent sees.
+pub(super) fn count_global(connection: &Connection) -> rusqlite::Result<u32> {
+    let sql = "SELECT count(*) FROM memories WHERE visibility = 'global' AND source = 'saved'";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+}
+
 pub(super) fn counts(connection: &Connection, owner: AgentUid) -> rusqlite::Result<Counts> {
     let mut counts = Counts::default();
     let mut statement = connection.prepare_cached(

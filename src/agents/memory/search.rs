@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::rows::{self, Entry};
 use super::scope::Clause;
-use super::words;
+use super::{stop_words, words};
 
 /// Words of a question that are looked for; of more, the longest.
 const MAX_WORDS: usize = 16;
@@ -47,6 +47,7 @@ pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit
 pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> rusqlite::Result<String> {
     let numbers = clause.numbers(connection)?;
     let asked = match question(connection, &numbers, text)? {
+        Question::Nothing if asked_words(text).is_empty() => "nothing: these words are in every text".to_owned(),
         Question::Nothing => "nothing: no visible memory has any of these words".to_owned(),
         Question::Best(words) => format!("{}, best first (bm25)", any(&numbers, &words)),
         Question::Newest(words) => {
@@ -122,8 +123,9 @@ fn question(connection: &Connection, numbers: &[i64], text: &str) -> rusqlite::R
     })
 }
 
+/// Words that are in every text are not looked for, so a question with no others finds nothing.
 fn asked_words(text: &str) -> Vec<String> {
-    let mut words = words::distinct(text);
+    let mut words = stop_words::telling(text);
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     words.truncate(MAX_WORDS);
     words

@@ -43,7 +43,7 @@ fn take_run(run: &str, found: &mut Vec<String>) {
 }
 
 /// Chinese characters and Japanese kana, which are written without spaces.
-fn is_unspaced(c: char) -> bool {
+pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
