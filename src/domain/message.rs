@@ -76,6 +76,8 @@ pub enum Arrival {
 pub enum TurnEvent {
     /// The next piece of the answer.
     Text(String),
+    /// Nothing was heard from the model for long.
+    Slow,
 }
 
 /// Where something is sent. Made only from a message that came in, an owner in the config or a place that an agent has, or read

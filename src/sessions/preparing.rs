@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::decisions::{self, Decision};
@@ -21,7 +22,7 @@ use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination};
+use crate::domain::{AgentUid, Destination, TurnEvent};
 use crate::storage::StoreError;
 use crate::turn::Run;
 
@@ -49,7 +50,7 @@ pub(super) async fn prepare(inner: &Arc<Inner>, due: &Due) -> Result<Begun, Stor
     let others_wrote = due.arrived == Arrived::Before && others_wrote(inner, &subject.accepted).await;
     // Begun before the files are fetched, which may take a while.
     let progress = progress(inner, &subject.accepted, &choice.agent, others_wrote);
-    let mut task = task(inner, due, subject, choice).await?;
+    let mut task = task(inner, due, subject, choice, &progress.events()).await?;
     task.others_wrote = others_wrote;
     Ok(Begun::Ready { task: Box::new(task), progress, slot })
 }
@@ -125,7 +126,13 @@ async fn start(inner: &Inner, due: &Due, subject: &Subject) -> Result<Start, Sto
 }
 
 /// The turn as far as it has come, which is nowhere unless an earlier process had begun with it.
-async fn task(inner: &Arc<Inner>, due: &Due, subject: Subject, choice: Choice) -> Result<Task, StoreError> {
+async fn task(
+    inner: &Arc<Inner>,
+    due: &Due,
+    subject: Subject,
+    choice: Choice,
+    events: &mpsc::Sender<TurnEvent>,
+) -> Result<Task, StoreError> {
     let Choice { agent, route, chosen, used_once } = choice;
     let lineup = agent.brain.lineup(&chosen);
     let Question { said, images } = question(inner, &subject, &agent, &lineup).await;
@@ -133,7 +140,7 @@ async fn task(inner: &Arc<Inner>, due: &Due, subject: Subject, choice: Choice) -
     let (is_asked, put_aside) = (subject.is_asked(view), subject.put_aside());
     let Subject { accepted, errand, recorded } = subject;
     let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
-    let asked = Asked { said: &said, is_asked, put_aside, aside: &aside, errand: errand.as_ref(), halt: &due.halt };
+    let asked = Asked { said: &said, is_asked, put_aside, aside: &aside, errand: errand.as_ref(), halt: &due.halt, events };
     let Prepared { conversation, mut request, fill, told } = request(inner, &accepted, &agent, lineup, asked).await?;
     show(&mut request.messages, images);
     let mut run = Run::new(request);

@@ -4,6 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use rusqlite::Connection;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::children::Known;
@@ -17,13 +18,13 @@ use super::{Inner, children};
 use crate::agents::memory::Recalled;
 use crate::agents::{Agent, Identity, Memory};
 use crate::config::{Access, ModelRef};
-use crate::domain::{AgentUid, Inbound, SessionKey};
+use crate::domain::{AgentUid, Inbound, SessionKey, TurnEvent};
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::signing::Signer;
 use crate::storage::StoreError;
 use crate::tools::{Kin, Scope};
 use crate::turn::history::{self, Said};
-use crate::turn::{TurnLimits, TurnRequest, prompt};
+use crate::turn::{self, TurnLimits, TurnRequest, prompt};
 
 /// What a turn is asked, and how that stands to what was said before.
 pub(super) struct Asked<'a> {
@@ -35,6 +36,8 @@ pub(super) struct Asked<'a> {
     pub(super) errand: Option<&'a Errand>,
     /// Cancelled when nobody wants to know any more.
     pub(super) halt: &'a CancellationToken,
+    /// Told when there is long nothing to see.
+    pub(super) events: &'a mpsc::Sender<TurnEvent>,
 }
 
 pub(super) async fn request(
@@ -70,7 +73,7 @@ pub(super) async fn request(
     let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
     let room = history::room(smallest_window(&parts.models, &models), &system);
     let (History { conversation, summary, messages: before }, fill) =
-        summed_up_in_time(inner, &extract, history, room, asked.halt).await?;
+        summed_up_in_time(inner, &extract, history, room, &asked).await?;
     let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
     let mut messages = history::for_model(&before, &current, &agent.id, named, room);
     messages = history::reminded(messages, recalled);
@@ -121,17 +124,18 @@ async fn summed_up_in_time(
     extract: &Arc<Extract>,
     history: History,
     room: usize,
-    halt: &CancellationToken,
+    asked: &Asked<'_>,
 ) -> Result<(History, Fill), StoreError> {
     let filled = |history: &History| {
         let tokens = history.messages.iter().map(|message| history::cost(&message.said)).sum();
         Fill { tokens, messages: history.messages.len(), room }
     };
     let fill = filled(&history);
+    let over = inner.summing.over(&inner.parts.aliases, &extract.place, extract.view);
     let is_made = fill.is_too_much()
         && tokio::select! {
-            is_made = inner.summing.over(&inner.parts.aliases, &extract.place, extract.view) => is_made,
-            () = halt.cancelled() => false,
+            is_made = turn::wait_for_model(asked.events, over) => is_made,
+            () = asked.halt.cancelled() => false,
         };
     if !is_made {
         return Ok((history, fill));

@@ -39,6 +39,7 @@ mod separate;
 mod shape;
 mod skills;
 mod slash;
+mod slow_models;
 mod streaming;
 mod subagents;
 mod support;
