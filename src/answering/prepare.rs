@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
 use super::active_turn::{Due, Task, view};
 use super::admit::{Admission, Choice, InLine};
 use super::budgets::Budgets;
@@ -13,7 +15,7 @@ use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{Delivery, ProgressHandle, Underway};
-use crate::domain::{AgentUid, Destination};
+use crate::domain::{AgentUid, Destination, TurnEvent};
 use crate::home::Snapshot;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted};
@@ -59,7 +61,7 @@ impl Preparation {
         let others_wrote = due.arrived == Arrived::Before && self.others_wrote(&subject.accepted).await;
         // Begun before the files are fetched, which may take a while.
         let progress = progress(&self.delivery, &subject.accepted, &choice.agent, others_wrote);
-        let mut task = self.task(snapshot, due, subject, choice).await?;
+        let mut task = self.task(snapshot, due, subject, choice, &progress.events()).await?;
         task.others_wrote = others_wrote;
         Ok(Begun::Ready { task: Box::new(task), progress, slot })
     }
@@ -104,7 +106,14 @@ impl Preparation {
     }
 
     /// The turn as far as it has come, which is nowhere unless an earlier process had begun with it.
-    async fn task(&self, snapshot: Arc<Snapshot>, due: &Due, subject: Subject, choice: Choice) -> Result<Task, StoreError> {
+    async fn task(
+        &self,
+        snapshot: Arc<Snapshot>,
+        due: &Due,
+        subject: Subject,
+        choice: Choice,
+        events: &mpsc::Sender<TurnEvent>,
+    ) -> Result<Task, StoreError> {
         let Choice { agent, route, chosen, used_once } = choice;
         let lineup = agent.brain.lineup(&chosen);
         let Question { said, images } = self.question(&snapshot, &subject, &agent, &lineup).await;
@@ -112,7 +121,8 @@ impl Preparation {
         let (is_asked, put_aside) = (subject.is_asked(view), subject.put_aside());
         let Subject { accepted, internal, recorded } = subject;
         let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
-        let asked = Asked { said: &said, is_asked, put_aside, aside: &aside, internal: internal.as_ref(), halt: &due.halt };
+        let asked =
+            Asked { said: &said, is_asked, put_aside, aside: &aside, internal: internal.as_ref(), halt: &due.halt, events };
         let Prepared { conversation, mut request, fill, told } =
             self.requests.request(&snapshot, &accepted, &agent, lineup, asked).await?;
         show(&mut request.messages, images);

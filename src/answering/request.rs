@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dashmap::DashSet;
 use rusqlite::Connection;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::active_turn::view;
@@ -12,7 +13,7 @@ use super::compaction::{Compaction, Fill};
 use crate::agents::memory::Recalled;
 use crate::agents::{Agent, Identity, Memories, Memory};
 use crate::config::{Access, ModelRef};
-use crate::domain::{AgentUid, Inbound, SessionKey};
+use crate::domain::{AgentUid, Inbound, SessionKey, TurnEvent};
 use crate::home::Snapshot;
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::inbox::Accepted;
@@ -25,7 +26,7 @@ use crate::storage::{Db, StoreError};
 use crate::subagents::{self, InternalTurn};
 use crate::tools::{Kin, Parent, Scope, ToolBox};
 use crate::turn::history::{self, Said, Speaker};
-use crate::turn::{TurnLimits, TurnRequest, prompt};
+use crate::turn::{self, TurnLimits, TurnRequest, prompt};
 
 /// Puts together what models are asked. Cheap to clone.
 #[derive(Clone)]
@@ -48,6 +49,8 @@ pub(super) struct Asked<'a> {
     pub(super) internal: Option<&'a InternalTurn>,
     /// Cancelled when nobody wants to know any more.
     pub(super) halt: &'a CancellationToken,
+    /// Told when there is long nothing to see.
+    pub(super) events: &'a mpsc::Sender<TurnEvent>,
 }
 
 impl Requests {
@@ -84,7 +87,7 @@ impl Requests {
         let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
         let room = history::room(smallest_window(&snapshot.models, &models), &system);
         let (History { conversation, summary, messages: before }, fill) =
-            self.summed_up_in_time(&extract, history, room, asked.halt).await?;
+            self.summed_up_in_time(&extract, history, room, &asked).await?;
         let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
         let mut messages = history::for_model(&before, &current, &agent.id, named, room);
         messages = history::reminded(messages, recalled);
@@ -104,17 +107,18 @@ impl Requests {
         extract: &Arc<Extract>,
         history: History,
         room: usize,
-        halt: &CancellationToken,
+        asked: &Asked<'_>,
     ) -> Result<(History, Fill), StoreError> {
         let filled = |history: &History| {
             let tokens = history.messages.iter().map(|message| history::cost(&message.said)).sum();
             Fill { tokens, messages: history.messages.len(), room }
         };
         let fill = filled(&history);
+        let over = self.compaction.over(&extract.place, extract.view);
         let is_made = fill.is_too_much()
             && tokio::select! {
-                is_made = self.compaction.over(&extract.place, extract.view) => is_made,
-                () = halt.cancelled() => false,
+                is_made = turn::wait_for_model(asked.events, over) => is_made,
+                () = asked.halt.cancelled() => false,
             };
         if !is_made {
             return Ok((history, fill));

@@ -121,7 +121,15 @@ impl Channel for LocalChannel {
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
-        let Progress::Text { speaker, text } = progress else { return Ok(()) };
+        let (speaker, text) = match progress {
+            Progress::Text { speaker, text } => (speaker, text),
+            Progress::Remark(remark) => {
+                self.show(None, remark.to_owned()).await;
+                self.end().await;
+                return Ok(());
+            }
+            Progress::Working | Progress::Begun(_) | Progress::Over(..) => return Ok(()),
+        };
         self.streamed.lock().unwrap_or_else(PoisonError::into_inner).entry(to.place().clone()).or_default().push_str(text);
         self.show(Some(speaker.to_owned()), text.to_owned()).await;
         Ok(())

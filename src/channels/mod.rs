@@ -156,6 +156,8 @@ pub enum Progress<'a> {
     Working,
     /// The next piece of what `speaker` is saying.
     Text { speaker: &'a str, text: &'a str },
+    /// Why there is nothing to read yet, for places that show pieces as they come.
+    Remark(&'a str),
     /// The turn of this message has come.
     Begun(&'a MessageId),
     /// And is over.

@@ -9,7 +9,7 @@ use rusqlite::Transaction;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::progress::Scene;
+use super::progress::{Scene, SoFar};
 use super::streams;
 use crate::channels::{Medium, Part, Revision, SendError, Text, Ticket};
 use crate::clock::now_ms;
@@ -48,20 +48,19 @@ enum Step {
     Send(Part),
 }
 
-/// Whether there will be further previews of this answer.
-#[derive(PartialEq)]
+/// What came of a call, and whether there will be further previews of this answer.
 enum Onward {
-    GoOn,
+    Shown,
+    NotShown,
     GiveUp,
 }
 
 impl Previewer<'_> {
     /// Returns when the sender of the text is gone and the last call has been answered.
-    pub(super) async fn run(self, mut text: watch::Receiver<String>) {
-        if text.wait_for(|text| text.chars().nth(FIRST_CHARS - 1).is_some()).await.is_err() {
-            return;
-        }
-        let mut due = Instant::now() + FIRST_AFTER;
+    pub(super) async fn run(self, mut text: watch::Receiver<SoFar>) {
+        let is_worth_a_look = |so_far: &SoFar| so_far.is_slow || so_far.text.chars().nth(FIRST_CHARS - 1).is_some();
+        let Ok(is_slow) = text.wait_for(is_worth_a_look).await.map(|so_far| so_far.is_slow) else { return };
+        let mut due = if is_slow { Instant::now() } else { Instant::now() + FIRST_AFTER };
         // A quick answer ends here, and waits for nothing on its way out.
         if !is_still_written(&text, due).await {
             return;
@@ -76,8 +75,14 @@ impl Previewer<'_> {
                 },
                 Some(step) => match self.may_show() {
                     Err(later) => later,
-                    Ok(()) if self.show(&mut screen, step).await == Onward::GiveUp => return,
-                    Ok(()) => Instant::now() + self.every,
+                    Ok(()) => {
+                        match self.show(&mut screen, step).await {
+                            Onward::Shown => drop(self.scene.is_visible.fetch_or(!so_far.text.is_empty(), Ordering::Relaxed)),
+                            Onward::NotShown => {}
+                            Onward::GiveUp => return,
+                        }
+                        Instant::now() + self.every
+                    }
                 },
             };
         }
@@ -93,10 +98,10 @@ impl Previewer<'_> {
         Some(Screen { medium, draft: None, messages, changed_at: Instant::now(), in_doubt_since: None })
     }
 
-    fn next(&self, screen: &Screen, so_far: &str) -> Option<Step> {
+    fn next(&self, screen: &Screen, so_far: &SoFar) -> Option<Step> {
         let answer = self.scene.answer;
-        let speaker = Some(answer.speaker.as_str());
-        let text = Text { speaker, answers: answer.question.as_ref(), is_unfinished: true, ..Text::plain(so_far) };
+        let (speaker, markdown) = (Some(answer.speaker.as_str()), so_far.markdown());
+        let text = Text { speaker, answers: answer.question.as_ref(), is_unfinished: true, ..Text::plain(&markdown) };
         let parts = self.scene.outlet.channel.render(&answer.to, &text);
         if screen.medium == Medium::Draft {
             let is_fading = screen.changed_at.elapsed() >= RENEW_AFTER;
@@ -115,7 +120,7 @@ impl Previewer<'_> {
     }
 
     /// When to look again, once there is more text or a draft needs renewing. None when the text is complete.
-    async fn something_new(&self, screen: &Screen, text: &mut watch::Receiver<String>) -> Option<Instant> {
+    async fn something_new(&self, screen: &Screen, text: &mut watch::Receiver<SoFar>) -> Option<Instant> {
         let fades_at = screen.changed_at + RENEW_AFTER;
         tokio::select! {
             more = text.changed() => more.ok().map(|()| screen.changed_at + self.every),
@@ -141,7 +146,7 @@ impl Previewer<'_> {
                 if let Err(SendError::Refused(reason)) = &shown {
                     tracing::debug!(session = %to.place(), "no drafts here, so a message is edited instead: {reason}");
                     screen.medium = Medium::Message;
-                    return Onward::GoOn;
+                    return Onward::NotShown;
                 }
                 shown.map(|()| screen.draft = Some(part))
             }
@@ -178,13 +183,10 @@ impl Previewer<'_> {
     }
 
     async fn judge(&self, outcome: Result<(), SendError>) -> Onward {
-        let Err(error) = outcome else {
-            self.scene.is_visible.store(true, Ordering::Relaxed);
-            return Onward::GoOn;
-        };
+        let Err(error) = outcome else { return Onward::Shown };
         self.scene.not_shown(&error).await;
         match error {
-            SendError::RetryAfter(_) | SendError::NotSent(_) | SendError::Unknown(_) => Onward::GoOn,
+            SendError::RetryAfter(_) | SendError::NotSent(_) | SendError::Unknown(_) => Onward::NotShown,
             SendError::Refused(_) | SendError::PlaceLost(_) | SendError::Moved(_) | SendError::Gone => Onward::GiveUp,
         }
     }
@@ -213,7 +215,7 @@ impl Previewer<'_> {
 }
 
 /// Waits until then; false when the text is complete before that.
-async fn is_still_written(text: &watch::Receiver<String>, then: Instant) -> bool {
+async fn is_still_written(text: &watch::Receiver<SoFar>, then: Instant) -> bool {
     let mut text = text.clone();
     let complete = async { while text.changed().await.is_ok() {} };
     tokio::select! {

@@ -1,5 +1,6 @@
 //! Shows that an answer is under way, and as much of it as there is. A courtesy: never repeated when it fails.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,13 +12,17 @@ use tokio::time::{Instant, Interval, interval_at};
 
 use super::preview::Previewer;
 use super::{Inner, Outlet};
-use crate::channels::{Progress, Question, SendError, Streaming};
+use crate::channels::{Medium, Progress, Question, SendError, Streaming, followed_by};
 use crate::domain::{Destination, TurnEvent};
 
 /// An answer quicker than this needs no sign that it is coming.
 const FIRST_SIGN_AFTER: Duration = Duration::from_millis(150);
 /// The part of the time a platform shows a sign after which it is shown again, so that it does not flicker.
 const SIGN_AGAIN_AFTER: f64 = 0.8;
+/// The pace of a place that is shown one remark at most.
+const REMARK_EVERY: Duration = Duration::from_secs(3);
+/// Stands where the answer will, so that nobody waits without a word.
+const SLOW: &str = "_My model takes long to answer. I am still waiting for it._";
 /// Pieces of text that wait to be shown. When full, the model's stream waits.
 const QUEUE: usize = 64;
 
@@ -74,22 +79,44 @@ pub(super) struct Scene<'a> {
 }
 
 async fn show(scene: Scene<'_>, events: mpsc::Receiver<TurnEvent>) {
+    let (so_far, to_show) = watch::channel(SoFar::default());
     match scene.outlet.channel.streaming(&scene.answer.to) {
-        Streaming::Off => follow(scene, events, Words::Unseen).await,
         Streaming::Pieces => follow(scene, events, Words::AsTheyCome).await,
+        Streaming::Off => {
+            let previewer = Previewer { scene, medium: Medium::Message, every: REMARK_EVERY };
+            tokio::join!(follow(scene, events, Words::Unseen(so_far)), previewer.run(to_show));
+        }
         Streaming::Previews { medium, every } => {
-            let (text, so_far) = watch::channel(String::new());
             let previewer = Previewer { scene, medium, every };
-            tokio::join!(follow(scene, events, Words::Collected(text)), previewer.run(so_far));
+            tokio::join!(follow(scene, events, Words::Collected(so_far)), previewer.run(to_show));
         }
     }
 }
 
 /// Where pieces of text go.
 enum Words {
-    Unseen,
     AsTheyCome,
-    Collected(watch::Sender<String>),
+    /// Only that the model is slow is shown before the answer.
+    Unseen(watch::Sender<SoFar>),
+    Collected(watch::Sender<SoFar>),
+}
+
+/// What there is to show of an answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SoFar {
+    pub(super) text: String,
+    /// Nothing was heard from the model for long, and nothing since.
+    pub(super) is_slow: bool,
+}
+
+impl SoFar {
+    pub(super) fn markdown(&self) -> Cow<'_, str> {
+        match (self.is_slow, self.text.is_empty()) {
+            (true, true) => SLOW.into(),
+            (true, false) => followed_by(&self.text, SLOW).into(),
+            (false, _) => self.text.as_str().into(),
+        }
+    }
 }
 
 /// Takes in what happens, and shows a sign now and then until there is something to read.
@@ -102,7 +129,7 @@ async fn follow(scene: Scene<'_>, mut events: mpsc::Receiver<TurnEvent>, words: 
         tokio::select! {
             biased;
             event = events.recv() => match event {
-                Some(TurnEvent::Text(text)) => take_in(scene, &words, &text).await,
+                Some(event) => take_in(scene, &words, &event).await,
                 None => return,
             },
             Some(()) = &mut sign => sign = OptionFuture::from(None),
@@ -121,11 +148,20 @@ async fn due(signs: &mut Option<Interval>) {
     }
 }
 
-async fn take_in(scene: Scene<'_>, words: &Words, text: &str) {
-    match words {
-        Words::Unseen => {}
-        Words::AsTheyCome => scene.progress(Progress::Text { speaker: &scene.answer.speaker, text }).await,
-        Words::Collected(so_far) => so_far.send_modify(|so_far| so_far.push_str(text)),
+async fn take_in(scene: Scene<'_>, words: &Words, event: &TurnEvent) {
+    match (words, event) {
+        (Words::AsTheyCome, TurnEvent::Text(text)) => {
+            scene.progress(Progress::Text { speaker: &scene.answer.speaker, text }).await;
+        }
+        (Words::AsTheyCome, TurnEvent::Slow) => scene.progress(Progress::Remark(SLOW)).await,
+        (Words::Unseen(_), TurnEvent::Text(_)) => {}
+        (Words::Collected(so_far), TurnEvent::Text(text)) => so_far.send_modify(|so_far| {
+            so_far.text.push_str(text);
+            so_far.is_slow = false;
+        }),
+        (Words::Unseen(so_far) | Words::Collected(so_far), TurnEvent::Slow) => {
+            so_far.send_modify(|so_far| so_far.is_slow = true);
+        }
     }
 }
 

@@ -80,6 +80,8 @@ pub enum Arrival {
 pub enum TurnEvent {
     /// The next piece of the answer.
     Text(String),
+    /// Nothing was heard from the model for long.
+    Slow,
 }
 
 /// The place for an outgoing message. Made only from an inbound message, an owner in the config or a place of an agent, or from

@@ -154,6 +154,8 @@ pub struct ToolCall {
 pub enum ModelEvent {
     /// The next piece of text.
     Text(String),
+    /// The model is at work on what nobody is shown: it thinks, or writes down what a tool is to do.
+    Working,
     /// There is no more. The calls come in the model's order.
     Done {
         tool_calls: Vec<ToolCall>,

@@ -8,6 +8,7 @@ pub mod history;
 pub mod prompt;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ use budget::Over;
 
 /// The longest text of one turn, in bytes. A model that does not stop is stopped.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
+/// A model that gives no sign of life for so long is slow, and whoever waits should know.
+const SLOW_AFTER: Duration = Duration::from_secs(20);
 /// Tools of one round that run at once.
 const MOST_PARALLEL: usize = 8;
 /// Rounds of a turn in which the model was cut off in the middle of a call. One or two may try again with less.
@@ -66,6 +69,8 @@ pub struct Run {
     usage: Usage,
     /// What runs that it waited for have used.
     charged: Charge,
+    /// People know that the model is slow, which is said once.
+    is_known_slow: AtomicBool,
     /// Set when the answer was cut off.
     cut: Option<Cut>,
     cut_rounds: u32,
@@ -148,6 +153,7 @@ impl Run {
             steps: 0,
             usage: Usage::default(),
             charged: Charge::default(),
+            is_known_slow: AtomicBool::new(false),
             cut: None,
             cut_rounds: 0,
             model: None,
@@ -247,8 +253,17 @@ impl Run {
     pub async fn ask(&mut self, models: &Models, events: &mpsc::Sender<TurnEvent>) -> Result<Step, TurnError> {
         self.may_ask()?;
         self.steps += 1;
-        let stage = Stage { events, lead: if self.said.is_empty() { "" } else { PARAGRAPH }, shown: &self.saying };
-        let Answer { text, mut tool_calls, usage, cut, model } = ask_until_answered(models, &self.request, &stage).await?;
+        let lead = if self.said.is_empty() { "" } else { PARAGRAPH };
+        let stage = Stage { events, lead, shown: &self.saying, heard: Mutex::new(Instant::now()) };
+        let asking = ask_until_answered(models, &self.request, &stage);
+        let slow = async {
+            stage.silence().await;
+            if self.is_known_slow.swap(true, Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
+        let answer = telling_if_slow(events, asking, slow).await?;
+        let Answer { text, mut tool_calls, usage, cut, model } = answer;
         self.model = Some(model);
         self.saying.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.usage.add(usage);
@@ -332,6 +347,8 @@ struct Stage<'a> {
     lead: &'static str,
     /// Everything shown of this call.
     shown: &'a Mutex<String>,
+    /// When the model last gave a sign of life.
+    heard: Mutex<Instant>,
 }
 
 impl Stage<'_> {
@@ -341,6 +358,43 @@ impl Stage<'_> {
         // Nobody listening is fine: progress is a courtesy.
         drop(self.events.send(TurnEvent::Text(text)).await);
     }
+
+    fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Returns once nothing was heard for long.
+    async fn silence(&self) {
+        loop {
+            let due = *self.heard.lock().unwrap_or_else(PoisonError::into_inner) + SLOW_AFTER;
+            if due <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(due).await;
+        }
+    }
+}
+
+/// Waits for a model, and says once that it takes long.
+async fn telling_if_slow<T>(
+    events: &mpsc::Sender<TurnEvent>,
+    waiting: impl Future<Output = T>,
+    slow: impl Future<Output = ()>,
+) -> T {
+    let mut waiting = std::pin::pin!(waiting);
+    tokio::select! {
+        biased;
+        done = &mut waiting => return done,
+        () = slow => {}
+    }
+    // Where so much waits to be shown, nobody waits without a word.
+    drop(events.try_send(TurnEvent::Slow));
+    waiting.await
+}
+
+/// Waits for something that another call to the model is to bring, and says once that it takes long.
+pub async fn wait_for_model<T>(events: &mpsc::Sender<TurnEvent>, waiting: impl Future<Output = T>) -> T {
+    telling_if_slow(events, waiting, tokio::time::sleep(SLOW_AFTER)).await
 }
 
 struct Answer {
@@ -370,7 +424,9 @@ async fn ask(models: &Models, model: ModelRef, request: &TurnRequest, stage: &St
     let failure = |error, text: &String| Failure { error, said_something: !text.is_empty() };
     let mut stream = models.stream(&model, model_request(request)).await.map_err(|error| failure(error, &text))?;
     while let Some(event) = stream.next().await {
+        stage.hear();
         match event {
+            Ok(ModelEvent::Working) => {}
             Ok(ModelEvent::Text(piece)) => {
                 let is_first = text.is_empty();
                 text.push_str(&piece);

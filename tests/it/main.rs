@@ -53,6 +53,7 @@ mod separate;
 mod shape;
 mod skills;
 mod slash;
+mod slow_models;
 mod streaming;
 mod stuck;
 mod subagents;

@@ -109,6 +109,7 @@ async fn whole(mut stream: ModelStream) -> Answer {
     let end = loop {
         match stream.next().await.expect("a stream ends with `Done` or an error") {
             Ok(ModelEvent::Text(piece)) => pieces.push(piece),
+            Ok(ModelEvent::Working) => {}
             Ok(ModelEvent::Done { tool_calls, usage, cut }) => {
                 was_cut = cut;
                 break Ok((tool_calls, usage));

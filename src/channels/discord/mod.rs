@@ -205,7 +205,7 @@ impl Channel for DiscordChannel {
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
             Progress::Working => return self.typing(to).await,
-            Progress::Text { .. } => {}
+            Progress::Text { .. } | Progress::Remark(_) => {}
             Progress::Begun(message) => self.mark(to, message, Some(stream::WORKING)).await,
             Progress::Over(message, outcome) => {
                 self.mark(to, message, (outcome == Outcome::Failed).then_some(stream::FAILED)).await;

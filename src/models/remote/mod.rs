@@ -192,7 +192,10 @@ impl Answering {
                     }
                 }
                 Some(Ok(ChatStreamEvent::End(end))) => break self.finish(end),
-                // `Start` comes before anything was sent, so it says nothing about the server. What is thought is not shown.
+                Some(Ok(ChatStreamEvent::ReasoningChunk(_) | ChatStreamEvent::ToolCallChunk(_))) => {
+                    return (Ok(ModelEvent::Working), Flow::Answering(self));
+                }
+                // `Start` comes before anything was sent, and a heartbeat from a server that may do nothing else.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break Err(classify(&error)),
                 None => break Err(ModelError::CutOff),
