@@ -205,7 +205,9 @@ async fn a_deleted_question_stays_dropped_after_a_crash() {
     house.model.release();
     let process = house.spawn().await;
     general.says(BOB, "this one").await;
-    assert_eq!(general.wait_for_sent(1).await.text, "re: this one");
+    // The kill may come before or after the end of the stopped turn is written, which the conversation then tells.
+    let answer = general.wait_for_sent(1).await.text;
+    assert!(answer.ends_with("this one") && !answer.contains("never mind"), "{answer}");
     assert_eq!(process.stop().await, 0);
 }
 
