@@ -15,8 +15,8 @@
 //! - [`turn`]: one run of one agent: prompt → model ⇄ tools.
 //! - [`delivery`]: the outbox and its senders, the platforms' limits, answers that are being written.
 //! - [`records`]: the tables about sessions: inbox, transcript, journal, ledger, turn log. SQL only.
-//! - [`subagents`]: turns that another turn asked for, and messages between places.
-//! - [`answering`]: from a queued message to its written answer: admit, prepare, run, finish, commit.
+//! - `subagents`: turns that another turn asked for, and messages between places.
+//! - `answering`: from a queued message to its written answer: admit, prepare, run, finish, commit.
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - [`tenants`]: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - [`commands`]: what people tell the gateway itself.
