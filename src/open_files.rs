@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the operator can do.
+/// The operator's way out, for the end of a sentence about it.
 pub(crate) const ADVICE: &str = "Allow this user more (`ulimit -n`, or LimitNOFILE= in a systemd unit)";
 
 /// The store, logs, files of tools, name lookups, Discord's one connection: everything that is not shared out below.

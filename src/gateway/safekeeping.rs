@@ -1,6 +1,6 @@
 //! Notices when the database is taken away while the gateway runs, and stops before anything more is taken in.
 //!
-//! What the platforms have not been told to forget, they deliver again to the next process.
+//! Platforms deliver messages that were not acknowledged again, to the next process.
 
 use std::sync::Arc;
 use std::time::Duration;

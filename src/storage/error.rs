@@ -57,7 +57,7 @@ impl StoreError {
         }
     }
 
-    /// What the system said about a file of the database.
+    /// The system's own error about a file of the database.
     pub(super) fn from_disk(path: &Path, error: &io::Error) -> Self {
         match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly,

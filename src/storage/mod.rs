@@ -58,7 +58,6 @@ pub struct Db {
     // The order matters: the threads end when the last sender in here is gone, and are waited for after that.
     writer: writer::Writer,
     readers: readers::Readers,
-    watch: Arc<watch::Watch>,
     _ending: Arc<Ending>,
 }
 
@@ -83,21 +82,16 @@ impl Db {
         let own = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::writable(&own)).await;
         let (connection, watch) = opened.map_err(|error| StoreError::Failed(error.to_string()))??;
-        let watch = Arc::new(watch);
-        let (writer, writing) = writer::Writer::start(connection, watch.clone());
-        let (readers, reading) = readers::Readers::start(&watch);
+        let (readers, reading) = readers::Readers::start(path, watch.file());
+        let (writer, writing) = writer::Writer::start(connection, watch);
         let ending = Ending { threads: reading.into_iter().chain([writing]).collect() };
-        Ok(Db { writer, readers, watch, _ending: Arc::new(ending) })
+        Ok(Db { writer, readers, _ending: Arc::new(ending) })
     }
 
-    /// Looks whether the files are still there. Every write does so by itself; this is for times when nothing is written.
+    /// Looks whether the files are still there. Every write does so by itself, also one that changes nothing; this is for times when
+    /// nothing is written. [`Db::harmed`] tells what was found.
     pub async fn look(&self) {
-        let watch = self.watch.clone();
-        let looked = tokio::task::spawn_blocking(move || watch.look()).await;
-        if matches!(looked, Ok(Err(_))) {
-            // The writer saves what it can, and from then on [`Db::harmed`] tells.
-            drop(self.write_as(Durability::Kill, |_| Ok(())).await);
-        }
+        drop(self.write_as(Durability::Kill, |_| Ok(())).await);
     }
 
     /// Returns when the files were taken away or overwritten. Nothing is stored any more then.

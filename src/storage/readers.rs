@@ -1,12 +1,13 @@
 //! A few threads that read. Each opens its connection when it first has something to do.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::watch::Watch;
 use super::{StoreError, open};
 
 /// Enough that one long query does not hold up the rest; a read is mostly memory work.
@@ -22,14 +23,18 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(watch: &Arc<Watch>) -> (Self, Vec<JoinHandle<()>>) {
+    /// `file` is a handle of the database, which must outlive the connections.
+    pub(super) fn start(path: &Path, file: &Arc<File>) -> (Self, Vec<JoinHandle<()>>) {
         let (jobs, receiver) = mpsc::channel::<Job>(QUEUE);
         let receiver = Arc::new(Mutex::new(receiver));
         let start = |number| {
-            let (receiver, watch) = (receiver.clone(), watch.clone());
+            let (receiver, path, file) = (receiver.clone(), path.to_owned(), file.clone());
             thread::Builder::new()
                 .name(format!("store-reader-{number}"))
-                .spawn(move || serve(&watch, &receiver))
+                .spawn(move || {
+                    serve(&path, &receiver);
+                    drop(file);
+                })
                 .expect("the process can start a thread")
         };
         let threads = (0..READERS).map(start).collect();
@@ -52,15 +57,14 @@ impl Readers {
     }
 }
 
-/// The watch has a handle of the file, which must outlive the connection.
-fn serve(watch: &Watch, jobs: &Mutex<mpsc::Receiver<Job>>) {
+fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
     let mut connection = None;
     loop {
         // The lock is the queue: whoever holds it takes the next job, the others wait behind.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(job) = job else { return };
         if connection.is_none() {
-            match open::read_only(watch.path()) {
+            match open::read_only(path) {
                 Ok(opened) => connection = Some(opened),
                 Err(error) => {
                     job(Err(error));

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::watch::Harm;
 use super::{StoreError, stamp};
 
-/// What was done to the files, and where everything is now.
+/// A harm to the files, and where their rows are now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Harmed {
     pub path: PathBuf,
@@ -19,7 +19,7 @@ pub struct Harmed {
     pub saved: Saved,
 }
 
-/// What became of the rows.
+/// Where the rows are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
     /// The database has them all.

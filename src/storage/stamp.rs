@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{StoreError, wal};
 
-/// Whoever finds the file reads what it is for.
+/// For the operator who finds the file.
 const TEXT: &str = "\
 This home has a database, parlor.db. As long as this file is here, Parlor asks before it makes an empty one in its place.
 ";
@@ -50,7 +50,7 @@ fn length(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.len())
 }
 
-/// What a running process saves its database as when that is taken away from it.
+/// Names of the copy that a running process makes when its database is taken away.
 pub(super) fn saved_names(database: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     const MOST: u32 = 9;
     let database = database.to_owned();

@@ -95,16 +95,21 @@ fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
     while log.read_exact(&mut frame).is_ok() {
         sum.add(&frame[..8]);
         sum.add(&frame[FRAME_HEADER..]);
-        // What follows is left from before the log was begun anew, or was being written.
+        // Frames from here on are from before the log was begun anew, or were being written.
         if frame[8..16] != header[16..24] || !sum.is_at(&frame, 16) {
             break;
         }
         if word(&frame, 0) == 1 {
-            let last = Count(word(&frame, FRAME_HEADER + COUNT_AT));
+            let last = count_in(&frame[FRAME_HEADER..]);
             counts = Some(Counts { first: counts.map_or(last, |counts| counts.first), last });
         }
     }
     Ok(counts)
+}
+
+/// As the header of a database has it, or its first page.
+pub(super) fn count_in(header: &[u8]) -> Count {
+    Count(word(header, COUNT_AT))
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

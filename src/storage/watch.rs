@@ -7,12 +7,13 @@ use std::fs::{self, File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::commits::Count;
 use super::wal;
 
-/// What was done to the files.
+/// A change of the files by somebody else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Harm {
     /// The name is gone. What was stored is in the file that is still open.
@@ -31,7 +32,7 @@ pub(super) struct Watch {
     database: Watched,
     beside: Vec<Watched>,
     file: Arc<File>,
-    seen: Mutex<Seen>,
+    seen: Seen,
 }
 
 /// A name and the file that it led to.
@@ -53,7 +54,7 @@ impl Watch {
     /// `file` is the database, which SQLite has opened too, with its log.
     pub(super) fn new(path: &Path, file: Arc<File>) -> std::io::Result<Self> {
         let metadata = file.metadata()?;
-        let seen = Mutex::new(Seen { bytes: metadata.len(), count: wal::count_of(&file)? });
+        let seen = Seen { bytes: metadata.len(), count: wal::count_of(&file)? };
         let beside = ["-wal", "-shm"].map(|suffix| Watched::at(&wal::with_suffix(&wal::real(path), suffix)));
         Ok(Watch { database: Watched::of(path, &metadata), beside: beside.into_iter().flatten().collect(), file, seen })
     }
@@ -62,7 +63,24 @@ impl Watch {
         &self.database.path
     }
 
-    pub(super) fn look(&self) -> Result<(), Harm> {
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// A harm counts when it is still there after a moment.
+    pub(super) fn look(&mut self) -> Result<(), Harm> {
+        let mut looked = self.look_once();
+        for _ in 1..LOOKS {
+            if looked.is_ok() {
+                break;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+            looked = self.look_once();
+        }
+        looked
+    }
+
+    fn look_once(&mut self) -> Result<(), Harm> {
         match self.database.now() {
             Now::Same => {}
             Now::Missing => return Err(Harm::Removed),
@@ -75,26 +93,37 @@ impl Watch {
         if self.beside.iter().all(is_there) { Ok(()) } else { Err(Harm::LogRemoved) }
     }
 
-    /// Nobody but SQLite writes into the file, and then it has never less commits than before. It gets shorter only when it says so.
-    fn is_overwritten(&self) -> bool {
+    /// Only SQLite writes into the file. Then the count never goes back, and the header of a shorter file says that it is shorter.
+    fn is_overwritten(&mut self) -> bool {
         // A file that cannot be read for a moment is not another file.
         let Ok(bytes) = self.file.metadata().map(|metadata| metadata.len()) else { return false };
-        let mut header = [0; HEADER];
-        match self.file.read_exact_at(&mut header, 0) {
-            Ok(()) => {}
-            Err(error) => return error.kind() == ErrorKind::UnexpectedEof,
+        let (header, again) = match (self.header(), self.header()) {
+            (Ok(header), Ok(again)) => (header, again),
+            (Err(error), _) | (_, Err(error)) => return error.kind() == ErrorKind::UnexpectedEof,
+        };
+        // Another process is just writing it.
+        if header != again {
+            return false;
         }
-        let Ok(count) = wal::count_of(&self.file) else { return false };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_cut = bytes < seen.bytes && bytes < told_bytes(&header);
-        let is_older = count.is_before(seen.count) || (count == Count::NONE && seen.count != Count::NONE);
+        let count = wal::count_in(&header);
+        let is_cut = bytes < self.seen.bytes && bytes < told_bytes(&header);
+        let is_older = count.is_before(self.seen.count) || (count == Count::NONE && self.seen.count != Count::NONE);
         let is_overwritten = !header.starts_with(MAGIC) || is_cut || is_older;
         if !is_overwritten {
-            *seen = Seen { bytes, count };
+            self.seen = Seen { bytes, count };
         }
         is_overwritten
     }
+
+    fn header(&self) -> std::io::Result<[u8; HEADER]> {
+        let mut header = [0; HEADER];
+        self.file.read_exact_at(&mut header, 0).map(|()| header)
+    }
 }
+
+/// Looks before something counts as harm, and the pause between them.
+const LOOKS: usize = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const HEADER: usize = 100;
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -129,7 +158,7 @@ impl Watched {
             Ok(metadata) if (metadata.dev(), metadata.ino()) == (self.device, self.inode) => Now::Same,
             Ok(_) => Now::Other,
             Err(error) if error.kind() == ErrorKind::NotFound => Now::Missing,
-            // Whatever keeps us from looking for a moment has not taken the file away.
+            // An error such as a lack of rights says nothing about the file.
             Err(_) => Now::Same,
         }
     }

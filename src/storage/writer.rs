@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -43,7 +42,7 @@ enum Queued {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, files: Arc<Watch>) -> (Self, JoinHandle<()>) {
+    pub(super) fn start(connection: Connection, files: Watch) -> (Self, JoinHandle<()>) {
         let (jobs, in_turn) = mpsc::channel(QUEUE);
         let (urgent, first) = mpsc::channel(QUEUE);
         let line = Line { in_turn, first, waiting: VecDeque::new() };
@@ -145,14 +144,14 @@ struct Committer {
     connection: Connection,
     /// What the connection is set to.
     durability: Option<Durability>,
-    files: Arc<Watch>,
+    files: Watch,
     /// Tells everybody that nothing can be stored any more.
     told: watch::Sender<Option<StoreError>>,
 }
 
 impl Committer {
     /// Fails from the moment on when the files are found to be gone: what would be stored would be lost.
-    fn unharmed(&self) -> Result<(), StoreError> {
+    fn unharmed(&mut self) -> Result<(), StoreError> {
         if self.told.borrow().is_none()
             && let Err(harm) = self.files.look()
         {

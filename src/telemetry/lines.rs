@@ -34,7 +34,7 @@ pub(super) struct Lines {
 struct Shared {
     most: usize,
     state: Mutex<State>,
-    /// Something came, or everything is written.
+    /// Told when a line comes and when one is written.
     changed: Condvar,
 }
 

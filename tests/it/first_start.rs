@@ -117,7 +117,7 @@ fn step(version: u32) -> String {
     std::fs::read_to_string(found.expect("there is such a step")).expect("reads")
 }
 
-/// What a kill leaves that comes between the making of a file and its filling.
+/// A kill between the making of a file and its filling leaves it empty.
 #[tokio::test]
 async fn empty_files_of_a_start_that_was_killed_are_no_obstacle() {
     let home = TempDir::new().expect("a folder");

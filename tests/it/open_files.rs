@@ -35,7 +35,7 @@ async fn the_limit_is_raised_as_far_as_it_goes() {
     assert_eq!(process.stop().await, 0);
 }
 
-/// Whatever file is the first that cannot be opened, nobody is sent looking for rights.
+/// The first file that cannot be opened is another with each limit, and the sentence is about the limit each time.
 #[tokio::test]
 async fn too_many_open_files_are_told_as_that() {
     let home = fresh_home().await;

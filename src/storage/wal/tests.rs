@@ -95,7 +95,7 @@ fn a_log_fits_no_other_database() {
     assert!(!one.fits(&other.copy()));
 }
 
-/// Whatever is no log, or ends in the middle, is left to SQLite.
+/// A file that is no log, or ends in the middle, is left to SQLite.
 #[test]
 fn a_log_that_is_cut_or_damaged_is_read_as_far_as_it_is_good() {
     let scratch = Scratch::new();
