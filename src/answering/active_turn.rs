@@ -57,6 +57,8 @@ pub(crate) struct Task {
     /// Chosen by a pin for this one message.
     pub(super) used_once: bool,
     pub(super) started_at: i64,
+    /// The newest row of the transcript when the turn began.
+    pub(super) read_upto: i64,
     pub(super) conversation: Conversation,
     pub(super) run: Run,
     pub(super) fill: Fill,
@@ -155,6 +157,7 @@ impl Task {
             place: self.accepted.inbound.origin.key.clone(),
             agent: self.agent.uid,
             question: self.question(),
+            read_upto: self.read_upto,
             started_at: self.started_at,
         }
     }

@@ -15,6 +15,7 @@ use crate::agents::Agent;
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::config::DayLimits;
+use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
 use crate::domain::{AgentUid, Destination, PersonId};
 use crate::home::Snapshot;
@@ -150,7 +151,7 @@ impl Budgets {
             if !ledger::is_news(tx, &accepted.inbound.origin.key, &spender, until, now)? {
                 return Ok(0);
             }
-            outbox::insert(tx, &rows, Some(accepted.id), now)?;
+            outbox::insert(tx, &rows, Source::of(Some(accepted.id)), now)?;
             Ok(rows.len())
         };
         let count = self.db.write(write).await?;
@@ -169,7 +170,7 @@ impl Budgets {
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
             let rows = if ledger::warn(tx, uid, now)? { rows } else { Vec::new() };
-            outbox::insert(tx, &rows, None, now)?;
+            outbox::insert(tx, &rows, Source::default(), now)?;
             Ok(rows)
         };
         match self.db.write_as(Durability::Kill, write).await {

@@ -6,7 +6,7 @@ use super::active_turn::Task;
 use super::budgets;
 use super::texts::noted_cut;
 use crate::agents::roster;
-use crate::delivery::outbox;
+use crate::delivery::outbox::{self, Source};
 use crate::domain::Inbound;
 use crate::models::Cut;
 use crate::records::decisions::{self, Decision};
@@ -14,7 +14,7 @@ use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal;
 use crate::records::ledger::{self, Spending, Today};
 use crate::records::subagents::{self as subagent_rows, End, State};
-use crate::records::transcript::{self, Conversation, Spot};
+use crate::records::transcript::{self, Asked, Conversation, Spot};
 use crate::records::turn_log::{self, TurnRow};
 use crate::routing::pins;
 use crate::subagents;
@@ -111,14 +111,10 @@ pub(super) fn write(
         let spot = Spot { conversation: *conversation, part: Some(turn.agent) };
         transcript::append_question(tx, accepted, &commit.said, spot, now)?;
     }
+    let mut said_id = None;
     if let Some(said) = &ending.said {
-        match commit.is_asked {
-            false => transcript::append_agent(tx, place, *conversation, turn.agent, said, now)?,
-            true => {
-                let answer = (said.as_str(), &accepted.inbound.origin.person);
-                transcript::append_late_answer(tx, place, *conversation, turn.agent, answer, now)?;
-            }
-        }
+        let asked = Asked { inbox_id: accepted.id, person: &accepted.inbound.origin.person };
+        said_id = Some(transcript::append_agent(tx, place, *conversation, (turn.agent, said), asked, now)?);
         roster::mark_bootstrapped(tx, turn.agent, now)?;
     }
     if let Some(cut) = ending.cut {
@@ -138,8 +134,8 @@ pub(super) fn write(
         Some(run) => subagents::write_end(tx, run, accepted.standing, &end_of_run(commit, ending), now)?,
         None => None,
     };
-    let count = outbox::insert_answer(tx, &rows.answer, accepted.id, now)?;
-    outbox::insert(tx, &rows.effects, Some(accepted.id), now)?;
+    let count = outbox::insert_answer(tx, &rows.answer, accepted.id, said_id, now)?;
+    outbox::insert(tx, &rows.effects, Source::of(Some(accepted.id)), now)?;
     Ok(Written { count: count + rows.effects.len(), today, report })
 }
 

@@ -200,7 +200,7 @@ impl Finish {
             }
             let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
             let report = run.map_or(Ok(None), |run| subagents::write_end(tx, &run, accepted.standing, &end, now))?;
-            Ok((outbox::insert_answer(tx, &rows, accepted.id, now)?, report))
+            Ok((outbox::insert_answer(tx, &rows, accepted.id, None, now)?, report))
         };
         let (count, report) = self.db.write(close).await?;
         if let Some(run) = ended {

@@ -8,7 +8,7 @@ use super::active_turn::{Due, Task, view};
 use super::admit::{Admission, Choice, InLine};
 use super::budgets::Budgets;
 use super::question::{self, Question};
-use super::request::{Asked, Prepared, Requests, show};
+use super::request::{Asked, Earlier, Prepared, Requests, show};
 use super::slots::Slot;
 use crate::access::Standing;
 use crate::agents::Agent;
@@ -118,12 +118,11 @@ impl Preparation {
         let lineup = agent.brain.lineup(&chosen);
         let Question { said, images } = self.question(&snapshot, &subject, &agent, &lineup).await;
         let view = view(&snapshot, &agent);
-        let (is_asked, put_aside) = (subject.is_asked(view), subject.put_aside());
+        let (is_asked, earlier) = (subject.is_asked(view), subject.earlier());
         let Subject { accepted, internal, recorded } = subject;
         let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
-        let asked =
-            Asked { said: &said, is_asked, put_aside, aside: &aside, internal: internal.as_ref(), halt: &due.halt, events };
-        let Prepared { conversation, mut request, fill, told } =
+        let asked = Asked { said: &said, is_asked, earlier, aside: &aside, internal: internal.as_ref(), halt: &due.halt, events };
+        let Prepared { conversation, read_upto, mut request, fill, told } =
             self.requests.request(&snapshot, &accepted, &agent, lineup, asked).await?;
         show(&mut request.messages, images);
         let mut run = Run::new(request);
@@ -139,6 +138,7 @@ impl Preparation {
             chosen,
             used_once,
             started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
+            read_upto: recorded.as_ref().map_or(read_upto, |recorded| recorded.task.read_upto),
             conversation,
             run,
             fill,
@@ -219,9 +219,10 @@ impl Subject {
         self.recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.task.agent)))
     }
 
-    fn put_aside(&self) -> Option<PutAside> {
-        let recorded = self.recorded.as_ref().filter(|recorded| recorded.is_asked)?;
-        Some(PutAside { begun_at: recorded.task.started_at, standing: self.accepted.standing })
+    fn earlier(&self) -> Option<Earlier> {
+        let recorded = self.recorded.as_ref()?;
+        let (read_upto, standing) = (recorded.task.read_upto, self.accepted.standing);
+        Some(if recorded.is_asked { Earlier::Parked(PutAside { read_upto, standing }) } else { Earlier::Broken { read_upto } })
     }
 }
 

@@ -43,14 +43,23 @@ pub(super) struct Requests {
 pub(super) struct Asked<'a> {
     pub(super) said: &'a [Inbound],
     pub(super) is_asked: bool,
-    /// Set for a task that was put aside by an earlier process.
-    pub(super) put_aside: Option<PutAside>,
+    /// Set for a turn that an earlier process began.
+    pub(super) earlier: Option<Earlier>,
     pub(super) aside: &'a [String],
     pub(super) internal: Option<&'a InternalTurn>,
     /// Cancelled when nobody wants to know any more.
     pub(super) halt: &'a CancellationToken,
     /// Told when there is long nothing to see.
     pub(super) events: &'a mpsc::Sender<TurnEvent>,
+}
+
+/// How an earlier process left a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Earlier {
+    /// Parked for other messages, which are in the transcript now.
+    Parked(PutAside),
+    /// In the middle. The turn goes on with the transcript that it has read.
+    Broken { read_upto: i64 },
 }
 
 impl Requests {
@@ -63,18 +72,19 @@ impl Requests {
         asked: Asked<'_>,
     ) -> Result<Prepared, StoreError> {
         let origin = &accepted.inbound.origin;
-        let put_aside = asked.put_aside.map(|task| (snapshot.config.access.clone(), task));
-        let extract = Arc::new(Extract { place: origin.key.clone(), view: view(snapshot, agent), put_aside });
+        let earlier = asked.earlier.map(|earlier| (snapshot.config.access.clone(), earlier));
+        let extract = Arc::new(Extract { place: origin.key.clone(), view: view(snapshot, agent), earlier });
         let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
         let reminder = self.memories.of(agent).map(|memory| Reminder { memory, words });
         let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
         // In one go, because each way to the store costs more than most of what is asked there.
         let read = self.db.read(move |connection| {
             let recalled = ask.map(|reminder| reminder.on(connection));
-            Ok((look.history(connection)?, look.unseen(connection, uid)?, recalled))
+            let read_upto = transcript::newest(connection)?;
+            Ok((read_upto, look.history(connection)?, look.unseen(connection, uid)?, recalled))
         });
         let bootstrap = !self.bootstrapped.contains(&agent.uid);
-        let ((history, unseen, recalled), system) = tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
+        let ((read_upto, history, unseen, recalled), system) = tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
         let recalled = match reminder.zip(recalled) {
             Some((reminder, Recalled::IndexIsOld)) => reminder.renewed().await,
             Some((_, Recalled::Found(found))) => found,
@@ -98,7 +108,7 @@ impl Requests {
         let scope = Scope { agent: agent.clone(), place, person, standing, parent };
         let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
         let told = unseen.into_iter().map(|known| known.child.run).collect();
-        Ok(Prepared { conversation, request, fill, told })
+        Ok(Prepared { conversation, read_upto, request, fill, told })
     }
 
     /// When more was said than there is room for, and a summary of it is being made, that one is waited for.
@@ -159,16 +169,23 @@ impl Asked<'_> {
 struct Extract {
     place: SessionKey,
     view: View,
-    put_aside: Option<(Access, PutAside)>,
+    earlier: Option<(Access, Earlier)>,
 }
 
 impl Extract {
     fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
         let mut history = transcript::history(connection, &self.place, self.view)?;
-        let Some((access, task)) = &self.put_aside else { return Ok(history) };
-        let unheard = outranked::since_begun(connection, access, &self.place, *task)?;
+        let (access, turn) = match &self.earlier {
+            Some((access, Earlier::Parked(turn))) => (access, turn),
+            Some((_, Earlier::Broken { read_upto })) => {
+                history.messages.retain(|message| message.id <= *read_upto);
+                return Ok(history);
+            }
+            None => return Ok(history),
+        };
+        let unheard = outranked::since_begun(connection, access, &self.place, *turn)?;
         if history.summary.as_ref().is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto)) {
-            // It has their words in it. What it stands for is read instead.
+            // The summary quotes people who must not influence this turn, so the original messages are used.
             history.summary = None;
             history.messages = transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
         }
@@ -179,8 +196,8 @@ impl Extract {
     /// Runs whose end this agent was not told yet. Those of people who have no say in the task are for the turn after it.
     fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
         let mut unseen = subagent_rows::unseen(connection, &self.place, agent)?;
-        if let Some((_, task)) = &self.put_aside {
-            unseen.retain(|known| known.child.standing >= task.standing);
+        if let Some((_, Earlier::Parked(turn))) = &self.earlier {
+            unseen.retain(|known| known.child.standing >= turn.standing);
         }
         Ok(unseen)
     }
@@ -189,6 +206,8 @@ impl Extract {
 /// What the model is asked, and how much of the conversation that is.
 pub(super) struct Prepared {
     pub(super) conversation: Conversation,
+    /// The newest row of the transcript.
+    pub(super) read_upto: i64,
     pub(super) request: TurnRequest,
     pub(super) fill: Fill,
     /// Runs that the agent is told about.

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::verdict::{Again, NEVER_CONFIRMED, Pause, Rest};
 use super::{streams, undelivered, waits};
 use crate::channels::{Part, Ticket};
-use crate::domain::{Destination, MessageId, Moved, SessionKey};
-use crate::routing::aliases::Renaming;
+use crate::domain::{Destination, MessageId, SessionKey};
+use crate::routing::places::{self, PlaceId};
 
 /// Why a row is sent. Where a budget is short, the first goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,19 +92,43 @@ pub(super) struct Knows {
     pub(super) platform_answers: bool,
 }
 
-pub fn insert(tx: &Transaction<'_>, rows: &[Draft], inbox_id: Option<i64>, now: i64) -> rusqlite::Result<()> {
-    let mut statement =
-        tx.prepare_cached("INSERT INTO outbox (place, kind, part, inbox_id, created_at, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+/// Where the text of rows comes from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Source {
+    /// The message that is answered.
+    pub inbox_id: Option<i64>,
+    /// The row of the transcript with the text, if an agent speaks.
+    pub said_id: Option<i64>,
+}
+
+impl Source {
+    /// The gateway itself speaks, perhaps in answer to a message.
+    pub fn of(inbox_id: Option<i64>) -> Self {
+        Source { inbox_id, said_id: None }
+    }
+}
+
+pub fn insert(tx: &Transaction<'_>, rows: &[Draft], source: Source, now: i64) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO outbox (place_id, kind, part, inbox_id, said_id, created_at, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
     for row in rows {
-        statement.execute(params![row.to.place().to_string(), row.kind.as_str(), row.part.0, inbox_id, now, row.file])?;
+        let place = places::ensure(tx, row.to.place(), now)?;
+        statement.execute(params![place, row.kind.as_str(), row.part.0, source.inbox_id, source.said_id, now, row.file])?;
     }
     Ok(())
 }
 
 /// Writes an answer: into the messages that have shown it so far, then into new ones. What they show too much is taken
 /// away. Returns how many rows that makes.
-pub fn insert_answer(tx: &Transaction<'_>, rows: &[Draft], inbox_id: i64, now: i64) -> rusqlite::Result<usize> {
-    insert(tx, rows, Some(inbox_id), now)?;
+pub fn insert_answer(
+    tx: &Transaction<'_>,
+    rows: &[Draft],
+    inbox_id: i64,
+    said_id: Option<i64>,
+    now: i64,
+) -> rusqlite::Result<usize> {
+    insert(tx, rows, Source { inbox_id: Some(inbox_id), said_id }, now)?;
     // The connection numbers rows one after the other, and this is the only one that writes.
     let first = tx.last_insert_rowid() - i64::try_from(rows.len()).unwrap_or(0) + 1;
     let Some(answer) = rows.first() else { return Ok(0) };
@@ -113,27 +137,36 @@ pub fn insert_answer(tx: &Transaction<'_>, rows: &[Draft], inbox_id: i64, now: i
     for (id, message) in (first..).zip(shown.iter().take(rows.len())) {
         change.execute(params![id, message.0])?;
     }
-    let mut take_away = tx
-        .prepare_cached("INSERT INTO outbox (place, kind, part, target, inbox_id, created_at) VALUES (?1, ?2, '', ?3, ?4, ?5)")?;
+    let mut take_away = tx.prepare_cached(
+        "INSERT INTO outbox (place_id, kind, part, target, inbox_id, created_at) VALUES (?1, ?2, '', ?3, ?4, ?5)",
+    )?;
     let surplus = shown.get(rows.len()..).unwrap_or_default();
     for message in surplus {
-        take_away.execute(params![answer.to.place().to_string(), answer.kind.as_str(), message.0, inbox_id, now])?;
+        take_away.execute(params![
+            places::ensure(tx, answer.to.place(), now)?,
+            answer.kind.as_str(),
+            message.0,
+            inbox_id,
+            now
+        ])?;
     }
     Ok(rows.len() + surplus.len())
 }
 
 /// What kind of row is the place's next.
 pub(super) fn next_kind(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Kind>> {
-    let oldest = "SELECT kind FROM outbox WHERE place = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
-    let kind = connection.prepare_cached(oldest)?.query_row([place.to_string()], |row| row.get::<_, String>(0)).optional()?;
+    let oldest = "SELECT kind FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
+    let place = places::id(connection, place)?;
+    let kind = connection.prepare_cached(oldest)?.query_row([place], |row| row.get::<_, String>(0)).optional()?;
     Ok(kind.and_then(|kind| Kind::ALL.into_iter().find(|known| known.as_str() == kind)))
 }
 
 /// Marks the place's oldest row as being sent: from here on a crash leaves it unknown whether it arrived.
 pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, knows: Knows, now: i64) -> rusqlite::Result<Next> {
     let oldest = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
-                  WHERE place = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
-    let found = tx.prepare_cached(oldest)?.query_row([place.to_string()], |row| claimed(row, place, now)).optional()?;
+                  WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
+    let id = places::id(tx, place)?;
+    let found = tx.prepare_cached(oldest)?.query_row([id], |row| claimed(row, place, now)).optional()?;
     let Some((row, wait)) = found else { return Ok(Next::Nothing) };
     if !wait.is_zero() && knows.waited_for != Some(row.id) {
         return Ok(Next::Wait { id: row.id, wait });
@@ -200,7 +233,7 @@ pub(super) fn given_up(tx: &Transaction<'_>, id: i64, error: &str, rest: Rest) -
     }
     let later_parts = "UPDATE outbox SET state = 'failed', error = ?2
          WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND id > ?1 AND part <> '' AND file IS NULL
-           AND (place, kind, inbox_id) = (SELECT place, kind, inbox_id FROM outbox WHERE id = ?1)";
+           AND (place_id, kind, inbox_id) = (SELECT place_id, kind, inbox_id FROM outbox WHERE id = ?1)";
     tx.prepare_cached(later_parts)?.execute(params![id, NO_BEGINNING]).map(drop)
 }
 
@@ -208,7 +241,8 @@ pub(super) fn given_up(tx: &Transaction<'_>, id: i64, error: &str, rest: Rest) -
 pub fn give_up(tx: &Transaction<'_>, place: &SessionKey, error: &str) -> rusqlite::Result<()> {
     let [own, parts] = place.globs();
     let sql = "UPDATE outbox SET state = 'failed', error = ?3
-               WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND (place GLOB ?1 OR place GLOB ?2)";
+               WHERE state IN ('waiting', 'sending') AND state = 'waiting'
+                 AND place_id IN (SELECT id FROM places WHERE key GLOB ?1 OR key GLOB ?2)";
     tx.execute(sql, params![own, parts, error]).map(drop)
 }
 
@@ -224,11 +258,18 @@ pub(super) fn reopen(
     for (id, may_have_arrived) in interrupted(tx, now, is_told_apart)? {
         reopen_one(tx, id, may_have_arrived)?;
     }
-    let mut statement =
-        tx.prepare("SELECT place, count(*) FROM outbox WHERE state IN ('waiting', 'sending') GROUP BY place ORDER BY min(id)")?;
-    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
-    let open = rows.collect::<rusqlite::Result<Vec<(String, u32)>>>()?;
-    Ok(open.into_iter().filter_map(|(place, count)| Some((place.parse().ok()?, usize::try_from(count).ok()?))).collect())
+    let mut statement = tx.prepare(
+        "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id WHERE state IN ('waiting', 'sending')
+         GROUP BY place_id ORDER BY min(outbox.id)",
+    )?;
+    let open = statement.query_map([], place_and_count)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(open.into_iter().flatten().collect())
+}
+
+/// A key that this version cannot read is left out.
+fn place_and_count(row: &Row<'_>) -> rusqlite::Result<Option<(SessionKey, usize)>> {
+    let (key, count) = (row.get::<_, String>(0)?, row.get::<_, i64>(1)?);
+    Ok(key.parse().ok().zip(usize::try_from(count).ok()))
 }
 
 /// Rows that were being sent, and whether sending them again could make a second message.
@@ -238,8 +279,8 @@ fn interrupted(
     is_told_apart: impl Fn(&SessionKey, &Part, Duration) -> bool,
 ) -> rusqlite::Result<Vec<(i64, bool)>> {
     // Open rows are asked for first, in the words of the index, so that the sent ones are not looked at.
-    let sending =
-        "SELECT id, place, part, target, created_at FROM outbox WHERE state IN ('waiting', 'sending') AND state = 'sending'";
+    let sending = "SELECT outbox.id, key, part, target, outbox.created_at FROM outbox JOIN places ON places.id = place_id
+                   WHERE state IN ('waiting', 'sending') AND state = 'sending'";
     let mut statement = tx.prepare(sending)?;
     let rows = statement.query_map([], |row| {
         let is_change = row.get::<_, Option<String>>(3)?.is_some();
@@ -258,38 +299,55 @@ fn reopen_one(tx: &Transaction<'_>, id: i64, may_have_arrived: bool) -> rusqlite
     tx.prepare_cached(sql)?.execute(params![id, may_have_arrived, NEVER_CONFIRMED]).map(drop)
 }
 
-/// Moves what is not being sent right now; that is told by its own answer. Returns the places with rows to send.
-pub fn follow(tx: &Transaction<'_>, moved: Moved, renaming: &Renaming) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
-    forget_targets(tx, renaming)?;
-    let waiting = format!(
-        "SELECT place, count(*) FROM outbox WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND {} GROUP BY place",
-        Renaming::is_old("place")
-    );
-    let mut statement = tx.prepare(&waiting)?;
-    let rows = statement.query_map([&renaming.old], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?)))?;
-    let open = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    renaming.rename(tx, "outbox", "place", "state IN ('waiting', 'failed')")?;
-    let in_new = |(place, count): (String, u32)| {
-        Some((place.parse::<SessionKey>().ok()?.in_telegram_group(moved.new), usize::try_from(count).ok()?))
-    };
-    Ok(open.into_iter().filter_map(in_new).collect())
+/// The number of rows that wait in each of these places.
+pub fn waiting_in(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+    let mut statement = tx.prepare(
+        "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id
+         WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND place_id = ?1 GROUP BY place_id",
+    )?;
+    let found = places.iter().map(|place| statement.query_row([place], place_and_count).optional());
+    Ok(found.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().flatten().collect())
 }
 
-/// Places that a message with this id was sent to since then, and when its row was written.
+/// The rows of these places whose call is being made, with the key of their place.
+pub fn being_sent(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<Vec<(i64, SessionKey)>> {
+    let mut statement = tx.prepare(
+        "SELECT outbox.id, key FROM outbox JOIN places ON places.id = place_id
+         WHERE state IN ('waiting', 'sending') AND state = 'sending' AND place_id = ?1",
+    )?;
+    let mut found = Vec::new();
+    for place in places {
+        for row in statement.query_map([place], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))? {
+            let (id, key) = row?;
+            found.extend(key.parse().ok().map(|key| (id, key)));
+        }
+    }
+    Ok(found)
+}
+
+/// Puts a row into another place.
+pub fn put_into(tx: &Transaction<'_>, id: i64, place: PlaceId) -> rusqlite::Result<()> {
+    tx.execute("UPDATE outbox SET place_id = ?2 WHERE id = ?1", params![id, place]).map(drop)
+}
+
+/// The places in which a message with this id was sent since then, each with the row of the transcript that the message shows.
 pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusqlite::Result<Vec<(SessionKey, i64)>> {
-    let mut statement =
-        connection.prepare_cached("SELECT place, created_at FROM outbox WHERE sent_at > ?1 AND message_id = ?2")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT key, said_id FROM outbox JOIN places ON places.id = place_id
+         WHERE sent_at > ?1 AND message_id = ?2 AND said_id IS NOT NULL",
+    )?;
     let rows = statement.query_map(params![since, message.0], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
     let sent = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(sent.into_iter().filter_map(|(place, at)| Some((place.parse().ok()?, at))).collect())
+    Ok(sent.into_iter().filter_map(|(place, said)| Some((place.parse().ok()?, said))).collect())
 }
 
-/// Message ids of the old group mean other messages in the new one.
-fn forget_targets(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    streams::forget_moved(tx, renaming)?;
-    let of_the_old = format!("target IS NOT NULL AND state IN ('waiting', 'failed') AND {}", Renaming::is_old("place"));
-    tx.execute(&format!("DELETE FROM outbox WHERE part = '' AND {of_the_old}"), [&renaming.old])?;
-    tx.execute(&format!("UPDATE outbox SET target = NULL WHERE {of_the_old}"), [&renaming.old]).map(drop)
+/// Forgets the messages that rows would change in a group that moved: message ids of the old group mean other messages in the
+/// new group.
+pub fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
+    streams::forget_in(tx, place)?;
+    let open = "target IS NOT NULL AND state IN ('waiting', 'failed') AND place_id = ?1";
+    tx.execute(&format!("DELETE FROM outbox WHERE part = '' AND {open}"), [place])?;
+    tx.execute(&format!("UPDATE outbox SET target = NULL WHERE {open}"), [place]).map(drop)
 }
 
 /// What operators should know about answers on their way out.
@@ -309,7 +367,7 @@ pub fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles>
     let count = |sql| connection.query_row(sql, [], |row| row.get(0));
     let long = "FROM outbox WHERE state IN ('waiting', 'sending') AND created_at < ?1";
     let since = now - LONG_WAIT_MS;
-    let oldest = format!("SELECT place, error {long} ORDER BY id LIMIT 1");
+    let oldest = format!("SELECT (SELECT key FROM places WHERE places.id = place_id), error {long} ORDER BY id LIMIT 1");
     Ok(Troubles {
         failed: count("SELECT count(*) FROM outbox WHERE state = 'failed'")?,
         waiting: connection.query_row(&format!("SELECT count(*) {long}"), [since], |row| row.get(0))?,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rusqlite::Transaction;
 
+use super::outbox::Source;
 use super::verdict::Rest;
 use super::{Delivery, Kind, outbox, undelivered};
 use crate::channels::{Text, Ticket};
@@ -87,7 +88,7 @@ fn tell(
     }
     let called = names::load(tx, place)?.map_or_else(String::new, |name| format!(" (“{name}”)"));
     let rows = delivery.draft_for_owners(&words(place, &called, reason));
-    outbox::insert(tx, &rows, None, now_ms())?;
+    outbox::insert(tx, &rows, Source::default(), now_ms())?;
     Ok(rows.into_iter().map(|row| (row.to.place().clone(), 1)).collect())
 }
 

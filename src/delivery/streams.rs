@@ -4,7 +4,7 @@
 use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::{MessageId, SessionKey};
-use crate::routing::aliases::Renaming;
+use crate::routing::places::{self, PlaceId};
 
 /// A message that shows a part of an answer.
 #[derive(Clone)]
@@ -18,9 +18,13 @@ pub(super) struct Shown {
 
 pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "INSERT OR REPLACE INTO streams (inbox_id, number, place, message_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO streams (inbox_id, number, place_id, message_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (inbox_id, number) DO UPDATE SET place_id = excluded.place_id, message_id = excluded.message_id,
+             created_at = excluded.created_at",
     )?;
-    statement.execute(params![shown.inbox_id, shown.number, shown.place.to_string(), shown.message.0, now]).map(drop)
+    statement
+        .execute(params![shown.inbox_id, shown.number, places::ensure(tx, &shown.place, now)?, shown.message.0, now])
+        .map(drop)
 }
 
 /// The messages on the screen, in the order of the parts they show.
@@ -38,9 +42,9 @@ pub(super) fn take(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Vec<
     Ok(messages)
 }
 
-/// The group numbers its messages anew, so the answers are sent there.
-pub(super) fn forget_moved(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    tx.execute(&format!("DELETE FROM streams WHERE {}", Renaming::is_old("place")), [&renaming.old]).map(drop)
+/// Forgets the messages in a place whose group moved: the supergroup numbers its messages anew.
+pub(super) fn forget_in(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
+    tx.execute("DELETE FROM streams WHERE place_id = ?1", [place]).map(drop)
 }
 
 pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::domain::SessionKey;
+use crate::routing::places;
 
 /// Which of the undelivered rows are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,8 @@ pub enum When {
 /// Oldest first.
 pub fn list(connection: &Connection, which: &Which) -> rusqlite::Result<Vec<Undelivered>> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, place, kind, coalesce(error, ''), created_at, retry_at_start FROM outbox WHERE state = 'failed' ORDER BY id",
+        "SELECT outbox.id, key, kind, coalesce(error, ''), outbox.created_at, retry_at_start
+         FROM outbox JOIN places ON places.id = place_id WHERE state = 'failed' ORDER BY outbox.id",
     )?;
     let rows = statement.query_map([], undelivered)?.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().flatten().filter(|row| which.covers(row)).collect())
@@ -104,6 +106,6 @@ pub fn by_place(rows: &[Undelivered]) -> BTreeMap<SessionKey, usize> {
 /// Whether this is the first row of the place that failed for this reason, among those that still lie there.
 pub(super) fn is_first(tx: &Transaction<'_>, id: i64, place: &SessionKey, error: &str) -> rusqlite::Result<bool> {
     let mut statement =
-        tx.prepare_cached("SELECT count(*) FROM outbox WHERE state = 'failed' AND place = ?1 AND id <> ?2 AND error = ?3")?;
-    statement.query_row(params![place.to_string(), id, error], |row| row.get::<_, i64>(0)).map(|others| others == 0)
+        tx.prepare_cached("SELECT count(*) FROM outbox WHERE state = 'failed' AND place_id = ?1 AND id <> ?2 AND error = ?3")?;
+    statement.query_row(params![places::id(tx, place)?, id, error], |row| row.get::<_, i64>(0)).map(|others| others == 0)
 }

@@ -24,7 +24,7 @@ pub struct Besides {
     pub reply: Option<ReplyHandle>,
 }
 
-/// Why the gateway put a message into a lane by itself. The run is a row of `children`.
+/// Why the gateway put a message into a lane by itself. The run is a row of `subagents`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Internal {

@@ -15,6 +15,7 @@ use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, streams};
 use crate::records::{decisions, inbox, journal, ledger, subagents, summaries, transcript, turn_log};
+use crate::routing::places;
 use crate::storage::{Db, Durability, StoreError};
 
 /// Cleaning waits until the start is over.
@@ -34,7 +35,7 @@ const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 
 /// Tables that are cleaned, and by whom.
-const CHORES: [(&str, Forget); 11] = [
+const CHORES: [(&str, Forget); 12] = [
     ("inbox", inbox::forget_old),
     ("outbox", outbox::forget_old),
     ("streams", streams::forget_old),
@@ -42,8 +43,9 @@ const CHORES: [(&str, Forget); 11] = [
     ("decisions", decisions::forget_old),
     ("turns", turn_log::forget_old),
     ("spending, budgets, budget_notices", ledger::forget_old),
-    ("children", subagents::forget_old),
-    ("sessions, messages", transcript::forget_old),
+    ("subagents", subagents::forget_old),
+    ("messages", transcript::forget_old),
+    ("places", places::forget_old),
     ("summaries", summaries::forget_old),
     ("tasks, rounds, tool_calls", journal::forget_orphans),
 ];
@@ -158,7 +160,6 @@ mod tests {
         "model_overrides",
         "pins",
         "telegram_menus",
-        "topic_names",
     ];
 
     async fn open() -> (tempfile::TempDir, Db) {
@@ -223,10 +224,10 @@ mod tests {
         let fill = format!(
             "INSERT INTO agents (uid, slug, created_at) VALUES ('a', 'main', 0);
              WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 450)
-             INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome)
-                 SELECT number, 'telegram:dm:1', 'a', 'm', 'r', 0, {NOW} - 91 * {DAY_MS}, 'answered' FROM numbers;
-             INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome)
-                 VALUES (451, 'telegram:dm:1', 'a', 'm', 'r', 0, {NOW} - 89 * {DAY_MS}, 'answered');"
+             INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome)
+                 SELECT number, 1, 'a', 'm', 'r', 0, {NOW} - 91 * {DAY_MS}, 'answered' FROM numbers;
+             INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome)
+                 VALUES (451, 1, 'a', 'm', 'r', 0, {NOW} - 89 * {DAY_MS}, 'answered');"
         );
         db.write(move |tx| tx.execute_batch(&fill)).await.expect("they are there");
         let portion = db.write(|tx| turn_log::forget_old(tx, NOW, 100)).await;
@@ -240,21 +241,22 @@ mod tests {
         let (_folder, db) = open().await;
         let fill = format!(
             "INSERT INTO agents (uid, slug, created_at) VALUES ('a', 'main', 0);
-             INSERT INTO sessions (key, conversation, created_at, active_at) VALUES
-                 ('telegram:dm:1', 2, 0, 0), ('child:1-0-0', 1, 0, {NOW} - 31 * {DAY_MS}), ('child:2-0-0', 1, 0, {NOW});
-             INSERT INTO messages (session_key, conversation, kind, text, created_at) VALUES
-                 ('telegram:dm:1', 1, 'person', 'hello', 0), ('child:1-0-0', 1, 'person', 'a task', 0),
-                 ('child:2-0-0', 1, 'person', 'a new task', 0);
-             INSERT INTO summaries (session_key, conversation, part, upto, messages, agent_uid, text, created_at) VALUES
-                 ('telegram:dm:1', 1, '', 1, 1, 'a', 'of the one before', 0), ('telegram:dm:1', 2, '', 1, 1, 'a', 'of this one', 0),
-                 ('child:1-0-0', 1, '', 1, 1, 'a', 'of the run', 0);"
+             INSERT INTO places (id, key, conversation, created_at, active_at) VALUES
+                 (1, 'telegram:dm:1', 2, 0, 0), (2, 'child:1-0-0', 1, 0, {NOW} - 451 * {DAY_MS}),
+                 (3, 'child:2-0-0', 1, {NOW}, {NOW}), (4, 'child:3-0-0', 1, {NOW} - 31 * {DAY_MS}, {NOW} - 31 * {DAY_MS});
+             INSERT INTO messages (place_id, conversation, kind, text, created_at) VALUES
+                 (1, 1, 'person', 'hello', 0), (2, 1, 'person', 'a task', 0), (3, 1, 'person', 'a new task', 0),
+                 (4, 1, 'person', 'a task of last month', 0);
+             INSERT INTO summaries (place_id, conversation, part, upto, messages, agent_uid, text, created_at) VALUES
+                 (1, 1, '', 1, 1, 'a', 'of the conversation before', 0), (1, 2, '', 1, 1, 'a', 'of the present conversation', 0),
+                 (2, 1, '', 1, 1, 'a', 'of the subagent', 0);"
         );
         db.write(move |tx| tx.execute_batch(&fill)).await.expect("they are there");
         clean(&db, NOW, &CancellationToken::new()).await;
         assert_eq!(count(&db, "SELECT count(*) FROM messages WHERE text IN ('hello', 'a new task')").await, 2);
         assert_eq!(count(&db, "SELECT count(*) FROM messages").await, 2);
-        assert_eq!(count(&db, "SELECT count(*) FROM sessions").await, 2);
-        assert_eq!(count(&db, "SELECT count(*) FROM summaries WHERE text = 'of this one'").await, 1);
+        assert_eq!(count(&db, "SELECT count(*) FROM places").await, 3);
+        assert_eq!(count(&db, "SELECT count(*) FROM summaries WHERE text = 'of the present conversation'").await, 1);
         assert_eq!(count(&db, "SELECT count(*) FROM summaries").await, 1);
     }
 }

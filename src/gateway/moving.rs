@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use super::House;
 use crate::clock::now_ms;
+use crate::delivery::outbox::Source;
 use crate::delivery::{MovedAway, outbox};
 use crate::domain::{Arrival, Moved};
 use crate::records::group_migration::{self, Followed};
@@ -63,9 +64,9 @@ async fn prepare(house: &House, moved: Moved) -> Move {
 impl Move {
     /// The owners' notice is written with the move, so that they are told once.
     pub(super) fn write(&self, tx: &Transaction<'_>) -> rusqlite::Result<Followed> {
-        let followed = group_migration::follow(tx, self.moved)?;
+        let followed = group_migration::follow(tx, self.moved, now_ms())?;
         if followed.is_news {
-            outbox::insert(tx, &self.notice, None, now_ms())?;
+            outbox::insert(tx, &self.notice, Source::default(), now_ms())?;
         }
         Ok(followed)
     }

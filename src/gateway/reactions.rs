@@ -17,8 +17,8 @@ pub(super) async fn resolve(house: &House, reaction: &mut Inbound) -> Result<boo
     let (message, chat, since) = (reaction.message.clone(), reaction.origin.key.clone(), now_ms() - LOOKED_BACK_MS);
     let find = move |connection: &rusqlite::Connection| {
         let sent = outbox::sent_as(connection, &message, since)?;
-        let Some((place, at)) = sent.into_iter().find(|(place, _)| is_in(place, &chat)) else { return Ok(None) };
-        Ok(transcript::said_at(connection, &place, at)?.map(|said| (place, said)))
+        let Some((place, said)) = sent.into_iter().find(|(place, _)| is_in(place, &chat)) else { return Ok(None) };
+        Ok(transcript::said_by_agent(connection, said)?.map(|(_, said)| (place, said)))
     };
     let Some((place, said)) = house.desk.db.read(find).await? else { return Ok(false) };
     reaction.origin.key = place;

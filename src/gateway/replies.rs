@@ -7,6 +7,7 @@ use crate::access::people;
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::commands::Outcome;
+use crate::delivery::outbox::Source;
 use crate::delivery::{Kind, outbox};
 use crate::domain::{Destination, Inbound, SessionKey};
 use crate::records::inbox::{self, Accepted, Closing};
@@ -66,7 +67,7 @@ pub(super) async fn hint(house: &House, accepted: &Accepted) -> Result<(), Store
         let told = told.or_else(|| to.reply().map(|_| CODE_WAS_TOLD.to_owned()));
         let rows = told.map_or_else(Vec::new, |told| delivery.draft(&to, Kind::Notice, &Text::plain(&told)));
         inbox::close(tx, id, Closing::Refused, "a stranger", now)?;
-        outbox::insert(tx, &rows, Some(id), now)?;
+        outbox::insert(tx, &rows, Source::of(Some(id)), now)?;
         Ok(rows.len())
     };
     let count = house.desk.db.write(write).await?;
@@ -140,7 +141,7 @@ where
     let all = move |tx: &Transaction<'_>| {
         let now = now_ms();
         write(tx, now)?;
-        outbox::insert(tx, &rows, id, now)
+        outbox::insert(tx, &rows, Source::of(id), now)
     };
     house.desk.db.write(all).await?;
     house.delivery.submit(destination.place(), count);

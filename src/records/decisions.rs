@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::SessionKey;
-use crate::routing::aliases::Renaming;
+use crate::routing::places;
 
 /// Decisions are kept this long.
 const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
@@ -47,25 +47,21 @@ pub(crate) fn note(
 ) -> rusqlite::Result<()> {
     let what = decision.describe();
     tracing::info!(session = %place, inbox.id = inbox_id, decision = ?decision, "{what}");
-    tx.prepare_cached("INSERT INTO decisions (session_key, inbox_id, what, at) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![place.to_string(), inbox_id, what, now])
+    let place = places::ensure(tx, place, now)?;
+    tx.prepare_cached("INSERT INTO decisions (place_id, inbox_id, what, at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![place, inbox_id, what, now])
         .map(drop)
 }
 
 /// The newest of a place with their times, newest first.
 pub(crate) fn latest(connection: &Connection, place: &SessionKey, limit: u32) -> rusqlite::Result<Vec<(String, i64)>> {
     let mut statement =
-        connection.prepare_cached("SELECT what, at FROM decisions WHERE session_key = ?1 ORDER BY id DESC LIMIT ?2")?;
-    let rows = statement.query_map(params![place.to_string(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        connection.prepare_cached("SELECT what, at FROM decisions WHERE place_id = ?1 ORDER BY id DESC LIMIT ?2")?;
+    let rows = statement.query_map(params![places::id(connection, place)?, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ?1 LIMIT ?2)";
     tx.execute(sql, params![now - KEPT_MS, most])
-}
-
-/// The group has another id now.
-pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    renaming.rename(tx, "decisions", "session_key", "true")
 }

@@ -1,34 +1,157 @@
-//! A group that became a supergroup takes everything along: what was said, its pins, what waits and what is to be sent.
+//! A group that became a supergroup keeps its places: they get the new keys, and rows hang on their ids.
 
-use rusqlite::Transaction;
+use rusqlite::{Transaction, params};
 
-use super::{decisions, inbox, journal, model_overrides, subagents, summaries, transcript};
+use super::{ledger, transcript};
 use crate::delivery::outbox;
 use crate::domain::{Moved, SessionKey};
-use crate::routing::aliases::{self, Renaming};
+use crate::routing::aliases;
 use crate::routing::pins;
+use crate::routing::places::{self, Twin};
 
-/// What came of a move.
+/// The result of a move.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// Nobody had told us before.
+    /// The move was not known before.
     pub(crate) is_news: bool,
-    /// Rows that are now to be sent to the new places.
+    /// The new places with rows to send.
     pub(crate) open: Vec<(SessionKey, usize)>,
 }
 
-/// Moves whatever still has the old keys; doing it again does no harm.
-pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Followed> {
-    let renaming = Renaming::of(moved);
+/// Moves every place that still has an old key; a repetition does no harm.
+pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::Result<Followed> {
     let is_news = aliases::insert(tx, moved)?;
-    transcript::follow(tx, &renaming)?;
-    pins::follow(tx, &renaming)?;
-    model_overrides::follow(tx, &renaming)?;
-    inbox::follow(tx, &renaming)?;
-    summaries::follow(tx, &renaming)?;
-    journal::follow(tx, &renaming)?;
-    decisions::follow(tx, &renaming)?;
-    subagents::follow(tx, &renaming)?;
-    let open = outbox::follow(tx, moved, &renaming)?;
-    Ok(Followed { is_news, open })
+    let old = places::of_group(tx, moved)?;
+    old.iter().try_for_each(|place| outbox::forget_targets(tx, *place))?;
+    let open = outbox::waiting_in(tx, &old)?;
+    let being_sent = outbox::being_sent(tx, &old)?;
+    let twins = places::rename_group(tx, moved)?;
+    twins.iter().try_for_each(|twin| merge(tx, *twin))?;
+    // The answer to a call that is being made tells about its row, under the key that the call was made with.
+    being_sent.iter().try_for_each(|(row, key)| outbox::put_into(tx, *row, places::ensure(tx, key, now)?))?;
+    let in_new = |(place, count): (SessionKey, usize)| (place.in_telegram_group(moved.new), count);
+    Ok(Followed { is_news, open: open.into_iter().map(in_new).collect() })
+}
+
+/// Tables with rows that simply change their place.
+const MOVED: [(&str, &str); 9] = [
+    ("inbox", "place_id"),
+    ("turns", "place_id"),
+    ("tasks", "place_id"),
+    ("subagents", "place_id"),
+    ("subagents", "parent_place_id"),
+    ("decisions", "place_id"),
+    ("outbox", "place_id"),
+    ("streams", "place_id"),
+    ("memories", "place_id"),
+];
+/// Tables with at most one row of a kind for a place, where the row of the new place wins.
+const REPLACED: [&str; 2] = ["model_overrides", "summaries"];
+
+/// Both rows of a place become one.
+fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
+    let Twin { old, new } = twin;
+    transcript::merge(tx, twin)?;
+    pins::merge(tx, twin)?;
+    ledger::merge(tx, twin)?;
+    for (table, column) in MOVED {
+        tx.execute(&format!("UPDATE {table} SET {column} = ?2 WHERE {column} = ?1"), params![old, new])?;
+    }
+    for table in REPLACED {
+        tx.execute(&format!("UPDATE OR IGNORE {table} SET place_id = ?2 WHERE place_id = ?1"), params![old, new])?;
+        tx.execute(&format!("DELETE FROM {table} WHERE place_id = ?1"), [old])?;
+    }
+    places::delete(tx, old)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::domain::ChatId;
+    use crate::storage::Db;
+
+    /// Tables that a merge treats by hand, in a function of their own.
+    const BY_HAND: [(&str, &str); 4] =
+        [("messages", "place_id"), ("pins", "place_id"), ("spending", "place_id"), ("budget_notices", "place_id")];
+
+    #[tokio::test]
+    async fn every_column_with_a_place_is_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let sql = "SELECT tables.name, columns.name FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns
+                   WHERE tables.type = 'table' AND columns.name LIKE '%place_id'";
+        let read = db.read(move |connection| {
+            let mut statement = connection.prepare(sql)?;
+            statement
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect::<rusqlite::Result<BTreeSet<(String, String)>>>()
+        });
+        let replaced = REPLACED.iter().map(|table| (*table, "place_id"));
+        let known = MOVED.iter().copied().chain(BY_HAND).chain(replaced).map(|(table, column)| (table.into(), column.into()));
+        assert_eq!(read.await.unwrap(), known.collect::<BTreeSet<(String, String)>>());
+    }
+
+    /// People wrote in the supergroup before anything told that it is the group.
+    const BOTH: &str = "
+        INSERT INTO agents (uid, slug, created_at) VALUES ('a', 'main', 0), ('b', 'rose', 0);
+        INSERT INTO places (id, key, conversation, active_at, created_at) VALUES
+            (1, 'telegram:group:-5:7', 3, 1, 1), (2, 'telegram:group:-1005:7', 1, 2, 2), (3, 'telegram:group:-5', 1, NULL, 1),
+            (4, 'telegram:group:-55:7', 1, 1, 1);
+        INSERT INTO messages (place_id, conversation, kind, text, created_at) VALUES
+            (1, 2, 'person', 'before /new', 1), (1, 3, 'person', 'old', 1), (2, 1, 'person', 'new', 2), (4, 1, 'person', 'elsewhere', 2);
+        INSERT INTO pins (place_id, once, agent_uid, set_by, set_at) VALUES
+            (1, 0, 'a', 'telegram:7', 1), (1, 1, 'a', 'telegram:7', 1), (2, 0, 'b', 'telegram:7', 2);
+        INSERT INTO model_overrides (place_id, model, set_by, set_at) VALUES (1, 'x/old', 'telegram:7', 1), (2, 'x/new', 'telegram:7', 2);
+        INSERT INTO spending (day, agent_uid, place_id, person, model, turns, input_tokens, cost_micros) VALUES
+            ('2026-01-01', 'a', 1, 'telegram:7', 'm', 2, 10, 5), ('2026-01-01', 'a', 2, 'telegram:7', 'm', 1, 4, NULL),
+            ('2026-01-02', 'a', 1, 'telegram:7', 'm', 1, 1, NULL);
+        INSERT INTO budget_notices (place_id, spender, until) VALUES (1, 'agent:a', 9), (2, 'agent:a', 8), (1, 'agent:b', 7);
+        INSERT INTO outbox (id, place_id, kind, part, state, target, created_at) VALUES
+            (1, 1, 'final', 'changed', 'waiting', '77', 1), (2, 1, 'final', 'on its way', 'sending', NULL, 1),
+            (3, 1, 'final', '', 'waiting', '78', 1);
+        INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome) VALUES (1, 1, 'a', 'm', 'r', 1, 1, 'answered');
+    ";
+
+    #[tokio::test]
+    async fn rows_of_both_ids_become_those_of_one_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let moved = Moved { old: ChatId(-5), new: ChatId(-1005) };
+        let check = move |tx: &Transaction<'_>| {
+            tx.execute_batch(BOTH)?;
+            let followed = follow(tx, moved, 9)?;
+            assert!(followed.is_news);
+            assert_eq!(followed.open, [("telegram:group:-1005:7".parse().unwrap(), 1)]);
+            let ask = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+            let keys = "SELECT group_concat(id || ' ' || key, ', ') FROM (SELECT * FROM places ORDER BY id)";
+            let there = "2 telegram:group:-1005:7, 3 telegram:group:-1005, 4 telegram:group:-55:7, 5 telegram:group:-5:7";
+            assert_eq!(ask(keys), there, "a new row with the old key has what is being sent");
+            let said = "SELECT group_concat(place_id || ' ' || conversation || ' ' || text, ', ') FROM (SELECT * FROM messages ORDER BY id)";
+            assert_eq!(ask(said), "2 2 before /new, 2 3 old, 2 3 new, 4 1 elsewhere");
+            assert_eq!(ask("SELECT conversation || ' ' || active_at FROM places WHERE id = 2"), "3 2");
+            let pins =
+                "SELECT group_concat(place_id || ' ' || once || ' ' || agent_uid, ', ') FROM (SELECT * FROM pins ORDER BY once)";
+            assert_eq!(ask(pins), "2 0 b, 2 1 a");
+            assert_eq!(ask("SELECT group_concat(place_id || ' ' || model) FROM model_overrides"), "2 x/new");
+            let spent = "SELECT group_concat(day || ' ' || place_id || ' ' || turns || ' ' || input_tokens || ' ' || coalesce(cost_micros, '-'), ', ')
+                         FROM (SELECT * FROM spending ORDER BY day)";
+            assert_eq!(ask(spent), "2026-01-01 2 3 14 5, 2026-01-02 2 1 1 -");
+            let notices = "SELECT group_concat(place_id || ' ' || spender || ' ' || until, ', ') FROM (SELECT * FROM budget_notices ORDER BY spender)";
+            assert_eq!(ask(notices), "2 agent:a 8, 2 agent:b 7");
+            let rows =
+                "SELECT group_concat(id || ' ' || place_id || ' ' || state || ' ' || coalesce(target, '-'), ', ') FROM outbox";
+            assert_eq!(ask(rows), "1 2 waiting -, 2 5 sending -", "a message of the old group is changed by nobody");
+            assert_eq!(ask("SELECT CAST(place_id AS TEXT) FROM turns"), "2");
+
+            tx.execute("UPDATE outbox SET state = 'waiting' WHERE id = 2", [])?;
+            let again = follow(tx, moved, 9)?;
+            assert!(!again.is_news);
+            assert_eq!(again.open, [("telegram:group:-1005:7".parse().unwrap(), 1)], "its own answer brought it back");
+            assert_eq!(ask("SELECT group_concat(place_id) FROM outbox"), "2,2");
+            Ok(())
+        };
+        db.write(check).await.unwrap();
+    }
 }

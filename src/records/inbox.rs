@@ -3,9 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::access::Standing;
-use crate::domain::{Arrival, Inbound, MessageId, Platform, SessionKey};
-use crate::routing::aliases::Renaming;
-use crate::routing::names;
+use crate::domain::{Arrival, Inbound, InvalidSessionKey, MessageId, Platform, SessionKey};
+use crate::routing::{names, places};
 
 /// Closed rows are kept this long to recognise an update that a platform delivers again.
 pub(crate) const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
@@ -77,25 +76,25 @@ pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arr
         match arrival {
             Arrival::Message(inbound) => {
                 if let Some(name) = &inbound.origin.name {
-                    learn(tx, &mut stored, &inbound.origin.key, name)?;
+                    learn(tx, &mut stored, &inbound.origin.key, name, now)?;
                 }
                 if insert_message(tx, platform, &inbound, now)? {
                     stored.accepted.push(Accepted::new(tx.last_insert_rowid(), *inbound));
                 }
             }
-            Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text)?,
+            Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text, now)?,
             Arrival::Reopened(place) => stored.reopened.push(place),
             // Followed by whoever knows all that has to move, or to go.
             Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) => {}
-            Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name)?,
+            Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name, now)?,
             Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
         }
     }
     Ok(stored)
 }
 
-fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &str) -> rusqlite::Result<()> {
-    if names::learn(tx, place, name)? {
+fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &str, now: i64) -> rusqlite::Result<()> {
+    if names::learn(tx, place, name, now)? {
         stored.renamed.push(place.clone());
     }
     Ok(())
@@ -108,11 +107,11 @@ fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, n
 fn insert_from(tx: &Transaction<'_>, source: &str, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
     let payload = payload(inbound)?;
     let mut statement = tx.prepare_cached(
-        "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
+        "INSERT INTO inbox (platform, update_id, place_id, state, payload, received_at)
          VALUES (?1, ?2, ?3, 'waiting', ?4, ?5) ON CONFLICT DO NOTHING",
     )?;
-    let key = inbound.origin.key.to_string();
-    Ok(statement.execute(params![source, inbound.update_id, key, payload, now])? == 1)
+    let place = places::ensure(tx, &inbound.origin.key, now)?;
+    Ok(statement.execute(params![source, inbound.update_id, place, payload, now])? == 1)
 }
 
 /// Stores what the gateway itself puts into a lane, and returns its row; none when it is known already.
@@ -197,7 +196,7 @@ pub(crate) fn is_deleted(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<bool
 pub(crate) fn close_place(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
     let [own, parts] = place.globs();
     let sql = "UPDATE inbox SET state = 'done', outcome = ?3, payload = NULL, closed_at = ?4
-               WHERE state = 'waiting' AND (session_key GLOB ?1 OR session_key GLOB ?2)";
+               WHERE state = 'waiting' AND place_id IN (SELECT id FROM places WHERE key GLOB ?1 OR key GLOB ?2)";
     tx.execute(sql, params![own, parts, PLACE_GONE, now]).map(drop)
 }
 
@@ -234,14 +233,25 @@ pub fn newest_at(connection: &Connection) -> rusqlite::Result<Option<i64>> {
 
 /// What still waits, oldest first, after row `after` and up to row `until`.
 pub(crate) fn waiting(connection: &Connection, after: i64, until: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
-    let mut statement = connection
-        .prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT inbox.id, payload, key FROM inbox LEFT JOIN places ON places.id = place_id
+         WHERE state = 'waiting' AND inbox.id > ?1 AND inbox.id <= ?2 ORDER BY inbox.id LIMIT ?3",
+    )?;
     let rows = statement.query_map(params![after, until, limit], |row| {
         // One row that cannot be read must not hide all the others.
         let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
-        Ok(Waiting { id: row.get(0)?, inbound: serde_json::from_str(&payload).map_err(|error| error.to_string()) })
+        Ok(Waiting { id: row.get(0)?, inbound: inbound(&payload, row.get(2)?) })
     })?;
     rows.collect()
+}
+
+/// The message of a row in the present place of the row, which may have another key than when the message came.
+fn inbound(payload: &str, key: Option<String>) -> Result<Inbound, String> {
+    let mut inbound: Inbound = serde_json::from_str(payload).map_err(|error| error.to_string())?;
+    if let Some(key) = key {
+        inbound.origin.key = key.parse().map_err(|error: InvalidSessionKey| error.to_string())?;
+    }
+    Ok(inbound)
 }
 
 /// Whether somebody wrote in the place after this message, or in a group whose members have a conversation each, to it.
@@ -249,21 +259,11 @@ pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusq
     let place = &accepted.inbound.origin.key;
     let group = place.whole_group().filter(|_| !place.is_shared());
     let places = group.map_or_else(|| place.to_string(), |group| format!("{group}:*"));
-    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM inbox WHERE id > ?1 AND session_key GLOB ?2)")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE id > ?1 AND place_id IN (SELECT id FROM places WHERE key GLOB ?2))",
+    )?;
     let last = accepted.all().map(|accepted| accepted.id).max().unwrap_or(accepted.id);
     statement.query_row(params![last, places], |row| row.get(0))
-}
-
-/// What still waits is read with its new key after a restart.
-pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    let is_old = Renaming::is_old("session_key");
-    let rest = renaming.old.len() + 1;
-    let sql = format!(
-        "UPDATE inbox SET session_key = ?2 || substr(session_key, {rest}),
-                          payload = json_set(payload, '$.origin.key', ?2 || substr(session_key, {rest}))
-         WHERE state = 'waiting' AND {is_old}"
-    );
-    tx.execute(&sql, params![renaming.old, renaming.new]).map(drop)
 }
 
 /// Updates that could not be read, all time that is kept.

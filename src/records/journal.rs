@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::inbox;
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::{ToolCall, Usage};
-use crate::routing::aliases::Renaming;
+use crate::routing::places;
 use crate::tools::Effect;
 use crate::turn::Round;
 
@@ -24,6 +24,8 @@ pub(crate) struct Task {
     pub(crate) agent: AgentUid,
     /// What is to be answered, as the agent read it.
     pub(crate) question: String,
+    /// The newest row of the transcript when the turn began.
+    pub(crate) read_upto: i64,
     pub(crate) started_at: i64,
 }
 
@@ -49,15 +51,16 @@ pub(crate) struct Recall {
 /// Writes down what the model wants, before any of it is done. `number` counts the task's rounds from 0.
 pub(crate) fn wanted(tx: &Transaction<'_>, task: &Task, number: u32, round: &Round) -> rusqlite::Result<()> {
     tx.prepare_cached(
-        "INSERT INTO tasks (inbox_id, members, session_key, agent_uid, question, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        "INSERT INTO tasks (inbox_id, members, place_id, agent_uid, question, read_upto, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (inbox_id) DO NOTHING",
     )?
     .execute(params![
         task.inbox_id,
         serde_json::json!(task.members).to_string(),
-        task.place.to_string(),
+        places::ensure(tx, &task.place, task.started_at)?,
         task.agent.to_string(),
         task.question,
+        task.read_upto,
         task.started_at
     ])?;
     let Usage { input_tokens, output_tokens, cached_tokens } = round.usage;
@@ -169,7 +172,7 @@ pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Re
 /// What is known about a task.
 pub(crate) fn recorded(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Option<Recorded>> {
     let mut statement = connection
-        .prepare_cached("SELECT session_key, agent_uid, question, started_at, parked, members FROM tasks WHERE inbox_id = ?1")?;
+        .prepare_cached("SELECT key, agent_uid, question, started_at, parked, members, read_upto FROM tasks JOIN places ON id = place_id WHERE inbox_id = ?1")?;
     let found = statement.query_row([inbox_id], |row| Ok((task(inbox_id, row)?, row.get(4)?))).optional()?;
     let Some((Some(task), is_asked)) = found else { return Ok(None) };
     Ok(Some(Recorded { task, is_asked, rounds: rounds(connection, inbox_id)? }))
@@ -179,7 +182,7 @@ fn task(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<Task>> {
     let (place, agent) = (row.get::<_, String>(0)?.parse(), row.get::<_, String>(1)?.parse());
     let (Ok(place), Ok(agent)) = (place, agent) else { return Ok(None) };
     let members = serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_else(|_| vec![inbox_id]);
-    Ok(Some(Task { inbox_id, members, place, agent, question: row.get(2)?, started_at: row.get(3)? }))
+    Ok(Some(Task { inbox_id, members, place, agent, question: row.get(2)?, read_upto: row.get(6)?, started_at: row.get(3)? }))
 }
 
 fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round, Vec<Recall>)>> {
@@ -215,11 +218,6 @@ fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result
         Ok((call, Recall { result: row.get(3)?, effects }))
     })?;
     rows.collect::<rusqlite::Result<Vec<_>>>().map(|calls| calls.into_iter().unzip())
-}
-
-/// The group has another id now.
-pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    renaming.rename(tx, "tasks", "session_key", "true")
 }
 
 /// What the model is told about a call that was running when the process ended.

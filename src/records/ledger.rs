@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::config::{Money, Price};
 use crate::domain::{AgentUid, PersonId, SessionKey};
 use crate::models::Usage;
+use crate::routing::places::{self, Twin};
 use crate::turn::budget::{self, Spent};
 
 /// Days of spending that are kept.
@@ -62,28 +63,23 @@ pub(crate) struct Today {
 
 pub(crate) fn spend(tx: &Transaction<'_>, spending: &Spending, now: i64) -> rusqlite::Result<Today> {
     let day = budget::day(&Local, now);
-    add_up(tx, spending, day)?;
+    add_up(tx, spending, day, now)?;
     let (agent, warned) = count(tx, &Spender::Agent(spending.agent), spending, day)?;
     let (person, _) = count(tx, &Spender::Person(spending.person.clone()), spending, day)?;
     Ok(Today { agent, person, warned })
 }
 
-fn add_up(tx: &Transaction<'_>, spending: &Spending, day: NaiveDate) -> rusqlite::Result<()> {
+fn add_up(tx: &Transaction<'_>, spending: &Spending, day: NaiveDate, now: i64) -> rusqlite::Result<()> {
+    let place = places::ensure(tx, &spending.place, now)?;
     let Usage { input_tokens, output_tokens, cached_tokens } = spending.usage;
-    tx.prepare_cached(
-        "INSERT INTO spending (day, agent_uid, session_key, person, model, turns, input_tokens, output_tokens, cached_tokens, cost_micros)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-         ON CONFLICT DO UPDATE SET
-            turns = turns + excluded.turns,
-            input_tokens = input_tokens + excluded.input_tokens,
-            output_tokens = output_tokens + excluded.output_tokens,
-            cached_tokens = cached_tokens + excluded.cached_tokens,
-            cost_micros = coalesce(cost_micros + excluded.cost_micros, cost_micros, excluded.cost_micros)",
-    )?
+    tx.prepare_cached(&format!(
+        "INSERT INTO spending (day, agent_uid, place_id, person, model, turns, input_tokens, output_tokens, cached_tokens, cost_micros)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) {ADDED}"
+    ))?
     .execute(params![
         day.to_string(),
         spending.agent.to_string(),
-        spending.place.to_string(),
+        place,
         spending.person.to_string(),
         spending.model,
         spending.turns,
@@ -94,6 +90,14 @@ fn add_up(tx: &Transaction<'_>, spending: &Spending, day: NaiveDate) -> rusqlite
     ])
     .map(drop)
 }
+
+/// Adds up what both rows have spent. `spending` is named, because PostgreSQL wants it so.
+const ADDED: &str = "ON CONFLICT (day, agent_uid, place_id, person, model) DO UPDATE SET
+    turns = spending.turns + excluded.turns,
+    input_tokens = spending.input_tokens + excluded.input_tokens,
+    output_tokens = spending.output_tokens + excluded.output_tokens,
+    cached_tokens = spending.cached_tokens + excluded.cached_tokens,
+    cost_micros = coalesce(spending.cost_micros + excluded.cost_micros, spending.cost_micros, excluded.cost_micros)";
 
 fn count(tx: &Transaction<'_>, spender: &Spender, spending: &Spending, day: NaiveDate) -> rusqlite::Result<(Spent, bool)> {
     let (tokens, cost) = (budget::tokens(spending.usage), spending.cost().unwrap_or_default());
@@ -138,10 +142,10 @@ pub(crate) fn is_news(
     now: i64,
 ) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO budget_notices (session_key, spender, until) VALUES (?1, ?2, ?3)
+        "INSERT INTO budget_notices (place_id, spender, until) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET until = excluded.until WHERE until <= ?4 OR until > excluded.until",
     )?;
-    Ok(statement.execute(params![place.to_string(), spender.text(), until, now])? == 1)
+    Ok(statement.execute(params![places::ensure(tx, place, now)?, spender.text(), until, now])? == 1)
 }
 
 /// What spending is added up by.
@@ -169,7 +173,7 @@ impl By {
         match self {
             // Agents that are gone keep their name here.
             By::Agent => "(SELECT slug FROM agents WHERE uid = agent_uid)",
-            By::Place => "session_key",
+            By::Place => "(SELECT key FROM places WHERE id = place_id)",
             By::Person => "person",
             By::Model => "model",
         }
@@ -251,6 +255,19 @@ pub(crate) fn total(lines: &[Line]) -> Line {
     })
 }
 
+/// Adds the spending in one row of a place to that in its other row.
+pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
+    let sum = format!(
+        "INSERT INTO spending (day, agent_uid, place_id, person, model, turns, input_tokens, output_tokens, cached_tokens, cost_micros)
+         SELECT day, agent_uid, ?2, person, model, turns, input_tokens, output_tokens, cached_tokens, cost_micros
+         FROM spending WHERE place_id = ?1 {ADDED}"
+    );
+    tx.execute(&sum, params![old, new])?;
+    tx.execute("DELETE FROM spending WHERE place_id = ?1", [old])?;
+    tx.execute("UPDATE OR IGNORE budget_notices SET place_id = ?2 WHERE place_id = ?1", params![old, new])?;
+    tx.execute("DELETE FROM budget_notices WHERE place_id = ?1", [old]).map(drop)
+}
+
 /// Lets go of everything an agent has spent. The sums of the people who asked it stay.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     let spender = Spender::Agent(uid).text();
@@ -265,10 +282,10 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
     let old = |table: &str, key: &str, is_old: &str| {
         format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_old} < ?1 LIMIT ?2)")
     };
-    let spending = old("spending", "day, agent_uid, session_key, person, model", "day");
+    let spending = old("spending", "day, agent_uid, place_id, person, model", "day");
     Ok(tx.execute(&spending, params![oldest.to_string(), most])?
         + tx.execute(&old("budgets", "day, spender", "day"), params![no_longer_counted.to_string(), most])?
-        + tx.execute(&old("budget_notices", "session_key, spender", "until"), params![now, most])?)
+        + tx.execute(&old("budget_notices", "place_id, spender", "until"), params![now, most])?)
 }
 
 #[cfg(test)]

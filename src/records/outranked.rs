@@ -1,4 +1,4 @@
-//! Whose words have no say in a task that was put aside and is gone on with by another process.
+//! Leaves out, when a parked turn is resumed after a restart, messages of people with fewer rights than its owner.
 
 use std::collections::HashSet;
 
@@ -9,34 +9,34 @@ use crate::access::{Standing, people};
 use crate::config::Access;
 use crate::domain::SessionKey;
 
-/// A task that others may have talked into.
+/// A parked turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PutAside {
-    pub(crate) begun_at: i64,
-    /// How well those who gave it are known.
+    /// The newest row of the transcript when the turn began.
+    pub(crate) read_upto: i64,
     pub(crate) standing: Standing,
 }
 
-/// The rows of what was said since by whoever may have less done than those who gave the task, to agents or to others, and of what
-/// was answered to it: what its tools may do is not for them.
+/// Ids of messages written since the turn began by people of lower standing, and of the answers to them. The turn's tools run with
+/// its owner's rights, so these messages must not influence them.
 pub(crate) fn since_begun(
     connection: &Connection,
     access: &Access,
     place: &SessionKey,
-    task: PutAside,
+    turn: PutAside,
 ) -> rusqlite::Result<HashSet<i64>> {
-    let since = transcript::since(connection, place, task.begun_at)?;
-    let (mut unheard, mut times) = (HashSet::new(), HashSet::new());
+    let since = transcript::since(connection, place, turn.read_upto)?;
+    let (mut unheard, mut turns) = (HashSet::new(), HashSet::new());
     for written in &since {
         let Some(person) = &written.person else { continue };
         let standing = Standing::of(access, person, people::is_paired(connection, person)?);
-        if standing < task.standing {
+        if standing < turn.standing {
             unheard.insert(written.id);
-            times.insert(written.created_at);
+            turns.extend(written.inbox_id);
         }
     }
-    // A question and its answer are written at the same time, or else the answer says whose it is.
-    let answers = since.iter().filter(|written| written.person.is_none() && times.contains(&written.created_at));
+    // One answer may answer several people, of whom one is enough.
+    let answers = since.iter().filter(|written| written.inbox_id.is_some_and(|id| turns.contains(&id)));
     unheard.extend(answers.map(|written| written.id));
     Ok(unheard)
 }

@@ -1,4 +1,4 @@
-//! Runs that a turn asked for, and what came of them: the `children` table.
+//! Runs that a turn asked for, and what came of them: the `subagents` table.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::journal::CallId;
 use crate::access::Standing;
 use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
 use crate::models::Usage;
-use crate::routing::aliases::Renaming;
+use crate::routing::places;
 use crate::tools::{Kin, Then};
 use crate::turn::Charge;
 
@@ -122,17 +122,17 @@ impl Known {
 /// False when the run is known already; then nothing is written.
 pub(crate) fn insert(tx: &Transaction<'_>, child: &Child, inbox_id: i64) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO children (run, kin, session_key, inbox_id, agent_uid, parent_key, parent_inbox_id, parent_uid, person, standing,
-                               task, tools, max_steps, afterwards, hop, trace, started_at)
+        "INSERT INTO subagents (run, kin, place_id, inbox_id, agent_uid, parent_place_id, parent_inbox_id, parent_uid, person, standing,
+                                task, tools, max_steps, afterwards, hop, trace, started_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING",
     )?;
     let inserted = statement.execute(params![
         child.run,
         kin_text(child.kin),
-        child.session.to_string(),
+        places::ensure(tx, &child.session, child.started_at)?,
         inbox_id,
         child.agent.to_string(),
-        child.parent.to_string(),
+        places::ensure(tx, &child.parent, child.started_at)?,
         child.parent_inbox_id,
         child.parent_agent.to_string(),
         child.person.to_string(),
@@ -151,7 +151,7 @@ pub(crate) fn insert(tx: &Transaction<'_>, child: &Child, inbox_id: i64) -> rusq
 /// Writes how a run ended. False when that is known already; then nothing is written.
 pub(crate) fn finish(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
-        "UPDATE children SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8
+        "UPDATE subagents SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8
          WHERE run = ?1 AND state = 'running'",
     )?;
     let Usage { input_tokens, output_tokens, cached_tokens } = end.used.usage;
@@ -169,10 +169,11 @@ pub(crate) fn finish(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> ru
 }
 
 const COLUMNS: &str =
-    "children.run, kin, session_key, inbox_id, agent_uid, parent_key, parent_inbox_id, parent_uid, person, standing,
+    "subagents.run, kin, own.key, inbox_id, agent_uid, origin.key, parent_inbox_id, parent_uid, person, standing,
     task, tools, max_steps, afterwards, hop, trace, state, result, steps, input_tokens, output_tokens, cached_tokens, started_at,
     ended_at, its.slug, parents.slug";
-const TABLES: &str = "children JOIN agents AS its ON its.uid = agent_uid JOIN agents AS parents ON parents.uid = parent_uid";
+const TABLES: &str = "subagents JOIN agents AS its ON its.uid = agent_uid JOIN agents AS parents ON parents.uid = parent_uid
+    JOIN places AS own ON own.id = place_id JOIN places AS origin ON origin.id = parent_place_id";
 
 pub(crate) fn get(connection: &Connection, run: &str) -> rusqlite::Result<Option<Known>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE run = ?1"))?;
@@ -188,7 +189,7 @@ pub(crate) fn of_turn(connection: &Connection, parent_inbox_id: i64) -> rusqlite
 /// What has ended in a place and was not told to this agent yet, the oldest first.
 pub(crate) fn unseen(connection: &Connection, place: &SessionKey, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM {TABLES} WHERE parent_key = ?1 AND seen = 0 AND parent_uid = ?2 AND afterwards <> 'wait'
+        "SELECT {COLUMNS} FROM {TABLES} WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND seen = 0 AND parent_uid = ?2 AND afterwards <> 'wait'
              AND state IN ('finished', 'failed') ORDER BY ended_at"
     ))?;
     all(statement.query_map(params![place.to_string(), agent.to_string()], known)?)
@@ -202,7 +203,8 @@ pub(crate) fn peer_session(
     to: AgentUid,
 ) -> rusqlite::Result<Option<SessionKey>> {
     let mut statement = connection.prepare_cached(
-        "SELECT session_key FROM children WHERE parent_key = ?1 AND parent_uid = ?2 AND agent_uid = ?3 AND kin = 'peer'
+        "SELECT key FROM subagents JOIN places ON id = place_id
+         WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND parent_uid = ?2 AND agent_uid = ?3 AND kin = 'peer'
          ORDER BY started_at DESC LIMIT 1",
     )?;
     let found = statement.query_row(params![place.to_string(), from.to_string(), to.to_string()], |row| row.get::<_, String>(0));
@@ -211,32 +213,27 @@ pub(crate) fn peer_session(
 
 /// A turn that knew of these is written down.
 pub(crate) fn seen(tx: &Transaction<'_>, runs: &[String]) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("UPDATE children SET seen = 1 WHERE run = ?1")?;
+    let mut statement = tx.prepare_cached("UPDATE subagents SET seen = 1 WHERE run = ?1")?;
     runs.iter().try_for_each(|run| statement.execute([run]).map(drop))
 }
 
 /// Ends runs whose message is no longer waited for: they were stopped when the process ended.
 pub(crate) fn close_orphans(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
     let sql = format!(
-        "UPDATE children SET state = 'stopped', result = '', ended_at = ?1 WHERE state = 'running' AND inbox_id NOT IN ({})",
+        "UPDATE subagents SET state = 'stopped', result = '', ended_at = ?1 WHERE state = 'running' AND inbox_id NOT IN ({})",
         inbox::WAITING_IDS
     );
     tx.execute(&sql, [now])
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
-    let sql = "DELETE FROM children WHERE run IN (SELECT run FROM children WHERE ended_at < ?1 LIMIT ?2)";
+    let sql = "DELETE FROM subagents WHERE run IN (SELECT run FROM subagents WHERE ended_at < ?1 LIMIT ?2)";
     tx.execute(sql, params![now - KEPT_MS, most])
 }
 
 /// Forgets every run of an agent, and every one that it asked for.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM children WHERE agent_uid = ?1 OR parent_uid = ?1", [uid.to_string()])
-}
-
-/// The group has another id now.
-pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    renaming.rename(tx, "children", "parent_key", "true")
+    tx.execute("DELETE FROM subagents WHERE agent_uid = ?1 OR parent_uid = ?1", [uid.to_string()])
 }
 
 /// Rows that this version cannot read are left out.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::transcript::Conversation;
 use super::view::View;
 use crate::domain::{AgentUid, SessionKey};
-use crate::routing::aliases::Renaming;
+use crate::routing::places;
 
 /// What stands for the older part of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) fn of(
     conversation: Conversation,
     view: View,
 ) -> rusqlite::Result<Option<Summary>> {
-    let sql = "SELECT text, upto, messages FROM summaries WHERE session_key = ?1 AND conversation = ?2 AND part = ?3";
+    let sql = "SELECT text, upto, messages FROM summaries WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND conversation = ?2 AND part = ?3";
     let read = |row: &rusqlite::Row<'_>| Ok(Summary { text: row.get(0)?, upto: row.get(1)?, messages: row.get(2)? });
     connection.prepare_cached(sql)?.query_row(params![place.to_string(), conversation.number(), view.key()], read).optional()
 }
@@ -39,35 +39,30 @@ pub(crate) fn keep(
     summary: &Summary,
     now: i64,
 ) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO summaries (session_key, conversation, part, upto, messages, agent_uid, text, created_at)
+    let sql = "INSERT INTO summaries (place_id, conversation, part, upto, messages, agent_uid, text, created_at)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                ON CONFLICT DO UPDATE SET upto = excluded.upto, messages = excluded.messages, agent_uid = excluded.agent_uid,
                                          text = excluded.text, created_at = excluded.created_at";
     let Summary { text, upto, messages } = summary;
-    let (place, agent) = (place.to_string(), by.to_string());
+    let (place, agent) = (places::ensure(tx, place, now)?, by.to_string());
     tx.execute(sql, params![place, conversation.number(), view.key(), upto, messages, agent, text, now]).map(drop)
 }
 
 /// Lets go of summaries of conversations that are over. No turn reads them, and the messages stay.
 pub(crate) fn forget_old(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
-    let over = "SELECT session_key, summaries.conversation FROM summaries LEFT JOIN sessions ON key = session_key
-                WHERE key IS NULL OR summaries.conversation < sessions.conversation LIMIT ?1";
-    tx.execute(&format!("DELETE FROM summaries WHERE (session_key, conversation) IN ({over})"), [most])
+    let over = "SELECT place_id, summaries.conversation FROM summaries LEFT JOIN places ON places.id = place_id
+                WHERE places.id IS NULL OR summaries.conversation < places.conversation LIMIT ?1";
+    tx.execute(&format!("DELETE FROM summaries WHERE (place_id, conversation) IN ({over})"), [most])
 }
 
 /// Lets go of summaries that stand for this message among others. What they stand for is read again.
 pub(crate) fn forget_covering(tx: &Transaction<'_>, message: i64) -> rusqlite::Result<()> {
     let sql = "DELETE FROM summaries WHERE upto >= ?1
-               AND (session_key, conversation) = (SELECT session_key, conversation FROM messages WHERE id = ?1)";
+               AND (place_id, conversation) = (SELECT place_id, conversation FROM messages WHERE id = ?1)";
     tx.prepare_cached(sql)?.execute([message]).map(drop)
 }
 
 /// Destroys what an agent has summed up.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])
-}
-
-/// The group has another id now. Where both ids have a summary, the newer place's own stays.
-pub(crate) fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    renaming.rename(tx, "summaries", "session_key", "true")
 }

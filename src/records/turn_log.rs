@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::Usage;
+use crate::routing::places;
 
 /// A turn that ended, however it ended.
 #[derive(Debug, Clone)]
@@ -22,14 +23,14 @@ pub(crate) struct TurnRow {
 
 pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome, steps,
+        "INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome, steps,
                             input_tokens, output_tokens, cached_tokens)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     statement
         .execute(params![
             turn.inbox_id,
-            turn.place.to_string(),
+            places::ensure(tx, &turn.place, now)?,
             turn.agent.to_string(),
             turn.model,
             turn.route,
@@ -56,7 +57,7 @@ pub(crate) struct LastTurn {
 pub(crate) fn last_of(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<LastTurn>> {
     let mut statement = connection.prepare_cached(
         "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
-         WHERE session_key = ?1 AND route <> 'a summary' ORDER BY id DESC LIMIT 1",
+         WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND route <> 'a summary' ORDER BY id DESC LIMIT 1",
     )?;
     statement.query_row([place.to_string()], last_turn).optional()
 }

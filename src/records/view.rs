@@ -62,8 +62,9 @@ pub(crate) fn of_note(connection: &Connection, inbound: &Inbound, note: Note) ->
         Note::Edit => transcript::told_as(connection, place, &inbound.message),
         Note::Reaction => {
             let sent = outbox::sent_as(connection, &inbound.message, now_ms() - LOOKED_BACK_MS)?;
-            let at = sent.into_iter().find(|(sent_to, _)| sent_to == place).map(|(_, at)| at);
-            at.map_or(Ok(None), |at| transcript::speaker_at(connection, place, at))
+            let said = sent.into_iter().find(|(sent_to, _)| sent_to == place).map(|(_, said)| said);
+            let said = said.map_or(Ok(None), |said| transcript::said_by_agent(connection, said))?;
+            Ok(said.map(|(agent, _)| agent))
         }
     }
 }

@@ -65,29 +65,3 @@ pub fn insert(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached("INSERT INTO chat_aliases (old, new) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
     Ok(statement.execute(params![moved.old.0, moved.new.0])? == 1)
 }
-
-/// The old and the new key of a group, for renaming keys in a column of any table.
-pub struct Renaming {
-    pub old: String,
-    pub new: String,
-}
-
-impl Renaming {
-    /// Keys of topics need no renaming, because only supergroups have topics.
-    pub fn of(moved: Moved) -> Self {
-        Renaming { old: format!("telegram:group:{}", moved.old), new: format!("telegram:group:{}", moved.new) }
-    }
-
-    /// An SQL condition for the group's key and its members' keys, where `?1` is the old key.
-    pub fn is_old(column: &str) -> String {
-        format!("({column} = ?1 OR ({column} > ?1 || ':' AND {column} < ?1 || ';'))")
-    }
-
-    /// Renames where `condition` holds too. A row under the new key wins over the renamed row.
-    pub fn rename(&self, tx: &Transaction<'_>, table: &str, column: &str, condition: &str) -> rusqlite::Result<()> {
-        let (rest, is_old) = (self.old.len() + 1, Self::is_old(column));
-        let sql =
-            format!("UPDATE OR IGNORE {table} SET {column} = ?2 || substr({column}, {rest}) WHERE {is_old} AND {condition}");
-        tx.execute(&sql, params![self.old, self.new]).map(drop)
-    }
-}

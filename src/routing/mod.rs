@@ -19,6 +19,7 @@ mod glob;
 pub mod names;
 mod pattern;
 pub mod pins;
+pub mod places;
 mod router;
 mod table;
 #[cfg(test)]

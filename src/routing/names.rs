@@ -1,10 +1,11 @@
-//! Names of topics: the `topic_names` table, with a cache in memory.
+//! Names of topics: a column of the `places` table, with a cache in memory.
 //!
 //! Telegram has no call for a topic's name. The name comes with the making or renaming of a topic, and with messages that are
 //! no replies, so every name is stored when seen.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::places;
 use crate::domain::{Origin, SessionKey};
 use crate::storage::{Db, Remembered, StoreError};
 
@@ -32,15 +33,13 @@ fn has_topics(place: &SessionKey) -> bool {
 }
 
 pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<String>> {
-    let mut statement = connection.prepare_cached("SELECT name FROM topic_names WHERE place = ?1")?;
-    statement.query_row([place.to_string()], |row| row.get(0)).optional()
+    let mut statement = connection.prepare_cached("SELECT name FROM places WHERE key = ?1")?;
+    Ok(statement.query_row([place.to_string()], |row| row.get(0)).optional()?.flatten())
 }
 
 /// Stores the name; true for a new name.
-pub fn learn(tx: &Transaction<'_>, place: &SessionKey, name: &str) -> rusqlite::Result<bool> {
-    let mut statement = tx.prepare_cached(
-        "INSERT INTO topic_names (place, name) VALUES (?1, ?2)
-         ON CONFLICT (place) DO UPDATE SET name = excluded.name WHERE name <> excluded.name",
-    )?;
-    Ok(statement.execute(params![place.to_string(), name])? == 1)
+pub fn learn(tx: &Transaction<'_>, place: &SessionKey, name: &str, now: i64) -> rusqlite::Result<bool> {
+    let place = places::ensure(tx, place, now)?;
+    let mut statement = tx.prepare_cached("UPDATE places SET name = ?2 WHERE id = ?1 AND name IS NOT ?2")?;
+    Ok(statement.execute(params![place, name])? == 1)
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::Pin;
-use super::aliases::Renaming;
+use super::places::{self, Twin};
 use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
 use crate::storage::{Db, Remembered};
 
@@ -18,7 +18,7 @@ pub fn remembered(db: Db) -> Pins {
 pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
     let mut statement = connection.prepare_cached(
         "SELECT agents.slug, pins.once, pins.set_by FROM pins JOIN agents ON agents.uid = pins.agent_uid
-         WHERE session_key = ?1 AND agents.archived_at IS NULL ORDER BY once DESC LIMIT 1",
+         WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND agents.archived_at IS NULL ORDER BY once DESC LIMIT 1",
     )?;
     Ok(statement.query_row([place.to_string()], pin).optional()?.flatten())
 }
@@ -31,7 +31,8 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
 
 /// Places with a lasting pin to an agent.
 pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<SessionKey>> {
-    let mut statement = connection.prepare_cached("SELECT session_key FROM pins WHERE agent_uid = ?1 AND once = 0")?;
+    let mut statement =
+        connection.prepare_cached("SELECT key FROM pins JOIN places ON id = place_id WHERE agent_uid = ?1 AND once = 0")?;
     let keys = statement.query_map([uid.to_string()], |row| row.get::<_, String>(0))?;
     keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
 }
@@ -39,32 +40,39 @@ pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec
 /// A lasting pin replaces a pin for a single message; a pin for a single message leaves the lasting pin beneath.
 pub fn set(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, pin: &Pin, now: i64) -> rusqlite::Result<()> {
     clear_once(tx, place)?;
+    let place = places::ensure(tx, place, now)?;
     let mut statement = tx.prepare_cached(
-        "INSERT OR REPLACE INTO pins (session_key, once, agent_uid, set_by, set_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO pins (place_id, once, agent_uid, set_by, set_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (place_id, once) DO UPDATE SET agent_uid = excluded.agent_uid, set_by = excluded.set_by, set_at = excluded.set_at",
     )?;
-    statement.execute(params![place.to_string(), pin.once, uid.to_string(), pin.set_by.to_string(), now]).map(drop)
+    statement.execute(params![place, pin.once, uid.to_string(), pin.set_by.to_string(), now]).map(drop)
 }
 
 pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1")?.execute([place.to_string()]).map(drop)
+    tx.prepare_cached("DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1)")?
+        .execute([place.to_string()])
+        .map(drop)
 }
 
 /// Removes this pin only, and no pin above or beneath.
 pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = ?2")?;
+    let mut statement =
+        tx.prepare_cached("DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = ?2")?;
     statement.execute(params![place.to_string(), pin.once]).map(drop)
 }
 
 /// Removes the pin for a single message after its turn. A pin set after the turn began is for the next message, and stays.
 pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1 AND set_at <= ?2")?;
+    let mut statement = tx.prepare_cached(
+        "DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = 1 AND set_at <= ?2",
+    )?;
     statement.execute(params![place.to_string(), began]).map(drop)
 }
 
-/// Moves the pins of a group. A pin in the new place wins.
-pub fn follow(tx: &Transaction<'_>, renaming: &Renaming) -> rusqlite::Result<()> {
-    renaming.rename(tx, "pins", "session_key", "true")?;
-    tx.execute(&format!("DELETE FROM pins WHERE {}", Renaming::is_old("session_key")), [&renaming.old]).map(drop)
+/// Gives the pins of one row of a place to its other row, whose own pins win.
+pub fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
+    tx.execute("UPDATE OR IGNORE pins SET place_id = ?2 WHERE place_id = ?1", params![old, new])?;
+    tx.execute("DELETE FROM pins WHERE place_id = ?1", [old]).map(drop)
 }
 
 /// The number of places pinned to an agent.
@@ -79,5 +87,7 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
 }
 
 fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM pins WHERE session_key = ?1 AND once = 1")?.execute([place.to_string()]).map(drop)
+    tx.prepare_cached("DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = 1")?
+        .execute([place.to_string()])
+        .map(drop)
 }

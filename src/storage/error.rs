@@ -28,6 +28,8 @@ pub enum StoreError {
     Corrupt(PathBuf),
     #[error("{} was written by a newer Parlor (schema {found}, this one knows {known}). Start the newer version, or restore an older copy", .path.display())]
     Newer { path: PathBuf, found: u32, known: u32 },
+    #[error("{} was not written by this Parlor: it has tables, but no schema number. Move it away, and the next start makes a new one", .0.display())]
+    Unknown(PathBuf),
     #[error("{} {}, and this home has had one with conversations and memories in it. {}. To begin with an empty one: `parlor run --new-database`", .path.display(), if *.is_empty { "is empty" } else { "is missing" }, put_back(.saved.as_deref()))]
     Lost { path: PathBuf, is_empty: bool, saved: Option<PathBuf> },
     #[error("{path}-wal does not belong to {path}, which is older or another one: together they would be neither. Put the database back that was there with it; or, to go on with this one, move {path}-wal away", path = .0.display())]

@@ -65,6 +65,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     }
     let migrated = migrations::bring_up_to_date(connection).map_err(|error| match error {
         MigrationError::Newer { found, known } => StoreError::Newer { path: path.to_owned(), found, known },
+        MigrationError::Unknown => StoreError::Unknown(path.to_owned()),
         MigrationError::Step { version, error } => step_error(path, version, &error),
         MigrationError::Failed(error) => failed(&error),
     })?;

@@ -7,9 +7,10 @@ use super::{Asker, Subagents};
 use crate::access::Standing;
 use crate::channels::Text;
 use crate::config::Groups;
+use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
 use crate::domain::{AgentUid, Destination, Origin, PersonId, SessionKey, nearest};
-use crate::records::transcript;
+use crate::records::transcript::{self, Asked};
 use crate::routing::{names, pins};
 use crate::storage::StoreError;
 use crate::tools::SendMessage;
@@ -43,6 +44,9 @@ pub(crate) struct OutgoingMessage {
     to: Destination,
     by: AgentUid,
     text: String,
+    /// The inbox row of the turn that sends it, and the person on whose behalf.
+    asked_in: i64,
+    person: PersonId,
     meta: Value,
     rows: Vec<outbox::Draft>,
     /// The place in words.
@@ -52,8 +56,9 @@ pub(crate) struct OutgoingMessage {
 impl OutgoingMessage {
     /// The place's own transcript has it too.
     pub(crate) fn write(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
-        transcript::append_sent(tx, self.to.place(), self.by, &self.text, &self.meta, now)?;
-        outbox::insert(tx, &self.rows, None, now)
+        let asked = Asked { inbox_id: self.asked_in, person: &self.person };
+        let said = transcript::append_sent(tx, self.to.place(), (self.by, &self.text), asked, &self.meta, now)?;
+        outbox::insert(tx, &self.rows, Source { inbox_id: None, said_id: Some(said) }, now)
     }
 
     pub(crate) fn submit(&self, delivery: &Delivery) {
@@ -83,9 +88,18 @@ impl Subagents {
         let rows = self.inner.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..Text::plain(&signed) });
         let meta = json!({
             "v": 1, "kind": "message_send", "source": { "session": inbound.origin.key.to_string(), "agent": asker.agent.id.as_str() },
-            "person": inbound.origin.person.to_string(), "trace_id": format!("inbox-{}", asker.accepted.id), "hop": 1,
+            "trace_id": format!("inbox-{}", asker.accepted.id), "hop": 1,
         });
-        Ok(Ok(OutgoingMessage { to, by: asker.agent.uid, text: message.text.clone(), meta, rows, shown: place.shown() }))
+        Ok(Ok(OutgoingMessage {
+            to,
+            by: asker.agent.uid,
+            text: message.text.clone(),
+            asked_in: asker.accepted.id,
+            person: inbound.origin.person.clone(),
+            meta,
+            rows,
+            shown: place.shown(),
+        }))
     }
 
     /// A key that an agent knows from before its group moved is the key of the same place.

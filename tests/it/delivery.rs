@@ -257,10 +257,11 @@ async fn an_answer_is_kept_while_the_token_is_not_accepted() {
 async fn a_row_written_under_a_wrong_clock_is_not_held_for_years() {
     let house = House::new(OPEN).await;
     house.open().await.shutdown().await;
-    house.tell(
-        "INSERT INTO outbox (place, kind, part, created_at, not_before)
-         VALUES ('telegram:dm:111', 'notice', '{\"text\":\"hello\",\"entities\":[]}', 0, 4102444800000)",
-    );
+    let place = house.place_id("telegram:dm:111");
+    house.tell(&format!(
+        "INSERT INTO outbox (place_id, kind, part, created_at, not_before)
+         VALUES ({place}, 'notice', '{{\"text\":\"hello\",\"entities\":[]}}', 0, 4102444800000)"
+    ));
     house.telegram.dm(ALICE);
     let gateway = house.open().await;
     assert_eq!(house.telegram.dm(ALICE).wait_for_sent(1).await.text, "hello");
@@ -275,10 +276,11 @@ async fn a_row_that_waits_is_counted_once() {
     let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("reads");
     house.write("config.toml", &config.replace("group_per_minute = 0", "group_per_minute = 1"));
     house.open().await.shutdown().await;
-    house.tell(
-        "INSERT INTO outbox (place, kind, part, created_at, not_before, wait_ms) VALUES ('telegram:group:-77:111', 'notice',
-         '{\"text\":\"hello\",\"entities\":[]}', 0, CAST(unixepoch('subsec') * 1000 AS INTEGER) + 1000, 1000)",
-    );
+    let place = house.place_id("telegram:group:-77:111");
+    house.tell(&format!(
+        "INSERT INTO outbox (place_id, kind, part, created_at, not_before, wait_ms) VALUES ({place}, 'notice',
+         '{{\"text\":\"hello\",\"entities\":[]}}', 0, CAST(unixepoch('subsec') * 1000 AS INTEGER) + 1000, 1000)"
+    ));
     let group = house.telegram.group(-77);
     let gateway = house.open().await;
     assert_eq!(group.wait_for_sent(1).await.text, "hello");

@@ -156,7 +156,10 @@ async fn a_missed_message_is_routed_as_if_it_had_just_come() {
     let gateway = open(&house, &discord).await;
     assert_eq!(thread.wait_for_sent(2).await.text, "re: [Bob] two");
     gateway.settled().await;
-    assert_eq!(house.ask("SELECT group_concat(DISTINCT session_key) FROM inbox"), "discord:thread:8101:8111");
+    assert_eq!(
+        house.ask("SELECT group_concat(DISTINCT key) FROM inbox JOIN places ON places.id = place_id"),
+        "discord:thread:8101:8111"
+    );
     assert_eq!(thread.texts().len(), 2, "Carol is not of the crew");
     gateway.shutdown().await;
 }

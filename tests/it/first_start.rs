@@ -1,4 +1,4 @@
-//! A first start and an upgrade that are killed: the next start finds a home that works.
+//! A first start that is killed: the next start finds a home that works.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -64,57 +64,18 @@ async fn a_first_start_that_is_killed_leaves_a_home_that_starts() {
     survives_kills(|_| {}).await;
 }
 
-/// A home of the first version that had a database.
-fn old_home(home: &Path) {
-    let connection = Connection::open(home.join("parlor.db")).expect("opens");
-    connection.pragma_update(None, "journal_mode", "wal").expect("can be set");
-    connection.execute_batch(HISTORY).expect("can be made");
-    connection.execute_batch(include_str!("../../migrations/V1__spine.sql")).expect("can be made");
-    connection
-        .execute("INSERT INTO refinery_schema_history VALUES (1, 'spine', '2026-01-01T00:00:00Z', '1')", [])
-        .expect("goes in");
-    connection
-        .execute("INSERT INTO people (id, name, paired_at, created_at) VALUES ('telegram:7', 'Ann', 1, 1)", [])
-        .expect("goes in");
-}
-
-/// As homes had it that were made with refinery.
-const HISTORY: &str = "CREATE TABLE refinery_schema_history (version int4 PRIMARY KEY, name VARCHAR(255), applied_on VARCHAR(255), checksum VARCHAR(255));";
-
+/// A database of the versions before the first schema is left as it is.
 #[tokio::test]
-async fn an_upgrade_that_is_killed_leaves_a_home_that_starts() {
-    survives_kills(old_home).await;
-}
-
-/// Homes that an earlier version left when it was killed between a step and the row that tells of it.
-#[tokio::test]
-async fn a_home_that_an_earlier_version_left_half_made_starts_again() {
-    for (made, recorded) in [(1, 0), (2, 1), (9, 8), (15, 14)] {
-        let home = TempDir::new().expect("a folder");
-        let connection = Connection::open(home.path().join("parlor.db")).expect("opens");
-        connection.execute_batch(HISTORY).expect("can be made");
-        for version in 1..=made {
-            connection.execute_batch(&step(version)).expect("can be made");
-            if version <= recorded {
-                let row = format!("INSERT INTO refinery_schema_history VALUES ({version}, 'x', '2026-01-01T00:00:00Z', '1')");
-                connection.execute(&row, []).expect("goes in");
-            }
-        }
-        drop(connection);
-        start(home.path()).await;
-        assert_eq!(ask(home.path(), "SELECT count(*) FROM messages"), "2");
-    }
-}
-
-/// The text of a step, by its number.
-fn step(version: u32) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let entries = std::fs::read_dir(folder).expect("reads").flatten();
-    let found = entries.map(|entry| entry.path()).find(|path| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with(&format!("V{version}__"))
-    });
-    std::fs::read_to_string(found.expect("there is such a step")).expect("reads")
+async fn a_database_with_other_tables_is_refused_and_left_alone() {
+    let home = TempDir::new().expect("a folder");
+    let connection = Connection::open(home.path().join("parlor.db")).expect("opens");
+    connection.execute_batch("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine');").expect("can be made");
+    drop(connection);
+    let chat = run_with_input(home.path(), &["chat"], "hello\n").await;
+    assert_ne!(chat.code, 0);
+    assert!(chat.stderr.contains("was not written by this Parlor: it has tables, but no schema number."), "{}", chat.stderr);
+    assert_eq!(ask(home.path(), "SELECT text FROM notes"), "mine");
+    assert_eq!(ask(home.path(), "SELECT count(*) FROM sqlite_schema"), "1");
 }
 
 /// A kill between the making of a file and its filling leaves it empty.

@@ -310,7 +310,8 @@ async fn an_answer_that_moves_to_another_chat_quotes_nothing() {
     let asked = old.says(BOB, "@parlor_bot hello").await;
     house.telegram.wait_for_calls("sendMessage", 1).await;
     process.kill().await;
-    house.tell("UPDATE outbox SET place = 'telegram:group:-1005:222'");
+    let place = house.place_id("telegram:group:-1005:222");
+    house.tell(&format!("UPDATE outbox SET place_id = {place}"));
     let same_number = new.says(BOB, "unrelated").await;
     assert_eq!(same_number.message_id, asked.message_id);
     held.release();

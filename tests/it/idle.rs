@@ -107,21 +107,20 @@ async fn fifty_idle_agents_cost_little_memory_and_no_connection() {
 /// Conversations as they are after months: closed, with pins, models, names, turns and everything that was sent.
 const SESSIONS: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
-    INSERT INTO sessions (key, created_at, active_at) SELECT 'telegram:topic:-1002:' || i, i, i FROM n;
-    INSERT INTO pins (session_key, agent_uid, set_by, set_at)
-        SELECT key, (SELECT uid FROM agents WHERE slug = 'main'), 'telegram:111', 1 FROM sessions;
-    INSERT INTO model_overrides (session_key, model, set_by, set_at) SELECT key, 'fake/any', 'telegram:111', 1 FROM sessions;
-    INSERT INTO topic_names (place, name) SELECT key, 'Topic ' || created_at FROM sessions;
-    INSERT INTO messages (session_key, conversation, kind, person, person_name, text, created_at)
-        SELECT key, 1, 'person', 'telegram:111', 'Alice', 'something that was said long ago', 1 FROM sessions;
-    INSERT INTO inbox (platform, update_id, session_key, state, outcome, received_at, closed_at)
-        SELECT 'telegram', 'old-' || created_at, key, 'done', 'answered', unixepoch() * 1000, unixepoch() * 1000 FROM sessions;
-    INSERT INTO turns (inbox_id, session_key, agent_uid, model, route, started_at, ended_at, outcome)
-        SELECT created_at, key, (SELECT uid FROM agents WHERE slug = 'main'), 'fake/any', 'default_agent', 1, 2, 'answered' FROM sessions;
-    INSERT INTO outbox (place, kind, part, state, created_at, sent_at)
-        SELECT key, 'final', '{\"text\": \"an answer that was sent long ago\"}', 'sent', unixepoch() * 1000, unixepoch() * 1000 FROM sessions;
-    INSERT INTO people (id, name, paired_at, created_at) SELECT 'telegram:' || (1000 + created_at), 'Somebody', 1, 1 FROM sessions;
-    INSERT INTO discord_seen (channel, message, seen_at) SELECT created_at, 1, 1 FROM sessions;
+    INSERT INTO places (key, name, created_at, active_at) SELECT 'telegram:topic:-1002:' || i, 'Topic ' || i, i, i FROM n;
+    INSERT INTO pins (place_id, agent_uid, set_by, set_at)
+        SELECT id, (SELECT uid FROM agents WHERE slug = 'main'), 'telegram:111', 1 FROM places;
+    INSERT INTO model_overrides (place_id, model, set_by, set_at) SELECT id, 'fake/any', 'telegram:111', 1 FROM places;
+    INSERT INTO messages (place_id, conversation, kind, person, person_name, text, created_at)
+        SELECT id, 1, 'person', 'telegram:111', 'Alice', 'something that was said long ago', 1 FROM places;
+    INSERT INTO inbox (platform, update_id, place_id, state, outcome, received_at, closed_at)
+        SELECT 'telegram', 'old-' || created_at, id, 'done', 'answered', unixepoch() * 1000, unixepoch() * 1000 FROM places;
+    INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome)
+        SELECT created_at, id, (SELECT uid FROM agents WHERE slug = 'main'), 'fake/any', 'default_agent', 1, 2, 'answered' FROM places;
+    INSERT INTO outbox (place_id, kind, part, state, created_at, sent_at)
+        SELECT id, 'final', '{\"text\": \"an answer that was sent long ago\"}', 'sent', unixepoch() * 1000, unixepoch() * 1000 FROM places;
+    INSERT INTO people (id, name, paired_at, created_at) SELECT 'telegram:' || (1000 + created_at), 'Somebody', 1, 1 FROM places;
+    INSERT INTO discord_seen (channel, message, seen_at) SELECT created_at, 1, 1 FROM places;
 ";
 
 /// Bytes that the program has read from files until it has answered somebody.
@@ -150,7 +149,7 @@ async fn a_start_reads_no_more_with_twenty_thousand_conversations() {
     connection.execute_batch(&format!("BEGIN; {SESSIONS} COMMIT;")).expect("the rows fit");
     drop(connection);
     let size = std::fs::metadata(house.home.path().join("parlor.db")).expect("it is there").len();
-    assert!(size > 15_000_000, "{size} bytes would be too little to notice");
+    assert!(size > 12_000_000, "{size} bytes would be too little to notice");
     let many = read_until_the_first_answer(&house).await;
     // A lookup reads a page or two more in a tree that is one level deeper.
     assert!(many < few + 500_000, "{few} bytes were read before, {many} with a database of {size}");

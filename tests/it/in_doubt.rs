@@ -121,9 +121,10 @@ async fn a_slow_platform_has_a_bounded_number_of_sends_in_flight() {
     let house = House::new(OPEN).await;
     house.open().await.shutdown().await;
     for user in 1..=40 {
+        let place = house.place_id(&format!("telegram:group:-{user}:111"));
         house.tell(&format!(
-            "INSERT INTO outbox (place, kind, part, created_at) VALUES
-             ('telegram:group:-{user}:111', 'notice', '{{\"text\":\"hello\",\"entities\":[]}}', 0)"
+            "INSERT INTO outbox (place_id, kind, part, created_at) VALUES
+             ({place}, 'notice', '{{\"text\":\"hello\",\"entities\":[]}}', 0)"
         ));
         house.telegram.group(-user);
     }

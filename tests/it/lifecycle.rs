@@ -171,11 +171,12 @@ async fn what_was_taken_in_is_not_refused_after_a_restart() {
 async fn a_waiting_row_that_cannot_be_read_stops_nobody() {
     let house = House::new(OPEN).await;
     house.open().await.shutdown().await;
-    house.tell(
-        "INSERT INTO inbox (platform, update_id, session_key, state, payload, received_at)
-         VALUES ('telegram', 'x', 'telegram:dm:111', 'waiting', '{\"from\": \"another age\"}', 0),
-                ('telegram', 'y', 'telegram:dm:111', 'waiting', NULL, 0)",
-    );
+    let place = house.place_id("telegram:dm:111");
+    house.tell(&format!(
+        "INSERT INTO inbox (platform, update_id, place_id, state, payload, received_at)
+         VALUES ('telegram', 'x', {place}, 'waiting', '{{\"from\": \"another age\"}}', 0),
+                ('telegram', 'y', {place}, 'waiting', NULL, 0)"
+    ));
     house.telegram.dm(ALICE).says("hello").await;
     let gateway = house.open().await;
     house.settled(&gateway).await;

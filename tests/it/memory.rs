@@ -87,7 +87,10 @@ async fn people_have_things_remembered_and_forgotten() {
     Nothing is forgotten yet. /forget 3 yes does it.
     ");
     assert_eq!(house.ask("SELECT group_concat(text, ', ') FROM memories"), "The kettle is loud, [guest] I like tea too");
-    assert_eq!(house.ask("SELECT place || ' ' || person FROM memories WHERE id = 2"), "telegram:topic:-1001:5 telegram:111");
+    assert_eq!(
+        house.ask("SELECT key || ' ' || person FROM memories JOIN places ON places.id = place_id WHERE memories.id = 2"),
+        "telegram:topic:-1001:5 telegram:111"
+    );
     let mute = house.telegram.forum(-1001).topic(9, "Mute");
     mute.says(ALICE, "/remember anything").await;
     assert_snapshot!(mute.wait_for_sent(1).await.text, @"Mute has no memory: it is off in the config.");

@@ -71,7 +71,7 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     house.settled(&gateway).await;
     let asked = asked_about(&house, "and tomorrow");
     assert!(asked[0].messages.iter().any(|(role, text)| role == "assistant" && text == "Three."), "she remembers");
-    assert_eq!(house.ask("SELECT count(DISTINCT session_key) || ' ' || count(*) FROM children WHERE kin = 'peer'"), "1 2");
+    assert_eq!(house.ask("SELECT count(DISTINCT place_id) || ' ' || count(*) FROM subagents WHERE kin = 'peer'"), "1 2");
     gateway.shutdown().await;
 }
 
@@ -94,7 +94,7 @@ async fn who_shares_no_group_is_not_reached() {
     Nothing was sent: `adda` is not in a peer group with you here. Did you mean `ada`?
     Nothing was sent: `nobody` is not in a peer group with you here. You have: ada.
     ");
-    assert_eq!(house.ask("SELECT count(*) FROM children"), "0");
+    assert_eq!(house.ask("SELECT count(*) FROM subagents"), "0");
 
     // Ada, asked by Rose, may not go on to Max, though they share a group.
     house.model.enqueue_when("ask ada", ask("ada", "ask max for me"));
@@ -102,7 +102,7 @@ async fn who_shares_no_group_is_not_reached() {
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
     insta::assert_snapshot!(results(&asked_about(&house, "was not run")[0])[0], @"The tool `agent_send` was not run: you were asked by another agent yourself, and messages go one hop. Go on without it.");
-    assert_eq!(house.ask("SELECT count(*) FROM children"), "1");
+    assert_eq!(house.ask("SELECT count(*) FROM subagents"), "1");
     gateway.shutdown().await;
 }
 
@@ -117,7 +117,7 @@ async fn a_group_for_another_platform_does_not_count_here() {
     house.model.enqueue(ask("ada", "hi"));
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
-    assert_eq!(house.ask("SELECT count(*) FROM children"), "0");
+    assert_eq!(house.ask("SELECT count(*) FROM subagents"), "0");
     assert!(results(&house.model.last_request())[0].starts_with("Nothing was sent: `ada` is not in a peer group with you here."));
     gateway.shutdown().await;
 }

@@ -232,7 +232,7 @@ async fn a_task_is_put_aside_in_the_place_its_group_has_moved_to() {
     house.settled(&gateway).await;
     assert_eq!(new.texts(), ["Blue.", "The report is done."]);
     assert_eq!(
-        house.ask("SELECT group_concat(text, '|') FROM (SELECT text FROM messages WHERE session_key = 'telegram:group:-1000005:222' ORDER BY id)"),
+        house.ask("SELECT group_concat(text, '|') FROM (SELECT text FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:group:-1000005:222') ORDER BY id)"),
         "write the report|which colour is it|Blue.|The report is done."
     );
     gateway.shutdown().await;
@@ -424,7 +424,7 @@ async fn what_a_guests_subagent_found_does_not_steer_an_owners_task_over_a_resta
     topic.says(BOB, "what is new").await;
     house.all_in_their_lanes().await;
     house.model.release();
-    house.wait_until_stored("SELECT count(*) FROM children WHERE state = 'finished'", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM subagents WHERE state = 'finished'", "1").await;
     house.model.wait_for_requests(5).await;
     process.kill().await;
     house.model.enqueue(Script::text("The report is done."));

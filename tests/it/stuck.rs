@@ -11,9 +11,10 @@ const REASON: &str = "Telegram answered 500: Internal Server Error";
 /// A row of Bob's chat, as an earlier process left it there after trying for ten minutes.
 fn left_behind(house: &House, text: &str, target: Option<i64>, inbox_id: i64) {
     let target = target.map_or("NULL".to_owned(), |target| target.to_string());
+    let place = house.place_id("telegram:dm:222");
     house.tell(&format!(
-        "INSERT INTO outbox (place, kind, part, created_at, target, inbox_id, tried_ms) VALUES
-         ('telegram:dm:222', 'final', '{{\"text\":\"{text}\",\"entities\":[]}}', 1, {target}, {inbox_id}, 600000)"
+        "INSERT INTO outbox (place_id, kind, part, created_at, target, inbox_id, tried_ms) VALUES
+         ({place}, 'final', '{{\"text\":\"{text}\",\"entities\":[]}}', 1, {target}, {inbox_id}, 600000)"
     ));
 }
 
@@ -129,10 +130,11 @@ async fn rows_that_wait_for_long_are_counted() {
         "INSERT INTO chat_waits (platform, chat, until, wait_ms) VALUES
         ('telegram', 222, CAST(unixepoch('subsec') * 1000 AS INTEGER) + 600000, 600000)",
     );
-    house.tell(
-        "INSERT INTO outbox (place, kind, part, created_at, error, repeated) VALUES ('telegram:dm:222', 'final',
-         '{\"text\":\"late\",\"entities\":[]}', CAST(unixepoch('subsec') * 1000 AS INTEGER) - 61000, 'asked to wait', 1)",
-    );
+    let place = house.place_id("telegram:dm:222");
+    house.tell(&format!(
+        "INSERT INTO outbox (place_id, kind, part, created_at, error, repeated) VALUES ({place}, 'final',
+         '{{\"text\":\"late\",\"entities\":[]}}', CAST(unixepoch('subsec') * 1000 AS INTEGER) - 61000, 'asked to wait', 1)"
+    ));
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
     alice.says("/status").await;

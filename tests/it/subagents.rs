@@ -44,7 +44,7 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
     house.model.enqueue(Script::text("All counted."));
     alice.says("count the fruit").await;
     house.model.wait_for_open(3).await;
-    assert_eq!(house.ask("SELECT group_concat(state) FROM children"), "running,running,running");
+    assert_eq!(house.ask("SELECT group_concat(state) FROM subagents"), "running,running,running");
     assert!(house.telegram.calls("sendMessage").is_empty());
     house.model.release();
     house.settled(&gateway).await;
@@ -62,10 +62,13 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
         assert!(journal[0].tools.contains(&tool.to_owned()) && !journal[1].tools.contains(&tool.to_owned()), "{tool}");
     }
     assert_eq!(journal[1].system, journal[0].system, "the same agent");
-    let stored = "SELECT count(*) FROM messages JOIN children ON children.session_key = messages.session_key
-                  WHERE parent_key = 'telegram:dm:111'";
+    let stored = "SELECT count(*) FROM messages JOIN subagents ON subagents.place_id = messages.place_id
+                  WHERE parent_place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111')";
     assert_eq!(house.ask(stored), "6", "a task and a result each, in their own sessions");
-    assert_eq!(house.ask("SELECT count(*) FROM messages WHERE session_key = 'telegram:dm:111'"), "2");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111')"),
+        "2"
+    );
     assert_eq!(house.ask("SELECT sum(input_tokens) FROM turns"), "525", "every call counts once");
     gateway.shutdown().await;
 }
@@ -119,7 +122,8 @@ async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {
     gateway.settled().await;
     assert_eq!(calls(), before, "no platform hears of it");
 
-    let line = "SELECT text FROM messages WHERE session_key = 'telegram:dm:111' AND kind = 'handoff'";
+    let line =
+        "SELECT text FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111') AND kind = 'handoff'";
     assert_eq!(house.ask(line), "[@agent:main] finished");
     let meta: Value = serde_json::from_str(&house.ask(&line.replace("text", "meta_json"))).expect("JSON");
     assert_eq!((&meta["task"], &meta["result"]), (&json!("read the news"), &json!("Nothing happened today.")));
@@ -142,7 +146,7 @@ async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {
     house.settled(&gateway).await;
     let last = house.model.last_request();
     assert!(!last.messages.iter().any(|(_, text)| text.contains("Nobody here has seen it yet")), "{:?}", last.messages);
-    let stored = "SELECT count(*) FROM messages WHERE session_key = 'telegram:dm:111' AND text LIKE '%Nobody here has seen%'";
+    let stored = "SELECT count(*) FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111') AND text LIKE '%Nobody here has seen%'";
     assert_eq!(house.ask(stored), "0");
     gateway.shutdown().await;
 }
@@ -172,11 +176,11 @@ async fn one_that_is_to_be_reported_wakes_its_parent() {
     ");
     assert_eq!(
         house.ask(
-            "SELECT group_concat(text, '|') FROM (SELECT text FROM messages WHERE session_key = 'telegram:dm:111' ORDER BY id)"
+            "SELECT group_concat(text, '|') FROM (SELECT text FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111') ORDER BY id)"
         ),
         "tell me when you have read the news|On it.|[@agent:main] finished|Nothing new, Alice."
     );
-    assert_eq!(house.ask("SELECT count(*) FROM children WHERE seen = 0"), "0");
+    assert_eq!(house.ask("SELECT count(*) FROM subagents WHERE seen = 0"), "0");
     gateway.shutdown().await;
 }
 
@@ -191,7 +195,7 @@ async fn a_kill_costs_no_finished_subagent() {
     house.model.enqueue_when("count pears", Script::text("7 pears"));
     house.model.enqueue_when("count plums", held("never seen"));
     alice.says("count the fruit").await;
-    house.wait_until_stored("SELECT count(*) FROM children WHERE state = 'finished'", "2").await;
+    house.wait_until_stored("SELECT count(*) FROM subagents WHERE state = 'finished'", "2").await;
     house.model.wait_for_requests(4).await;
     process.kill().await;
     house.model.enqueue_when("count plums", Script::text("7 plums"));
@@ -249,7 +253,7 @@ async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {
     house.model.enqueue_when("count plums", held("never seen"));
     house.model.enqueue_when("what time", held("never seen either"));
     alice.says("count the fruit").await;
-    house.wait_until_stored("SELECT count(*) FROM children WHERE state = 'finished'", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM subagents WHERE state = 'finished'", "1").await;
     house.model.wait_for_requests(4).await;
     alice.says("what time is it").await;
     house.model.wait_for_requests(5).await;
@@ -342,7 +346,7 @@ async fn stop_ends_a_task_with_its_subagents() {
     assert_eq!(alice.wait_for_sent(3).await.text, "Stopped.");
     house.model.wait_for_open(0).await;
     house.settled(&gateway).await;
-    assert_eq!(house.ask("SELECT group_concat(state) FROM children"), "stopped,stopped,stopped");
+    assert_eq!(house.ask("SELECT group_concat(state) FROM subagents"), "stopped,stopped,stopped");
     assert_eq!(house.ask("SELECT count(*) FROM messages WHERE kind = 'handoff' AND text LIKE '[@agent%'"), "0");
     alice.says("hello").await;
     house.settled(&gateway).await;
@@ -364,7 +368,7 @@ async fn stop_ends_a_subagent_whose_parent_has_ended() {
     alice.says("/stop").await;
     assert_eq!(alice.wait_for_sent(2).await.text, "Stopped.");
     house.settled(&gateway).await;
-    assert_eq!(house.ask("SELECT state FROM children"), "stopped");
+    assert_eq!(house.ask("SELECT state FROM subagents"), "stopped");
     alice.says("/stop").await;
     assert_eq!(alice.wait_for_sent(3).await.text, "Nothing is being done here.");
     house.settled(&gateway).await;
@@ -383,7 +387,7 @@ async fn a_subagent_that_wants_one_of_its_own_hears_why_not() {
     house.settled(&gateway).await;
     let refused = asked_about(&house, "was not run");
     assert_eq!(results(&refused[0]), ["The tool `spawn` was not run: a subagent cannot start another. Go on without it."]);
-    assert_eq!(house.ask("SELECT count(*) FROM children"), "1");
+    assert_eq!(house.ask("SELECT count(*) FROM subagents"), "1");
     gateway.shutdown().await;
 }
 
@@ -441,7 +445,7 @@ async fn what_subagents_spend_counts_against_their_parent() {
     alice.says("go on for ever").await;
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["I took too many steps without coming to an answer, so I stopped. A smaller question may help."]);
-    let steps = "SELECT group_concat(steps) FROM (SELECT steps FROM turns WHERE session_key = 'telegram:dm:111')";
+    let steps = "SELECT group_concat(steps) FROM (SELECT steps FROM turns WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111'))";
     assert_eq!(house.ask(steps), "32", "eight of forty were its subagents'");
     gateway.shutdown().await;
 }

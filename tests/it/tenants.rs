@@ -40,7 +40,7 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Rows of all tables that hang on an agent.
 pub(crate) fn counts(home: &Path) -> Vec<(&'static str, String)> {
-    let tables = ["agents", "memories", "messages", "sessions", "pins", "turns"];
+    let tables = ["agents", "memories", "messages", "places", "pins", "turns"];
     tables.map(|table| (table, ask(home, &format!("SELECT count(*) FROM {table}")))).to_vec()
 }
 

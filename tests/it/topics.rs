@@ -273,7 +273,9 @@ require_mention = false
 
     let mut keys: HashMap<String, String> = HashMap::new();
     let connection = rusqlite::Connection::open(house.home.path().join("parlor.db")).expect("opens");
-    let mut statement = connection.prepare("SELECT text, session_key FROM messages WHERE kind = 'person'").expect("prepares");
+    let mut statement = connection
+        .prepare("SELECT text, key FROM messages JOIN places ON places.id = place_id WHERE kind = 'person'")
+        .expect("prepares");
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("reads");
     keys.extend(rows.map(|row| row.expect("a row")));
     let place = |text: &str| keys.get(text).map(String::as_str).unwrap_or("nowhere");
@@ -307,7 +309,10 @@ async fn a_shared_group_has_one_conversation_for_all() {
     house.settled(&gateway).await;
     let heard = house.model.last_request().messages;
     assert_eq!(heard.first().map(|(_, text)| text.as_str()), Some("[Alice] my name is Alice"));
-    assert_eq!(house.ask("SELECT group_concat(DISTINCT session_key) FROM messages"), "telegram:group:-77");
+    assert_eq!(
+        house.ask("SELECT group_concat(DISTINCT key) FROM messages JOIN places ON places.id = place_id"),
+        "telegram:group:-77"
+    );
     gateway.shutdown().await;
 }
 

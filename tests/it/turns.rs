@@ -118,13 +118,18 @@ async fn a_kill_in_the_middle_of_a_task_costs_no_finished_tool() {
     alice.says("what time is it where you are").await;
     house.model.wait_for_requests(2).await;
     process.kill().await;
+    // As if the agent had been sent here from elsewhere after the turn began.
+    house.tell(
+        "INSERT INTO messages (place_id, conversation, kind, agent_uid, text, created_at)
+         SELECT place_id, 1, 'agent', agent_uid, 'a word from elsewhere', 0 FROM tasks",
+    );
     house.model.enqueue(Script::text("Noon."));
     let process = house.spawn().await;
     alice.wait_for_sent(1).await;
     assert_eq!(alice.texts(), ["Noon."]);
     let journal = house.model.journal();
     assert_eq!(roles(&journal[2]), ["user", "call", "tool"], "the model is not asked from the beginning");
-    assert_eq!(journal[2].messages, journal[1].messages, "with the very result it had");
+    assert_eq!(journal[2].messages, journal[1].messages, "with the very result it had, and nothing that was said since");
     house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
     assert_eq!(house.ask("SELECT steps FROM turns"), "2");

@@ -10,6 +10,7 @@ use super::scope::{Clause, GLOBAL};
 use super::words;
 use crate::config::Visibility;
 use crate::domain::{AgentUid, PersonId, SessionKey};
+use crate::routing::places;
 
 /// A memory from the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,8 @@ pub struct Counts {
 /// A slot is the scope's number and, in so many bits, a number within the scope.
 const SLOT_BITS: u32 = 40;
 
-const COLUMNS: &str = "m.id, m.agent_uid, a.slug, m.visibility, m.path, m.text, m.place, m.person, m.created_at";
+const COLUMNS: &str = "m.id, m.agent_uid, a.slug, m.visibility, m.path, m.text, \
+    (SELECT key FROM places WHERE places.id = m.place_id), m.person, m.created_at";
 
 /// Columns and tables of every read.
 pub(super) fn select(from: &str, rest: &str) -> String {
@@ -93,10 +95,10 @@ where
 
 pub(super) fn insert(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<i64> {
     let source = if new.path.is_some() { "file" } else { "saved" };
-    let place = new.said.place.as_ref().map(ToString::to_string);
+    let place = new.said.place.as_ref().map(|place| places::ensure(tx, place, new.created_at)).transpose()?;
     let person = new.said.person.as_ref().map(ToString::to_string);
     let mut insert = tx.prepare_cached(
-        "INSERT INTO memories (agent_uid, visibility, source, path, text, place, person, created_at) \
+        "INSERT INTO memories (agent_uid, visibility, source, path, text, place_id, person, created_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     let id = insert.insert(params![

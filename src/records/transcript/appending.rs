@@ -1,12 +1,13 @@
 //! Writes down what is said, and by whom to whom.
 
 use rusqlite::{Transaction, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::inbox::{self, Accepted};
 use super::deleting::DELETED;
 use super::{Conversation, conversation, touch};
 use crate::domain::{AgentUid, Inbound, PersonId, SessionKey};
+use crate::routing::places;
 
 /// Messages not said to the bot that a place keeps; with each new one the oldest goes.
 const MOST_OBSERVED: i64 = 30;
@@ -31,7 +32,7 @@ pub(crate) fn append_question(
     for (said, message) in said.iter().zip(accepted.messages()) {
         let parts = std::iter::once(message).chain(&message.joined);
         let ids: String = parts.clone().map(|part| format!(" {}", part.inbound.message.0)).collect();
-        append_words(tx, said, &format!("{ids} "), spot, now)?;
+        append_words(tx, accepted.id, said, &format!("{ids} "), spot, now)?;
         if any_is_deleted(tx, parts)? {
             let mut blank = tx.prepare_cached("UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1")?;
             blank.execute(params![tx.last_insert_rowid(), DELETED, now])?;
@@ -50,18 +51,25 @@ pub(crate) fn append_person(tx: &Transaction<'_>, said: &Accepted, spot: Spot, n
     if inbox::is_deleted(tx, said.id)? {
         return Ok(false);
     }
-    append_words(tx, &said.inbound, &format!(" {} ", said.inbound.message.0), spot, now)?;
+    append_words(tx, said.id, &said.inbound, &format!(" {} ", said.inbound.message.0), spot, now)?;
     Ok(true)
 }
 
-fn append_words(tx: &Transaction<'_>, inbound: &Inbound, written_as: &str, spot: Spot, now: i64) -> rusqlite::Result<()> {
+fn append_words(
+    tx: &Transaction<'_>,
+    inbox_id: i64,
+    inbound: &Inbound,
+    written_as: &str,
+    spot: Spot,
+    now: i64,
+) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (session_key, conversation, kind, part_uid, person, person_name, text, written_as, created_at)
-         VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO messages (place_id, conversation, kind, inbox_id, part_uid, person, person_name, text, written_as, created_at)
+         VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    let (place, person) = (inbound.origin.key.to_string(), inbound.origin.person.to_string());
+    let (place, person) = (places::ensure(tx, &inbound.origin.key, now)?, inbound.origin.person.to_string());
     let (part, name) = (spot.part.map(|uid| uid.to_string()), &inbound.person_name);
-    let bound = params![place, spot.conversation.0, part, person, name, inbound.readable(), written_as, now];
+    let bound = params![place, spot.conversation.0, inbox_id, part, person, name, inbound.readable(), written_as, now];
     statement.execute(bound).map(drop)
 }
 
@@ -73,38 +81,36 @@ pub(crate) fn append_observed(tx: &Transaction<'_>, said: &Accepted, part: Optio
     }
     tx.prepare_cached("UPDATE messages SET observed = 1 WHERE id = ?1")?.execute([tx.last_insert_rowid()])?;
     let mut forget = tx.prepare_cached(
-        "DELETE FROM messages WHERE session_key = ?1 AND observed = 1 AND id <= (
-             SELECT id FROM messages WHERE session_key = ?1 AND observed = 1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+        "DELETE FROM messages WHERE place_id = ?1 AND observed = 1 AND id <= (
+             SELECT id FROM messages WHERE place_id = ?1 AND observed = 1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
     )?;
-    forget.execute(params![place.to_string(), MOST_OBSERVED]).map(drop)
+    forget.execute(params![places::ensure(tx, place, now)?, MOST_OBSERVED]).map(drop)
 }
 
+/// The turn that an agent speaks in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// The message that is answered.
+    pub(crate) inbox_id: i64,
+    /// The person on whose behalf the agent speaks.
+    pub(crate) person: &'a PersonId,
+}
+
+/// Appends an agent's message, and returns its row.
 pub(crate) fn append_agent(
     tx: &Transaction<'_>,
     place: &SessionKey,
     conversation: Conversation,
-    uid: AgentUid,
-    text: &str,
+    (uid, text): (AgentUid, &str),
+    asked: Asked<'_>,
     now: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<i64> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (session_key, conversation, kind, agent_uid, part_uid, text, created_at)
-         VALUES (?1, ?2, 'agent', ?3, ?3, ?4, ?5)",
+        "INSERT INTO messages (place_id, conversation, kind, inbox_id, agent_uid, part_uid, person, text, created_at)
+         VALUES (?1, ?2, 'agent', ?3, ?4, ?4, ?5, ?6, ?7)",
     )?;
-    statement.execute(params![place.to_string(), conversation.0, uid.to_string(), text, now]).map(drop)
-}
-
-/// An answer to somebody whose question was written before it, or never.
-pub(crate) fn append_late_answer(
-    tx: &Transaction<'_>,
-    place: &SessionKey,
-    conversation: Conversation,
-    uid: AgentUid,
-    (text, person): (&str, &PersonId),
-    now: i64,
-) -> rusqlite::Result<()> {
-    append_agent(tx, place, conversation, uid, text, now)?;
-    explain_last(tx, &json!({ "v": 1, "kind": "answer", "person": person.to_string() }))
+    let (place, person) = (places::ensure(tx, place, now)?, asked.person.to_string());
+    statement.insert(params![place, conversation.0, asked.inbox_id, uid.to_string(), person, text, now])
 }
 
 /// Something that happened here to one agent, or to the place itself, such as that it changed hands.
@@ -117,10 +123,10 @@ pub(crate) fn append_mark(
 ) -> rusqlite::Result<()> {
     touch(tx, place, now)?;
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (session_key, conversation, kind, part_uid, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4, ?5)",
+        "INSERT INTO messages (place_id, conversation, kind, part_uid, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4, ?5)",
     )?;
     let (conversation, part) = (conversation(tx, place)?, part.map(|uid| uid.to_string()));
-    statement.execute(params![place.to_string(), conversation.0, part, text, now]).map(drop)
+    statement.execute(params![places::ensure(tx, place, now)?, conversation.0, part, text, now]).map(drop)
 }
 
 /// One short line about something that happened elsewhere, for the agent that wanted it; what there is to know about it is
@@ -137,18 +143,19 @@ pub(crate) fn append_event(
     explain_last(tx, meta)
 }
 
-/// What an agent said here though it was asked elsewhere.
+/// Appends a message of an agent that was asked elsewhere, and returns its row.
 pub(crate) fn append_sent(
     tx: &Transaction<'_>,
     place: &SessionKey,
-    uid: AgentUid,
-    text: &str,
+    said: (AgentUid, &str),
+    asked: Asked<'_>,
     meta: &Value,
     now: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<i64> {
     touch(tx, place, now)?;
-    append_agent(tx, place, conversation(tx, place)?, uid, text, now)?;
-    explain_last(tx, meta)
+    let id = append_agent(tx, place, conversation(tx, place)?, said, asked, now)?;
+    explain_last(tx, meta)?;
+    Ok(id)
 }
 
 fn explain_last(tx: &Transaction<'_>, meta: &Value) -> rusqlite::Result<()> {

@@ -38,9 +38,10 @@ pub(crate) enum CarriedKind {
 /// to the bot.
 pub(crate) fn carry(connection: &Connection, uid: AgentUid, view: View) -> rusqlite::Result<Vec<Carried>> {
     let mut statement = connection.prepare(&format!(
-        "SELECT session_key, conversation, kind, person, person_name, text, created_at, part_uid IS ?2 FROM messages
-         WHERE (session_key, conversation) IN (SELECT session_key, conversation FROM messages WHERE agent_uid = ?2)
-           AND observed = 0 AND (agent_uid IS NULL OR agent_uid = ?2) AND {} ORDER BY id",
+        "SELECT key, messages.conversation, kind, person, person_name, text, messages.created_at, part_uid IS ?2
+         FROM messages JOIN places ON places.id = place_id
+         WHERE (place_id, messages.conversation) IN (SELECT place_id, conversation FROM messages WHERE agent_uid = ?2)
+           AND observed = 0 AND (agent_uid IS NULL OR agent_uid = ?2) AND {} ORDER BY messages.id",
         view.clause()
     ))?;
     let rows = statement.query_map([view.key(), uid.to_string()], |row| {
@@ -66,7 +67,7 @@ pub(crate) fn carry(connection: &Connection, uid: AgentUid, view: View) -> rusql
 /// Takes in conversations of an agent from elsewhere. Where a place has a conversation already, that one goes on, and what
 /// comes in is kept behind it.
 pub(crate) fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
-    let mut known = tx.prepare("SELECT 1 FROM sessions WHERE key = ?1")?;
+    let mut known = tx.prepare("SELECT 1 FROM places WHERE key = ?1 AND active_at IS NOT NULL")?;
     let places: BTreeSet<&str> = carried.iter().map(|message| message.place.as_str()).collect();
     let mut begun = BTreeSet::new();
     for place in places {
@@ -75,13 +76,13 @@ pub(crate) fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) 
         }
     }
     let mut insert = tx.prepare(
-        "INSERT INTO messages (session_key, conversation, kind, agent_uid, part_uid, person, person_name, text, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO messages (place_id, conversation, kind, agent_uid, part_uid, person, person_name, text, created_at)
+         VALUES ((SELECT id FROM places WHERE key = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     let mut touch = tx.prepare(
-        "INSERT INTO sessions (key, conversation, created_at, active_at) VALUES (?1, ?2, ?3, ?3)
+        "INSERT INTO places (key, conversation, created_at, active_at) VALUES (?1, ?2, ?3, ?3)
          ON CONFLICT (key) DO UPDATE SET conversation = max(conversation, excluded.conversation),
-             active_at = max(active_at, excluded.active_at)",
+             active_at = max(coalesce(active_at, 0), excluded.active_at)",
     )?;
     for message in carried {
         let is_new = !begun.contains(message.place.as_str());
@@ -93,10 +94,10 @@ pub(crate) fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) 
         };
         let part = (message.own || speaker.is_some()).then(|| uid.to_string());
         let (person, name, at) = (&message.person, &message.person_name, message.created_at);
-        insert.execute(params![message.place, conversation, kind, speaker, part, person, name, message.text, at])?;
         if is_new {
             touch.execute(params![message.place, conversation, message.created_at])?;
         }
+        insert.execute(params![message.place, conversation, kind, speaker, part, person, name, message.text, at])?;
     }
     Ok(())
 }

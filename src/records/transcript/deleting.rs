@@ -7,15 +7,16 @@ use rusqlite::{Connection, Transaction, params};
 use super::super::summaries;
 use super::Conversation;
 use crate::domain::{MessageId, Platform, SessionKey};
+use crate::routing::places;
 
 /// Stands where the words were.
 pub(super) const DELETED: &str = "[deleted]";
 
 /// The rows with the words of one message. The platform is not looked for, because its rows are most of the table.
-const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +session_key GLOB ?2";
+const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2)";
 /// The rows in which one message stands among others that were sent with it.
 const AMONG_OTHERS: &str = "SELECT id FROM messages
-    WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +session_key GLOB ?2";
+    WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2)";
 
 /// Takes out what people wrote in these messages of a platform, in every conversation. Summaries that may have words of it go
 /// too. Messages that were taken as one have their words in one row, which loses all of them.
@@ -47,8 +48,8 @@ pub(crate) fn was_blanked(
     upto: i64,
     since: i64,
 ) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM messages WHERE session_key = ?1 AND conversation = ?2 AND id <= ?3 AND deleted_at >= ?4";
-    connection.prepare_cached(sql)?.exists(params![place.to_string(), conversation.0, upto, since])
+    let sql = "SELECT 1 FROM messages WHERE place_id = ?1 AND conversation = ?2 AND id <= ?3 AND deleted_at >= ?4";
+    connection.prepare_cached(sql)?.exists(params![places::id(connection, place)?, conversation.0, upto, since])
 }
 
 #[cfg(test)]

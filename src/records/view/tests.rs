@@ -10,9 +10,9 @@ use tempfile::TempDir;
 
 use super::super::inbox::Accepted;
 use super::super::summaries::{self, Summary};
-use super::super::transcript::Spot;
+use super::super::transcript::{Asked, Spot};
 use super::*;
-use crate::domain::{Addressed, Besides, MessageId, Origin, SessionKey};
+use crate::domain::{Addressed, Besides, MessageId, Origin, PersonId, SessionKey};
 use crate::storage::Db;
 
 const AGENTS: usize = 3;
@@ -98,6 +98,14 @@ struct Diary<'a> {
     told: Vec<Option<usize>>,
 }
 
+fn person() -> PersonId {
+    "telegram:111".parse().unwrap()
+}
+
+fn asked(person: &PersonId) -> Asked<'_> {
+    Asked { inbox_id: 1, person }
+}
+
 impl<'a> Diary<'a> {
     fn new(tx: &'a Transaction<'a>) -> Self {
         Diary { tx, now: 0, words: Vec::new(), past: Vec::new(), told: Vec::new() }
@@ -135,7 +143,7 @@ impl<'a> Diary<'a> {
                 transcript::append_question(tx, &accepted, &said, spot, now)?;
                 if is_answered {
                     let word = self.word(Some(of));
-                    transcript::append_agent(tx, &place(), spot.conversation, uid(of), &word, now)?;
+                    transcript::append_agent(tx, &place(), spot.conversation, (uid(of), &word), asked(&person()), now)?;
                 }
             }
             Act::Overheard { by } => {
@@ -152,7 +160,8 @@ impl<'a> Diary<'a> {
             }
             Act::Sent { by } => {
                 let word = self.word(Some(by));
-                transcript::append_sent(tx, &place(), uid(by), &word, &json!({ "v": 1, "kind": "message_send" }), now)?;
+                let meta = json!({ "v": 1, "kind": "message_send" });
+                transcript::append_sent(tx, &place(), (uid(by), &word), asked(&person()), &meta, now)?;
             }
             Act::RunEnded { of } => {
                 let word = self.word(Some(of));
@@ -321,29 +330,4 @@ async fn what_was_told_to_an_agent_that_was_destroyed_is_nobodys() {
     let told = &diary.words[0].1;
     assert!(shown(&tx, View::Whole).contains(told));
     assert!(!shown(&tx, View::PartOf(uid(1))).contains(told));
-}
-
-/// Conversations from before agents had parts: an answer and its questions have one time.
-#[tokio::test]
-async fn an_old_store_knows_who_was_asked_what() {
-    let (_home, mut connection) = store().await;
-    let tx = connection.transaction().unwrap();
-    let say = |kind: &str, agent: Option<usize>, text: &str, at: i64| {
-        let sql =
-            "INSERT INTO messages (session_key, conversation, kind, agent_uid, text, created_at) VALUES (?1, 1, ?2, ?3, ?4, ?5)";
-        let agent = agent.map(|agent| uid(agent).to_string());
-        tx.execute(sql, params![place().to_string(), kind, agent, text, at]).unwrap();
-    };
-    say("person", None, "first", 1);
-    say("person", None, "second", 1);
-    say("agent", Some(0), "both", 1);
-    say("person", None, "never answered", 2);
-    say("handoff", None, "a switch", 3);
-    say("person", None, "third", 4);
-    say("agent", Some(1), "one", 4);
-    let migration = include_str!("../../../migrations/V15__parts.sql");
-    let updates = migration.split(';').filter(|statement| statement.contains("UPDATE messages"));
-    updates.for_each(|statement| tx.execute_batch(statement).unwrap());
-    assert_eq!(shown(&tx, View::PartOf(uid(0))), "first\nsecond\nboth");
-    assert_eq!(shown(&tx, View::PartOf(uid(1))), "third\none");
 }

@@ -125,6 +125,12 @@ impl House {
         connection.execute(sql, []).expect("the statement works");
     }
 
+    /// The id of a place in the store, which gets a row if it has none.
+    pub(crate) fn place_id(&self, key: &str) -> i64 {
+        self.tell(&format!("INSERT INTO places (key, created_at) VALUES ('{key}', 0) ON CONFLICT DO NOTHING"));
+        self.ask(&format!("SELECT id FROM places WHERE key = '{key}'")).parse().expect("a number")
+    }
+
     /// Returns when the store answers this.
     pub(crate) async fn wait_until_stored(&self, sql: &str, answer: &str) {
         wait_until_stored(self.home.path(), sql, answer).await;

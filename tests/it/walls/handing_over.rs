@@ -41,7 +41,9 @@ async fn the_next_agent_reads_what_was_said_and_not_what_was_looked_up() {
     walls.rose_knows_nothing("after a handoff");
     let texts = format!("%{SECRET}%");
     assert_eq!(
-        walls.house.ask(&format!("SELECT count(*) FROM messages WHERE session_key LIKE '%:301' AND text LIKE '{texts}'")),
+        walls.house.ask(&format!(
+            "SELECT count(*) FROM messages JOIN places ON places.id = place_id WHERE key LIKE '%:301' AND text LIKE '{texts}'"
+        )),
         "0",
         "neither results nor recalled memories are in the transcript"
     );
