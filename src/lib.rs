@@ -10,8 +10,8 @@
 //! - [`channels`]: the platforms: Telegram, Discord and the terminal.
 //! - [`agents`]: who the agents are and what is theirs: identity files, models, skills, memory, workspace.
 //! - [`models`]: model providers, who is asked when one fails, and the built-in stand-in.
-//! - [`home`]: the checked config with everything made from it, as one snapshot.
 //! - [`tools`]: what an agent can do besides talking, and the policy that decides whether it may.
+//! - [`home`]: the home folder and its lock, the checked config, the agents, and all of it as one snapshot.
 //! - [`turn`]: one run of one agent: prompt → model ⇄ tools.
 //! - [`delivery`]: the outbox and its senders, the platforms' limits, answers that are being written.
 //! - [`records`]: the tables about sessions: inbox, transcript, journal, ledger, turn log. SQL only.

@@ -16,7 +16,7 @@ use crate::agents::memory::Stats;
 use crate::agents::{Agent, Identity, Memories, Registry, Roster};
 use crate::config::Secrets;
 use crate::domain::{AgentUid, nearest};
-use crate::gateway::{Home, Plan};
+use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 use crate::turn::prompt;
 
@@ -113,7 +113,7 @@ pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
 struct House {
     home: PathBuf,
     db: Db,
-    plan: Plan,
+    checked: CheckedConfig,
     registry: Registry,
     roster: Roster,
     /// By agent; none for one whose memory is off.
@@ -122,11 +122,11 @@ struct House {
 
 impl House {
     async fn open(home: &Home) -> Result<Self, Failure> {
-        let plan = Plan::load(home, Secrets::WherePresent)?;
+        let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
-        let (registry, roster) = plan.registry(home, &db).await?;
+        let (registry, roster) = checked.registry(home, &db).await?;
         let stats = stats(&registry, &Memories::new(db.clone())).await?;
-        Ok(House { home: home.path().to_owned(), db, plan, registry, roster, stats })
+        Ok(House { home: home.path().to_owned(), db, checked, registry, roster, stats })
     }
 
     fn find(&self, word: &str) -> Result<&Agent, Failure> {
@@ -138,7 +138,7 @@ impl House {
     }
 
     fn bindings_of(&self, agent: &Agent) -> Vec<&str> {
-        let own = self.plan.config.bindings.iter().filter(|binding| binding.agent.value == agent.id);
+        let own = self.checked.config.bindings.iter().filter(|binding| binding.agent.value == agent.id);
         own.map(|binding| binding.pattern.value.as_str()).collect()
     }
 

@@ -13,7 +13,8 @@ use crate::agents::ensure_home;
 use crate::channels::local::{LocalChannel, Terminal};
 use crate::config::Secrets;
 use crate::domain::{LocalName, SessionKey};
-use crate::gateway::{Gateway, Home, Plan};
+use crate::gateway::Gateway;
+use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 
 #[derive(Args)]
@@ -60,9 +61,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
 
 /// A script that asks for an agent must not be answered by another.
 async fn check_agent(home: &Home, word: &str) -> Outcome {
-    let plan = Plan::load(home, Secrets::WherePresent)?;
+    let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
     let db = Db::open(&home.database()).await?;
-    let (registry, _) = plan.registry(home, &db).await?;
+    let (registry, _) = checked.registry(home, &db).await?;
     super::agent::find(&registry, word).map(drop)
 }
 

@@ -2,11 +2,11 @@
 
 use super::{Outcome, data};
 use crate::config::Secrets;
-use crate::gateway::{Home, Plan, PlanError};
+use crate::home::{CheckedConfig, ConfigError, Home};
 
 pub(super) fn run(home: &Home) -> Outcome {
-    let plan = Plan::load(home, Secrets::WherePresent)?;
-    let (agents, bindings) = (plan.config.agents.len(), plan.config.bindings.len());
+    let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
+    let (agents, bindings) = (checked.config.agents.len(), checked.config.bindings.len());
     data(format_args!("config.toml is fine: {}, {}.", count(agents, "agent"), count(bindings, "binding")));
     note_missing_secrets(home);
     Ok(())
@@ -14,7 +14,7 @@ pub(super) fn run(home: &Home) -> Outcome {
 
 /// A config can be right on a machine that does not have its secrets; starting there would fail.
 fn note_missing_secrets(home: &Home) {
-    if let Err(PlanError::Problems(report)) = Plan::load(home, Secrets::Required) {
+    if let Err(ConfigError::Problems(report)) = CheckedConfig::load(home, Secrets::Required) {
         for problem in report.problems {
             eprintln!("note: {}; `parlor run` needs it", problem.message);
         }

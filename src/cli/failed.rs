@@ -10,7 +10,7 @@ use super::{Failure, Outcome, data};
 use crate::clock::now_ms;
 use crate::delivery::outbox::{self, Troubles};
 use crate::delivery::undelivered::{self, Undelivered, When, Which};
-use crate::gateway::Home;
+use crate::home::Home;
 use crate::storage::Db;
 
 #[derive(Args)]

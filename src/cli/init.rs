@@ -2,7 +2,7 @@
 
 use super::{Outcome, data};
 use crate::agents::write_home;
-use crate::gateway::Home;
+use crate::home::Home;
 
 pub(super) fn run(home: &Home) -> Outcome {
     let written = write_home(home.path())?;

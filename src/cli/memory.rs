@@ -11,7 +11,7 @@ use crate::agents::memory::transfer::{self, Form};
 use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
 use crate::agents::{Memories, Memory, Registry};
 use crate::config::Secrets;
-use crate::gateway::{Home, Plan};
+use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 
 #[derive(Subcommand)]
@@ -78,9 +78,9 @@ pub(super) struct Rooms {
 
 impl Rooms {
     pub(super) async fn open(home: &Home) -> Result<Self, Failure> {
-        let plan = Plan::load(home, Secrets::WherePresent)?;
+        let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
-        let (registry, _) = plan.registry(home, &db).await?;
+        let (registry, _) = checked.registry(home, &db).await?;
         Ok(Rooms { memories: Memories::new(db), registry })
     }
 

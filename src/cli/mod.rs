@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::gateway::Home;
+use crate::home::Home;
 use crate::{open_files, telemetry};
 
 /// One bot, a room for every agent.

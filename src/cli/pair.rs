@@ -5,7 +5,7 @@ use clap::Args;
 use super::{Failure, Outcome, data};
 use crate::access::people;
 use crate::clock::now_ms;
-use crate::gateway::Home;
+use crate::home::Home;
 use crate::storage::Db;
 
 #[derive(Args)]

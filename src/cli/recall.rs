@@ -5,7 +5,7 @@ use clap::Args;
 use super::memory::{Rooms, json_rows};
 use super::{Outcome, data};
 use crate::agents::memory::Scope;
-use crate::gateway::Home;
+use crate::home::Home;
 
 #[derive(Args)]
 pub(super) struct Arguments {

@@ -6,7 +6,7 @@ use super::memory::Rooms;
 use super::{Failure, Outcome, data};
 use crate::agents::memory::Provenance;
 use crate::config::Visibility;
-use crate::gateway::Home;
+use crate::home::Home;
 
 #[derive(Args)]
 pub(super) struct Arguments {

@@ -9,7 +9,7 @@ use super::{Failure, Outcome, data};
 use crate::agents::{Brain, Source};
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
-use crate::gateway::{Home, Plan};
+use crate::home::{CheckedConfig, Home};
 use crate::records::model_overrides;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::{self, Explanation, Pin, names, pins};
@@ -49,14 +49,14 @@ pub(super) struct Explain {
 }
 
 pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
-    let plan = Plan::load(&home, Secrets::WherePresent)?;
+    let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
     let json = arguments.json;
     let mut origin = origin(arguments)?;
     let stored = stored(&home, &mut origin).await?;
     origin.name = origin.name.or(stored.name);
-    let pin = stored.pin.filter(|pin| plan.table.knows(&pin.agent));
-    let explanation = routing::explain(&plan.table, pin.as_ref(), &origin);
-    let model = thinking(&plan.config, &explanation.route.agent, stored.model.as_ref());
+    let pin = stored.pin.filter(|pin| checked.table.knows(&pin.agent));
+    let explanation = routing::explain(&checked.table, pin.as_ref(), &origin);
+    let model = thinking(&checked.config, &explanation.route.agent, stored.model.as_ref());
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&Explained { explanation, model })?));
     } else {

@@ -5,7 +5,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, Outcome};
 use crate::agents::ensure_home;
-use crate::gateway::{Gateway, Home};
+use crate::gateway::Gateway;
+use crate::home::Home;
 use crate::open_files;
 
 #[derive(Args, Default)]

@@ -10,7 +10,7 @@ use super::{Failure, Outcome, data};
 use crate::agents::skills::{self, Entry, SkillOrigin};
 use crate::agents::{Agent, Registry, Skills};
 use crate::config::Secrets;
-use crate::gateway::{Home, Plan};
+use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 
 #[derive(Subcommand)]
@@ -52,9 +52,9 @@ struct Row {
 }
 
 async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
-    let plan = Plan::load(home, Secrets::WherePresent)?;
+    let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
     let db = Db::open(&home.database()).await?;
-    let (registry, _) = plan.registry(home, &db).await?;
+    let (registry, _) = checked.registry(home, &db).await?;
     let rows: Vec<Row> = chosen(&registry, agent)?.into_iter().flat_map(rows_of).collect();
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&rows)?));

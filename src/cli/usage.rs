@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Outcome, data};
 use crate::clock::now_ms;
-use crate::gateway::Home;
+use crate::home::Home;
 use crate::records::ledger::{self, By, Line, Period};
 use crate::storage::Db;
 

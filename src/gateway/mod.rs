@@ -3,12 +3,10 @@
 mod cleaning;
 mod deletions;
 mod expectations;
-mod home;
 mod inbound;
 mod keys;
 mod known_people;
 mod moving;
-mod plan;
 mod reactions;
 mod replies;
 mod safekeeping;
@@ -37,7 +35,7 @@ use crate::commands::{Desk, SPECS};
 use crate::config::{Config, Groups, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
 use crate::domain::{Destination, PersonId};
-use crate::home::{Snapshot, Snapshots};
+use crate::home::{CheckedConfig, ConfigError, Home, HomeLock, LockError, Snapshot, Snapshots};
 use crate::lanes::{self, Sessions};
 use crate::records::{journal, subagents};
 use crate::routing::Router;
@@ -48,9 +46,6 @@ use crate::storage::{Db, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 use crate::work::Work;
-
-pub use home::{Home, HomeLock, LockError};
-pub use plan::{Plan, PlanError};
 
 /// How long shutdown waits for turns and sends before it leaves the rest to the next start.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -93,7 +88,7 @@ pub enum StartError {
     #[error("{0}")]
     Lock(#[from] LockError),
     #[error("{0}")]
-    Plan(#[from] PlanError),
+    Config(#[from] ConfigError),
     #[error("{0}")]
     Store(#[from] StoreError),
     /// A change of an agent was interrupted, and could be neither finished nor undone.
@@ -117,13 +112,13 @@ impl Gateway {
     pub async fn start(home: Home) -> Result<Self, StartError> {
         let lock = home.lock()?;
         settle(&home).await?;
-        let plan = Plan::load(&home, Secrets::Required)?;
-        if plan.config.telegram.is_none() && plan.config.discord.is_none() {
+        let checked = CheckedConfig::load(&home, Secrets::Required)?;
+        if checked.config.telegram.is_none() && checked.config.discord.is_none() {
             return Err(StartError::NoChannel);
         }
         let db = Db::open(&home.database()).await?;
-        let channels = channels(&plan, &db).await?;
-        Self::start_with(&home, lock, plan, db, channels).await
+        let channels = channels(&checked, &db).await?;
+        Self::start_with(&home, lock, checked, db, channels).await
     }
 
     /// Starts with one channel only, such as the terminal; the platforms in the config stay off.
@@ -131,29 +126,29 @@ impl Gateway {
         let lock = home.lock()?;
         settle(&home).await?;
         // The platforms' tokens are not needed here, and a missing key is told when its model is used.
-        let plan = Plan::load(&home, Secrets::WherePresent)?;
+        let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
-        Self::start_with(&home, lock, plan, db, vec![channel]).await
+        Self::start_with(&home, lock, checked, db, vec![channel]).await
     }
 
     async fn start_with(
         home: &Home,
         lock: HomeLock,
-        plan: Plan,
+        checked: CheckedConfig,
         db: Db,
         channels: Vec<Arc<dyn Channel>>,
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
-        let (registry, roster) = plan.registry(home, &db).await?;
+        let (registry, roster) = checked.registry(home, &db).await?;
         let work = Work::new();
-        let owners = plan.config.access.owners.iter().filter_map(Destination::owner).collect();
+        let owners = checked.config.access.owners.iter().filter_map(Destination::owner).collect();
         let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, outgoing::folder(home.path()), work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
         db.write(|tx| subagents::close_orphans(tx, now_ms())).await?;
         let memories = Memories::new(db.clone());
-        let snapshot = Snapshot::new(plan.config.clone(), plan.table.clone(), Arc::new(registry));
+        let snapshot = Snapshot::new(checked.config.clone(), checked.table.clone(), Arc::new(registry));
         let snapshots = Snapshots::new(snapshot);
         let sessions = Sessions::new(lanes::Services {
             db: db.clone(),
@@ -161,7 +156,7 @@ impl Gateway {
             pins: pins.clone(),
             aliases: aliases.clone(),
             delivery: delivery.clone(),
-            tools: toolbox(&memories, &db, plan.config.switch),
+            tools: toolbox(&memories, &db, checked.config.switch),
             memories: memories.clone(),
             work: work.clone(),
             absorbing: db.read(journal::absorbing).await?.into_iter().collect(),
@@ -241,14 +236,14 @@ fn toolbox(memories: &Memories, db: &Db, switch: Switch) -> ToolBox {
 }
 
 /// The platforms that the config names.
-async fn channels(plan: &Plan, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
-    let (config, mut channels) = (&plan.config, Vec::<Arc<dyn Channel>>::new());
+async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
+    let (config, mut channels) = (&checked.config, Vec::<Arc<dyn Channel>>::new());
     if let Some(telegram) = &config.telegram {
         let outfit = Outfit {
             signer: keys::buttons(db).await?,
             webhook_secret: keys::webhook(db).await?,
             menu: menu(config),
-            expectations: expectations::expectations(&config.access, &plan.table),
+            expectations: expectations::expectations(&config.access, &checked.table),
             db: db.clone(),
         };
         channels.push(Arc::new(TelegramChannel::new(telegram, config.group_sessions, outfit)));
@@ -257,8 +252,8 @@ async fn channels(plan: &Plan, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreEr
         let outfit = discord::Outfit {
             signer: keys::buttons(db).await?,
             menu: slash::menu(config),
-            may_ask: slash::may_ask(plan, db),
-            expected: expectations::on_discord(&plan.table),
+            may_ask: slash::may_ask(checked, db),
+            expected: expectations::on_discord(&checked.table),
             is_open: config.access.groups == Groups::Open,
             known_people: known_people::on_discord(&config.access, db),
             db: db.clone(),

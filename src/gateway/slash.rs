@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use super::Plan;
 use crate::access::{self, Asking, Standing, Verdict, people};
 use crate::channels::discord::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
 use crate::config::{AgentSpec, Config};
 use crate::domain::{Addressed, Origin};
+use crate::home::CheckedConfig;
 use crate::routing::{self, pins};
 use crate::storage::{Db, StoreError};
 
@@ -25,25 +25,25 @@ pub(super) fn menu(config: &Config) -> Menu {
 }
 
 /// Names are offered to those whose command would be carried out.
-pub(super) fn may_ask(plan: &Plan, db: &Db) -> MayAsk {
-    let (plan, db) = (plan.clone(), db.clone());
+pub(super) fn may_ask(checked: &CheckedConfig, db: &Db) -> MayAsk {
+    let (checked, db) = (checked.clone(), db.clone());
     Arc::new(move |origin| {
-        let (plan, db) = (plan.clone(), db.clone());
+        let (checked, db) = (checked.clone(), db.clone());
         async move {
-            let decided = decide(&plan, &db, origin).await;
+            let decided = decide(&checked, &db, origin).await;
             decided.inspect_err(|error| tracing::warn!("nothing is offered on Discord: {error}")).unwrap_or(false)
         }
         .boxed()
     })
 }
 
-async fn decide(plan: &Plan, db: &Db, origin: Origin) -> Result<bool, StoreError> {
+async fn decide(checked: &CheckedConfig, db: &Db, origin: Origin) -> Result<bool, StoreError> {
     let (key, person) = (origin.key.clone(), origin.person.clone());
     let look = move |connection: &rusqlite::Connection| {
         Ok((pins::load(connection, &key)?, key.is_private() && people::is_paired(connection, &person)?))
     };
     let (pin, is_paired) = db.read(look).await?;
-    let (route, access) = (routing::route(&plan.table, pin.as_ref(), &origin), &plan.config.access);
+    let (route, access) = (routing::route(&checked.table, pin.as_ref(), &origin), &checked.config.access);
     let asking = Asking {
         key: &origin.key,
         standing: Standing::of(access, &origin.person, is_paired),

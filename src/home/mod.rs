@@ -1,5 +1,11 @@
-//! What a process works with: the checked config with everything made from it.
+//! A home: its folder and lock, the checked config, the agents, and all of it as one snapshot.
 
+mod checked_config;
+mod folder;
+mod registry;
 mod snapshot;
 
+pub use checked_config::{CheckedConfig, ConfigError, check};
+pub use folder::{Home, HomeLock, LockError};
+pub use registry::registry;
 pub use snapshot::{Snapshot, Snapshots};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use toml_edit::{DocumentMut, Item};
 
-use super::checked;
 use super::error::TenantError;
 use super::site::{blocking, folder_of};
 use crate::config::edit::EditError;
 use crate::config::store::{self, EditLock};
 use crate::config::{self, AgentSpec, Config, Secrets, Source};
 use crate::domain::{AgentId, nearest};
+use crate::home;
 
 /// A locked config. Other processes change no agents until this is dropped, and a text that a person edited meanwhile is not
 /// overwritten.
@@ -30,7 +30,7 @@ impl Editing {
         blocking(move || {
             let text = store::read(&home)?;
             let draft = config::load(&home, Secrets::WherePresent)?;
-            let (config, _) = checked(draft, &home).map_err(|report| TenantError::Broken(Box::new(report)))?;
+            let (config, _) = home::check(draft, &home).map_err(|report| TenantError::Broken(Box::new(report)))?;
             Ok(Arc::new(Editing { home, lock, text, config }))
         })
         .await
@@ -39,7 +39,7 @@ impl Editing {
     /// Checks a text as the config would be checked. Blocks on the disk, because skills are looked up there.
     pub(super) fn check(&self, text: &str) -> Result<(), TenantError> {
         let source = Source { path: self.home.join("config.toml"), text: text.to_owned() };
-        checked(config::draft(source, &self.home, Secrets::WherePresent), &self.home)?;
+        home::check(config::draft(source, &self.home, Secrets::WherePresent), &self.home)?;
         Ok(())
     }
 

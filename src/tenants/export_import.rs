@@ -10,13 +10,13 @@ use super::error::TenantError;
 use super::folders::{self, STAGING};
 use super::note::{self, Change};
 use super::package::{self, Manifest, Texts};
-use super::registry;
 use super::site::{Site, blocking, folder_of};
 use crate::agents::memory::transfer::{self, Form};
 use crate::agents::{Memories, memory, roster};
 use crate::clock::now_ms;
 use crate::config::{Visibility, edit};
 use crate::domain::{AgentId, AgentUid, SessionKey};
+use crate::home::registry;
 use crate::records::transcript::{self, Carried};
 use crate::records::view::View;
 

@@ -25,19 +25,11 @@ mod restoring;
 mod rows;
 mod site;
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::agents::roster::{self, Roster};
-use crate::agents::{Registry, check_personalities, skills};
-use crate::clock::now_ms;
 use crate::config::store::{self, EditLock};
-use crate::config::{Config, Draft, Report};
 use crate::domain::AgentId;
-use crate::routing::Table;
-use crate::storage::{Db, StoreError};
-use crate::tools::{self, policy};
 use editing::Editing;
 
 pub use adding::{Added, Adding};
@@ -134,28 +126,4 @@ async fn locked_and_settled(site: &Site) -> Result<EditLock, TenantError> {
     let lock = site::blocking(move || Ok(store::lock(&home)?)).await?;
     recovery::settle(site, &lock).await?;
     Ok(lock)
-}
-
-/// Checks a draft from every side: routing, skills, personalities, tools.
-pub fn checked(mut draft: Draft, home: &Path) -> Result<(Config, Table), Report> {
-    let (table, problems) = Table::build(&draft.config);
-    draft.problems.extend(problems);
-    draft.problems.extend(skills::check(&draft.config, home));
-    draft.problems.extend(check_personalities(&draft.config, home));
-    draft.problems.extend(policy::check(&draft.config, tools::KNOWN.iter().copied()));
-    Ok((draft.finish()?, table))
-}
-
-/// Gives every agent of a config its uid, and the registry its agents.
-pub async fn registry(config: &Config, home: &Path, db: &Db) -> Result<(Registry, Roster), StoreError> {
-    let mut roster = db.read(roster::load).await?;
-    let ids = config.agents.iter().map(|agent| agent.id.clone());
-    let missing: Vec<AgentId> = ids.filter(|id| !roster.contains_key(id)).collect();
-    if !missing.is_empty() {
-        db.write(move |tx| roster::add(tx, &missing, now_ms())).await?;
-        roster = db.read(roster::load).await?;
-    }
-    let former = db.read(|connection| roster::former(connection, now_ms())).await?;
-    let uids: HashMap<_, _> = roster.iter().map(|(id, known)| (id.clone(), known.uid)).collect();
-    Ok((Registry::new(config, home, &uids).knowing(former), roster))
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use parlor::channels::local::{LocalChannel, Shown, Terminal};
 use parlor::commands::SPECS;
 use parlor::domain::SessionKey;
-use parlor::gateway::{Gateway, Home};
+use parlor::gateway::Gateway;
+use parlor::home::Home;
 use serde_json::json;
 use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use parlor::channels::local::{LocalChannel, Shown};
-use parlor::gateway::{Gateway, Home};
+use parlor::gateway::Gateway;
+use parlor::home::Home;
 use serde_json::{Value, json};
 
 use crate::support::House;

@@ -12,7 +12,7 @@ use parlor::channels::{Channel, FetchError, Intake, ListenError, Pace, Part, Pro
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Besides, Destination, FileRef, Inbound, MessageId, Origin, Platform};
-use parlor::gateway::{Home, Plan};
+use parlor::home::{CheckedConfig, Home};
 use parlor::home::{Snapshot, Snapshots};
 use parlor::lanes::{Arrived, Services, Sessions};
 use parlor::models::ToolSpec;
@@ -244,12 +244,12 @@ async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
 }
 
 async fn sessions_with(home: &Home, tools: ToolBox, channels: &[Arc<dyn Channel>]) -> (Sessions, Work) {
-    let plan = Plan::load(home, Secrets::Required).expect("the config is fine");
+    let checked = CheckedConfig::load(home, Secrets::Required).expect("the config is fine");
     let db = Db::open(&home.database()).await.expect("the store opens");
-    let (registry, _) = plan.registry(home, &db).await.expect("the store works");
+    let (registry, _) = checked.registry(home, &db).await.expect("the store works");
     let work = Work::new();
     let memories = Memories::new(db.clone());
-    let snapshot = Snapshot::new(plan.config.clone(), plan.table.clone(), Arc::new(registry));
+    let snapshot = Snapshot::new(checked.config.clone(), checked.table.clone(), Arc::new(registry));
     let sessions = Sessions::new(Services {
         snapshots: Snapshots::new(snapshot),
         pins: Arc::new(pins::remembered(db.clone())),

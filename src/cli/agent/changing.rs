@@ -9,7 +9,7 @@ use comfy_table::{Table, presets};
 use super::super::{Failure, Outcome, data};
 use crate::config::Report;
 use crate::config::edit::NewAgent;
-use crate::gateway::Home;
+use crate::home::Home;
 use crate::storage::Db;
 use crate::tenants::{self, Adding, Archive, Rows, Site, Stake, TenantError};
 

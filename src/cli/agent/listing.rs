@@ -48,9 +48,9 @@ async fn rows(house: &House) -> Result<Vec<Row>, Failure> {
     for agent in house.registry.all() {
         rows.push(row(house, agent));
     }
-    rows.extend(tenants::discovered(&house.plan.config, &house.home).iter().map(discovered));
+    rows.extend(tenants::discovered(&house.checked.config, &house.home).iter().map(discovered));
     let site = Site { home: house.home.clone(), db: house.db.clone() };
-    for (id, known) in tenants::stored_only(&site, &house.plan.config).await? {
+    for (id, known) in tenants::stored_only(&site, &house.checked.config).await? {
         let state = format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
         let memories = u32::try_from(known.memories).ok();
         rows.push(Row { memories, ..without_config(&id, Origin::Stored, state) });

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use parlor::gateway::{Gateway, Home, LockError, StartError};
+use parlor::gateway::{Gateway, StartError};
+use parlor::home::{Home, LockError};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};

@@ -1,0 +1,49 @@
+//! The config after all checks, with the routing table made from it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::folder::Home;
+use super::registry::registry;
+use crate::agents::{Registry, Roster, check_personalities, skills};
+use crate::config::{self, Config, Draft, LoadError, Report, Secrets};
+use crate::routing::Table;
+use crate::storage::{Db, StoreError};
+use crate::tools::{self, policy};
+
+/// A config without problems. The gateway and every verb load theirs here.
+#[derive(Debug, Clone)]
+pub struct CheckedConfig {
+    pub config: Arc<Config>,
+    pub table: Arc<Table>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    #[error("{0}")]
+    Problems(#[from] Report),
+}
+
+impl CheckedConfig {
+    pub fn load(home: &Home, secrets: Secrets) -> Result<Self, ConfigError> {
+        let draft = config::load(home.path(), secrets)?;
+        let (config, table) = check(draft, home.path())?;
+        Ok(CheckedConfig { config: Arc::new(config), table: Arc::new(table) })
+    }
+
+    pub async fn registry(&self, home: &Home, db: &Db) -> Result<(Registry, Roster), StoreError> {
+        registry(&self.config, home.path(), db).await
+    }
+}
+
+/// Checks a draft from every side: routing, skills, personalities, tools.
+pub fn check(mut draft: Draft, home: &Path) -> Result<(Config, Table), Report> {
+    let (table, problems) = Table::build(&draft.config);
+    draft.problems.extend(problems);
+    draft.problems.extend(skills::check(&draft.config, home));
+    draft.problems.extend(check_personalities(&draft.config, home));
+    draft.problems.extend(policy::check(&draft.config, tools::KNOWN.iter().copied()));
+    Ok((draft.finish()?, table))
+}
