@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parlor::agents::memory::{Provenance, Saving, Scope};
-use parlor::agents::{Agent, Memories, Memory, Registry, roster};
+use parlor::agents::{Agent, Memories, Memory, Registry, agent_rows};
 use parlor::config::{self, Secrets, Source, Visibility};
 use parlor::storage::Db;
 
@@ -63,8 +63,8 @@ async fn registry(home: &std::path::Path, db: &Db, agents: usize) -> Registry {
     let source = Source { path: "config.toml".into(), text };
     let config = config::draft(source, home, Secrets::WherePresent).finish().expect("a config");
     let ids: Vec<_> = config.agents.iter().map(|agent| agent.id.clone()).collect();
-    db.write(move |tx| roster::add(tx, &ids, 1)).await.expect("agents are written");
-    let known = db.read(roster::load).await.expect("agents are read");
+    db.write(move |tx| agent_rows::add(tx, &ids, 1)).await.expect("agents are written");
+    let known = db.read(agent_rows::load).await.expect("agents are read");
     let uids: HashMap<_, _> = known.into_iter().map(|(id, known)| (id, known.uid)).collect();
     Registry::new(&config, home, &uids)
 }

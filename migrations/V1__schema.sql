@@ -152,7 +152,7 @@ CREATE INDEX turns_by_end ON turns (ended_at);
 CREATE INDEX turns_of_place ON turns (place_id, id);
 
 -- Turns that asked for tools and are not finished. With its rounds and calls, another process can go on with a turn.
-CREATE TABLE tasks (
+CREATE TABLE open_turns (
     -- The message that is answered.
     inbox_id   INTEGER PRIMARY KEY,
     place_id   INTEGER NOT NULL,
@@ -170,7 +170,7 @@ CREATE TABLE tasks (
 
 -- Model calls of unfinished turns that asked for tools.
 CREATE TABLE rounds (
-    inbox_id      INTEGER NOT NULL REFERENCES tasks (inbox_id) ON DELETE CASCADE,
+    inbox_id      INTEGER NOT NULL REFERENCES open_turns (inbox_id) ON DELETE CASCADE,
     number        INTEGER NOT NULL,
     text          TEXT    NOT NULL,
     input_tokens  INTEGER NOT NULL,
@@ -199,7 +199,7 @@ CREATE TABLE tool_calls (
 CREATE TABLE subagents (
     -- Made of the tool call that asked for the subagent, so that the same call makes the same subagent.
     run             TEXT    PRIMARY KEY,
-    kin             TEXT    NOT NULL CHECK (kin IN ('child', 'peer')),
+    relation        TEXT    NOT NULL CHECK (relation IN ('subagent', 'peer')),
     place_id        INTEGER NOT NULL,
     inbox_id        INTEGER NOT NULL,
     agent_uid       TEXT    NOT NULL REFERENCES agents (uid),
@@ -209,12 +209,12 @@ CREATE TABLE subagents (
     parent_uid      TEXT    NOT NULL REFERENCES agents (uid),
     -- The person on whose behalf the subagent works.
     person          TEXT    NOT NULL,
-    standing        TEXT    NOT NULL CHECK (standing IN ('guest', 'member', 'owner')),
+    role            TEXT    NOT NULL CHECK (role IN ('guest', 'member', 'owner')),
     task            TEXT    NOT NULL,
     -- A JSON list; absent: all tools of the parent.
     tools           TEXT,
     max_steps       INTEGER NOT NULL,
-    afterwards      TEXT    NOT NULL CHECK (afterwards IN ('wait', 'announce', 'report')),
+    on_finish       TEXT    NOT NULL CHECK (on_finish IN ('wait', 'announce', 'report')),
     hop             INTEGER NOT NULL,
     trace           TEXT    NOT NULL,
     state           TEXT    NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'finished', 'failed', 'stopped')),
@@ -318,7 +318,7 @@ CREATE INDEX outbox_failed_of_place ON outbox (place_id, id) WHERE state = 'fail
 CREATE INDEX outbox_repeated ON outbox (id) WHERE repeated = 1;
 
 -- Messages that show an answer while it is written. The finished answer is put there, also after a restart.
-CREATE TABLE streams (
+CREATE TABLE preview_messages (
     inbox_id   INTEGER NOT NULL,
     -- The part of the answer that the message shows, from 0.
     number     INTEGER NOT NULL,

@@ -7,29 +7,29 @@ use crate::domain::{Addressed, PersonId, SessionKey};
 
 /// How well the gateway knows a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    Stranger,
+pub enum Role {
+    Guest,
     /// Let in by an owner.
-    Paired,
+    Member,
     /// Named in `[access] owners`, or sitting at this machine's terminal.
     Owner,
 }
 
-impl Standing {
+impl Role {
     pub fn of(access: &Access, person: &PersonId, paired: bool) -> Self {
         let at_the_terminal = matches!(person, PersonId::Local(_));
         match (at_the_terminal || access.owners.contains(person), paired) {
-            (true, _) => Standing::Owner,
-            (false, true) => Standing::Paired,
-            (false, false) => Standing::Stranger,
+            (true, _) => Role::Owner,
+            (false, true) => Role::Member,
+            (false, false) => Role::Guest,
         }
     }
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Standing::Stranger => "guest",
-            Standing::Paired => "member",
-            Standing::Owner => "owner",
+            Role::Guest => "guest",
+            Role::Member => "member",
+            Role::Owner => "owner",
         }
     }
 }
@@ -38,7 +38,7 @@ impl Standing {
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'a> {
     pub key: &'a SessionKey,
-    pub standing: Standing,
+    pub role: Role,
     pub addressed: Addressed,
     pub is_command: bool,
     /// A binding or pin is about this place.
@@ -65,15 +65,15 @@ pub fn decide(access: &Access, asking: &Asking<'_>) -> Verdict {
 }
 
 fn decide_private(access: &Access, asking: &Asking<'_>) -> Verdict {
-    match (asking.standing, access.dms) {
-        (Standing::Owner | Standing::Paired, _) | (Standing::Stranger, Dms::Open) => Verdict::Admit,
-        (Standing::Stranger, Dms::Pairing) => Verdict::Hint,
-        (Standing::Stranger, Dms::Closed) => Verdict::Ignore("a stranger, and private chats are closed"),
+    match (asking.role, access.dms) {
+        (Role::Owner | Role::Member, _) | (Role::Guest, Dms::Open) => Verdict::Admit,
+        (Role::Guest, Dms::Pairing) => Verdict::Hint,
+        (Role::Guest, Dms::Closed) => Verdict::Ignore("a stranger, and private chats are closed"),
     }
 }
 
 fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
-    let is_owner = asking.standing == Standing::Owner;
+    let is_owner = asking.role == Role::Owner;
     let speaks_to_us = asking.is_command || asking.addressed != Addressed::NotAtAll;
     let place_is_open = asking.place_is_bound || access.groups == Groups::Open;
     if !place_is_open {
@@ -101,7 +101,7 @@ mod tests {
     struct Case {
         dms: Dms,
         groups: Groups,
-        standing: Standing,
+        role: Role,
         addressed: Addressed,
         command: bool,
         bound: bool,
@@ -112,7 +112,7 @@ mod tests {
     const GROUP: Case = Case {
         dms: Dms::Pairing,
         groups: Groups::Bound,
-        standing: Standing::Stranger,
+        role: Role::Guest,
         addressed: Addressed::ByMention,
         command: false,
         bound: true,
@@ -124,7 +124,7 @@ mod tests {
         let access = Access { dms: case.dms, groups: case.groups, observe: case.observe, ..Access::default() };
         let asking = Asking {
             key: &key.parse().unwrap(),
-            standing: case.standing,
+            role: case.role,
             addressed: case.addressed,
             is_command: case.command,
             place_is_bound: case.bound,
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn private_chats_are_for_people_who_were_let_in() {
         let dm = "telegram:dm:5";
-        let ask = |standing, dms| Case { standing, dms, addressed: Addressed::Privately, bound: false, ..GROUP };
-        check(dm, ask(Standing::Owner, Dms::Closed), Verdict::Admit);
-        check(dm, ask(Standing::Paired, Dms::Closed), Verdict::Admit);
-        check(dm, ask(Standing::Stranger, Dms::Open), Verdict::Admit);
-        check(dm, ask(Standing::Stranger, Dms::Pairing), Verdict::Hint);
-        check(dm, ask(Standing::Stranger, Dms::Closed), Verdict::Ignore("a stranger, and private chats are closed"));
+        let ask = |role, dms| Case { role, dms, addressed: Addressed::Privately, bound: false, ..GROUP };
+        check(dm, ask(Role::Owner, Dms::Closed), Verdict::Admit);
+        check(dm, ask(Role::Member, Dms::Closed), Verdict::Admit);
+        check(dm, ask(Role::Guest, Dms::Open), Verdict::Admit);
+        check(dm, ask(Role::Guest, Dms::Pairing), Verdict::Hint);
+        check(dm, ask(Role::Guest, Dms::Closed), Verdict::Ignore("a stranger, and private chats are closed"));
         // A binding chooses an agent; it lets nobody in.
-        check(dm, Case { bound: true, ..ask(Standing::Stranger, Dms::Pairing) }, Verdict::Hint);
+        check(dm, Case { bound: true, ..ask(Role::Guest, Dms::Pairing) }, Verdict::Hint);
     }
 
     #[test]
@@ -160,12 +160,12 @@ mod tests {
         check(topic, Case { bound: false, ..GROUP }, unbound);
         check(topic, Case { bound: false, command: true, ..GROUP }, unbound);
         check(topic, Case { bound: false, groups: Groups::Open, ..GROUP }, Verdict::Admit);
-        check(topic, Case { bound: false, standing: Standing::Owner, ..GROUP }, Verdict::TellUnbound);
-        check(topic, Case { bound: false, standing: Standing::Owner, command: true, ..GROUP }, Verdict::Admit);
-        check(topic, Case { bound: false, standing: Standing::Owner, addressed: silent, ..GROUP }, unbound);
-        let made = Case { addressed: Addressed::ByTopicName, command: true, standing: Standing::Owner, ..GROUP };
+        check(topic, Case { bound: false, role: Role::Owner, ..GROUP }, Verdict::TellUnbound);
+        check(topic, Case { bound: false, role: Role::Owner, command: true, ..GROUP }, Verdict::Admit);
+        check(topic, Case { bound: false, role: Role::Owner, addressed: silent, ..GROUP }, unbound);
+        let made = Case { addressed: Addressed::ByTopicName, command: true, role: Role::Owner, ..GROUP };
         check(topic, Case { bound: false, ..made }, unbound);
         check(topic, made, Verdict::Admit);
-        check(topic, Case { bound: false, standing: Standing::Paired, command: true, ..GROUP }, unbound);
+        check(topic, Case { bound: false, role: Role::Member, command: true, ..GROUP }, unbound);
     }
 }

@@ -8,21 +8,21 @@ use crate::clock::now_ms;
 use crate::config::{AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
 use crate::domain::{AgentId, AgentUid, Platform, nearest};
 
-mod brain;
+pub mod agent_rows;
 mod files;
 mod identity;
 pub mod memory;
-pub mod roster;
+mod model_choice;
 mod scaffold;
 pub mod skills;
 mod workspace;
 
-pub use brain::{Brain, Chosen, Source};
+pub use agent_rows::{AgentRows, Former};
 pub use files::{Files, Found, Opened, PathError, Want, is_odd};
 pub(crate) use identity::head;
 pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES, check_personalities};
 pub use memory::{Memories, Memory};
-pub use roster::{Former, Roster};
+pub use model_choice::{AgentModels, Chosen, Source};
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
 pub use skills::Skills;
 pub use workspace::{Entry, EntryKind, FileError, Workspace};
@@ -46,7 +46,7 @@ pub struct Agent {
     /// The name people see.
     pub name: String,
     pub emoji: Option<String>,
-    pub brain: Brain,
+    pub models: AgentModels,
     pub limits: AgentLimits,
     /// Names of allowed skills; `None` is the whole pool.
     pub skills: Option<Vec<String>>,
@@ -180,7 +180,7 @@ impl Agent {
             uid: uid(&spec.id),
             name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
-            brain: Brain::of(config, spec),
+            models: AgentModels::of(config, spec),
             limits: spec.limits,
             skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
             personality: spec.personality.as_ref().map(|path| path.value.clone()),
@@ -312,8 +312,8 @@ pub(crate) mod tests {
 
         assert_eq!(ids(registry.all()), ["rose", "main"]);
         let [rose, main] = registry.all() else { panic!("two agents") };
-        assert_eq!((rose.label().as_str(), &rose.brain.model, rose.is_default), ("🌹 Rose", &own_model, false));
-        assert_eq!((main.label().as_str(), &main.brain.model, main.is_default), ("Main", &ModelRef::Offline, true));
+        assert_eq!((rose.label().as_str(), &rose.models.model, rose.is_default), ("🌹 Rose", &own_model, false));
+        assert_eq!((main.label().as_str(), &main.models.model, main.is_default), ("Main", &ModelRef::Offline, true));
         assert_eq!(rose.folder, Path::new("home").join("agents").join("rose"));
         assert_eq!(registry.by_uid(rose.uid), Some(rose));
         assert_eq!(registry.get(&main.id), Some(main));

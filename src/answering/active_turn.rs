@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::compaction::Fill;
 use super::lane_view::LaneView;
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::{Agent, Chosen};
 use crate::channels::Outcome;
 use crate::config::ModelRef;
@@ -16,7 +16,7 @@ use crate::home::Snapshot;
 use crate::models::Usage;
 use crate::records::inbox::Accepted;
 use crate::records::journal::{self, Recall};
-use crate::records::subagents::Known;
+use crate::records::subagents::SubagentRow;
 use crate::records::transcript::Conversation;
 use crate::records::view::View;
 use crate::routing::Route;
@@ -37,7 +37,7 @@ pub(crate) struct Due {
     pub(crate) aside: Vec<Aside>,
 }
 
-/// A task that was put aside, as far as whoever answers meanwhile may know of it.
+/// A turn that was put aside, as far as whoever answers meanwhile may know of it.
 pub(crate) struct Aside {
     agent: Arc<Agent>,
     /// For its own agent only.
@@ -45,7 +45,7 @@ pub(crate) struct Aside {
 }
 
 /// A turn that was begun, as far as it has come.
-pub(crate) struct Task {
+pub(crate) struct ActiveTurn {
     /// The snapshot that the turn began with.
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) accepted: Accepted,
@@ -66,7 +66,7 @@ pub(crate) struct Task {
     pub(super) rounds: u32,
     /// The transcript has the question already.
     pub(super) is_asked: bool,
-    /// Answered while another task was put aside.
+    /// Answered while another turn was put aside.
     pub(super) is_steering: bool,
     /// Tools that panicked.
     pub(super) broken_tools: Vec<String>,
@@ -76,7 +76,7 @@ pub(crate) struct Task {
     pub(super) internal: Option<InternalTurn>,
     /// Runs whose end the agent is told about in this turn.
     pub(super) told: Vec<String>,
-    /// A round whose end was not seen: it waited for runs when the task was put aside, or when an earlier process ended.
+    /// A round whose end was not seen: it waited for runs when the turn was put aside, or when an earlier process ended.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
     /// An earlier process saw messages after its own.
     pub(super) others_wrote: bool,
@@ -99,10 +99,10 @@ impl Aside {
 
 /// How a turn left its lane.
 pub(crate) enum Ended {
-    /// With what was said by whom, for tasks that were put aside meanwhile.
+    /// With what was said by whom, for turns that were put aside meanwhile.
     Over(Option<Exchange>),
     /// Between two rounds, because people wrote meanwhile.
-    Parked(Box<Task>),
+    Parked(Box<ActiveTurn>),
     /// The process stops; the next one finds the rows.
     LeftBehind,
 }
@@ -112,7 +112,7 @@ pub(crate) enum Ended {
 pub(crate) struct Exchange {
     pub(super) by: Arc<Agent>,
     /// How well those who asked are known.
-    pub(super) standing: Standing,
+    pub(super) role: Role,
     pub(super) question: String,
     pub(super) answer: String,
 }
@@ -124,7 +124,7 @@ impl Exchange {
     }
 }
 
-impl Task {
+impl ActiveTurn {
     /// Everything that is logged on the way says for whom.
     pub(super) fn span(&self) -> tracing::Span {
         let span = tracing::info_span!(
@@ -137,8 +137,8 @@ impl Task {
         );
         if let Some(known) = self.subagent() {
             span.record("parent.agent", known.parent_id.as_str());
-            span.record("parent.session", known.child.parent.to_string());
-            span.record("run", &known.child.run);
+            span.record("parent.session", known.subagent.parent.to_string());
+            span.record("run", &known.subagent.run);
         }
         span
     }
@@ -150,8 +150,8 @@ impl Task {
         self.run.is_in(&self.accepted.inbound.origin.key);
     }
 
-    pub(super) fn row(&self) -> journal::Task {
-        journal::Task {
+    pub(super) fn row(&self) -> journal::OpenTurn {
+        journal::OpenTurn {
             inbox_id: self.accepted.id,
             members: self.accepted.all().map(|accepted| accepted.id).collect(),
             place: self.accepted.inbound.origin.key.clone(),
@@ -202,7 +202,7 @@ impl Task {
     }
 
     /// The row of the subagent whose turn this is.
-    pub(super) fn subagent(&self) -> Option<&Known> {
+    pub(super) fn subagent(&self) -> Option<&SubagentRow> {
         self.internal.as_ref().and_then(InternalTurn::subagent)
     }
 }

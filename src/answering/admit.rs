@@ -76,7 +76,7 @@ impl Admission {
         let agent = snapshot.agent_or_default(internal.agent());
         let origin = &accepted.inbound.origin;
         let route = routing::route(&snapshot.table, None, origin);
-        tracing::info!(agent.id = %agent.id, run = %internal.known().child.run, inbox.id = accepted.id, "{} works", agent.id);
+        tracing::info!(agent.id = %agent.id, run = %internal.known().subagent.run, inbox.id = accepted.id, "{} works", agent.id);
         let chosen = self.model(&origin.key, &agent).await?;
         let in_line = if internal.is_waited_for() { InLine::NoNeed } else { self.wait(agent.uid, halt).await };
         Ok((Choice { agent, route, chosen, used_once: false }, in_line))
@@ -98,7 +98,7 @@ impl Admission {
 
     /// The model of an agent in a place.
     pub(crate) async fn model(&self, place: &SessionKey, agent: &Agent) -> Result<Chosen, StoreError> {
-        Ok(agent.brain.choose(self.overrides.get(place).await?.as_ref()))
+        Ok(agent.models.choose(self.overrides.get(place).await?.as_ref()))
     }
 
     async fn route(&self, snapshot: &Snapshot, accepted: &Accepted, began_with: Option<AgentUid>) -> Result<Choice, StoreError> {

@@ -9,8 +9,8 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter};
 use rusqlite::Transaction;
 
-use super::active_turn::Task;
-use crate::access::Standing;
+use super::active_turn::ActiveTurn;
+use crate::access::Role;
 use crate::agents::Agent;
 use crate::channels::Text;
 use crate::clock::now_ms;
@@ -76,8 +76,8 @@ fn per_minute(turns: u32) -> Option<Quota> {
 }
 
 /// Whose limits count for a message. Owners have none of their own: who sets the limits is not kept by them.
-fn limited(person: &PersonId, standing: Standing) -> Option<&PersonId> {
-    Some(person).filter(|_| standing != Standing::Owner)
+fn limited(person: &PersonId, role: Role) -> Option<&PersonId> {
+    Some(person).filter(|_| role != Role::Owner)
 }
 
 /// Checks limits and tells people about them. Cheap to clone.
@@ -106,10 +106,10 @@ impl Budgets {
         agent: &Agent,
     ) -> Result<Option<Over>, StoreError> {
         let person = &accepted.inbound.origin.person;
-        if let Some(over) = self.check_day(snapshot, agent, person, accepted.standing).await? {
+        if let Some(over) = self.check_day(snapshot, agent, person, accepted.role).await? {
             return Ok(Some(over));
         }
-        Ok(self.paces.check(agent.uid, limited(person, accepted.standing), now_ms()))
+        Ok(self.paces.check(agent.uid, limited(person, accepted.role), now_ms()))
     }
 
     /// Why nothing may be spent on somebody's behalf today any more, if so.
@@ -118,10 +118,10 @@ impl Budgets {
         snapshot: &Snapshot,
         agent: &Agent,
         person: &PersonId,
-        standing: Standing,
+        role: Role,
     ) -> Result<Option<Over>, StoreError> {
         let now = now_ms();
-        let person = limited(person, standing);
+        let person = limited(person, role);
         let people = DayLimits { tokens: snapshot.config.access.limits.tokens_per_day, cost: None };
         let mut limits = vec![(Whose::Agents, agent.limits.day, Spender::Agent(agent.uid))];
         limits.extend(person.map(|person| (Whose::Persons, people, Spender::Person(person.clone()))));
@@ -188,28 +188,28 @@ fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over
     }
 }
 
-/// What a task's calls cost, ready to be written down.
-pub(super) fn spending(task: &Task, usage: Usage) -> Spending {
-    let model = task.model();
-    let origin = &task.accepted.inbound.origin;
+/// What a turn's calls cost, ready to be written down.
+pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
+    let model = turn.model();
+    let origin = &turn.accepted.inbound.origin;
     Spending {
         place: origin.key.clone(),
-        agent: task.agent.uid,
+        agent: turn.agent.uid,
         person: origin.person.clone(),
         model: model.to_string(),
         usage,
-        price: task.snapshot.models.price(model),
+        price: turn.snapshot.models.price(model),
         turns: 0,
     }
 }
 
 /// Why a turn may not go on after what it has spent.
-pub(super) fn check_running(task: &Task, today: &Today) -> Option<Over> {
+pub(super) fn check_running(turn: &ActiveTurn, today: &Today) -> Option<Over> {
     let now = now_ms();
-    let people = DayLimits { tokens: task.snapshot.config.access.limits.tokens_per_day, cost: None };
-    let person = limited(&task.accepted.inbound.origin.person, task.accepted.standing);
+    let people = DayLimits { tokens: turn.snapshot.config.access.limits.tokens_per_day, cost: None };
+    let person = limited(&turn.accepted.inbound.origin.person, turn.accepted.role);
     let persons = person.and_then(|_| over(Whose::Persons, &people, today.person, now));
-    over(Whose::Agents, &task.agent.limits.day, today.agent, now).or(persons)
+    over(Whose::Agents, &turn.agent.limits.day, today.agent, now).or(persons)
 }
 
 /// The outcome of a message that came when a limit was reached.

@@ -2,10 +2,10 @@
 
 use rusqlite::Transaction;
 
-use super::active_turn::Task;
+use super::active_turn::ActiveTurn;
 use super::budgets;
 use super::texts::noted_cut;
-use crate::agents::roster;
+use crate::agents::agent_rows;
 use crate::delivery::outbox::{self, Source};
 use crate::domain::Inbound;
 use crate::models::Cut;
@@ -20,7 +20,7 @@ use crate::routing::pins;
 use crate::subagents;
 use crate::turn::Charge;
 
-/// How the turn of a stopped task came out.
+/// How the turn of a stopped turn came out.
 pub(super) const STOPPED_ON_REQUEST: &str = "stopped";
 
 /// How a turn came out.
@@ -50,7 +50,7 @@ pub(super) struct TurnCommit {
     is_steering: bool,
     used_once: bool,
     has_rounds: bool,
-    turn: TurnRow,
+    row: TurnRow,
     /// All of it. The ledger has the part of the rounds already.
     spending: Spending,
     /// The run that this was.
@@ -60,30 +60,30 @@ pub(super) struct TurnCommit {
 }
 
 impl TurnCommit {
-    pub(super) fn of(task: &Task) -> Self {
-        let turn = TurnRow {
-            inbox_id: task.accepted.id,
-            place: task.accepted.inbound.origin.key.clone(),
-            agent: task.agent.uid,
-            model: task.model().to_string(),
-            route: task.route.rule.to_string(),
-            started_at: task.started_at,
+    pub(super) fn of(turn: &ActiveTurn) -> Self {
+        let row = TurnRow {
+            inbox_id: turn.accepted.id,
+            place: turn.accepted.inbound.origin.key.clone(),
+            agent: turn.agent.uid,
+            model: turn.model().to_string(),
+            route: turn.route.rule.to_string(),
+            started_at: turn.started_at,
             outcome: String::new(),
-            steps: task.run.steps(),
-            usage: task.usage(),
+            steps: turn.run.steps(),
+            usage: turn.usage(),
         };
         TurnCommit {
-            accepted: task.accepted.clone(),
-            said: task.said.clone(),
-            conversation: task.conversation,
-            is_asked: task.is_asked,
-            is_steering: task.is_steering,
-            used_once: task.used_once,
-            has_rounds: task.rounds > 0,
-            turn,
-            spending: Spending { turns: 1, ..budgets::spending(task, task.usage()) },
-            run: task.subagent().map(|known| known.child.run.clone()),
-            told: task.told.clone(),
+            accepted: turn.accepted.clone(),
+            said: turn.said.clone(),
+            conversation: turn.conversation,
+            is_asked: turn.is_asked,
+            is_steering: turn.is_steering,
+            used_once: turn.used_once,
+            has_rounds: turn.rounds > 0,
+            row,
+            spending: Spending { turns: 1, ..budgets::spending(turn, turn.usage()) },
+            run: turn.subagent().map(|known| known.subagent.run.clone()),
+            told: turn.told.clone(),
         }
     }
 }
@@ -104,34 +104,34 @@ pub(super) fn write(
     rows: &Rows,
     now: i64,
 ) -> rusqlite::Result<Written> {
-    let TurnCommit { accepted, conversation, turn, .. } = commit;
+    let TurnCommit { accepted, conversation, row, .. } = commit;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
     if !commit.is_asked {
-        let spot = Spot { conversation: *conversation, part: Some(turn.agent) };
+        let spot = Spot { conversation: *conversation, part: Some(row.agent) };
         transcript::append_question(tx, accepted, &commit.said, spot, now)?;
     }
     let mut said_id = None;
     if let Some(said) = &ending.said {
         let asked = Asked { inbox_id: accepted.id, person: &accepted.inbound.origin.person };
-        said_id = Some(transcript::append_agent(tx, place, *conversation, (turn.agent, said), asked, now)?);
-        roster::mark_bootstrapped(tx, turn.agent, now)?;
+        said_id = Some(transcript::append_agent(tx, place, *conversation, (row.agent, said), asked, now)?);
+        agent_rows::mark_bootstrapped(tx, row.agent, now)?;
     }
     if let Some(cut) = ending.cut {
-        transcript::append_mark(tx, place, Some(turn.agent), &noted_cut(cut), now)?;
+        transcript::append_mark(tx, place, Some(row.agent), &noted_cut(cut), now)?;
     }
     if ending.outcome == STOPPED_ON_REQUEST {
-        transcript::append_mark(tx, place, Some(turn.agent), "stopped before it was answered", now)?;
+        transcript::append_mark(tx, place, Some(row.agent), "stopped before it was answered", now)?;
     }
     if commit.used_once {
-        pins::use_up(tx, place, turn.started_at)?;
+        pins::use_up(tx, place, row.started_at)?;
     }
     note_decisions(tx, commit, now)?;
     inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
     let today = commit.record(tx, &ending.outcome, now)?;
     subagent_rows::seen(tx, &commit.told)?;
     let report = match &commit.run {
-        Some(run) => subagents::write_end(tx, run, accepted.standing, &end_of_run(commit, ending), now)?,
+        Some(run) => subagents::write_end(tx, run, accepted.role, &end_of_run(commit, ending), now)?,
         None => None,
     };
     let count = outbox::insert_answer(tx, &rows.answer, accepted.id, said_id, now)?;
@@ -145,14 +145,14 @@ fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {
         (Some(_), _) => State::Finished,
         (None, _) => State::Failed,
     };
-    End { state, result: ending.reply.clone(), used: Charge { steps: commit.turn.steps, usage: commit.turn.usage } }
+    End { state, result: ending.reply.clone(), used: Charge { steps: commit.row.steps, usage: commit.row.usage } }
 }
 
 impl TurnCommit {
     /// The turn is over, and this is what it came to. Only the rows tell which rounds were counted: one that was being written
-    /// when the task was stopped is there or not, and nobody waited to see.
+    /// when the turn was stopped is there or not, and nobody waited to see.
     pub(super) fn record(&self, tx: &Transaction<'_>, outcome: &str, now: i64) -> rusqlite::Result<Today> {
-        turn_log::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.turn.clone() }, now)?;
+        turn_log::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.row.clone() }, now)?;
         if !self.has_rounds {
             return ledger::spend(tx, &self.spending, now);
         }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::active_turn::Task;
+use super::active_turn::ActiveTurn;
 use super::budgets::Budgets;
 use crate::clock::now_ms;
 use crate::config::{ModelRef, ModelSettings, Reasoning};
@@ -28,7 +28,7 @@ use crate::records::turn_log::{self, TurnRow};
 use crate::records::view::View;
 use crate::routing::aliases::Aliases;
 use crate::storage::{Db, StoreError};
-use crate::tools::{Kin, Scope, ToolBox};
+use crate::tools::{Relation, Scope, ToolBox};
 use crate::turn::history::{self, MAX_MESSAGES};
 use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
 use crate::work::Work;
@@ -82,12 +82,12 @@ pub(super) struct Compaction {
 /// Summaries that are being made.
 pub(super) struct Summing {
     // A plain lock: every section is a look at a few entries, and none awaits.
-    under_way: Mutex<Vec<UnderWay>>,
+    under_way: Mutex<Vec<RunningSummary>>,
     at_once: Semaphore,
 }
 
 /// A summary of what one view shows of a place, which may have moved since it was begun.
-struct UnderWay {
+struct RunningSummary {
     place: SessionKey,
     view: View,
     /// Cancelled when it is over, however that was.
@@ -106,7 +106,7 @@ impl Summing {
             return None;
         }
         let over = CancellationToken::new();
-        under_way.push(UnderWay { place: place.clone(), view, over: over.clone() });
+        under_way.push(RunningSummary { place: place.clone(), view, over: over.clone() });
         Some(over.drop_guard())
     }
 
@@ -122,12 +122,12 @@ impl Summing {
         self.under_way().retain(|summary| (&summary.place, summary.view) != (place, view));
     }
 
-    fn under_way(&self) -> MutexGuard<'_, Vec<UnderWay>> {
+    fn under_way(&self) -> MutexGuard<'_, Vec<RunningSummary>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn find(under_way: &[UnderWay], aliases: &Aliases, place: &SessionKey, view: View) -> Option<CancellationToken> {
+fn find(under_way: &[RunningSummary], aliases: &Aliases, place: &SessionKey, view: View) -> Option<CancellationToken> {
     let place = aliases.current(place);
     let found = under_way.iter().find(|summary| summary.view == view && aliases.current(&summary.place) == place);
     found.map(|summary| summary.over.clone())
@@ -145,19 +145,19 @@ pub(super) struct Finished {
 
 impl Finished {
     /// None when there is no need for a summary after it.
-    pub(super) fn of(task: &Task) -> Option<Self> {
-        let answer = || estimate_tokens(task.run.said()) + estimate_tokens(&task.question());
-        let Fill { tokens, messages, room } = task.fill;
+    pub(super) fn of(finished: &ActiveTurn) -> Option<Self> {
+        let answer = || estimate_tokens(finished.run.said()) + estimate_tokens(&finished.question());
+        let Fill { tokens, messages, room } = finished.fill;
         let fill = Fill { tokens: tokens + answer(), messages: messages + 2, room };
-        let scope = task.run.scope();
+        let scope = finished.run.scope();
         // Nobody goes on with what a subagent was told.
-        let goes_on = scope.parent.as_ref().is_none_or(|parent| parent.kin == Kin::Peer);
+        let goes_on = scope.parent.as_ref().is_none_or(|parent| parent.relation == Relation::Peer);
         (goes_on && fill.is_nearly_full()).then(|| Finished {
-            snapshot: task.snapshot.clone(),
-            inbox_id: task.accepted.id,
-            lineup: task.run.lineup().clone(),
+            snapshot: finished.snapshot.clone(),
+            inbox_id: finished.accepted.id,
+            lineup: finished.run.lineup().clone(),
             scope: scope.clone(),
-            view: task.view(),
+            view: finished.view(),
             room,
         })
     }
@@ -189,13 +189,13 @@ impl Compaction {
     }
 
     /// Begins to sum up the older part of the conversation a turn belongs to. A failure costs nothing but the summary.
-    pub(super) fn begin(&self, task: Finished) {
-        let (place, view) = (task.scope.place.clone(), task.view);
+    pub(super) fn begin(&self, finished: Finished) {
+        let (place, view) = (finished.scope.place.clone(), finished.view);
         let Some(over) = self.summing.begin(&self.aliases, &place, view) else { return };
         let (own, guard) = (self.clone(), self.work.begin());
         self.tasks.spawn(async move {
-            let agent = task.scope.agent.id.clone();
-            match AssertUnwindSafe(own.sum_up(task)).catch_unwind().await {
+            let agent = finished.scope.agent.id.clone();
+            match AssertUnwindSafe(own.sum_up(finished)).catch_unwind().await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}"),
                 Err(_) => tracing::error!(agent.id = %agent, session = %place, "a summary panicked"),
@@ -205,18 +205,23 @@ impl Compaction {
         });
     }
 
-    async fn sum_up(&self, task: Finished) -> Result<(), NoSummary> {
+    async fn sum_up(&self, finished: Finished) -> Result<(), NoSummary> {
         let deadline = Instant::now() + MAX_TIME;
         let _permit = tokio::select! {
             permit = timeout_at(deadline, self.summing.at_once.acquire()) => permit.map_err(|_| NoSummary::TooSlow)?,
             () = self.stop.cancelled() => return Err(NoSummary::Stopping),
         };
         // At a limit no turn begins either, and the first that does again can have it made.
-        if self.budgets.check_day(&task.snapshot, &task.scope.agent, &task.scope.person, task.scope.standing).await?.is_some() {
+        if self
+            .budgets
+            .check_day(&finished.snapshot, &finished.scope.agent, &finished.scope.person, finished.scope.role)
+            .await?
+            .is_some()
+        {
             return Ok(());
         }
         let db = &self.db;
-        let (place, view, started_at) = (self.aliases.current(&task.scope.place), task.view, now_ms());
+        let (place, view, started_at) = (self.aliases.current(&finished.scope.place), finished.view, now_ms());
         let (conversation, before, messages) = db
             .read(move |connection| {
                 let conversation = transcript::conversation(connection, &place)?;
@@ -225,19 +230,19 @@ impl Compaction {
                 Ok((conversation, before, transcript::after(connection, &place, conversation, view, after)?))
             })
             .await?;
-        let Some(older) = older_part(&messages, task.room) else { return Ok(()) };
+        let Some(older) = older_part(&messages, finished.room) else { return Ok(()) };
         let asked =
             history::to_sum_up(before.as_ref().map(|summary| summary.text.as_str()), older.iter().map(|message| &message.said));
-        let Answer { text, usage, model } = self.ask(&task, asked, deadline).await;
+        let Answer { text, usage, model } = self.ask(&finished, asked, deadline).await;
         let upto = older.last().map_or(0, |message| message.id);
         let count = older.len() + before.map_or(0, |summary| usize::try_from(summary.messages).unwrap_or(0));
         let (summary, failure) = match text {
             Ok(text) => (Some(Summary { text, upto, messages: i64::try_from(count).unwrap_or(i64::MAX) }), None),
             Err(failure) => (None, Some(failure)),
         };
-        let bill = Bill { task, usage, model, started_at };
-        let place = self.aliases.current(&bill.task.scope.place);
-        let (agent, outcome) = (bill.task.scope.agent.clone(), failure.as_ref().map(NoSummary::to_string));
+        let bill = Bill { finished, usage, model, started_at };
+        let place = self.aliases.current(&bill.finished.scope.place);
+        let (agent, outcome) = (bill.finished.scope.agent.clone(), failure.as_ref().map(NoSummary::to_string));
         let spending = bill.spending(&place);
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
@@ -245,7 +250,7 @@ impl Compaction {
             if let Some(summary) = &summary
                 && !transcript::was_blanked(tx, &place, conversation, summary.upto, started_at)?
             {
-                summaries::keep(tx, &place, (conversation, view), bill.task.scope.agent.uid, summary, now)?;
+                summaries::keep(tx, &place, (conversation, view), bill.finished.scope.agent.uid, summary, now)?;
             }
             turn_log::record(tx, &bill.turn(&place, outcome), now)?;
             ledger::spend(tx, &spending, now)
@@ -255,31 +260,31 @@ impl Compaction {
         failure.map_or(Ok(()), Err)
     }
 
-    async fn ask(&self, task: &Finished, asked: String, deadline: Instant) -> Answer {
-        let (mut lineup, scope) = (task.lineup.clone(), task.scope.clone());
-        lineup.settings = settings(&task.snapshot.models, &lineup);
+    async fn ask(&self, finished: &Finished, asked: String, deadline: Instant) -> Answer {
+        let (mut lineup, scope) = (finished.lineup.clone(), finished.scope.clone());
+        lineup.settings = settings(&finished.snapshot.models, &lineup);
         let (system, limits) = (history::how_to_sum_up(&scope.agent.name), TurnLimits::of(&scope.agent.limits));
-        let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&scope.agent, scope.standing));
+        let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&scope.agent, scope.role));
         let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
         // Nobody watches it being written.
         let (events, unheard) = mpsc::channel(1);
         drop(unheard);
         let step = tokio::select! {
-            step = run.ask(&task.snapshot.models, &events) => step.map_err(NoSummary::Turn),
+            step = run.ask(&finished.snapshot.models, &events) => step.map_err(NoSummary::Turn),
             () = sleep_until(deadline) => Err(NoSummary::TooSlow),
             () = self.stop.cancelled() => Err(NoSummary::Stopping),
         };
         let text = step.and_then(|step| text_of(&step, &run));
         let mut usage = run.usage();
         usage.add(run.guess_of_cut_call());
-        let model = run.model().or(task.lineup.models.first()).cloned().unwrap_or_default();
+        let model = run.model().or(finished.lineup.models.first()).cloned().unwrap_or_default();
         Answer { text, usage, model }
     }
 }
 
 /// What a summary has cost, also one that nobody can use.
 struct Bill {
-    task: Finished,
+    finished: Finished,
     usage: Usage,
     model: ModelRef,
     started_at: i64,
@@ -287,23 +292,23 @@ struct Bill {
 
 impl Bill {
     fn spending(&self, place: &SessionKey) -> Spending {
-        let Scope { agent, person, .. } = &self.task.scope;
+        let Scope { agent, person, .. } = &self.finished.scope;
         Spending {
             place: place.clone(),
             agent: agent.uid,
             person: person.clone(),
             model: self.model.to_string(),
             usage: self.usage,
-            price: self.task.snapshot.models.price(&self.model),
+            price: self.finished.snapshot.models.price(&self.model),
             turns: 0,
         }
     }
 
     fn turn(&self, place: &SessionKey, failure: Option<String>) -> TurnRow {
         TurnRow {
-            inbox_id: self.task.inbox_id,
+            inbox_id: self.finished.inbox_id,
             place: place.clone(),
-            agent: self.task.scope.agent.uid,
+            agent: self.finished.scope.agent.uid,
             model: self.model.to_string(),
             route: turn_log::SUMMARY.into(),
             started_at: self.started_at,

@@ -7,14 +7,14 @@ use dashmap::DashSet;
 use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
 
-use super::active_turn::{Ended, Exchange, Task};
+use super::active_turn::{ActiveTurn, Ended, Exchange};
 use super::budgets::Budgets;
 use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
 use super::question;
 use super::texts::{SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent, tools_broke};
 use crate::channels::{Outcome, Text, followed_by};
 use crate::clock::now_ms;
-use crate::delivery::{Delivery, Kind, outbox, reservation, streams};
+use crate::delivery::{Delivery, Kind, outbox, preview_messages, reservation};
 use crate::domain::{AgentUid, Destination, Internal};
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal;
@@ -28,17 +28,17 @@ use crate::tools::sent_files;
 use crate::turn::{Charge, TurnError};
 
 impl Ending {
-    fn of(task: &Task, result: Result<(), TurnError>) -> Self {
-        let (said, cut) = (task.run.said(), task.run.cut());
+    fn of(turn: &ActiveTurn, result: Result<(), TurnError>) -> Self {
+        let (said, cut) = (turn.run.said(), turn.run.cut());
         match result {
             Ok(()) if !said.trim().is_empty() => {
-                let is_told = !task.accepted.inbound.origin.key.is_internal();
+                let is_told = !turn.accepted.inbound.origin.key.is_internal();
                 let reply = cut.map_or_else(|| said.to_owned(), |cut| followed_by(said, &cut_off(cut, is_told)));
                 Ending { said: Some(said.to_owned()), reply, outcome: "answered".into(), closing: Closing::Done, cut }
             }
             // The file is the answer.
-            Ok(()) if !task.effects.is_empty() => {
-                let said = sent(&task.effects);
+            Ok(()) if !turn.effects.is_empty() => {
+                let said = sent(&turn.effects);
                 Ending { said: Some(said.clone()), reply: said, outcome: "answered".into(), closing: Closing::Done, cut: None }
             }
             Ok(()) => match cut {
@@ -70,50 +70,50 @@ pub(super) struct Finish {
 
 impl Finish {
     /// Writes the end of the turn and sends what there is to send.
-    pub(super) async fn store(&self, mut task: Task, result: Result<(), TurnError>) -> Ended {
+    pub(super) async fn store(&self, mut turn: ActiveTurn, result: Result<(), TurnError>) -> Ended {
         if let Err(error) = &result {
-            tracing::warn!(agent.id = %task.agent.id, session = %task.accepted.inbound.origin.key, "the turn failed: {error}");
+            tracing::warn!(agent.id = %turn.agent.id, session = %turn.accepted.inbound.origin.key, "the turn failed: {error}");
         }
-        let ending = Ending::of(&task, result);
-        task.follow_moves(&self.aliases);
-        let drafting = || Rows { answer: self.draft(&task, &ending), effects: self.draft_effects(&task) };
+        let ending = Ending::of(&turn, result);
+        turn.follow_moves(&self.aliases);
+        let drafting = || Rows { answer: self.draft(&turn, &ending), effects: self.draft_effects(&turn) };
         // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
-        let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return self.broken(task).await };
+        let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return self.broken(turn).await };
         let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
-        let (by, standing) = (task.agent.clone(), task.accepted.standing);
-        let exchange = Exchange { by, standing, question: task.question(), answer: ending.reply.clone() };
-        let Some(mut task) = self.close(task, ending, rows).await else { return Ended::LeftBehind };
+        let (by, role) = (turn.agent.clone(), turn.accepted.role);
+        let exchange = Exchange { by, role, question: turn.question(), answer: ending.reply.clone() };
+        let Some(mut turn) = self.close(turn, ending, rows).await else { return Ended::LeftBehind };
         if outcome == Outcome::Answered {
-            self.bootstrapped.insert(task.agent.uid);
+            self.bootstrapped.insert(turn.agent.uid);
         }
-        task.end_mark(outcome);
+        turn.end_mark(outcome);
         Ended::Over(Some(exchange))
     }
 
-    /// Ends a task because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
-    pub(super) async fn stopped(&self, mut task: Task) -> Ended {
-        task.follow_moves(&self.aliases);
-        let id = task.accepted.id;
-        let shown = self.db.read(move |connection| streams::of(connection, id)).await;
+    /// Ends a turn because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
+    pub(super) async fn stopped(&self, mut turn: ActiveTurn) -> Ended {
+        turn.follow_moves(&self.aliases);
+        let id = turn.accepted.id;
+        let shown = self.db.read(move |connection| preview_messages::of(connection, id)).await;
         let is_shown = shown.is_ok_and(|messages| !messages.is_empty());
-        let said = Some(task.run.shown()).filter(|said| !said.is_empty());
+        let said = Some(turn.run.shown()).filter(|said| !said.is_empty());
         let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| followed_by(said, STOPPED));
         let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done, cut: None };
-        let drafting = || if is_shown { self.draft(&task, &ending) } else { Vec::new() };
+        let drafting = || if is_shown { self.draft(&turn, &ending) } else { Vec::new() };
         let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
         let rows = Rows { answer, effects: Vec::new() };
-        let Some(mut task) = self.close(task, ending, rows).await else { return Ended::LeftBehind };
-        task.end_mark(Outcome::Answered);
+        let Some(mut turn) = self.close(turn, ending, rows).await else { return Ended::LeftBehind };
+        turn.end_mark(Outcome::Answered);
         Ended::Over(None)
     }
 
     /// None when the process stops before it is written.
-    async fn close(&self, task: Task, ending: Ending, rows: Rows) -> Option<Task> {
-        let place = Destination::of(&task.accepted.inbound).place().clone();
-        let used_once = task.used_once;
+    async fn close(&self, turn: ActiveTurn, ending: Ending, rows: Rows) -> Option<ActiveTurn> {
+        let place = Destination::of(&turn.accepted.inbound).place().clone();
+        let used_once = turn.used_once;
         let mut reservation = if rows.answer.is_empty() { None } else { self.delivery.reserve(&place) };
         let mut is_again = false;
-        let all = Arc::new((TurnCommit::of(&task), ending, rows));
+        let all = Arc::new((TurnCommit::of(&turn), ending, rows));
         let write = || {
             let all = all.clone();
             if std::mem::replace(&mut is_again, true) {
@@ -130,8 +130,8 @@ impl Finish {
         let written = self.db.write_patiently(&self.stop, Durability::PowerCut, write).await;
         let (Written { count, today, report }, first) =
             written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
-        if let Some(known) = task.subagent() {
-            self.subagents.over(task.accepted.id, &known.child.run, report);
+        if let Some(known) = turn.subagent() {
+            self.subagents.over(turn.accepted.id, &known.subagent.run, report);
         }
         if used_once {
             self.pins.changed(&place);
@@ -140,48 +140,48 @@ impl Finish {
             Some((reservation, first)) => reservation.submit(count, first),
             None => self.delivery.submit(&place, count),
         }
-        self.budgets.warn_owners(&task.agent, today).await;
-        Some(task)
+        self.budgets.warn_owners(&turn.agent, today).await;
+        Some(turn)
     }
 
-    fn draft(&self, task: &Task, ending: &Ending) -> Vec<outbox::Draft> {
-        let to = Destination::of(&task.accepted.inbound);
+    fn draft(&self, turn: &ActiveTurn, ending: &Ending) -> Vec<outbox::Draft> {
+        let to = Destination::of(&turn.accepted.inbound);
         if to.place().is_internal() {
             return Vec::new();
         }
-        let label = task.agent.label();
-        let question = question::to_quote(&task.accepted, task.others_wrote);
+        let label = turn.agent.label();
+        let question = question::to_quote(&turn.accepted, turn.others_wrote);
         let text = Text { answers: question.as_ref(), ..Text::plain(&ending.reply) };
         let mut rows = match ending.said {
             Some(_) => self.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..text }),
             None => self.delivery.draft(&to, Kind::Error, &text),
         };
-        if !task.broken_tools.is_empty() {
-            let told = tools_broke(&task.broken_tools, task.accepted.id);
+        if !turn.broken_tools.is_empty() {
+            let told = tools_broke(&turn.broken_tools, turn.accepted.id);
             rows.extend(self.delivery.draft(&to, Kind::Error, &Text::plain(&told)));
         }
         rows
     }
 
-    fn draft_effects(&self, task: &Task) -> Vec<outbox::Draft> {
-        let to = Destination::of(&task.accepted.inbound);
-        sent_files(&task.effects).flat_map(|file| self.delivery.draft_file(&to, file)).collect()
+    fn draft_effects(&self, turn: &ActiveTurn) -> Vec<outbox::Draft> {
+        let to = Destination::of(&turn.accepted.inbound);
+        sent_files(&turn.effects).flat_map(|file| self.delivery.draft_file(&to, file)).collect()
     }
 
     /// Nothing of a turn that panicked is kept but the question, the fact, and what it has cost.
-    pub(super) async fn after_panic(&self, accepted: &Accepted, task: Option<&Task>) -> Result<(), StoreError> {
-        let is_asked = task.is_some_and(|task| task.is_asked);
-        let part = task.map(|task| task.agent.uid);
-        let commit = task.map(TurnCommit::of);
+    pub(super) async fn after_panic(&self, accepted: &Accepted, turn: Option<&ActiveTurn>) -> Result<(), StoreError> {
+        let is_asked = turn.is_some_and(|turn| turn.is_asked);
+        let part = turn.map(|turn| turn.agent.uid);
+        let commit = turn.map(TurnCommit::of);
         tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
         let destination = Destination::of(&accepted.inbound);
-        let question = question::to_quote(accepted, task.is_some_and(|task| task.others_wrote));
+        let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
         let text = panicked(accepted.id);
         let is_delivered = !destination.place().is_internal();
         let text_for_people = Text { answers: question.as_ref(), ..Text::plain(&text) };
         let rows = if is_delivered { self.delivery.draft(&destination, Kind::Error, &text_for_people) } else { Vec::new() };
-        let run = match &accepted.inbound.besides.internal {
-            Some(Internal::Child { run }) => Some(run.clone()),
+        let run = match &accepted.inbound.extras.internal {
+            Some(Internal::Subagent { run }) => Some(run.clone()),
             _ => None,
         };
         let (id, ended, accepted) = (accepted.id, run.clone(), accepted.clone());
@@ -199,7 +199,7 @@ impl Finish {
                 None => journal::forget(tx, accepted.id)?,
             }
             let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
-            let report = run.map_or(Ok(None), |run| subagents::write_end(tx, &run, accepted.standing, &end, now))?;
+            let report = run.map_or(Ok(None), |run| subagents::write_end(tx, &run, accepted.role, &end, now))?;
             Ok((outbox::insert_answer(tx, &rows, accepted.id, None, now)?, report))
         };
         let (count, report) = self.db.write(close).await?;
@@ -211,13 +211,13 @@ impl Finish {
     }
 
     /// The turn panicked.
-    pub(super) async fn broken(&self, mut task: Task) -> Ended {
-        while let Err(error) = self.after_panic(&task.accepted, Some(&task)).await {
+    pub(super) async fn broken(&self, mut turn: ActiveTurn) -> Ended {
+        while let Err(error) = self.after_panic(&turn.accepted, Some(&turn)).await {
             if storage::pause(&self.stop, "the end of a turn", &error).await.is_break() {
                 return Ended::LeftBehind;
             }
         }
-        task.end_mark(Outcome::Failed);
+        turn.end_mark(Outcome::Failed);
         Ended::Over(None)
     }
 }

@@ -41,7 +41,7 @@ use crate::subagents::Subagents;
 use crate::tools::ToolBox;
 use crate::work::Work;
 
-pub(crate) use active_turn::{Due, Ended, Exchange, Task};
+pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
 pub(crate) use budgets::Budgets;
 pub(crate) use lane_view::{LaneNews, LaneView};

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::active_turn::{Due, Task, view};
+use super::active_turn::{ActiveTurn, Due, view};
 use super::admit::{Admission, Choice, InLine};
 use super::budgets::Budgets;
 use super::question::{self, Question};
 use super::request::{Asked, Earlier, Prepared, Requests, show};
 use super::slots::Slot;
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
-use crate::delivery::{Delivery, ProgressHandle, Underway};
+use crate::delivery::{AnswerInProgress, Delivery, ProgressHandle};
 use crate::domain::{AgentUid, Destination, TurnEvent};
 use crate::home::Snapshot;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted};
 use crate::records::journal::{self, Recorded};
-use crate::records::outranked::PutAside;
+use crate::records::outranked::ParkedTurn;
 use crate::records::view::View;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{self, Arrived, InternalTurn};
@@ -41,7 +41,7 @@ pub(super) enum Begun {
     /// Nobody may answer it now, and the place knows.
     Refused,
     Ready {
-        task: Box<Task>,
+        turn: Box<ActiveTurn>,
         progress: ProgressHandle,
         /// Held while it runs. One that was stopped while it waited has none.
         slot: Option<Slot>,
@@ -61,9 +61,9 @@ impl Preparation {
         let others_wrote = due.arrived == Arrived::Before && self.others_wrote(&subject.accepted).await;
         // Begun before the files are fetched, which may take a while.
         let progress = progress(&self.delivery, &subject.accepted, &choice.agent, others_wrote);
-        let mut task = self.task(snapshot, due, subject, choice, &progress.events()).await?;
-        task.others_wrote = others_wrote;
-        Ok(Begun::Ready { task: Box::new(task), progress, slot })
+        let mut turn = self.turn(snapshot, due, subject, choice, &progress.events()).await?;
+        turn.others_wrote = others_wrote;
+        Ok(Begun::Ready { turn: Box::new(turn), progress, slot })
     }
 
     async fn subject(&self, due: &Due) -> Result<Subject, StoreError> {
@@ -71,9 +71,9 @@ impl Preparation {
         let mut accepted =
             recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
         let internal = InternalTurn::of(&self.db, &accepted.inbound).await?;
-        if internal.is_none() && accepted.inbound.besides.internal.is_some() {
+        if internal.is_none() && accepted.inbound.extras.internal.is_some() {
             // Nobody knows any more on whose behalf.
-            accepted.standing = Standing::Stranger;
+            accepted.role = Role::Guest;
         }
         Ok(Subject { accepted, internal, recorded })
     }
@@ -106,16 +106,16 @@ impl Preparation {
     }
 
     /// The turn as far as it has come, which is nowhere unless an earlier process had begun with it.
-    async fn task(
+    async fn turn(
         &self,
         snapshot: Arc<Snapshot>,
         due: &Due,
         subject: Subject,
         choice: Choice,
         events: &mpsc::Sender<TurnEvent>,
-    ) -> Result<Task, StoreError> {
+    ) -> Result<ActiveTurn, StoreError> {
         let Choice { agent, route, chosen, used_once } = choice;
-        let lineup = agent.brain.lineup(&chosen);
+        let lineup = agent.models.lineup(&chosen);
         let Question { said, images } = self.question(&snapshot, &subject, &agent, &lineup).await;
         let view = view(&snapshot, &agent);
         let (is_asked, earlier) = (subject.is_asked(view), subject.earlier());
@@ -127,9 +127,9 @@ impl Preparation {
         show(&mut request.messages, images);
         let mut run = Run::new(request);
         if let Some(known) = internal.as_ref().and_then(InternalTurn::subagent) {
-            run.limit_steps(known.child.max_steps);
+            run.limit_steps(known.subagent.max_steps);
         }
-        let mut task = Task {
+        let mut turn = ActiveTurn {
             snapshot,
             accepted,
             said,
@@ -137,8 +137,8 @@ impl Preparation {
             route,
             chosen,
             used_once,
-            started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.task.started_at),
-            read_upto: recorded.as_ref().map_or(read_upto, |recorded| recorded.task.read_upto),
+            started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.turn.started_at),
+            read_upto: recorded.as_ref().map_or(read_upto, |recorded| recorded.turn.read_upto),
             conversation,
             run,
             fill,
@@ -157,11 +157,11 @@ impl Preparation {
             halt: due.halt.clone(),
             lane: due.lane.clone(),
         };
-        if let Some(recorded) = recorded.filter(|recorded| recorded.task.agent == task.agent.uid) {
-            task.replay(recorded.rounds);
-            task.charge_runs(&self.db).await?;
+        if let Some(recorded) = recorded.filter(|recorded| recorded.turn.agent == turn.agent.uid) {
+            turn.replay(recorded.rounds);
+            turn.charge_runs(&self.db).await?;
         }
-        Ok(task)
+        Ok(turn)
     }
 
     /// What the agent is asked, in words.
@@ -169,7 +169,7 @@ impl Preparation {
         let Subject { accepted, internal, recorded } = subject;
         let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
         match (recorded, internal) {
-            (Some(recorded), _) => plain(recorded.task.question.clone()),
+            (Some(recorded), _) => plain(recorded.turn.question.clone()),
             (None, Some(InternalTurn::Report(known))) => plain(subagents::to_report(known)),
             (None, _) => {
                 let someone_sees = lineup.iter().any(|model| snapshot.models.sees(model));
@@ -211,18 +211,18 @@ struct Subject {
 impl Subject {
     /// The agent that has begun with it.
     fn began_with(&self) -> Option<AgentUid> {
-        self.recorded.as_ref().map(|recorded| recorded.task.agent)
+        self.recorded.as_ref().map(|recorded| recorded.turn.agent)
     }
 
     /// What this agent is shown of the transcript has the question already. Asked of another, it may not, and is asked anew.
     fn is_asked(&self, view: View) -> bool {
-        self.recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.task.agent)))
+        self.recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.turn.agent)))
     }
 
     fn earlier(&self) -> Option<Earlier> {
         let recorded = self.recorded.as_ref()?;
-        let (read_upto, standing) = (recorded.task.read_upto, self.accepted.standing);
-        Some(if recorded.is_asked { Earlier::Parked(PutAside { read_upto, standing }) } else { Earlier::Broken { read_upto } })
+        let (read_upto, role) = (recorded.turn.read_upto, self.accepted.role);
+        Some(if recorded.is_asked { Earlier::Parked(ParkedTurn { read_upto, role }) } else { Earlier::Broken { read_upto } })
     }
 }
 
@@ -234,13 +234,13 @@ enum Start {
 
 /// The rows that were answered with it were kept from having turns of their own.
 fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
-    let others = recorded.task.members.iter().filter(|id| **id != accepted.id);
+    let others = recorded.turn.members.iter().filter(|id| **id != accepted.id);
     let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
     Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
 }
 
 pub(super) fn progress(delivery: &Delivery, accepted: &Accepted, agent: &Agent, others_wrote: bool) -> ProgressHandle {
-    delivery.progress(Underway {
+    delivery.progress(AnswerInProgress {
         to: Destination::of(&accepted.inbound),
         speaker: agent.label(),
         inbox_id: accepted.id,

@@ -5,7 +5,7 @@ use super::pictures::{self, Looked};
 use crate::agents::Agent;
 use crate::channels;
 use crate::delivery::Delivery;
-use crate::domain::{Attachment, Besides, Inbound};
+use crate::domain::{Attachment, Extras, Inbound};
 use crate::models::Image;
 use crate::records::inbox::Accepted;
 
@@ -37,17 +37,17 @@ pub(super) fn to_quote(accepted: &Accepted, others_wrote: bool) -> Option<channe
     let asked = accepted.messages().last().unwrap_or(accepted);
     let last = asked.joined.last().unwrap_or(asked);
     let (message, upto) = (asked.inbound.message.clone(), last.inbound.message.clone());
-    asked.inbound.besides.internal.is_none().then_some(channels::Question { message, upto, others_wrote })
+    asked.inbound.extras.internal.is_none().then_some(channels::Question { message, upto, others_wrote })
 }
 
 /// A message that is nothing but these words.
 pub(super) fn plain(inbound: &Inbound, text: String) -> Inbound {
-    Inbound { text, besides: Besides::default(), ..inbound.clone() }
+    Inbound { text, extras: Extras::default(), ..inbound.clone() }
 }
 
 /// A file that cannot be had is said to the agent and stops nothing.
 async fn readable(delivery: &Delivery, inbound: &Inbound, agent: &Agent, images: Option<&mut Vec<Image>>) -> String {
-    let Some(Attachment { description, file: Some(file) }) = &inbound.besides.attachment else { return inbound.readable() };
+    let Some(Attachment { description, file: Some(file) }) = &inbound.extras.attachment else { return inbound.readable() };
     let attached = match files::store(delivery, inbound, file, agent).await {
         Ok(stored) => {
             let remark = match images {

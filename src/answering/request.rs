@@ -17,14 +17,14 @@ use crate::domain::{AgentUid, Inbound, SessionKey, TurnEvent};
 use crate::home::Snapshot;
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::inbox::Accepted;
-use crate::records::outranked::{self, PutAside};
-use crate::records::subagents::{self as subagent_rows, Known};
+use crate::records::outranked::{self, ParkedTurn};
+use crate::records::subagents::{self as subagent_rows, SubagentRow};
 use crate::records::transcript::{self, Conversation, History};
 use crate::records::view::View;
 use crate::signing::Signer;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{self, InternalTurn};
-use crate::tools::{Kin, Parent, Scope, ToolBox};
+use crate::tools::{Parent, Relation, Scope, ToolBox};
 use crate::turn::history::{self, Said, Speaker};
 use crate::turn::{self, TurnLimits, TurnRequest, prompt};
 
@@ -57,7 +57,7 @@ pub(super) struct Asked<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Earlier {
     /// Parked for other messages, which are in the transcript now.
-    Parked(PutAside),
+    Parked(ParkedTurn),
     /// In the middle. The turn goes on with the transcript that it has read.
     Broken { read_upto: i64 },
 }
@@ -91,7 +91,7 @@ impl Requests {
             None => None,
         };
         let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(snapshot));
-        let is_by_peer = parent.as_ref().is_some_and(|parent| parent.kin == Kin::Peer);
+        let is_by_peer = parent.as_ref().is_some_and(|parent| parent.relation == Relation::Peer);
         let named = origin.key.is_shared() || is_by_peer;
         let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
         let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
@@ -102,12 +102,12 @@ impl Requests {
         let mut messages = history::for_model(&before, &current, &agent.id, named, room);
         messages = history::reminded(messages, recalled);
         messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
-        let lineup = Lineup { models, settings: agent.brain.settings, cache_key: cache_key(agent, &origin.key) };
-        let tools = self.tools.view(agent, accepted.standing).within(parent.clone());
-        let (place, person, standing) = (origin.key.clone(), origin.person.clone(), accepted.standing);
-        let scope = Scope { agent: agent.clone(), place, person, standing, parent };
+        let lineup = Lineup { models, settings: agent.models.settings, cache_key: cache_key(agent, &origin.key) };
+        let tools = self.tools.view(agent, accepted.role).within(parent.clone());
+        let (place, person, role) = (origin.key.clone(), origin.person.clone(), accepted.role);
+        let scope = Scope { agent: agent.clone(), place, person, role, parent };
         let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
-        let told = unseen.into_iter().map(|known| known.child.run).collect();
+        let told = unseen.into_iter().map(|known| known.subagent.run).collect();
         Ok(Prepared { conversation, read_upto, request, fill, told })
     }
 
@@ -142,13 +142,13 @@ impl Requests {
 
 impl Asked<'_> {
     /// Notes for the agent before the question. They are in this request only.
-    fn ephemeral(&self, unseen: &[Known]) -> Vec<String> {
+    fn ephemeral(&self, unseen: &[SubagentRow]) -> Vec<String> {
         let reported = match self.internal {
-            Some(InternalTurn::Report(known)) => Some(&known.child.run),
+            Some(InternalTurn::Report(known)) => Some(&known.subagent.run),
             _ => None,
         };
         let introduced = self.internal.and_then(InternalTurn::subagent).map(subagents::introduction);
-        let news = unseen.iter().filter(|known| Some(&known.child.run) != reported).map(subagents::summary);
+        let news = unseen.iter().filter(|known| Some(&known.subagent.run) != reported).map(subagents::summary);
         introduced.into_iter().chain(news).chain(self.aside.iter().cloned()).collect()
     }
 
@@ -193,11 +193,11 @@ impl Extract {
         Ok(history)
     }
 
-    /// Runs whose end this agent was not told yet. Those of people who have no say in the task are for the turn after it.
-    fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
+    /// Runs whose end this agent was not told yet. Those of people who have no say in the turn are for the turn after it.
+    fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<SubagentRow>> {
         let mut unseen = subagent_rows::unseen(connection, &self.place, agent)?;
         if let Some((_, Earlier::Parked(turn))) = &self.earlier {
-            unseen.retain(|known| known.child.standing >= turn.standing);
+            unseen.retain(|known| known.subagent.role >= turn.role);
         }
         Ok(unseen)
     }

@@ -9,16 +9,16 @@ use futures_util::stream::FuturesUnordered;
 use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
 
-use super::active_turn::Task;
+use super::active_turn::ActiveTurn;
 use super::budgets;
 use crate::clock::now_ms;
 use crate::records::journal::{self, CallId, Recall};
 use crate::records::ledger::{self, Today};
-use crate::records::subagents::{self as subagent_rows, Child};
+use crate::records::subagents::{self as subagent_rows, Subagent};
 use crate::routing::aliases::Aliases;
 use crate::storage::{Db, Durability, StoreError};
 use crate::subagents::{self, Asker, Carried, Subagents};
-use crate::tools::{self, Outcome, Then};
+use crate::tools::{self, OnFinish, Outcome};
 use crate::turn::{Charge, Round};
 
 /// Runs rounds. Cheap to clone.
@@ -33,10 +33,10 @@ pub(super) struct Rounds {
 impl Rounds {
     /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
     /// stops.
-    pub(super) async fn run(&self, task: &mut Task, round: Round) -> Result<Today, StoreError> {
+    pub(super) async fn run(&self, turn: &mut ActiveTurn, round: Round) -> Result<Today, StoreError> {
         // Tools look things up where they are now.
-        task.follow_moves(&self.aliases);
-        let (row, number) = (Arc::new((task.row(), budgets::spending(task, round.usage))), task.rounds);
+        turn.follow_moves(&self.aliases);
+        let (row, number) = (Arc::new((turn.row(), budgets::spending(turn, round.usage))), turn.rounds);
         let shared = Arc::new(round);
         let wanted = || {
             let (row, round) = (row.clone(), shared.clone());
@@ -45,24 +45,24 @@ impl Rounds {
                 ledger::spend(tx, &row.1, now_ms())
             }
         };
-        // Before it is written: a task that is stopped meanwhile must know that there may be something.
-        task.rounds += 1;
+        // Before it is written: a turn that is stopped meanwhile must know that there may be something.
+        turn.rounds += 1;
         let today = self.db.write_patiently(&self.stop, Durability::PowerCut, wanted).await?;
         let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
         let (mut broken, mut tools_left) = (Vec::new(), results.len());
         let asker =
-            Asker { snapshot: &task.snapshot, accepted: &task.accepted, agent: &task.agent, steps_left: task.run.steps_left() };
-        let mut running = task.run.call(&shared);
+            Asker { snapshot: &turn.snapshot, accepted: &turn.accepted, agent: &turn.agent, steps_left: turn.run.steps_left() };
+        let mut running = turn.run.call(&shared);
         let mut waits = FuturesUnordered::new();
         let mut charges = Vec::new();
         loop {
             tokio::select! {
                 Some(ran) = running.next() => {
                     tools_left -= 1;
-                    let call = CallId { inbox_id: task.accepted.id, round: number, number: ran.number };
+                    let call = CallId { inbox_id: turn.accepted.id, round: number, number: ran.number };
                     let outcome = ran.outcome.unwrap_or_else(|_| {
                         let tool = &shared.calls[ran.number].name;
-                        tracing::error!(agent.id = %task.agent.id, %tool, inbox.id = task.accepted.id, "a tool panicked");
+                        tracing::error!(agent.id = %turn.agent.id, %tool, inbox.id = turn.accepted.id, "a tool panicked");
                         broken.push(tool.clone());
                         Outcome::say(TOOL_BROKE)
                     });
@@ -76,15 +76,15 @@ impl Rounds {
                     results[call.number] = Recall::from(outcome);
                     charges.push(charge);
                 }
-                () = task.lane.yield_wanted(), if tools_left == 0 && !waits.is_empty() => break,
+                () = turn.lane.yield_wanted(), if tools_left == 0 && !waits.is_empty() => break,
                 else => break,
             }
         }
         let is_open = !waits.is_empty();
         drop((running, waits));
-        charges.into_iter().for_each(|charge| task.run.charge(charge));
-        task.broken_tools.extend(broken);
-        task.end_round(Arc::unwrap_or_clone(shared), results, is_open);
+        charges.into_iter().for_each(|charge| turn.run.charge(charge));
+        turn.broken_tools.extend(broken);
+        turn.end_round(Arc::unwrap_or_clone(shared), results, is_open);
         Ok(today)
     }
 
@@ -97,16 +97,16 @@ impl Rounds {
         Ok((call, outcome, charge))
     }
 
-    /// Waits for runs that were waited for when the task was put aside, or by an earlier process. Of a call that was no run, nobody knows how far it came.
-    pub(super) async fn finish(&self, task: &mut Task) -> Result<(), StoreError> {
-        let Some((round, mut calls)) = task.unfinished.take() else { return Ok(()) };
-        let (inbox_id, number) = (task.accepted.id, task.rounds - 1);
+    /// Waits for runs that were waited for when the turn was put aside, or by an earlier process. Of a call that was no run, nobody knows how far it came.
+    pub(super) async fn finish(&self, turn: &mut ActiveTurn) -> Result<(), StoreError> {
+        let Some((round, mut calls)) = turn.unfinished.take() else { return Ok(()) };
+        let (inbox_id, number) = (turn.accepted.id, turn.rounds - 1);
         let known = self.subagents.of_turn(inbox_id).await?;
         let mut waits = FuturesUnordered::new();
         for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
             let call = CallId { inbox_id, round: number, number: index };
-            let run = Child::name_of(call);
-            if known.iter().any(|known| known.child.run == run) {
+            let run = Subagent::name_of(call);
+            if known.iter().any(|known| known.subagent.run == run) {
                 waits.push(self.wait_for(call, run));
             }
         }
@@ -115,15 +115,15 @@ impl Rounds {
                 Some(waited) = waits.next() => {
                     let (call, outcome, charge) = waited?;
                     calls[call.number] = Recall::from(outcome);
-                    task.run.charge(charge);
+                    turn.run.charge(charge);
                 }
-                () = task.lane.yield_wanted(), if !waits.is_empty() => break,
+                () = turn.lane.yield_wanted(), if !waits.is_empty() => break,
                 else => break,
             }
         }
         let is_open = !waits.is_empty();
         drop(waits);
-        task.end_round(round, calls, is_open);
+        turn.end_round(round, calls, is_open);
         Ok(())
     }
 }
@@ -140,7 +140,7 @@ impl From<Recall> for Outcome {
     }
 }
 
-impl Task {
+impl ActiveTurn {
     /// Goes through what an earlier process did.
     pub(super) fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
         for (round, calls) in rounds {
@@ -177,9 +177,9 @@ impl Task {
         let last = self.unfinished.iter().flat_map(|(_, calls)| calls.iter().enumerate());
         let open: Vec<String> = last
             .filter(|(_, recall)| recall.result.is_none())
-            .map(|(number, _)| Child::name_of(CallId { inbox_id: id, round: self.rounds - 1, number }))
+            .map(|(number, _)| Subagent::name_of(CallId { inbox_id: id, round: self.rounds - 1, number }))
             .collect();
-        let over = known.iter().filter(|known| known.child.then == Then::Wait && !open.contains(&known.child.run));
+        let over = known.iter().filter(|known| known.subagent.then == OnFinish::Wait && !open.contains(&known.subagent.run));
         over.for_each(|known| self.run.charge(known.end.used));
         Ok(())
     }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::active_turn::{Due, Ended, Exchange, Task};
+use super::active_turn::{ActiveTurn, Due, Ended, Exchange};
 use super::admit::{Admission, InLine};
 use super::budgets::{self, Budgets};
 use super::compaction::{self, Compaction};
@@ -28,7 +28,7 @@ use crate::routing::aliases::Aliases;
 use crate::routing::pins::{self, Pins};
 use crate::storage::{self, Db, Durability};
 use crate::subagents::Subagents;
-use crate::tools::Then;
+use crate::tools::OnFinish;
 use crate::turn::history;
 use crate::turn::{Step, TurnError, TurnLimits};
 
@@ -65,15 +65,15 @@ enum Left {
 impl Answering {
     /// Answers the message. Whatever goes wrong is told in the place it came from.
     pub(crate) async fn begin(&self, mut due: Due) -> Ended {
-        let written = due.accepted.messages().filter(|message| message.inbound.besides.internal.is_none());
+        let written = due.accepted.messages().filter(|message| message.inbound.extras.internal.is_none());
         let mark = self.delivery.mark(written.map(|message| &message.inbound));
         loop {
             // The group may have become another one while the message waited.
             self.aliases.follow(&mut due.accepted.inbound.origin);
             let error = match AssertUnwindSafe(self.preparation.prepare(self.snapshots.current(), &due)).catch_unwind().await {
-                Ok(Ok(Begun::Ready { mut task, progress, slot: _slot })) => {
-                    task.mark = Some(mark);
-                    return self.proceed(*task, progress).await;
+                Ok(Ok(Begun::Ready { mut turn, progress, slot: _slot })) => {
+                    turn.mark = Some(mark);
+                    return self.proceed(*turn, progress).await;
                 }
                 Ok(Ok(Begun::Refused)) => {
                     mark.end(Outcome::Failed);
@@ -95,111 +95,110 @@ impl Answering {
         }
     }
 
-    /// Goes on with a task that was put aside, after these exchanges.
-    pub(crate) async fn resume(&self, mut task: Task, meanwhile: &[Exchange]) -> Ended {
-        let _slot = match self.admission.wait(task.agent.uid, &task.halt).await {
+    /// Goes on with a turn that was put aside, after these exchanges.
+    pub(crate) async fn resume(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
+        let _slot = match self.admission.wait(turn.agent.uid, &turn.halt).await {
             InLine::Next(slot) => Some(slot),
             InLine::NoNeed => None,
-            InLine::Halted => return self.finish.stopped(task).await,
+            InLine::Halted => return self.finish.stopped(turn).await,
             InLine::Stopping => return Ended::LeftBehind,
         };
-        let (place, id) = (task.accepted.inbound.origin.key.clone(), task.accepted.id);
+        let (place, id) = (turn.accepted.inbound.origin.key.clone(), turn.accepted.id);
         let noted = self.db.write_as(Durability::Kill, move |tx| decisions::note(tx, &place, id, Decision::Resumed, now_ms()));
         if let Err(error) = noted.await {
             tracing::warn!("a decision was not noted: {error}");
         }
-        let view = task.view();
-        // Whoever may have less done than those who gave the task has no say in it: its tools do what they may.
-        let heard =
-            meanwhile.iter().filter(|exchange| exchange.standing >= task.accepted.standing && view.shows(Some(exchange.by.uid)));
-        let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&task.agent)));
-        task.untold.push(told);
-        task.run.take_up();
-        let progress = progress(&self.delivery, &task.accepted, &task.agent, task.others_wrote);
-        self.proceed(task, progress).await
+        let view = turn.view();
+        // Whoever may have less done than those who gave the turn has no say in it: its tools do what they may.
+        let heard = meanwhile.iter().filter(|exchange| exchange.role >= turn.accepted.role && view.shows(Some(exchange.by.uid)));
+        let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&turn.agent)));
+        turn.untold.push(told);
+        turn.run.take_up();
+        let progress = progress(&self.delivery, &turn.accepted, &turn.agent, turn.others_wrote);
+        self.proceed(turn, progress).await
     }
 
     /// Runs until there is a reason to leave off, and writes down what that means.
-    async fn proceed(&self, mut task: Task, progress: ProgressHandle) -> Ended {
+    async fn proceed(&self, mut turn: ActiveTurn, progress: ProgressHandle) -> Ended {
         let events = progress.events();
-        let (halt, span) = (task.halt.clone(), task.span());
+        let (halt, span) = (turn.halt.clone(), turn.span());
         let left = tokio::select! {
             // First, so that a turn that was stopped before it began asks no model.
             biased;
             () = halt.cancelled() => Ok(Left::Halted),
-            left = AssertUnwindSafe(self.drive(&mut task, &events)).catch_unwind().instrument(span) => left,
+            left = AssertUnwindSafe(self.drive(&mut turn, &events)).catch_unwind().instrument(span) => left,
         };
         if matches!(left, Ok(Left::Failed(_) | Left::Halted) | Err(_)) {
-            let id = task.accepted.id;
-            self.subagents.stop(|_, running| running.parent_inbox_id == id && running.then == Then::Wait);
+            let id = turn.accepted.id;
+            self.subagents.stop(|_, running| running.parent_inbox_id == id && running.then == OnFinish::Wait);
         }
         drop(events);
         // Also after a panic: what is said about it must not be followed by a late preview.
         progress.end().await;
         match left {
             Ok(Left::Answered) => {
-                let finished = compaction::Finished::of(&task);
-                let ended = self.finish.store(task, Ok(())).await;
+                let finished = compaction::Finished::of(&turn);
+                let ended = self.finish.store(turn, Ok(())).await;
                 if let Some(finished) = finished.filter(|_| matches!(ended, Ended::Over(_))) {
                     self.compaction.begin(finished);
                 }
                 ended
             }
-            Ok(Left::Failed(error)) => self.finish.store(task, Err(error)).await,
-            Ok(Left::Halted) => self.finish.stopped(task).await,
-            Ok(Left::ForOthers) => self.park(task).await,
+            Ok(Left::Failed(error)) => self.finish.store(turn, Err(error)).await,
+            Ok(Left::Halted) => self.finish.stopped(turn).await,
+            Ok(Left::ForOthers) => self.park(turn).await,
             Ok(Left::Stopping) => Ended::LeftBehind,
-            Err(_) => self.finish.broken(task).await,
+            Err(_) => self.finish.broken(turn).await,
         }
     }
 
-    async fn drive(&self, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
-        let in_time = tokio::time::timeout(task.run.time_left(), self.steps(task, events)).await;
-        in_time.unwrap_or_else(|_| Left::Failed(TurnError::TooSlow(TurnLimits::of(&task.agent.limits).time)))
+    async fn drive(&self, turn: &mut ActiveTurn, events: &mpsc::Sender<TurnEvent>) -> Left {
+        let in_time = tokio::time::timeout(turn.run.time_left(), self.steps(turn, events)).await;
+        in_time.unwrap_or_else(|_| Left::Failed(TurnError::TooSlow(TurnLimits::of(&turn.agent.limits).time)))
     }
 
-    async fn steps(&self, task: &mut Task, events: &mpsc::Sender<TurnEvent>) -> Left {
-        if let Err(error) = self.rounds.finish(task).await {
-            tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+    async fn steps(&self, turn: &mut ActiveTurn, events: &mpsc::Sender<TurnEvent>) -> Left {
+        if let Err(error) = self.rounds.finish(turn).await {
+            tracing::warn!(inbox.id = turn.accepted.id, "a turn is left to the next start: {error}");
             return Left::Stopping;
         }
-        if task.unfinished.is_some() {
+        if turn.unfinished.is_some() {
             return Left::ForOthers;
         }
-        std::mem::take(&mut task.untold).into_iter().for_each(|told| task.run.hear(told));
-        if !task.run.said().is_empty() {
+        std::mem::take(&mut turn.untold).into_iter().for_each(|told| turn.run.hear(told));
+        if !turn.run.said().is_empty() {
             // What was shown before adds up to the answer.
-            drop(events.send(TurnEvent::Text(task.run.said().to_owned())).await);
+            drop(events.send(TurnEvent::Text(turn.run.said().to_owned())).await);
         }
         loop {
-            let round = match task.run.ask(&task.snapshot.models, events).await {
+            let round = match turn.run.ask(&turn.snapshot.models, events).await {
                 Ok(Step::Answered) => return Left::Answered,
                 Ok(Step::Wants(round)) => round,
                 Err(error) => return Left::Failed(error),
             };
-            let today = match self.rounds.run(task, round).await {
+            let today = match self.rounds.run(turn, round).await {
                 Ok(today) => today,
                 Err(error) => {
-                    tracing::warn!(inbox.id = task.accepted.id, "a turn is left to the next start: {error}");
+                    tracing::warn!(inbox.id = turn.accepted.id, "a turn is left to the next start: {error}");
                     return Left::Stopping;
                 }
             };
-            self.budgets.warn_owners(&task.agent, today).await;
-            if let Some(over) = budgets::check_running(task, &today) {
+            self.budgets.warn_owners(&turn.agent, today).await;
+            if let Some(over) = budgets::check_running(turn, &today) {
                 return Left::Failed(TurnError::OverBudget(over));
             }
-            if task.unfinished.is_some() || task.lane.should_yield() {
+            if turn.unfinished.is_some() || turn.lane.should_yield() {
                 return Left::ForOthers;
             }
         }
     }
 
-    /// Puts a task aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
-    async fn park(&self, mut task: Task) -> Ended {
-        task.follow_moves(&self.aliases);
-        let (accepted, said, is_asked) = (task.accepted.clone(), task.said.clone(), task.is_asked);
-        let spot = Spot { conversation: task.conversation, part: Some(task.agent.uid) };
-        let (used_once, started_at) = (std::mem::take(&mut task.used_once), task.started_at);
+    /// Puts a turn aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
+    async fn park(&self, mut turn: ActiveTurn) -> Ended {
+        turn.follow_moves(&self.aliases);
+        let (accepted, said, is_asked) = (turn.accepted.clone(), turn.said.clone(), turn.is_asked);
+        let spot = Spot { conversation: turn.conversation, part: Some(turn.agent.uid) };
+        let (used_once, started_at) = (std::mem::take(&mut turn.used_once), turn.started_at);
         let shared = Arc::new((accepted, said));
         let write = || {
             let shared = shared.clone();
@@ -222,10 +221,10 @@ impl Answering {
             return Ended::LeftBehind;
         }
         if used_once {
-            self.pins.changed(&task.accepted.inbound.origin.key);
+            self.pins.changed(&turn.accepted.inbound.origin.key);
         }
-        task.is_asked = true;
-        task.run.put_aside();
-        Ended::Parked(Box::new(task))
+        turn.is_asked = true;
+        turn.run.put_aside();
+        Ended::Parked(Box::new(turn))
     }
 }

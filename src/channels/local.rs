@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Batch, Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::{
-    Addressed, Arrival, Besides, Destination, FileRef, Inbound, LocalName, MessageId, Origin, OutgoingFile, PersonId, Platform,
+    Addressed, Arrival, Destination, Extras, FileRef, Inbound, LocalName, MessageId, Origin, OutgoingFile, PersonId, Platform,
     SessionKey,
 };
 
@@ -185,6 +185,6 @@ fn inbound(place: SessionKey, text: String) -> Inbound {
         addressed: Addressed::Privately,
         message: MessageId(id),
         sent_at: now_ms(),
-        besides: Besides::default(),
+        extras: Extras::default(),
     }
 }

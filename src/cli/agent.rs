@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 
 use super::{Failure, Outcome, data};
 use crate::agents::memory::Stats;
-use crate::agents::{Agent, Identity, Memories, Registry, Roster};
+use crate::agents::{Agent, AgentRows, Identity, Memories, Registry};
 use crate::config::Secrets;
 use crate::domain::{AgentUid, nearest};
 use crate::home::{CheckedConfig, Home};
@@ -87,14 +87,14 @@ pub(super) struct One {
 
 pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     match verb {
-        Verb::List { json } => listing::list(&House::open(&home).await?, json).await,
+        Verb::List { json } => listing::list(&OpenHome::open(&home).await?, json).await,
         Verb::Info(one) => {
-            let house = House::open(&home).await?;
-            info::info(&house, house.find(&one.agent)?, one.json).await
+            let open = OpenHome::open(&home).await?;
+            info::info(&open, open.find(&one.agent)?, one.json).await
         }
         Verb::Prompt(one) => {
-            let house = House::open(&home).await?;
-            print_prompt(&house, house.find(&one.agent)?, one.json)
+            let open = OpenHome::open(&home).await?;
+            print_prompt(&open, open.find(&one.agent)?, one.json)
         }
         Verb::Add(arguments) => changing::add(&home, arguments).await,
         Verb::Adopt { id } => changing::adopt(&home, &id).await,
@@ -110,23 +110,23 @@ pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     }
 }
 
-struct House {
+struct OpenHome {
     home: PathBuf,
     db: Db,
     checked: CheckedConfig,
     registry: Registry,
-    roster: Roster,
+    agent_rows: AgentRows,
     /// By agent; none for one whose memory is off.
     stats: HashMap<AgentUid, Stats>,
 }
 
-impl House {
+impl OpenHome {
     async fn open(home: &Home) -> Result<Self, Failure> {
         let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
-        let (registry, roster) = checked.registry(home, &db).await?;
+        let (registry, agent_rows) = checked.registry(home, &db).await?;
         let stats = stats(&registry, &Memories::new(db.clone())).await?;
-        Ok(House { home: home.path().to_owned(), db, checked, registry, roster, stats })
+        Ok(OpenHome { home: home.path().to_owned(), db, checked, registry, agent_rows, stats })
     }
 
     fn find(&self, word: &str) -> Result<&Agent, Failure> {
@@ -143,7 +143,7 @@ impl House {
     }
 
     fn is_bootstrapped(&self, agent: &Agent) -> bool {
-        self.roster.get(&agent.id).is_some_and(|known| known.bootstrapped)
+        self.agent_rows.get(&agent.id).is_some_and(|known| known.bootstrapped)
     }
 
     fn identity(&self, agent: &Agent) -> Identity {
@@ -176,8 +176,8 @@ async fn stats(registry: &Registry, memories: &Memories) -> Result<HashMap<Agent
     Ok(stats)
 }
 
-fn print_prompt(house: &House, agent: &Agent, json: bool) -> Outcome {
-    let text = prompt::assemble(agent, &house.identity(agent));
+fn print_prompt(open: &OpenHome, agent: &Agent, json: bool) -> Outcome {
+    let text = prompt::assemble(agent, &open.identity(agent));
     if json {
         let value = serde_json::json!({ "agent": agent.id.as_str(), "bytes": text.len(), "prompt": text });
         data(format_args!("{}", serde_json::to_string_pretty(&value)?));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::Agent;
 use crate::tools::{KNOWN, policy};
 
@@ -29,7 +29,7 @@ struct Reach {
     may_write: bool,
 }
 
-const STANDINGS: [Standing; 3] = [Standing::Owner, Standing::Paired, Standing::Stranger];
+const STANDINGS: [Role; 3] = [Role::Owner, Role::Member, Role::Guest];
 
 impl ToolReport {
     pub(super) fn of(agent: &Agent) -> Self {
@@ -38,8 +38,8 @@ impl ToolReport {
             risk: crate::tools::Risk::as_str(risk),
             asked_by: STANDINGS
                 .into_iter()
-                .filter(|standing| policy::decide(&agent.tools, name, risk, *standing).is_ok())
-                .map(Standing::as_str)
+                .filter(|role| policy::decide(&agent.tools, name, risk, *role).is_ok())
+                .map(Role::as_str)
                 .collect(),
             refused: policy::for_agent(&agent.tools, name, risk).err().map(|refusal| refusal.to_string()),
         };
@@ -50,11 +50,11 @@ impl ToolReport {
     /// One line for each thing to know, each with its line break.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        for standing in STANDINGS {
-            let names = self.tools.iter().filter(|tool| tool.asked_by.contains(&standing.as_str()));
+        for role in STANDINGS {
+            let names = self.tools.iter().filter(|tool| tool.asked_by.contains(&role.as_str()));
             let names: Vec<&str> = names.map(|tool| tool.tool.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            text.push_str(&format!("tools when a {} asks: {names}\n", standing.as_str()).replace("a owner", "an owner"));
+            text.push_str(&format!("tools when a {} asks: {names}\n", role.as_str()).replace("a owner", "an owner"));
         }
         for tool in &self.tools {
             if let Some(reason) = &tool.refused {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::agent::{find, moment};
 use super::{Failure, Outcome, data};
-use crate::agents::memory::transfer::{self, Form};
+use crate::agents::memory::export::{self, Form};
 use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
 use crate::agents::{Memories, Memory, Registry};
 use crate::config::Secrets;
@@ -150,7 +150,7 @@ async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
             let entries = memory.newest(before, EXPORT_PORTION).await?;
             let Some(last) = entries.last() else { break };
             before = last.id;
-            data(format_args!("{}", transfer::write(&entries, form).trim_end_matches('\n')));
+            data(format_args!("{}", export::write(&entries, form).trim_end_matches('\n')));
         }
     }
     Ok(())
@@ -159,7 +159,7 @@ async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
 async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
     let told = |error: &dyn std::fmt::Display| Failure::Failed(format!("{} cannot be imported: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;
-    let carried = transfer::read(&text).map_err(|error| told(&error))?;
+    let carried = export::read(&text).map_err(|error| told(&error))?;
     // Everybody is found before anything is written.
     let mut memories = Vec::new();
     for id in memory::agents_of(&carried) {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{Failure, Outcome, data};
-use crate::agents::{Brain, Source};
+use crate::agents::{AgentModels, Source};
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
@@ -89,17 +89,17 @@ struct Thinking {
 
 fn thinking(config: &Config, agent: &AgentId, wanted: Option<&ModelRef>) -> Option<Thinking> {
     let spec = config.agents.iter().find(|spec| spec.id == *agent)?;
-    let brain = Brain::of(config, spec);
-    let chosen = brain.choose(wanted);
-    let behind = brain.lineup(&chosen).split_off(1);
+    let models = AgentModels::of(config, spec);
+    let chosen = models.choose(wanted);
+    let behind = models.lineup(&chosen).split_off(1);
     Some(Thinking {
         model: chosen.model.to_string(),
         source: chosen.source,
         ignored: chosen.ignored.map(|model| model.to_string()),
         fallback: behind.iter().map(ModelRef::to_string).collect(),
-        temperature: brain.settings.temperature,
-        max_tokens: brain.settings.max_tokens,
-        reasoning: brain.settings.reasoning.map(Reasoning::as_str),
+        temperature: models.settings.temperature,
+        max_tokens: models.settings.max_tokens,
+        reasoning: models.settings.reasoning.map(Reasoning::as_str),
     })
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Outcome, data};
 use crate::clock::now_ms;
 use crate::home::Home;
-use crate::records::ledger::{self, By, Line, Period};
+use crate::records::ledger::{self, By, Period, UsageLine};
 use crate::storage::Db;
 
 #[derive(Args)]
@@ -41,7 +41,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     Ok(())
 }
 
-fn print(lists: &[(By, Vec<Line>)]) {
+fn print(lists: &[(By, Vec<UsageLine>)]) {
     let Some((_, lines)) = lists.first().filter(|(_, lines)| !lines.is_empty()) else {
         return data(format_args!("Nothing was spent."));
     };
@@ -59,7 +59,7 @@ fn print(lists: &[(By, Vec<Line>)]) {
     data(format_args!("{}", table.trim_fmt()));
 }
 
-fn row(by: &str, name: &str, line: &Line) -> [String; 7] {
+fn row(by: &str, name: &str, line: &UsageLine) -> [String; 7] {
     let usage = line.usage;
     let cost = line.cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
     let numbers = [line.turns, usage.input_tokens, usage.cached_tokens, usage.output_tokens].map(|number| number.to_string());
@@ -67,8 +67,8 @@ fn row(by: &str, name: &str, line: &Line) -> [String; 7] {
     [by.to_owned(), name.to_owned(), turns, input, cached, output, cost]
 }
 
-fn as_json(period: Period, lists: &[(By, Vec<Line>)]) -> Value {
-    let line = |line: &Line| {
+fn as_json(period: Period, lists: &[(By, Vec<UsageLine>)]) -> Value {
+    let line = |line: &UsageLine| {
         json!({
             "name": line.name,
             "turns": line.turns,

@@ -2,7 +2,7 @@
 
 use super::parse::AgentWish;
 use super::{Context, Effect, Outcome, agents};
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::Agent;
 use crate::domain::UserError;
 use crate::routing::{self, Pin};
@@ -67,7 +67,7 @@ fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
 
 /// Locked places are changed by owners only.
 pub(super) fn is_locked(context: &Context<'_>) -> bool {
-    context.route.locked && context.standing != Standing::Owner
+    context.route.locked && context.role != Role::Owner
 }
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {

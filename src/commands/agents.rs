@@ -6,7 +6,7 @@ use crate::channels::Choice;
 pub(super) fn run(context: &Context<'_>) -> Outcome {
     let lines = context.snapshot.registry.all().iter().map(|agent| {
         let here = if agent.id == context.route.agent { " ← answers here" } else { "" };
-        format!("- {} (`{}`), {}{here}", agent.label(), agent.id, agent.brain.model)
+        format!("- {} (`{}`), {}{here}", agent.label(), agent.id, agent.models.model)
     });
     let list = lines.collect::<Vec<_>>().join("\n");
     Outcome::say(format!("{list}\n\n`/agent <id>` gives this place to another.")).offering(choices(context))

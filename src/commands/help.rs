@@ -1,10 +1,10 @@
 //! `/help`: the command list.
 
 use super::SPECS;
-use crate::access::Standing;
+use crate::access::Role;
 
-pub(super) fn run(standing: Standing) -> String {
-    let offered = SPECS.iter().filter(|spec| !spec.owners_only || standing == Standing::Owner);
+pub(super) fn run(role: Role) -> String {
+    let offered = SPECS.iter().filter(|spec| !spec.owners_only || role == Role::Owner);
     let lines = offered.map(|spec| match spec.arguments {
         "" => format!("- /{}: {}", spec.name, spec.summary),
         arguments => format!("- /{} `{arguments}`: {}", spec.name, spec.summary),

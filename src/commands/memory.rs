@@ -1,7 +1,7 @@
 //! `/memory`: what the agent here remembers. What all three memory commands share is here too.
 
 use super::{CommandError, Context, Outcome};
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::Memory;
 use crate::agents::memory::{Entry, Stats};
 use crate::domain::UserError;
@@ -24,14 +24,14 @@ pub(super) fn memory(context: &Context<'_>) -> Result<Memory, UserError> {
     let registry = &context.snapshot.registry;
     let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent());
     context
-        .desk
+        .services
         .memories
         .of(agent)
         .ok_or_else(|| UserError::new(format!("{} has no memory: it is off in the config.", agent.label())))
 }
 
 pub(super) fn is_guest(context: &Context<'_>) -> bool {
-    context.standing == Standing::Stranger
+    context.role == Role::Guest
 }
 
 /// A memory in one line of a list, with the number that `/forget` takes.

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::Transaction;
 
-use crate::access::{Standing, people};
+use crate::access::{Role, people};
 use crate::agents::memory::{Forgetting, Saving};
 use crate::agents::{Memories, Source};
 use crate::channels::Choice;
@@ -43,7 +43,7 @@ pub(crate) use parse::{Command, Parsed, parse};
 pub use specs::{Argument, Audience, Offers, SPECS, Spec};
 
 /// What commands look at.
-pub struct Desk {
+pub struct CommandServices {
     pub db: Db,
     pub snapshots: Snapshots,
     pub memories: Memories,
@@ -53,11 +53,11 @@ pub struct Desk {
 
 /// The message a command came with, and what is known about it.
 pub struct Context<'a> {
-    pub desk: &'a Desk,
+    pub services: &'a CommandServices,
     /// The snapshot that the message was looked at with.
     pub snapshot: &'a Snapshot,
     pub inbound: &'a Inbound,
-    pub standing: Standing,
+    pub role: Role,
     pub route: &'a Route,
     pub pin: Option<&'a Pin>,
 }
@@ -135,7 +135,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::New => start_anew(context).await,
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
-        Command::Help => Ok(Outcome::say(help::run(context.standing))),
+        Command::Help => Ok(Outcome::say(help::run(context.role))),
         Command::Pair(code) => pair::run(code, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Retry => retry::run(context).await,
@@ -207,7 +207,7 @@ impl Effect {
 async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let (agent, chosen) = model::here(context).await?;
     let reply = match chosen.source {
-        Source::Override => format!("{NEW}\n{} uses `{}` again.", agent.label(), agent.brain.model),
+        Source::Override => format!("{NEW}\n{} uses `{}` again.", agent.label(), agent.models.model),
         Source::Agent | Source::Default => NEW.to_owned(),
     };
     Ok(Outcome::of(reply, Effect::StartAnew))

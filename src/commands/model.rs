@@ -14,7 +14,7 @@ const MAX_NAME_BYTES: usize = 40;
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let (agent, chosen) = here(context).await?;
-    let lines: Vec<String> = agent.brain.usable.iter().map(|model| line(context, agent, &chosen, model)).collect();
+    let lines: Vec<String> = agent.models.usable.iter().map(|model| line(context, agent, &chosen, model)).collect();
     let text = format!("{} can use:\n{}\n\n{}", agent.label(), lines.join("\n"), advice(agent, &chosen));
     Ok(Outcome::say(with_ignored(text, &chosen)).offering(choices(agent, &chosen)))
 }
@@ -34,7 +34,7 @@ pub(super) async fn run(wish: ModelWish, context: &Context<'_>) -> Result<Outcom
 /// The agent of the place, and its model there.
 pub(super) async fn here<'a>(context: &'a Context<'_>) -> Result<(&'a Agent, Chosen), CommandError> {
     let agent = current(context);
-    Ok((agent, context.desk.sessions.model(&context.inbound.origin.key, agent).await?))
+    Ok((agent, context.services.sessions.model(&context.inbound.origin.key, agent).await?))
 }
 
 fn choose(context: &Context<'_>, agent: &Agent, chosen: &Chosen, word: &str) -> Result<Outcome, UserError> {
@@ -50,7 +50,7 @@ fn choose(context: &Context<'_>, agent: &Agent, chosen: &Chosen, word: &str) -> 
 fn reset(context: &Context<'_>, agent: &Agent, chosen: &Chosen) -> Result<Outcome, UserError> {
     refuse_where_locked(context)?;
     let was_set = chosen.source == Source::Override || chosen.ignored.is_some();
-    let Chosen { model, source, .. } = agent.brain.choose(None);
+    let Chosen { model, source, .. } = agent.models.choose(None);
     let reply = match was_set {
         true => format!("{} uses `{model}` here again ({source}).", agent.label()),
         false => format!("No model was chosen here. {} uses `{model}` ({source}).", agent.label()),
@@ -64,7 +64,7 @@ fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
 
 /// A usable model by its name, in any case, or by its mark.
 fn find<'a>(agent: &'a Agent, word: &str) -> Result<&'a ModelRef, UserError> {
-    let usable = &agent.brain.usable;
+    let usable = &agent.models.usable;
     if let Some(mark) = word.strip_prefix('#') {
         return usable.iter().find(|model| self::mark(model) == mark).ok_or_else(|| UserError::new(STALE));
     }
@@ -77,7 +77,7 @@ fn mark(model: &ModelRef) -> String {
 }
 
 fn choices(agent: &Agent, chosen: &Chosen) -> Vec<Choice> {
-    let others = agent.brain.usable.iter().filter(|model| **model != chosen.model);
+    let others = agent.models.usable.iter().filter(|model| **model != chosen.model);
     let mut choices: Vec<Choice> = others.map(choice).collect();
     if chosen.source == Source::Override {
         choices.push(Choice { label: "↩ reset".into(), command: "/model reset".into() });
@@ -92,12 +92,12 @@ fn choice(model: &ModelRef) -> Choice {
 }
 
 fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef) -> String {
-    let brain = &agent.brain;
+    let models = &agent.models;
     let mut marks = Vec::new();
-    if brain.model == *model {
+    if models.model == *model {
         marks.push("default".to_owned());
     }
-    if brain.fallback.contains(model) {
+    if models.fallback.contains(model) {
         marks.push("fallback".to_owned());
     }
     if let Some(rest) = context.snapshot.models.rests_for(model) {
@@ -113,8 +113,8 @@ fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef)
 }
 
 fn advice(agent: &Agent, chosen: &Chosen) -> String {
-    match agent.brain.usable.iter().find(|model| **model != chosen.model) {
-        Some(_) if chosen.source == Source::Override => format!("`/model reset` goes back to `{}`.", agent.brain.model),
+    match agent.models.usable.iter().find(|model| **model != chosen.model) {
+        Some(_) if chosen.source == Source::Override => format!("`/model reset` goes back to `{}`.", agent.models.model),
         Some(other) => format!("`/model {other}` would choose that one for this place."),
         None => "There is no other. An owner can add more with `models` under a provider in config.toml.".to_owned(),
     }
@@ -128,7 +128,7 @@ fn with_ignored(text: String, chosen: &Chosen) -> String {
 }
 
 fn unknown(agent: &Agent, word: &str) -> UserError {
-    let names: Vec<String> = agent.brain.usable.iter().map(ModelRef::to_string).collect();
+    let names: Vec<String> = agent.models.usable.iter().map(ModelRef::to_string).collect();
     let shown: String = word.chars().take(64).collect();
     UserError::new(match nearest(word, names.iter().map(String::as_str)) {
         Some(near) => format!("{} has no model `{shown}`. Did you mean `/model {near}`? /models lists all.", agent.label()),

@@ -13,7 +13,7 @@ const MAX_QUOTE_CHARS: usize = 60;
 const MOST_LISTED: usize = 10;
 
 pub(super) fn run(wish: QueueWish, context: &Context<'_>) -> Outcome {
-    let queue = context.desk.sessions.queue(&context.inbound.origin);
+    let queue = context.services.sessions.queue(&context.inbound.origin);
     match wish {
         QueueWish::Show => Outcome::say(show(&queue, now_ms())),
         QueueWish::Clear => clear(queue),

@@ -1,16 +1,16 @@
 //! `/retry`: an owner has what could not be delivered sent again, here or, in a private chat, everywhere.
 
 use super::{CommandError, Context, Effect, Outcome};
-use crate::access::Standing;
+use crate::access::Role;
 use crate::delivery::undelivered::{self, Which};
 use crate::domain::{SessionKey, UserError};
 
 pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
-    if context.standing != Standing::Owner {
+    if context.role != Role::Owner {
         return Err(UserError::new("Only an owner can have something sent again.").into());
     }
     let which = meant(&context.inbound.origin.key);
-    let rows = context.desk.db.read(move |connection| undelivered::list(connection, &which)).await?;
+    let rows = context.services.db.read(move |connection| undelivered::list(connection, &which)).await?;
     Ok(match rows.len() {
         0 => Outcome::say("Nothing is undelivered here."),
         1 => Outcome::of("1 message is sent again.", Effect::Retry(rows)),

@@ -1,7 +1,7 @@
 //! `/skills`: what the agent of this place has instructions for, and why.
 
 use super::Context;
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::skills::{Because, LeftOut, Reason, Skill};
 use crate::agents::{Agent, Skills};
 
@@ -10,19 +10,19 @@ pub(super) async fn run(context: &Context<'_>) -> String {
     let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent()).clone();
     let of_agent = agent.clone();
     match tokio::task::spawn_blocking(move || Skills::load(&of_agent)).await {
-        Ok(skills) => text(&agent, &skills, context.standing),
+        Ok(skills) => text(&agent, &skills, context.role),
         Err(_) => "The skills could not be looked up.".into(),
     }
 }
 
-fn text(agent: &Agent, skills: &Skills, standing: Standing) -> String {
+fn text(agent: &Agent, skills: &Skills, role: Role) -> String {
     let mut text = opening(agent, skills.readable.len());
     for skill in &skills.readable {
         text.push_str(&format!("\n- `{}`{}: {}", skill.name, mark(skill), skill.description));
     }
     // What is wrong with files is for those who can mend them.
     let broken: Vec<&LeftOut> = skills.left_out.iter().filter(|left| matches!(left.reason, Reason::Broken { .. })).collect();
-    if standing == Standing::Owner && !broken.is_empty() {
+    if role == Role::Owner && !broken.is_empty() {
         let names: Vec<String> = broken.iter().map(|left| format!("`{}`", left.name)).collect();
         text.push_str(&format!("\n\nBroken and left out: {}. `parlor skill check` says why.", names.join(", ")));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::{CommandError, Context, model, queue};
-use crate::access::Standing;
+use crate::access::Role;
 use crate::clock::now_ms;
 use crate::delivery::outbox::{self, Troubles};
 use crate::models::Usage;
@@ -20,18 +20,18 @@ const DECISIONS_SHOWN: u32 = 3;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
-    let desk = context.desk;
+    let services = context.services;
     let (agent, chosen) = model::here(context).await?;
     let (place, view) = (context.inbound.origin.key.clone(), View::of(context.snapshot.config.switch, agent.uid));
-    let waiting = desk.sessions.depth(&context.inbound.origin);
-    let queue = desk.sessions.queue(&context.inbound.origin);
+    let waiting = services.sessions.depth(&context.inbound.origin);
+    let queue = services.sessions.queue(&context.inbound.origin);
     let looked_up = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
         let summary = summaries::of(connection, &place, conversation, view)?;
         let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
         Ok((transcript::length(connection, &place, view)?, turn_log::last_of(connection, &place)?, decided, summary))
     };
-    let (messages, last, decided, summary) = desk.db.read(looked_up).await?;
+    let (messages, last, decided, summary) = services.db.read(looked_up).await?;
     let mut text = format!(
         "{} (`{}`) answers {} with {} ({}).\nThe conversation has {}; {} under way.",
         agent.label(),
@@ -57,7 +57,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     if !decided.is_empty() {
         text.push_str(&format!("\n\nLately: {}.", decided.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>().join("; ")));
     }
-    if context.standing == Standing::Owner {
+    if context.role == Role::Owner {
         text.push_str(&house(context).await?);
     }
     Ok(text)
@@ -75,21 +75,21 @@ fn last_turn(last: &LastTurn) -> String {
 }
 
 async fn house(context: &Context<'_>) -> Result<String, StoreError> {
-    let desk = context.desk;
+    let services = context.services;
     let now = now_ms();
     let looked_up = move |connection: &Connection| {
         let (turns, troubles) = (turn_log::count_since(connection, now - DAY_MS)?, outbox::troubles(connection, now)?);
         Ok((turns, troubles, inbox::count_broken(connection)?))
     };
-    let ((turns, failed), troubles, broken) = desk.db.read(looked_up).await?;
+    let ((turns, failed), troubles, broken) = services.db.read(looked_up).await?;
     let Troubles { failed: undelivered, waiting, repeated, .. } = troubles;
     Ok(format!(
         "\n\nThe gateway has been up for {}, with {} busy.\n\
          Last 24 hours: {}, {failed} of them without an answer.\n\
          Undelivered: {undelivered}. Waiting for more than a minute: {waiting}. Sent twice after a lost answer: {repeated}. \
          Unreadable updates: {broken}.",
-        uptime(now - desk.started_at),
-        count(i64::try_from(desk.sessions.busy()).unwrap_or(i64::MAX), "place"),
+        uptime(now - services.started_at),
+        count(i64::try_from(services.sessions.busy()).unwrap_or(i64::MAX), "place"),
         count(turns, "turn"),
     ))
 }

@@ -5,7 +5,7 @@ use super::{Context, Effect, Outcome};
 use crate::lanes::Queue;
 
 pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
-    let Queue { current, parked, waiting, subagents } = context.desk.sessions.queue(&context.inbound.origin);
+    let Queue { current, parked, waiting, subagents } = context.services.sessions.queue(&context.inbound.origin);
     // Those of a task that is stopped end with it; the others are told about.
     let under_way = match current.iter().chain(&parked).count() {
         0 => subagents.len(),

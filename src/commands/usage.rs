@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 
 use super::Context;
-use crate::access::Standing;
+use crate::access::Role;
 use crate::clock::now_ms;
-use crate::records::ledger::{self, By, Line, Period};
+use crate::records::ledger::{self, By, Period, UsageLine};
 use crate::storage::StoreError;
 use crate::turn::budget;
 
@@ -13,7 +13,7 @@ use crate::turn::budget;
 const MOST_LISTED: usize = 8;
 
 pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String, StoreError> {
-    let is_owner = context.standing == Standing::Owner;
+    let is_owner = context.role == Role::Owner;
     let person = (!is_owner).then(|| context.inbound.origin.person.clone());
     // Others read along in a group, and who asks what elsewhere is not theirs to know.
     let in_private = context.inbound.origin.key.is_private();
@@ -26,7 +26,7 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
         let lines = |by| Ok((by, ledger::report(connection, by, period, person.as_ref(), now_ms())?));
         kinds.iter().copied().map(lines).collect::<rusqlite::Result<Vec<_>>>()
     };
-    let lists = context.desk.db.read(read).await?;
+    let lists = context.services.db.read(read).await?;
     let left = context.snapshot.config.access.limits.tokens_per_day.filter(|_| !is_owner && period == Period::Today);
     let mut text = show(period, &lists, left);
     if is_owner && !in_private {
@@ -36,14 +36,15 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
 }
 
 /// `most` is what the person may use today, if there is a limit.
-fn show(period: Period, lists: &[(By, Vec<Line>)], most: Option<u64>) -> String {
+fn show(period: Period, lists: &[(By, Vec<UsageLine>)], most: Option<u64>) -> String {
     let total = lists.first().map(|(_, lines)| ledger::total(lines)).unwrap_or_default();
     let when = match period {
         Period::Today => "Today",
         Period::Week => "The last 7 days",
         Period::Month => "The last 30 days",
     };
-    let mut text = if total == Line::default() { format!("{when}: nothing.") } else { format!("{when}: {}.", describe(&total)) };
+    let mut text =
+        if total == UsageLine::default() { format!("{when}: nothing.") } else { format!("{when}: {}.", describe(&total)) };
     if let Some(most) = most {
         let used = budget::tokens(total.usage);
         text.push_str(&format!(" You may use {} tokens a day; {} are left.", grouped(most), grouped(most.saturating_sub(used))));
@@ -60,7 +61,7 @@ fn show(period: Period, lists: &[(By, Vec<Line>)], most: Option<u64>) -> String 
     text
 }
 
-fn describe(line: &Line) -> String {
+fn describe(line: &UsageLine) -> String {
     let turns = if line.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", grouped(line.turns)) };
     let cached = match line.usage.cached_tokens {
         0 => String::new(),
@@ -91,9 +92,9 @@ mod tests {
     use crate::config::Money;
     use crate::models::Usage;
 
-    fn line(name: &str, turns: u64, input_tokens: u64, cost: Option<u64>) -> Line {
+    fn line(name: &str, turns: u64, input_tokens: u64, cost: Option<u64>) -> UsageLine {
         let usage = Usage { input_tokens, output_tokens: 7, cached_tokens: input_tokens / 2 };
-        Line { name: name.into(), turns, usage, cost: cost.map(Money) }
+        UsageLine { name: name.into(), turns, usage, cost: cost.map(Money) }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
          To give it to somebody for good, put this into config.toml:\n```toml\n[[bindings]]\nmatch = \"{paste}\"\nagent = \"{}\"\n```{remark}",
         context.inbound.person_name,
         origin.person,
-        context.standing.as_str(),
+        context.role.as_str(),
         origin.key,
         origin.name.as_ref().map_or_else(String::new, |name| format!(", called “{name}”")),
         context.route.agent,

@@ -12,7 +12,7 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_EMOJI_CHARS: usize = 16;
 
 /// All agents of the file, and `main`.
-pub(super) struct Roster {
+pub(super) struct AgentRows {
     pub(super) agents: Vec<AgentSpec>,
     /// Unusable ids. The problem is told at their table, and not again at every mention.
     pub(super) refused: Vec<String>,
@@ -39,8 +39,8 @@ struct Fields {
 /// An id with its name in the file.
 type Naming = (AgentId, Spanned<String>);
 
-pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Roster {
-    let mut roster = Roster { agents: Vec::new(), refused: Vec::new() };
+pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> AgentRows {
+    let mut agent_rows = AgentRows { agents: Vec::new(), refused: Vec::new() };
     let mut namings: Vec<Naming> = Vec::new();
     let mut readings: Vec<Reading> = Vec::new();
     let mut accesses: Vec<(AgentId, Names)> = Vec::new();
@@ -52,22 +52,22 @@ pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: 
                 readings.push(Reading { by: id.clone(), of: fields.reads.clone() });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
                 accesses.push((id.clone(), fields.access.clone()));
-                roster.agents.push(spec(id, fields, named.name));
+                agent_rows.agents.push(spec(id, fields, named.name));
             }
             Err(error) => {
                 top.problems.note(bad_id(&named.name, &error));
-                roster.refused.push(named.name.value);
+                agent_rows.refused.push(named.name.value);
             }
         }
     }
-    roster.add_main();
-    roster.connect(&accesses, top);
-    roster.note_shared_names(&namings, top.problems);
-    memory::join(&mut roster, &readings, top.problems);
-    roster
+    agent_rows.add_main();
+    agent_rows.connect(&accesses, top);
+    agent_rows.note_shared_names(&namings, top.problems);
+    memory::join(&mut agent_rows, &readings, top.problems);
+    agent_rows
 }
 
-impl Roster {
+impl AgentRows {
     /// The agent of this name. An unknown name is noted as a problem.
     pub(super) fn find(&self, name: &Spanned<String>, problems: &Problems) -> Option<&AgentSpec> {
         let found = self.agents.iter().find(|agent| agent.id.as_str() == name.value);

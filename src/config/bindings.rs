@@ -1,6 +1,6 @@
 //! Reads the form of `[[bindings]]`; `routing` reads the meaning of a `match`.
 
-use super::agents::Roster;
+use super::agents::AgentRows;
 use super::check::person;
 use super::reader::{Section, Value, whole_number, wrong_type};
 use super::{Binding, Problem, Spanned, schema};
@@ -8,13 +8,13 @@ use crate::domain::AgentId;
 
 /// Leaves out a binding with a problem, because a binding without a filter would match more than its author meant. A binding
 /// to an unknown agent stays, so that its `match` is checked too; a config with a problem is never used.
-pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<Binding> {
+pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for (index, item) in top.items("bindings").into_iter().enumerate() {
         let before = top.problems.count();
         let Some(section) = item.section(&schema::BINDING) else { continue };
         let opened = top.problems.count();
-        let agent = agent(&section, roster);
+        let agent = agent(&section, agent_rows);
         let about_agent = top.problems.count() - opened;
         let binding = binding(index, &section, agent);
         bindings.extend(binding.filter(|_| top.problems.count() - about_agent == before));
@@ -22,9 +22,9 @@ pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<Binding> {
     bindings
 }
 
-fn agent(section: &Section<'_>, roster: &Roster) -> Option<Spanned<AgentId>> {
+fn agent(section: &Section<'_>, agent_rows: &AgentRows) -> Option<Spanned<AgentId>> {
     let name = section.text("agent")?;
-    let id = roster.find(&name, section.problems).map_or_else(AgentId::main, |agent| agent.id.clone());
+    let id = agent_rows.find(&name, section.problems).map_or_else(AgentId::main, |agent| agent.id.clone());
     Some(Spanned { value: id, span: name.span })
 }
 

@@ -19,9 +19,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
     let top = Section::open(&schema::TOP, tree, 0..0, problems);
     let provider_names = providers::names(&top);
     let access = top.section("access", &schema::ACCESS);
-    let roster = agents::read(&top, &provider_names, &tools::profile_names(&top));
+    let agent_rows = agents::read(&top, &provider_names, &tools::profile_names(&top));
     let config = Config {
-        default_agent: default_agent(&top, &roster),
+        default_agent: default_agent(&top, &agent_rows),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
         switch: top.choice("switch").unwrap_or_default(),
@@ -31,17 +31,17 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         providers: providers::read(&top, vault),
         memory: top.section("memory", &schema::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
         access: access.as_ref().map(rights).unwrap_or_default(),
-        tools: tools::read(&top, access.as_ref(), &roster),
-        peer_groups: peers::read(&top, &roster),
-        bindings: bindings::read(&top, &roster),
-        agents: roster.agents,
+        tools: tools::read(&top, access.as_ref(), &agent_rows),
+        peer_groups: peers::read(&top, &agent_rows),
+        bindings: bindings::read(&top, &agent_rows),
+        agents: agent_rows.agents,
     };
     limits::check_prices(&config, problems);
     config
 }
 
-fn default_agent(top: &Section<'_>, roster: &agents::Roster) -> AgentId {
-    let named = top.text("default_agent").and_then(|name| roster.find(&name, top.problems));
+fn default_agent(top: &Section<'_>, agent_rows: &agents::AgentRows) -> AgentId {
+    let named = top.text("default_agent").and_then(|name| agent_rows.find(&name, top.problems));
     named.map_or_else(AgentId::main, |agent: &AgentSpec| agent.id.clone())
 }
 

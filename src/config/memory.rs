@@ -1,6 +1,6 @@
 //! Reads the memory keys of an agent's table, and checks the names in `read_memory_from`.
 
-use super::agents::Roster;
+use super::agents::AgentRows;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::{AgentMemory, MemorySwitch, Problem, Spanned};
 use crate::domain::{AgentId, nearest};
@@ -27,31 +27,31 @@ pub(super) fn reads(section: &Section<'_>) -> Vec<Spanned<String>> {
 }
 
 /// Fills in `read_memory_from` of every agent. A wrong name is noted with the name of its reader.
-pub(super) fn join(roster: &mut Roster, readings: &[Reading], problems: &Problems) {
+pub(super) fn join(agent_rows: &mut AgentRows, readings: &[Reading], problems: &Problems) {
     for Reading { by, of } in readings {
         let mut read_from: Vec<AgentId> = Vec::new();
         for name in of {
-            match looked_up(roster, by, name) {
+            match looked_up(agent_rows, by, name) {
                 Ok(Some(other)) if !read_from.contains(&other) => read_from.push(other),
                 Ok(_) => {}
                 Err(problem) => problems.note(problem),
             }
         }
-        let reader = roster.agents.iter_mut().find(|agent| agent.id == *by);
+        let reader = agent_rows.agents.iter_mut().find(|agent| agent.id == *by);
         reader.expect("an agent that reads has a table").memory.read_from = read_from;
     }
 }
 
 /// `None` for an id with a problem at its declaration.
-fn looked_up(roster: &Roster, by: &AgentId, name: &Spanned<String>) -> Result<Option<AgentId>, Problem> {
+fn looked_up(agent_rows: &AgentRows, by: &AgentId, name: &Spanned<String>) -> Result<Option<AgentId>, Problem> {
     let refuse = |label: &str, help: String| {
         Problem::new(name.span.clone(), format!("`{by}` cannot read the memory of `{}`", name.value)).label(label).help(help)
     };
-    let of = |id: &str| roster.agents.iter().find(|agent| agent.id.as_str() == id);
+    let of = |id: &str| agent_rows.agents.iter().find(|agent| agent.id.as_str() == id);
     let without_memory = |id: &str| of(id).is_some_and(|agent| agent.memory.switch == MemorySwitch::Off);
     match of(&name.value) {
-        None if roster.refused.contains(&name.value) => Ok(None),
-        None => Err(refuse("no agent has this id", unknown(roster, by, &name.value))),
+        None if agent_rows.refused.contains(&name.value) => Ok(None),
+        None => Err(refuse("no agent has this id", unknown(agent_rows, by, &name.value))),
         Some(other) if other.id == *by => {
             Err(refuse("this is the agent itself", "an agent always sees its own; take it out".into()))
         }
@@ -65,8 +65,8 @@ fn looked_up(roster: &Roster, by: &AgentId, name: &Spanned<String>) -> Result<Op
     }
 }
 
-fn unknown(roster: &Roster, by: &AgentId, name: &str) -> String {
-    let others = || roster.agents.iter().map(|agent| agent.id.as_str()).filter(|id| *id != by.as_str());
+fn unknown(agent_rows: &AgentRows, by: &AgentId, name: &str) -> String {
+    let others = || agent_rows.agents.iter().map(|agent| agent.id.as_str()).filter(|id| *id != by.as_str());
     match nearest(name, others()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are: {}", others().collect::<Vec<_>>().join(", ")),

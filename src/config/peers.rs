@@ -1,6 +1,6 @@
 //! Reads `[peer_groups.<name>]`: agents with permission to write to each other and work for each other.
 
-use super::agents::Roster;
+use super::agents::AgentRows;
 use super::reader::{Section, Value, wrong_type};
 use super::{Problem, Spanned, schema};
 use crate::domain::{AgentId, Platform};
@@ -14,12 +14,12 @@ pub struct PeerGroup {
     pub platform: Option<Platform>,
 }
 
-pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<PeerGroup> {
+pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<PeerGroup> {
     let mut groups = Vec::new();
     for named in top.named("peer_groups") {
         let Some(section) = named.section(&schema::PEER_GROUP) else { continue };
         let Some(written) = section.list("members", member) else { continue };
-        let members = members(&written.value, roster, top);
+        let members = members(&written.value, agent_rows, top);
         if written.value.len() < 2 {
             top.problems.note(alone(&named.name.value, &written));
         }
@@ -28,10 +28,10 @@ pub(super) fn read(top: &Section<'_>, roster: &Roster) -> Vec<PeerGroup> {
     groups
 }
 
-fn members(written: &[Spanned<String>], roster: &Roster, top: &Section<'_>) -> Vec<AgentId> {
+fn members(written: &[Spanned<String>], agent_rows: &AgentRows, top: &Section<'_>) -> Vec<AgentId> {
     let mut members: Vec<AgentId> = Vec::new();
     for name in written {
-        let Some(agent) = roster.find(name, top.problems) else { continue };
+        let Some(agent) = agent_rows.find(name, top.problems) else { continue };
         if members.contains(&agent.id) {
             top.problems.note(twice(name));
         } else {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::agents::Roster;
+use super::agents::AgentRows;
 use super::reader::{Section, Value, suggest, wrong_type};
 use super::{Problem, Spanned, schema};
 use crate::domain::AgentId;
@@ -99,11 +99,11 @@ pub(super) struct Names {
     write: Vec<Spanned<String>>,
 }
 
-pub(super) fn read(top: &Section<'_>, access: Option<&Section<'_>>, roster: &Roster) -> ToolRules {
+pub(super) fn read(top: &Section<'_>, access: Option<&Section<'_>>, agent_rows: &AgentRows) -> ToolRules {
     let tools = access.and_then(|access| access.section("tools", &schema::CEILINGS));
     ToolRules {
         profiles: profiles(top),
-        shared: shared(top, roster),
+        shared: shared(top, agent_rows),
         ceilings: tools.map(|section| ceilings(&section)).unwrap_or_default(),
     }
 }
@@ -129,10 +129,10 @@ pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTool
 
 impl Names {
     /// The existing agents; unknown names are noted. `own` is the agent with the list.
-    pub(super) fn find(&self, roster: &Roster, own: Option<&AgentId>, top: &Section<'_>) -> Siblings {
+    pub(super) fn find(&self, agent_rows: &AgentRows, own: Option<&AgentId>, top: &Section<'_>) -> Siblings {
         let find = |names: &[Spanned<String>]| {
             let found = names.iter().filter_map(|name| {
-                let agent = roster.find(name, top.problems)?;
+                let agent = agent_rows.find(name, top.problems)?;
                 if own == Some(&agent.id) {
                     top.problems.note(itself(name));
                     return None;
@@ -156,11 +156,11 @@ fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
     profiles
 }
 
-fn shared(top: &Section<'_>, roster: &Roster) -> Vec<SharedPath> {
+fn shared(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<SharedPath> {
     let mut shared = Vec::new();
     for named in top.named("shared_paths") {
         let agents = named.section(&schema::SHARED_PATH).map(|section| names(&section)).unwrap_or_default();
-        let agents = agents.find(roster, None, top);
+        let agents = agents.find(agent_rows, None, top);
         // A folder's name has the form of an agent's id, so that a path has a single meaning.
         if AgentId::parse(&named.name.value).is_ok() {
             shared.push(SharedPath { name: named.name.value, agents });

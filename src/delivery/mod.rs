@@ -1,17 +1,17 @@
 //! Brings answers out: rendered into the outbox with the turn that made them, then sent in order, place by place.
 
-mod marks;
 pub mod outbox;
-mod owners;
+mod owner_notices;
 mod pacing;
 mod preview;
+pub mod preview_messages;
 mod progress;
 pub mod reservation;
+mod retry_after;
 mod sender;
-pub mod streams;
+mod status_reactions;
 pub mod undelivered;
 mod verdict;
-mod waits;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use crate::domain::{Destination, Inbound, Moved, OutgoingFile, Platform, Session
 use crate::storage::{Db, Durability, StoreError};
 use crate::work::Work;
 
-pub use marks::Mark;
 pub use outbox::Kind;
-pub use progress::{ProgressHandle, Underway};
+pub use progress::{AnswerInProgress, ProgressHandle};
 pub use reservation::Reservation;
+pub use status_reactions::Mark;
 
 /// The handle to everything on its way out. Cheap to clone.
 #[derive(Clone)]
@@ -175,7 +175,7 @@ impl Delivery {
     }
 
     /// Shows that an answer is under way, until the handle ends.
-    pub fn progress(&self, answer: Underway) -> ProgressHandle {
+    pub fn progress(&self, answer: AnswerInProgress) -> ProgressHandle {
         ProgressHandle::start(&self.inner, answer)
     }
 
@@ -186,7 +186,7 @@ impl Delivery {
 
     /// Shows that a message was taken, though its turn has not come yet.
     pub fn noticed(&self, inbound: &Inbound) {
-        marks::notice(&self.inner, inbound);
+        status_reactions::notice(&self.inner, inbound);
     }
 
     /// Nothing is drafted any more for a place that is gone, or for its parts. Its rows are given up with [`outbox::give_up`].
@@ -241,7 +241,7 @@ impl Inner {
     async fn asked_to_wait(&self, outlet: &Outlet, to: &Destination, wait: Duration) {
         let Some(pace) = outlet.quiet_for(to, wait) else { return };
         let platform = outlet.channel.platform();
-        let note = move |tx: &rusqlite::Transaction<'_>| waits::note(tx, platform, pace.chat, wait, now_ms());
+        let note = move |tx: &rusqlite::Transaction<'_>| retry_after::note(tx, platform, pace.chat, wait, now_ms());
         if let Err(error) = self.db.write_as(Durability::Kill, note).await {
             tracing::warn!(session = %to.place(), "a wait would be forgotten by a restart: {error}");
         }
@@ -249,7 +249,7 @@ impl Inner {
 
     async fn remember_waits(&self) -> Result<(), StoreError> {
         for (&platform, outlet) in &self.channels {
-            for (chat, wait) in self.db.read(move |connection| waits::open(connection, platform, now_ms())).await? {
+            for (chat, wait) in self.db.read(move |connection| retry_after::open(connection, platform, now_ms())).await? {
                 outlet.pacing.quiet_for(chat, wait);
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::verdict::{Again, NEVER_CONFIRMED, Pause, Rest};
-use super::{streams, undelivered, waits};
+use super::{preview_messages, retry_after, undelivered};
 use crate::channels::{Part, Ticket};
 use crate::domain::{Destination, MessageId, SessionKey};
 use crate::routing::places::{self, PlaceId};
@@ -132,7 +132,7 @@ pub fn insert_answer(
     // The connection numbers rows one after the other, and this is the only one that writes.
     let first = tx.last_insert_rowid() - i64::try_from(rows.len()).unwrap_or(0) + 1;
     let Some(answer) = rows.first() else { return Ok(0) };
-    let shown = streams::take(tx, inbox_id)?;
+    let shown = preview_messages::take(tx, inbox_id)?;
     let mut change = tx.prepare_cached("UPDATE outbox SET target = ?2 WHERE id = ?1")?;
     for (id, message) in (first..).zip(shown.iter().take(rows.len())) {
         change.execute(params![id, message.0])?;
@@ -189,9 +189,9 @@ fn claimed(row: &Row<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<(Cla
         created_at: row.get(4)?,
         target: row.get::<_, Option<String>>(5)?.map(MessageId),
         file: row.get(6)?,
-        tried: waits::duration(row.get(7)?),
+        tried: retry_after::duration(row.get(7)?),
     };
-    Ok((claimed, waits::rest(row.get(8)?, row.get(9)?, now)))
+    Ok((claimed, retry_after::rest(row.get(8)?, row.get(9)?, now)))
 }
 
 /// The transcript has the text, so the row lets go of it.
@@ -205,13 +205,15 @@ pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64)
 /// Back in the queue: a lost answer is worse than one that comes twice. Our own waits are not kept, because a restart is as good.
 pub(super) fn again(tx: &Transaction<'_>, id: i64, again: &Again, tried: Duration, now: i64) -> rusqlite::Result<()> {
     let wait = match again.pause {
-        Pause::Asked(wait) => waits::millis(wait),
+        Pause::Asked(wait) => retry_after::millis(wait),
         Pause::None | Pause::BackOff => 0,
     };
     let mut statement = tx.prepare_cached(
         "UPDATE outbox SET state = 'waiting', not_before = ?2, wait_ms = ?3, error = ?4, repeated = ?5, tried_ms = ?6 WHERE id = ?1",
     )?;
-    statement.execute(params![id, now.saturating_add(wait), wait, again.error, again.repeated, waits::millis(tried)]).map(drop)
+    statement
+        .execute(params![id, now.saturating_add(wait), wait, again.error, again.repeated, retry_after::millis(tried)])
+        .map(drop)
 }
 
 /// The message to change is gone, so the row becomes an ordinary send.
@@ -344,7 +346,7 @@ pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusq
 /// Forgets the messages that rows would change in a group that moved: message ids of the old group mean other messages in the
 /// new group.
 pub fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
-    streams::forget_in(tx, place)?;
+    preview_messages::forget_in(tx, place)?;
     let open = "target IS NOT NULL AND state IN ('waiting', 'failed') AND place_id = ?1";
     tx.execute(&format!("DELETE FROM outbox WHERE part = '' AND {open}"), [place])?;
     tx.execute(&format!("UPDATE outbox SET target = NULL WHERE {open}"), [place]).map(drop)

@@ -29,7 +29,7 @@ pub(super) struct Pacing {
     budgets: OnceLock<Budgets>,
     /// Chats that asked to wait, and until when. All places of a chat wait, because they share what it allows.
     quiet: DashMap<i64, Instant>,
-    line: Line,
+    line: PriorityQueue,
     /// When each chat was last shown a preview.
     previewed: DashMap<i64, Option<Instant>>,
 }
@@ -161,7 +161,7 @@ impl Budgets {
 
 /// Rows that wait for a budget.
 #[derive(Default)]
-struct Line {
+struct PriorityQueue {
     /// How many of each kind.
     queues: DashMap<Queue, [usize; Kind::ALL.len()]>,
     /// Told when the last of a kind has left a queue.
@@ -177,12 +177,12 @@ enum Queue {
 
 /// A place in a queue.
 struct InLine<'a> {
-    line: &'a Line,
+    line: &'a PriorityQueue,
     queue: Queue,
     kind: Kind,
 }
 
-impl Line {
+impl PriorityQueue {
     fn join(&self, queue: Queue, kind: Kind) -> InLine<'_> {
         self.queues.entry(queue).or_default()[kind as usize] += 1;
         InLine { line: self, queue, kind }

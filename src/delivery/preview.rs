@@ -9,8 +9,8 @@ use rusqlite::Transaction;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::preview_messages;
 use super::progress::{Scene, SoFar};
-use super::streams;
 use crate::channels::{Medium, Part, Revision, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::MessageId;
@@ -91,7 +91,7 @@ impl Previewer<'_> {
     /// A message that an earlier process left on the screen is used again.
     async fn screen(&self) -> Option<Screen> {
         let inbox_id = self.scene.answer.inbox_id;
-        let known = self.scene.inner.db.read(move |connection| streams::of(connection, inbox_id)).await;
+        let known = self.scene.inner.db.read(move |connection| preview_messages::of(connection, inbox_id)).await;
         let known = known.inspect_err(|error| tracing::warn!("no previews: {error}")).ok()?;
         let medium = if known.is_empty() { self.medium } else { Medium::Message };
         let messages = known.into_iter().map(|message| (message, None)).collect();
@@ -194,10 +194,10 @@ impl Previewer<'_> {
     /// From here on the answer is finished in this message, whatever happens to this process.
     async fn note(&self, number: u32, message: &MessageId) {
         let (inbox_id, place) = (self.scene.answer.inbox_id, self.scene.answer.to.place().clone());
-        let shown = streams::Shown { inbox_id, number, place, message: message.clone() };
+        let shown = preview_messages::Shown { inbox_id, number, place, message: message.clone() };
         let write = || {
             let shown = shown.clone();
-            move |tx: &Transaction<'_>| streams::note(tx, &shown, now_ms())
+            move |tx: &Transaction<'_>| preview_messages::note(tx, &shown, now_ms())
         };
         if let Err(error) = self.scene.inner.db.write_urgently(&self.scene.inner.stop, write).await {
             tracing::error!(session = %self.scene.answer.to.place(), "a message that shows half an answer was not noted: {error}");

@@ -27,7 +27,7 @@ const SLOW: &str = "_My model takes long to answer. I am still waiting for it._"
 const QUEUE: usize = 64;
 
 /// An answer that is being written.
-pub struct Underway {
+pub struct AnswerInProgress {
     pub to: Destination,
     pub speaker: String,
     /// The message it answers.
@@ -43,7 +43,7 @@ pub struct ProgressHandle {
 }
 
 impl ProgressHandle {
-    pub(super) fn start(inner: &Arc<Inner>, answer: Underway) -> Self {
+    pub(super) fn start(inner: &Arc<Inner>, answer: AnswerInProgress) -> Self {
         let (events, receiver) = mpsc::channel(QUEUE);
         let shown = inner.clone();
         // Counted, because a message that was just sent must be noted before the process ends.
@@ -73,7 +73,7 @@ impl ProgressHandle {
 pub(super) struct Scene<'a> {
     pub(super) inner: &'a Inner,
     pub(super) outlet: &'a Outlet,
-    pub(super) answer: &'a Underway,
+    pub(super) answer: &'a AnswerInProgress,
     /// Set once there is something to read.
     pub(super) is_visible: &'a AtomicBool,
 }
@@ -254,7 +254,7 @@ mod tests {
         let channels: [Arc<dyn Channel>; 1] = [channel.clone()];
         let (delivery, _moves) = Delivery::new(db, &channels, Vec::new(), folder.path().to_owned(), Work::new());
         let to = Destination::stored("local:home".parse().unwrap());
-        let handle = delivery.progress(Underway { to, speaker: "Main".into(), inbox_id: 1, question: None });
+        let handle = delivery.progress(AnswerInProgress { to, speaker: "Main".into(), inbox_id: 1, question: None });
         tokio::time::sleep(Duration::from_secs(20)).await;
         handle.end().await;
         let signs = channel.signs.lock().unwrap();

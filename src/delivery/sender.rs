@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::outbox::{self, ClaimedRow, Knows, Next};
 use super::verdict::{self, Again, Facts, Pause, Verdict};
-use super::{Delivery, Inner, Kind, MovedAway, Outlet, owners, waits};
+use super::{Delivery, Inner, Kind, MovedAway, Outlet, owner_notices, retry_after};
 use crate::backoff::Backoff;
 use crate::channels::{Health, Pace, Revision, SendError};
 use crate::clock::now_ms;
@@ -302,12 +302,12 @@ impl Worker<'_> {
                     Verdict::Again(again) => {
                         outbox::again(tx, id, again, tried, now)?;
                         if let (Pause::Asked(wait), Some(chat)) = (again.pause, chat) {
-                            waits::note(tx, platform, chat, wait, now)?;
+                            retry_after::note(tx, platform, chat, wait, now)?;
                         }
                     }
                     Verdict::SendInstead => outbox::send_instead(tx, id)?,
                     Verdict::GivenUp { error, rest } => outbox::given_up(tx, id, error, *rest)?,
-                    Verdict::PlaceLost(error) => return owners::give_up(tx, &delivery, &to, id, error),
+                    Verdict::PlaceLost(error) => return owner_notices::give_up(tx, &delivery, &to, id, error),
                 }
                 Ok(Vec::new())
             }
@@ -327,7 +327,7 @@ impl Worker<'_> {
     async fn set_aside(&self, id: i64, error: String) -> Result<Step, StoreError> {
         tracing::error!(session = %self.place, outbox.id = id, "set aside, because it alone cannot be sent: {error}");
         let (delivery, place) = (Delivery { inner: self.inner.clone() }, self.place.clone());
-        let give_up = move |tx: &Transaction<'_>| Ok((owners::set_aside(tx, &delivery, &place, id, &error)?, delivery));
+        let give_up = move |tx: &Transaction<'_>| Ok((owner_notices::set_aside(tx, &delivery, &place, id, &error)?, delivery));
         let (told, delivery) = self.inner.db.write_as(OF_CLAIMS, give_up).await?;
         told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
         Ok(Step::Done)

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Besides, ChatId, Origin, PersonId, ReplyHandle, SessionKey};
+use super::{ChatId, Extras, Origin, PersonId, ReplyHandle, SessionKey};
 
 /// A platform's own id of a message, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct Inbound {
     pub sent_at: i64,
     /// Extras besides the text.
     #[serde(default)]
-    pub besides: Besides,
+    pub extras: Extras,
 }
 
 /// A group became a supergroup with another id.
@@ -96,7 +96,7 @@ pub struct Destination {
 impl Destination {
     /// The place of a message, for its answer.
     pub fn of(inbound: &Inbound) -> Self {
-        Destination { place: inbound.origin.key.clone(), reply: inbound.besides.reply.clone() }
+        Destination { place: inbound.origin.key.clone(), reply: inbound.extras.reply.clone() }
     }
 
     /// The place of a message, for messages besides its answer.

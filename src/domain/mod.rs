@@ -1,6 +1,6 @@
 //! Plain values for every other module. Uses no other module.
 
-mod besides;
+mod extras;
 mod ids;
 mod message;
 mod origin;
@@ -8,7 +8,7 @@ mod outgoing;
 mod session_key;
 mod user_error;
 
-pub use besides::{Attachment, Besides, FileRef, Internal, Note, ReplyHandle, Together};
+pub use extras::{Attachment, Extras, FileRef, Internal, Note, ReplyHandle, Together};
 pub use ids::{AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform, TelegramUserId, TopicId};
 pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, Moved, TurnEvent};
 pub use origin::Origin;

@@ -9,11 +9,11 @@ use rusqlite::Transaction;
 use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::House;
+use super::GatewayState;
 use crate::access::people;
 use crate::channels::outgoing;
 use crate::clock::now_ms;
-use crate::delivery::{outbox, streams};
+use crate::delivery::{outbox, preview_messages};
 use crate::records::{decisions, inbox, journal, ledger, subagents, summaries, transcript, turn_log};
 use crate::routing::places;
 use crate::storage::{Db, Durability, StoreError};
@@ -28,7 +28,7 @@ const PORTION: u32 = 200;
 
 /// A clock that was corrected by less has not jumped.
 const MOST_DRIFT_MS: i64 = 5 * 60 * 1000;
-/// When nothing was written for longer than this, the house was closed, or the clock is wrong.
+/// When nothing was written for longer than this, the state was closed, or the clock is wrong.
 const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 
 /// Deletes at most so many rows that are too old now, and tells how many it were.
@@ -38,7 +38,7 @@ type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 const CHORES: [(&str, Forget); 12] = [
     ("inbox", inbox::forget_old),
     ("outbox", outbox::forget_old),
-    ("streams", streams::forget_old),
+    ("preview_messages", preview_messages::forget_old),
     ("people", people::forget_old),
     ("decisions", decisions::forget_old),
     ("turns", turn_log::forget_old),
@@ -47,29 +47,29 @@ const CHORES: [(&str, Forget); 12] = [
     ("messages", transcript::forget_old),
     ("places", places::forget_old),
     ("summaries", summaries::forget_old),
-    ("tasks, rounds, tool_calls", journal::forget_orphans),
+    ("open_turns, rounds, tool_calls", journal::forget_orphans),
 ];
 
-pub(super) async fn keep_house(house: Arc<House>) {
+pub(super) async fn keep_house(state: Arc<GatewayState>) {
     let mut cleaning = interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
     let mut forgetting = interval_at(Instant::now() + FORGET_IDLE_EVERY, FORGET_IDLE_EVERY);
-    let newest = house.desk.db.read(inbox::newest_at).await.ok().flatten();
+    let newest = state.services.db.read(inbox::newest_at).await.ok().flatten();
     let mut clock = ClockWatch::begin(newest, now_ms(), Instant::now());
     loop {
         tokio::select! {
             _ = cleaning.tick() => {
                 if clock.is_steady(now_ms(), Instant::now()) {
-                    clean(&house.desk.db, now_ms(), &house.stop).await;
-                    tidy_outgoing(&house).await;
+                    clean(&state.services.db, now_ms(), &state.stop).await;
+                    tidy_outgoing(&state).await;
                 } else {
                     tracing::info!("the clock has jumped, or nothing was written for long; old rows are kept until the next look");
                 }
             }
             _ = forgetting.tick() => {
-                house.delivery.forget_idle();
-                house.desk.sessions.forget_idle();
+                state.delivery.forget_idle();
+                state.services.sessions.forget_idle();
             }
-            () = house.stop.cancelled() => return,
+            () = state.stop.cancelled() => return,
         }
     }
 }
@@ -123,9 +123,9 @@ async fn clean_one(db: &Db, forget: Forget, now: i64, stop: &CancellationToken) 
 }
 
 /// Copies of files that no row will send any more.
-async fn tidy_outgoing(house: &House) {
-    let folder = outgoing::folder(&house.home);
-    let removed = match house.desk.db.read(outbox::files).await {
+async fn tidy_outgoing(state: &GatewayState) {
+    let folder = outgoing::folder(&state.home);
+    let removed = match state.services.db.read(outbox::files).await {
         Ok(referred) => tokio::task::spawn_blocking(move || outgoing::tidy(&folder, &referred)).await.unwrap_or(0),
         Err(_) => 0,
     };

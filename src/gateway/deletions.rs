@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::House;
+use super::GatewayState;
 use crate::channels::PlaceLoss;
 use crate::delivery::outbox;
 use crate::domain::{Arrival, MessageId, Platform, SessionKey};
@@ -50,15 +50,15 @@ impl Deletions {
 
 impl Deleted {
     /// Once it is committed: the lanes let go of what is not wanted any more.
-    pub(super) fn go_on(&self, house: &House) {
+    pub(super) fn go_on(&self, state: &GatewayState) {
         if !self.rows.is_empty() {
-            house.desk.sessions.withdraw(&self.rows);
+            state.services.sessions.withdraw(&self.rows);
         }
         for place in &self.places {
             tracing::info!(session = %place, "the place is gone, and so is what waited there");
             // First, so that what ends now has nothing to say there.
-            house.delivery.close_place(place);
-            house.desk.sessions.close_place(place);
+            state.delivery.close_place(place);
+            state.services.sessions.close_place(place);
         }
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use rusqlite::Transaction;
 
-use super::House;
+use super::GatewayState;
 use super::deletions::{self, Deleted};
-use super::moving::{self, Move};
+use super::group_migration::{self, Move};
 use super::reactions;
 use super::replies::{self, Closed};
 use super::topics::{self, Rows};
-use crate::access::{self, Asking, Standing, Verdict, people};
+use crate::access::{self, Asking, Role, Verdict, people};
 use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
@@ -33,21 +33,21 @@ use crate::work::WorkGuard;
 const REPLAY_PORTION: u32 = 500;
 
 /// Takes up what an earlier process left, then everything that comes, until every channel has stopped.
-pub(super) async fn receive(house: Arc<House>, mut received: IntakeReceiver, starting: WorkGuard) {
-    take_up(&house).await;
+pub(super) async fn receive(state: Arc<GatewayState>, mut received: IntakeReceiver, starting: WorkGuard) {
+    take_up(&state).await;
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
-        match store(&house, batch).await {
+        match store(&state, batch).await {
             Ok(Taken { stored: Stored { accepted, renamed, .. }, is_paired, retried, moves, deleted }) => {
-                deleted.go_on(&house);
-                moves.iter().for_each(|(known, followed)| known.go_on(&house, followed));
-                renamed.iter().for_each(|place| house.names.changed(place));
-                retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
-                let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, house.work.begin())).collect();
+                deleted.go_on(&state);
+                moves.iter().for_each(|(known, followed)| known.go_on(&state, followed));
+                renamed.iter().for_each(|place| state.names.changed(place));
+                retried.iter().for_each(|(place, rows)| state.delivery.submit(place, *rows));
+                let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, state.work.begin())).collect();
                 // The channel may have stopped listening meanwhile; the rows are ours now either way.
                 let _ = stored.send(());
                 for (accepted, guard) in guarded {
-                    look_at(&house, InHand { accepted, is_paired, arrived: Arrived::Now, guard: Some(guard) }).await;
+                    look_at(&state, Received { accepted, is_paired, arrived: Arrived::Now, guard: Some(guard) }).await;
                 }
             }
             // Dropping `stored` tells the channel that the platform must keep the batch.
@@ -67,10 +67,10 @@ struct Taken {
     deleted: Deleted,
 }
 
-async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
-    let moves = moving::among(house, &batch.arrivals).await;
+async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> {
+    let moves = group_migration::among(state, &batch.arrivals).await;
     let deletions = deletions::among(&batch.arrivals);
-    let arrivals = topics::bind_by_name(&house.desk.snapshots.current(), batch.arrivals);
+    let arrivals = topics::bind_by_name(&state.services.snapshots.current(), batch.arrivals);
     let write = move |tx: &Transaction<'_>| {
         let mut stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
         let deleted = deletions.write(tx, batch.platform, now_ms())?;
@@ -85,21 +85,21 @@ async fn store(house: &House, batch: Batch) -> Result<Taken, StoreError> {
         let moves = moves.into_iter().map(follow).collect::<rusqlite::Result<_>>()?;
         Ok(Taken { stored, is_paired, retried, moves, deleted })
     };
-    house.desk.db.write(write).await
+    state.services.db.write(write).await
 }
 
-async fn take_up(house: &House) {
-    while let Err(error) = house.delivery.resume().await {
-        if storage::pause(&house.stop, "intake", &error).await.is_break() {
+async fn take_up(state: &GatewayState) {
+    while let Err(error) = state.delivery.resume().await {
+        if storage::pause(&state.stop, "intake", &error).await.is_break() {
             return;
         }
     }
     // What the turns that go on put into lanes by themselves meanwhile is not from before.
     let until = loop {
-        match house.desk.db.read(inbox::newest).await {
+        match state.services.db.read(inbox::newest).await {
             Ok(newest) => break newest,
             Err(error) => {
-                if storage::pause(&house.stop, "intake", &error).await.is_break() {
+                if storage::pause(&state.stop, "intake", &error).await.is_break() {
                     return;
                 }
             }
@@ -107,17 +107,17 @@ async fn take_up(house: &House) {
     };
     let mut after = 0;
     loop {
-        match house.desk.db.read(move |connection| inbox::waiting(connection, after, until, REPLAY_PORTION)).await {
+        match state.services.db.read(move |connection| inbox::waiting(connection, after, until, REPLAY_PORTION)).await {
             Ok(waiting) => {
                 let Some(last) = waiting.last() else { return };
                 after = last.id;
                 tracing::info!("{} messages wait from before", waiting.len());
                 for row in waiting {
-                    take_up_row(house, row).await;
+                    take_up_row(state, row).await;
                 }
             }
             Err(error) => {
-                if storage::pause(&house.stop, "intake", &error).await.is_break() {
+                if storage::pause(&state.stop, "intake", &error).await.is_break() {
                     return;
                 }
             }
@@ -125,19 +125,19 @@ async fn take_up(house: &House) {
     }
 }
 
-async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
+async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
     match inbound {
-        Ok(inbound) if inbound.besides.internal.is_some() => take_up_internal(house, Accepted::new(id, inbound)).await,
-        Ok(inbound) if house.delivery.reaches(&inbound.origin.key) => {
-            let (accepted, guard) = (Accepted::new(id, inbound), Some(house.work.begin()));
-            look_at(house, InHand { accepted, is_paired: None, arrived: Arrived::Before, guard }).await;
+        Ok(inbound) if inbound.extras.internal.is_some() => take_up_internal(state, Accepted::new(id, inbound)).await,
+        Ok(inbound) if state.delivery.reaches(&inbound.origin.key) => {
+            let (accepted, guard) = (Accepted::new(id, inbound), Some(state.work.begin()));
+            look_at(state, Received { accepted, is_paired: None, arrived: Arrived::Before, guard }).await;
         }
         // What came from a platform that is off in this process waits until it is on again.
         Ok(_) => {}
         Err(reason) => {
             tracing::error!(inbox.id = id, "a waiting message cannot be read any more: {reason}");
-            while let Err(error) = replies::close(house, id, Closing::Failed, "unreadable").await {
-                if storage::pause(&house.stop, "intake", &error).await.is_break() {
+            while let Err(error) = replies::close(state, id, Closing::Failed, "unreadable").await {
+                if storage::pause(&state.stop, "intake", &error).await.is_break() {
                     return;
                 }
             }
@@ -146,26 +146,26 @@ async fn take_up_row(house: &House, Waiting { id, inbound }: Waiting) {
 }
 
 /// Goes on with what no person wrote. What is to be told on a platform that is off waits until it is on again.
-async fn take_up_internal(house: &House, accepted: Accepted) {
+async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
     let place = &accepted.inbound.origin.key;
-    if !place.is_internal() && !house.delivery.reaches(place) {
+    if !place.is_internal() && !state.delivery.reaches(place) {
         return;
     }
     loop {
-        let taken = match house.desk.sessions.take_up(accepted.clone()).await {
+        let taken = match state.services.sessions.take_up(accepted.clone()).await {
             Ok(Ok(())) => return,
-            Ok(Err(_)) => replies::close(house, accepted.id, Closing::Failed, "nobody knows what it is about").await,
+            Ok(Err(_)) => replies::close(state, accepted.id, Closing::Failed, "nobody knows what it is about").await,
             Err(error) => Err(error),
         };
         let Err(error) = taken else { return };
-        if storage::pause(&house.stop, "intake", &error).await.is_break() {
+        if storage::pause(&state.stop, "intake", &error).await.is_break() {
             return;
         }
     }
 }
 
 /// A message on its way to a lane or an end.
-struct InHand {
+struct Received {
     accepted: Accepted,
     /// Whether its writer was let in, where that was seen when it was stored.
     is_paired: Option<bool>,
@@ -175,45 +175,45 @@ struct InHand {
 }
 
 /// A message is only let go of once something is written about it, or its lane has it.
-async fn look_at(house: &House, mut in_hand: InHand) {
+async fn look_at(state: &GatewayState, mut in_hand: Received) {
     loop {
-        let handled = match AssertUnwindSafe(handle(house, &mut in_hand)).catch_unwind().await {
+        let handled = match AssertUnwindSafe(handle(state, &mut in_hand)).catch_unwind().await {
             Ok(handled) => handled,
             // One message must not end intake for all.
             Err(_) => {
                 tracing::error!(inbox.id = in_hand.accepted.id, "looking at a message panicked");
-                replies::tell_broken(house, &in_hand.accepted).await
+                replies::tell_broken(state, &in_hand.accepted).await
             }
         };
         let Err(error) = handled else { return };
-        if storage::pause(&house.stop, "intake", &error).await.is_break() {
+        if storage::pause(&state.stop, "intake", &error).await.is_break() {
             return;
         }
     }
 }
 
-async fn handle(house: &House, in_hand: &mut InHand) -> Result<(), StoreError> {
-    if !complete(house, &mut in_hand.accepted.inbound).await? {
-        return replies::close(house, in_hand.accepted.id, Closing::Done, "a reaction to nothing an agent said").await;
+async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), StoreError> {
+    if !complete(state, &mut in_hand.accepted.inbound).await? {
+        return replies::close(state, in_hand.accepted.id, Closing::Done, "a reaction to nothing an agent said").await;
     }
     let inbound = &in_hand.accepted.inbound;
     let parsed = commands::parse(&inbound.text);
-    let edits_talk = inbound.besides.note == Some(Note::Edit) && parsed == Parsed::Talk;
-    if edits_talk && revise(house, &in_hand.accepted).await? {
+    let edits_talk = inbound.extras.note == Some(Note::Edit) && parsed == Parsed::Talk;
+    if edits_talk && revise(state, &in_hand.accepted).await? {
         return Ok(());
     }
-    decide(house, in_hand, parsed).await
+    decide(state, in_hand, parsed).await
 }
 
 /// Adds what the update itself could not say. False for a reaction that is about none of our messages.
-async fn complete(house: &House, inbound: &mut Inbound) -> Result<bool, StoreError> {
-    let is_reaction = inbound.besides.note == Some(Note::Reaction);
-    if is_reaction && !reactions::resolve(house, inbound).await? {
+async fn complete(state: &GatewayState, inbound: &mut Inbound) -> Result<bool, StoreError> {
+    let is_reaction = inbound.extras.note == Some(Note::Reaction);
+    if is_reaction && !reactions::resolve(state, inbound).await? {
         return Ok(false);
     }
-    house.aliases.follow(&mut inbound.origin);
-    names::complete(&house.names, &mut inbound.origin).await?;
-    if let Some(addressed) = house.desk.sessions.continues(inbound) {
+    state.aliases.follow(&mut inbound.origin);
+    names::complete(&state.names, &mut inbound.origin).await?;
+    if let Some(addressed) = state.services.sessions.continues(inbound) {
         // Only one message of an album has the caption that mentions us.
         inbound.addressed = addressed;
     }
@@ -221,15 +221,15 @@ async fn complete(house: &House, inbound: &mut Inbound) -> Result<bool, StoreErr
 }
 
 /// Who answers, whether this person may ask, and what follows from both.
-async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(), StoreError> {
+async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) -> Result<(), StoreError> {
     let inbound = in_hand.accepted.inbound.clone();
-    let snapshot = house.desk.snapshots.current();
-    let Resolved { route, pin, stale_pin } = house.router.resolve(&snapshot.table, &inbound.origin).await?;
+    let snapshot = state.services.snapshots.current();
+    let Resolved { route, pin, stale_pin } = state.router.resolve(&snapshot.table, &inbound.origin).await?;
     let access = &snapshot.config.access;
-    let mut standing = standing(house, access, in_hand).await?;
+    let mut role = role(state, access, in_hand).await?;
     let asking = Asking {
         key: &inbound.origin.key,
-        standing,
+        role,
         addressed: inbound.addressed,
         is_command: matches!(parsed, Parsed::Command(_)),
         place_is_bound: route.opens_place,
@@ -239,111 +239,117 @@ async fn decide(house: &House, in_hand: &mut InHand, parsed: Parsed) -> Result<(
     let verdict = access::decide(access, &asking);
     // A group is told whoever writes, because the pin was the place's; a private chat only if its person may speak.
     if let Some(stale_pin) = stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
-        replies::drop_pin(house, &inbound, &stale_pin).await?;
+        replies::drop_pin(state, &inbound, &stale_pin).await?;
         // Another pin may lie beneath it.
-        return Box::pin(decide(house, in_hand, parsed)).await;
+        return Box::pin(decide(state, in_hand, parsed)).await;
     }
     match verdict {
         Verdict::Admit => {
-            if standing == Standing::Stranger && !inbound.origin.key.is_private() {
-                standing = known_as(house, access, in_hand).await?;
+            if role == Role::Guest && !inbound.origin.key.is_private() {
+                role = known_as(state, access, in_hand).await?;
             }
-            let context =
-                Context { desk: &house.desk, snapshot: &snapshot, inbound: &inbound, standing, route: &route, pin: pin.as_ref() };
-            admit(house, in_hand, parsed, &context).await
+            let context = Context {
+                services: &state.services,
+                snapshot: &snapshot,
+                inbound: &inbound,
+                role,
+                route: &route,
+                pin: pin.as_ref(),
+            };
+            admit(state, in_hand, parsed, &context).await
         }
         // An edit is no reason to say something again.
-        Verdict::Hint | Verdict::TellUnbound if inbound.besides.note.is_some() => {
-            replies::close(house, accepted.id, Closing::Refused, "a note where nobody may speak").await
+        Verdict::Hint | Verdict::TellUnbound if inbound.extras.note.is_some() => {
+            replies::close(state, accepted.id, Closing::Refused, "a note where nobody may speak").await
         }
-        Verdict::Hint => replies::hint(house, accepted).await,
-        Verdict::TellUnbound => replies::tell_unbound(house, accepted).await,
-        Verdict::Observe => observe(house, in_hand, &parsed).await,
+        Verdict::Hint => replies::hint(state, accepted).await,
+        Verdict::TellUnbound => replies::tell_unbound(state, accepted).await,
+        Verdict::Observe => observe(state, in_hand, &parsed).await,
         Verdict::Ignore(reason) => {
             tracing::debug!(session = %inbound.origin.key, "ignored: {reason}");
-            replies::ignore(house, accepted, reason).await
+            replies::ignore(state, accepted, reason).await
         }
     }
 }
 
-async fn admit(house: &House, in_hand: &mut InHand, parsed: Parsed, context: &Context<'_>) -> Result<(), StoreError> {
-    in_hand.accepted.standing = context.standing;
+async fn admit(state: &GatewayState, in_hand: &mut Received, parsed: Parsed, context: &Context<'_>) -> Result<(), StoreError> {
+    in_hand.accepted.role = context.role;
     let refused = |outcome| Closed { kind: Kind::Command, closing: Closing::Done, outcome };
     match parsed {
-        Parsed::Talk => submit(house, in_hand, context.route).await,
-        Parsed::Command(_) | Parsed::Mistaken(_) if context.inbound.besides.note.is_some() => {
-            replies::close(house, in_hand.accepted.id, Closing::Done, "an edited command").await
+        Parsed::Talk => submit(state, in_hand, context.route).await,
+        Parsed::Command(_) | Parsed::Mistaken(_) if context.inbound.extras.note.is_some() => {
+            replies::close(state, in_hand.accepted.id, Closing::Done, "an edited command").await
         }
         Parsed::Command(command) => match commands::run(command, context).await {
-            Ok(outcome) => replies::carry_out(house, &in_hand.accepted, outcome).await,
+            Ok(outcome) => replies::carry_out(state, &in_hand.accepted, outcome).await,
             // Nobody wrote it, so nobody is told why it did not work.
             Err(CommandError::User(_)) if context.inbound.addressed == Addressed::ByTopicName => {
-                replies::close(house, in_hand.accepted.id, Closing::Refused, "its maker may not switch here").await
+                replies::close(state, in_hand.accepted.id, Closing::Refused, "its maker may not switch here").await
             }
             Err(CommandError::User(error)) => {
-                replies::reply(house, &in_hand.accepted, &error.to_string(), refused("command refused")).await
+                replies::reply(state, &in_hand.accepted, &error.to_string(), refused("command refused")).await
             }
             Err(CommandError::Store(error)) => Err(error),
         },
-        Parsed::Mistaken(error) => replies::reply(house, &in_hand.accepted, &error.to_string(), refused("no such command")).await,
+        Parsed::Mistaken(error) => replies::reply(state, &in_hand.accepted, &error.to_string(), refused("no such command")).await,
     }
 }
 
-async fn submit(house: &House, in_hand: &mut InHand, route: &Route) -> Result<(), StoreError> {
+async fn submit(state: &GatewayState, in_hand: &mut Received, route: &Route) -> Result<(), StoreError> {
     let accepted = &in_hand.accepted;
     tracing::debug!(agent.id = %route.agent, session = %accepted.inbound.origin.key, route.rule = %route.rule, "queued");
     let guard = in_hand.guard.take().expect("a message is submitted once");
-    match house.desk.sessions.submit(accepted.clone(), in_hand.arrived, guard) {
+    match state.services.sessions.submit(accepted.clone(), in_hand.arrived, guard) {
         Ok(()) => Ok(()),
         Err(LaneFull { guard, news }) => {
             // Kept, because writing it down may have to be tried again.
             in_hand.guard = Some(guard);
-            replies::refuse_in_full_lane(house, accepted, news).await
+            replies::refuse_in_full_lane(state, accepted, news).await
         }
     }
 }
 
 /// Kept without an answer, if it is talk. A command that we do not have was for another bot.
-async fn observe(house: &House, in_hand: &mut InHand, parsed: &Parsed) -> Result<(), StoreError> {
+async fn observe(state: &GatewayState, in_hand: &mut Received, parsed: &Parsed) -> Result<(), StoreError> {
     let accepted = &in_hand.accepted;
     if *parsed == Parsed::Talk {
         let guard = in_hand.guard.take().expect("a message is submitted once");
-        match house.desk.sessions.observe(accepted.clone(), in_hand.arrived, guard) {
+        match state.services.sessions.observe(accepted.clone(), in_hand.arrived, guard) {
             Ok(()) => return Ok(()),
             Err(LaneFull { guard, .. }) => in_hand.guard = Some(guard),
         }
     }
-    replies::close(house, accepted.id, Closing::Refused, access::NOT_ADDRESSED).await
+    replies::close(state, accepted.id, Closing::Refused, access::NOT_ADDRESSED).await
 }
 
 /// Gives a message that still waits its new form. False when its turn has begun, or it never had one.
-async fn revise(house: &House, edit: &Accepted) -> Result<bool, StoreError> {
-    let Some(revised) = house.desk.sessions.revise(&edit.inbound) else { return Ok(false) };
+async fn revise(state: &GatewayState, edit: &Accepted) -> Result<bool, StoreError> {
+    let Some(revised) = state.services.sessions.revise(&edit.inbound) else { return Ok(false) };
     let id = edit.id;
     let write = move |tx: &Transaction<'_>| {
         inbox::replace(tx, revised.id, &revised.inbound)?;
         inbox::close(tx, id, Closing::Done, "replaced a waiting message", now_ms())
     };
-    house.desk.db.write(write).await?;
+    state.services.db.write(write).await?;
     Ok(true)
 }
 
 /// Being paired lets people into private chats and nowhere else, so only there is it looked up before they are let in.
-async fn standing(house: &House, access: &Access, in_hand: &InHand) -> Result<Standing, StoreError> {
+async fn role(state: &GatewayState, access: &Access, in_hand: &Received) -> Result<Role, StoreError> {
     let inbound = &in_hand.accepted.inbound;
-    let known = Standing::of(access, &inbound.origin.person, false);
-    if known == Standing::Owner || !inbound.origin.key.is_private() {
+    let known = Role::of(access, &inbound.origin.person, false);
+    if known == Role::Owner || !inbound.origin.key.is_private() {
         return Ok(known);
     }
-    known_as(house, access, in_hand).await
+    known_as(state, access, in_hand).await
 }
 
-async fn known_as(house: &House, access: &Access, in_hand: &InHand) -> Result<Standing, StoreError> {
+async fn known_as(state: &GatewayState, access: &Access, in_hand: &Received) -> Result<Role, StoreError> {
     let person = in_hand.accepted.inbound.origin.person.clone();
-    let look = |person: PersonId| house.desk.db.read(move |connection| people::is_paired(connection, &person));
+    let look = |person: PersonId| state.services.db.read(move |connection| people::is_paired(connection, &person));
     let is_paired = match in_hand.is_paired {
         Some(is_paired) => is_paired,
         None => look(person.clone()).await?,
     };
-    Ok(Standing::of(access, &person, is_paired))
+    Ok(Role::of(access, &person, is_paired))
 }

@@ -2,11 +2,11 @@
 
 mod cleaning;
 mod deletions;
-mod expectations;
+mod generated_secrets;
+mod group_migration;
 mod inbound;
-mod keys;
 mod known_people;
-mod moving;
+mod preflight;
 mod reactions;
 mod replies;
 mod safekeeping;
@@ -31,7 +31,7 @@ use crate::channels::discord::{self, DiscordChannel};
 use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
-use crate::commands::{Desk, SPECS};
+use crate::commands::{CommandServices, SPECS};
 use crate::config::{Config, Groups, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
 use crate::domain::{Destination, PersonId};
@@ -54,7 +54,7 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 
 /// A running gateway.
 pub struct Gateway {
-    house: Arc<House>,
+    state: Arc<GatewayState>,
     tasks: TaskTracker,
     /// Lives as long as something is sent.
     moving: JoinHandle<()>,
@@ -70,8 +70,8 @@ struct Listening {
 }
 
 /// What `inbound` works with.
-struct House {
-    desk: Desk,
+struct GatewayState {
+    services: CommandServices,
     /// The home folder.
     home: PathBuf,
     pins: Arc<Pins>,
@@ -139,13 +139,13 @@ impl Gateway {
         channels: Vec<Arc<dyn Channel>>,
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
-        let (registry, roster) = checked.registry(home, &db).await?;
+        let (registry, agent_rows) = checked.registry(home, &db).await?;
         let work = Work::new();
         let owners = checked.config.access.owners.iter().filter_map(Destination::owner).collect();
         let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, outgoing::folder(home.path()), work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
-        let bootstrapped: DashSet<_> = roster.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
+        let bootstrapped: DashSet<_> = agent_rows.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
         db.write(|tx| subagents::close_orphans(tx, now_ms())).await?;
         let memories = Memories::new(db.clone());
         let snapshot = Snapshot::new(checked.config.clone(), checked.table.clone(), Arc::new(registry));
@@ -163,42 +163,52 @@ impl Gateway {
             bootstrapped,
         });
         let names = names::remembered(db.clone());
-        let desk = Desk { db, snapshots, memories, sessions, started_at: now_ms() };
+        let services = CommandServices { db, snapshots, memories, sessions, started_at: now_ms() };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
-        let house = Arc::new(House { desk, home, router: Router::new(pins.clone()), pins, names, aliases, delivery, work, stop });
-        Ok(Self::run(house, channels, moves, lock))
+        let state = Arc::new(GatewayState {
+            services,
+            home,
+            router: Router::new(pins.clone()),
+            pins,
+            names,
+            aliases,
+            delivery,
+            work,
+            stop,
+        });
+        Ok(Self::run(state, channels, moves, lock))
     }
 
-    fn run(house: Arc<House>, channels: Vec<Arc<dyn Channel>>, moves: mpsc::Receiver<MovedAway>, lock: HomeLock) -> Self {
+    fn run(state: Arc<GatewayState>, channels: Vec<Arc<dyn Channel>>, moves: mpsc::Receiver<MovedAway>, lock: HomeLock) -> Self {
         let tasks = TaskTracker::new();
         let (intake, received) = Intake::new();
         // Held until what an earlier process left behind is back under way, so that nobody takes the gateway for settled.
-        let starting = house.work.begin();
-        tasks.spawn(inbound::receive(house.clone(), received, starting));
-        tasks.spawn(cleaning::keep_house(house.clone()));
-        tasks.spawn(safekeeping::watch(house.clone()));
+        let starting = state.work.begin();
+        tasks.spawn(inbound::receive(state.clone(), received, starting));
+        tasks.spawn(cleaning::keep_house(state.clone()));
+        tasks.spawn(safekeeping::watch(state.clone()));
         let (reports, listening) = watch::channel(Listening { channels: channels.len(), ended: None });
         let reports = Arc::new(reports);
         for channel in channels {
-            tasks.spawn(supervise(channel, intake.clone(), house.stop.clone(), reports.clone()));
+            tasks.spawn(supervise(channel, intake.clone(), state.stop.clone(), reports.clone()));
         }
         tasks.close();
-        let moving = tokio::spawn(moving::watch(house.clone(), moves));
-        Gateway { house, tasks, moving, listening, _lock: lock }
+        let moving = tokio::spawn(group_migration::watch(state.clone(), moves));
+        Gateway { state, tasks, moving, listening, _lock: lock }
     }
 
     /// Returns when nothing that was accepted is still waiting for its answer.
     pub async fn settled(&self) {
-        self.house.work.settled().await;
+        self.state.work.settled().await;
     }
 
     /// Returns with the reason when nothing can be taken in any more: no channel listens, or nothing can be stored.
     pub async fn deserted(&self) -> String {
         let harmed = tokio::select! {
-            harmed = self.house.desk.db.harmed() => harmed,
+            harmed = self.state.services.db.harmed() => harmed,
             reason = self.unheard() => return reason,
         };
-        safekeeping::give_up(&self.house, &harmed).await;
+        safekeeping::give_up(&self.state, &harmed).await;
         harmed.to_string()
     }
 
@@ -211,17 +221,17 @@ impl Gateway {
 
     /// Stops intake, lets turns and sends finish for a while, and leaves the rest in the store for the next start.
     pub async fn shutdown(self) {
-        self.house.stop.cancel();
+        self.state.stop.cancel();
         self.tasks.wait().await;
         // Where nothing can be stored, nothing comes to its end by waiting.
-        let is_hopeless = self.house.desk.db.is_harmed();
+        let is_hopeless = self.state.services.db.is_harmed();
         if !is_hopeless && tokio::time::timeout(DRAIN, self.settled()).await.is_err() {
             tracing::warn!("not everything could be answered in time; the next start goes on with it");
         }
-        self.house.desk.sessions.stop();
-        self.house.delivery.stop();
-        self.house.desk.sessions.abandon().await;
-        if tokio::time::timeout(DRAIN, self.house.delivery.ended()).await.is_err() {
+        self.state.services.sessions.stop();
+        self.state.delivery.stop();
+        self.state.services.sessions.abandon().await;
+        if tokio::time::timeout(DRAIN, self.state.delivery.ended()).await.is_err() {
             tracing::warn!("a send did not end in time; it is repeated at the next start");
         }
         if let Err(error) = self.moving.await {
@@ -240,20 +250,20 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
     let (config, mut channels) = (&checked.config, Vec::<Arc<dyn Channel>>::new());
     if let Some(telegram) = &config.telegram {
         let outfit = Outfit {
-            signer: keys::buttons(db).await?,
-            webhook_secret: keys::webhook(db).await?,
+            signer: generated_secrets::buttons(db).await?,
+            webhook_secret: generated_secrets::webhook(db).await?,
             menu: menu(config),
-            expectations: expectations::expectations(&config.access, &checked.table),
+            expectations: preflight::expectations(&config.access, &checked.table),
             db: db.clone(),
         };
         channels.push(Arc::new(TelegramChannel::new(telegram, config.group_sessions, outfit)));
     }
     if let Some(discord) = &config.discord {
         let outfit = discord::Outfit {
-            signer: keys::buttons(db).await?,
+            signer: generated_secrets::buttons(db).await?,
             menu: slash::menu(config),
             may_ask: slash::may_ask(checked, db),
-            expected: expectations::on_discord(&checked.table),
+            expected: preflight::on_discord(&checked.table),
             is_open: config.access.groups == Groups::Open,
             known_people: known_people::on_discord(&config.access, db),
             db: db.clone(),

@@ -1,6 +1,6 @@
 //! Finds out what a reaction is about: the platform names a message, and we know where we sent it and what it says.
 
-use super::House;
+use super::GatewayState;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::domain::{Inbound, SessionKey};
@@ -13,16 +13,16 @@ const LOOKED_BACK_MS: i64 = 2 * 24 * 60 * 60 * 1000;
 const MAX_QUOTE_CHARS: usize = 200;
 
 /// Gives the reaction its place and the beginning of the answer it is about. False when it is about nothing an agent said.
-pub(super) async fn resolve(house: &House, reaction: &mut Inbound) -> Result<bool, StoreError> {
+pub(super) async fn resolve(state: &GatewayState, reaction: &mut Inbound) -> Result<bool, StoreError> {
     let (message, chat, since) = (reaction.message.clone(), reaction.origin.key.clone(), now_ms() - LOOKED_BACK_MS);
     let find = move |connection: &rusqlite::Connection| {
         let sent = outbox::sent_as(connection, &message, since)?;
         let Some((place, said)) = sent.into_iter().find(|(place, _)| is_in(place, &chat)) else { return Ok(None) };
         Ok(transcript::said_by_agent(connection, said)?.map(|(_, said)| (place, said)))
     };
-    let Some((place, said)) = house.desk.db.read(find).await? else { return Ok(false) };
+    let Some((place, said)) = state.services.db.read(find).await? else { return Ok(false) };
     reaction.origin.key = place;
-    reaction.besides.marks = vec![beginning(&said)];
+    reaction.extras.marks = vec![beginning(&said)];
     Ok(true)
 }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::House;
+use super::GatewayState;
 use crate::access::people;
 use crate::channels::Text;
 use crate::clock::now_ms;
@@ -23,18 +23,18 @@ pub(super) struct Closed {
 }
 
 /// Ends a message without a word.
-pub(super) async fn close(house: &House, id: i64, closing: Closing, outcome: &'static str) -> Result<(), StoreError> {
-    house.desk.db.write(move |tx| inbox::close(tx, id, closing, outcome, now_ms())).await
+pub(super) async fn close(state: &GatewayState, id: i64, closing: Closing, outcome: &'static str) -> Result<(), StoreError> {
+    state.services.db.write(move |tx| inbox::close(tx, id, closing, outcome, now_ms())).await
 }
 
-pub(super) async fn reply(house: &House, accepted: &Accepted, text: &str, closed: Closed) -> Result<(), StoreError> {
+pub(super) async fn reply(state: &GatewayState, accepted: &Accepted, text: &str, closed: Closed) -> Result<(), StoreError> {
     let id = accepted.id;
     let close = move |tx: &Transaction<'_>, now| inbox::close(tx, id, closed.closing, closed.outcome, now);
-    say(house, &accepted.inbound, closed.kind, &Text::plain(text), Some(id), close).await
+    say(state, &accepted.inbound, closed.kind, &Text::plain(text), Some(id), close).await
 }
 
 /// The command's effect, its reply and the closed row are one transaction.
-pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outcome) -> Result<(), StoreError> {
+pub(super) async fn carry_out(state: &GatewayState, accepted: &Accepted, outcome: Outcome) -> Result<(), StoreError> {
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
     let (retried, called_off) = (effect.retried(), effect.called_off());
@@ -43,22 +43,22 @@ pub(super) async fn carry_out(house: &House, accepted: &Accepted, outcome: Outco
         inbox::close(tx, id, Closing::Done, "command", now)
     };
     let text = Text { choices: &outcome.choices, ..Text::plain(&outcome.reply) };
-    say(house, &accepted.inbound, Kind::Command, &text, Some(id), write).await?;
+    say(state, &accepted.inbound, Kind::Command, &text, Some(id), write).await?;
     if changes_pin {
-        house.pins.changed(&accepted.inbound.origin.key);
+        state.pins.changed(&accepted.inbound.origin.key);
     }
-    house.desk.sessions.halt(&accepted.inbound.origin, &called_off);
+    state.services.sessions.halt(&accepted.inbound.origin, &called_off);
     if changes_model {
-        house.desk.sessions.model_changed(&accepted.inbound.origin.key);
+        state.services.sessions.model_changed(&accepted.inbound.origin.key);
     }
-    retried.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
+    retried.iter().for_each(|(place, rows)| state.delivery.submit(place, *rows));
     Ok(())
 }
 
 /// A stranger is told once per code how to get in, and hears nothing else.
-pub(super) async fn hint(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+pub(super) async fn hint(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
     let destination = Destination::of(&accepted.inbound);
-    let (id, inbound, delivery, to) = (accepted.id, accepted.inbound.clone(), house.delivery.clone(), destination.clone());
+    let (id, inbound, delivery, to) = (accepted.id, accepted.inbound.clone(), state.delivery.clone(), destination.clone());
     let write = move |tx: &Transaction<'_>| {
         let now = now_ms();
         let code = people::new_code(tx, &inbound.origin.person, &inbound.person_name, now)?;
@@ -70,61 +70,61 @@ pub(super) async fn hint(house: &House, accepted: &Accepted) -> Result<(), Store
         outbox::insert(tx, &rows, Source::of(Some(id)), now)?;
         Ok(rows.len())
     };
-    let count = house.desk.db.write(write).await?;
-    house.delivery.submit(destination.place(), count);
+    let count = state.services.db.write(write).await?;
+    state.delivery.submit(destination.place(), count);
     Ok(())
 }
 
-pub(super) async fn tell_unbound(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+pub(super) async fn tell_unbound(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
     let closed = Closed { kind: Kind::Notice, closing: Closing::Refused, outcome: "place is not bound" };
-    reply(house, accepted, &unbound(&accepted.inbound.origin.key), closed).await
+    reply(state, accepted, &unbound(&accepted.inbound.origin.key), closed).await
 }
 
 /// Ends a message that is not for us without a word. Where the platform waits for one, the person who asked gets a sentence.
-pub(super) async fn ignore(house: &House, accepted: &Accepted, reason: &'static str) -> Result<(), StoreError> {
+pub(super) async fn ignore(state: &GatewayState, accepted: &Accepted, reason: &'static str) -> Result<(), StoreError> {
     let Accepted { id, inbound, .. } = accepted;
-    if inbound.besides.reply.is_none() {
-        return close(house, *id, Closing::Refused, reason).await;
+    if inbound.extras.reply.is_none() {
+        return close(state, *id, Closing::Refused, reason).await;
     }
     let told = if inbound.origin.key.is_private() { NOT_WITH_YOU } else { NOT_HERE };
     let text = Text { is_for_asker_alone: true, ..Text::plain(told) };
     let id = *id;
     let close = move |tx: &Transaction<'_>, now| inbox::close(tx, id, Closing::Refused, reason, now);
-    say(house, inbound, Kind::Notice, &text, Some(id), close).await
+    say(state, inbound, Kind::Notice, &text, Some(id), close).await
 }
 
 /// Looking at the message panicked. Something is said only where the platform would show an error instead.
-pub(super) async fn tell_broken(house: &House, accepted: &Accepted) -> Result<(), StoreError> {
+pub(super) async fn tell_broken(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
     let closed = Closed { kind: Kind::Error, closing: Closing::Failed, outcome: "panicked" };
-    match accepted.inbound.besides.reply {
-        None => close(house, accepted.id, closed.closing, closed.outcome).await,
-        Some(_) => reply(house, accepted, &broken(accepted.id), closed).await,
+    match accepted.inbound.extras.reply {
+        None => close(state, accepted.id, closed.closing, closed.outcome).await,
+        Some(_) => reply(state, accepted, &broken(accepted.id), closed).await,
     }
 }
 
 /// The person is told when it is `news`; the row says it each time.
-pub(super) async fn refuse_in_full_lane(house: &House, accepted: &Accepted, news: bool) -> Result<(), StoreError> {
+pub(super) async fn refuse_in_full_lane(state: &GatewayState, accepted: &Accepted, news: bool) -> Result<(), StoreError> {
     tracing::warn!(session = %accepted.inbound.origin.key, "refused: too many messages wait here");
     if !news {
-        return close(house, accepted.id, Closing::Refused, "too many messages wait here").await;
+        return close(state, accepted.id, Closing::Refused, "too many messages wait here").await;
     }
     let closed = Closed { kind: Kind::Error, closing: Closing::Refused, outcome: "too many messages wait here" };
-    reply(house, accepted, LANE_FULL, closed).await
+    reply(state, accepted, LANE_FULL, closed).await
 }
 
 /// The pin names an agent who is gone.
-pub(super) async fn drop_pin(house: &House, inbound: &Inbound, pin: &Pin) -> Result<(), StoreError> {
+pub(super) async fn drop_pin(state: &GatewayState, inbound: &Inbound, pin: &Pin) -> Result<(), StoreError> {
     let place = inbound.origin.key.clone();
     tracing::warn!(session = %place, "the pin to {} is dropped: no such agent any more", pin.agent);
     let (told, pin) = (gone(pin), pin.clone());
-    say(house, inbound, Kind::Notice, &Text::plain(&told), None, move |tx, _| pins::remove(tx, &place, &pin)).await?;
-    house.pins.changed(&inbound.origin.key);
+    say(state, inbound, Kind::Notice, &Text::plain(&told), None, move |tx, _| pins::remove(tx, &place, &pin)).await?;
+    state.pins.changed(&inbound.origin.key);
     Ok(())
 }
 
 /// Writes the text for the message's place in the same transaction as `write`, and sends it.
 async fn say<W>(
-    house: &House,
+    state: &GatewayState,
     inbound: &Inbound,
     kind: Kind,
     text: &Text<'_>,
@@ -136,15 +136,15 @@ where
 {
     // What belongs to no row is said besides, and is not the answer.
     let destination = if id.is_some() { Destination::of(inbound) } else { Destination::besides(inbound) };
-    let rows = house.delivery.draft(&destination, kind, text);
+    let rows = state.delivery.draft(&destination, kind, text);
     let count = rows.len();
     let all = move |tx: &Transaction<'_>| {
         let now = now_ms();
         write(tx, now)?;
         outbox::insert(tx, &rows, Source::of(id), now)
     };
-    house.desk.db.write(all).await?;
-    house.delivery.submit(destination.place(), count);
+    state.services.db.write(all).await?;
+    state.delivery.submit(destination.place(), count);
     Ok(())
 }
 

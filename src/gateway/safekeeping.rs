@@ -7,27 +7,27 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::House;
+use super::GatewayState;
 use crate::storage::StoreError;
 
 /// Every write looks by itself. A gateway that nobody writes to is looked after this often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-pub(super) async fn watch(house: Arc<House>) {
+pub(super) async fn watch(state: Arc<GatewayState>) {
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = looks.tick() => house.desk.db.look().await,
-            () = house.stop.cancelled() => return,
+            _ = looks.tick() => state.services.db.look().await,
+            () = state.stop.cancelled() => return,
         }
     }
 }
 
 /// Takes nothing more in, and tells the owners why.
-pub(super) async fn give_up(house: &House, reason: &StoreError) {
-    house.stop.cancel();
-    house.delivery.tell_owners_at_once(&stopping(reason)).await;
+pub(super) async fn give_up(state: &GatewayState, reason: &StoreError) {
+    state.stop.cancel();
+    state.delivery.tell_owners_at_once(&stopping(reason)).await;
 }
 
 fn stopping(reason: &StoreError) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use crate::access::{self, Asking, Standing, Verdict, people};
+use crate::access::{self, Asking, Role, Verdict, people};
 use crate::channels::discord::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
 use crate::config::{AgentSpec, Config};
@@ -46,7 +46,7 @@ async fn decide(checked: &CheckedConfig, db: &Db, origin: Origin) -> Result<bool
     let (route, access) = (routing::route(&checked.table, pin.as_ref(), &origin), &checked.config.access);
     let asking = Asking {
         key: &origin.key,
-        standing: Standing::of(access, &origin.person, is_paired),
+        role: Role::of(access, &origin.person, is_paired),
         addressed: Addressed::ByMention,
         is_command: true,
         place_is_bound: route.opens_place,

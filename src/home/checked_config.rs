@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::folder::Home;
 use super::registry::registry;
-use crate::agents::{Registry, Roster, check_personalities, skills};
+use crate::agents::{AgentRows, Registry, check_personalities, skills};
 use crate::config::{self, Config, Draft, LoadError, Report, Secrets};
 use crate::routing::Table;
 use crate::storage::{Db, StoreError};
@@ -33,7 +33,7 @@ impl CheckedConfig {
         Ok(CheckedConfig { config: Arc::new(config), table: Arc::new(table) })
     }
 
-    pub async fn registry(&self, home: &Home, db: &Db) -> Result<(Registry, Roster), StoreError> {
+    pub async fn registry(&self, home: &Home, db: &Db) -> Result<(Registry, AgentRows), StoreError> {
         registry(&self.config, home.path(), db).await
     }
 }

@@ -45,7 +45,7 @@ impl Keeper {
         let write = move |tx: &Transaction<'_>| {
             let (now, place) = (now_ms(), &accepted.inbound.origin.key);
             transcript::touch(tx, place, now)?;
-            let part = accepted.inbound.besides.note.map_or(Ok(None), |note| view::of_note(tx, &accepted.inbound, note))?;
+            let part = accepted.inbound.extras.note.map_or(Ok(None), |note| view::of_note(tx, &accepted.inbound, note))?;
             let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
             transcript::append_person(tx, &accepted, spot, now)?;
             inbox::close(tx, accepted.id, Closing::Done, "noted", now)
@@ -74,7 +74,7 @@ impl Keeper {
 /// Observed talk belongs to the agent that had the place at that time.
 fn write_observed(tx: &Transaction<'_>, accepted: &Accepted, hearer: AgentUid, now: i64) -> rusqlite::Result<()> {
     let inbound = &accepted.inbound;
-    let part = inbound.besides.note.map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;
+    let part = inbound.extras.note.map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;
     transcript::append_observed(tx, accepted, part, now)?;
     inbox::close(tx, accepted.id, Closing::Refused, "observed", now)
 }

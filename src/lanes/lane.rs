@@ -48,14 +48,14 @@ pub(super) struct Waiting {
 impl Waiting {
     /// Whether a person wants an answer to it.
     pub(super) fn is_question(&self) -> bool {
-        let besides = &self.accepted.inbound.besides;
+        let besides = &self.accepted.inbound.extras;
         self.purpose == Purpose::Answer && besides.note.is_none() && besides.internal.is_none()
     }
 }
 
 /// A turn as people ask about it.
 #[derive(Clone)]
-pub(super) struct UnderWay {
+pub(super) struct RunningTurn {
     pub(super) item: Item,
     /// Rows of the turn whose messages were deleted.
     withdrawn: Vec<i64>,
@@ -63,9 +63,9 @@ pub(super) struct UnderWay {
     pub(super) halt: CancellationToken,
 }
 
-impl UnderWay {
+impl RunningTurn {
     pub(super) fn new(item: Item, halt: CancellationToken) -> Self {
-        UnderWay { item, withdrawn: Vec::new(), halt }
+        RunningTurn { item, withdrawn: Vec::new(), halt }
     }
 
     /// True when nothing is left to be answered.
@@ -79,9 +79,9 @@ impl UnderWay {
 #[derive(Default)]
 pub(super) struct Lane {
     pub(super) waiting: VecDeque<Waiting>,
-    pub(super) current: Option<UnderWay>,
+    pub(super) current: Option<RunningTurn>,
     /// Put aside; the last is taken up first.
-    pub(super) parked: Vec<UnderWay>,
+    pub(super) parked: Vec<RunningTurn>,
     /// The worker has done something, so what waits came while the place was busy.
     pub(super) was_busy: bool,
     /// Somebody was told that the lane is full, and it has been so since.
@@ -149,7 +149,7 @@ impl Lane {
         // What comes after something else does not belong any more.
         let is_complete = self.waiting.len() > first + count || count == MOST_JOINED;
         let last = &self.waiting[first + others];
-        let together = last.accepted.inbound.besides.together.as_ref().filter(|_| !is_complete);
+        let together = last.accepted.inbound.extras.together.as_ref().filter(|_| !is_complete);
         (count, together.map(|together| last.since + Duration::from_millis(together.wait_ms)))
     }
 

@@ -13,7 +13,7 @@ use super::lane::{Lane, Purpose, Waiting};
 use super::{LaneFull, Queue};
 use crate::answering::Answering;
 use crate::delivery::Delivery;
-use crate::domain::{Addressed, Besides, Inbound, Origin, SessionKey};
+use crate::domain::{Addressed, Extras, Inbound, Origin, SessionKey};
 use crate::home::Snapshots;
 use crate::records::inbox::Accepted;
 use crate::routing;
@@ -123,10 +123,10 @@ impl Lanes {
         let mut lane = self.lanes.get_mut(&self.lane_of(&edit.origin))?;
         let mut waiting = lane.waiting.iter_mut().map(|waiting| &mut waiting.accepted);
         let accepted =
-            waiting.find(|accepted| accepted.inbound.message == edit.message && accepted.inbound.besides.note.is_none())?;
-        let Besides { together, note, .. } = accepted.inbound.besides.clone();
+            waiting.find(|accepted| accepted.inbound.message == edit.message && accepted.inbound.extras.note.is_none())?;
+        let Extras { together, note, .. } = accepted.inbound.extras.clone();
         accepted.inbound.text = edit.text.clone();
-        accepted.inbound.besides = Besides { together, note, ..edit.besides.clone() };
+        accepted.inbound.extras = Extras { together, note, ..edit.extras.clone() };
         Some(accepted.clone())
     }
 
@@ -190,7 +190,7 @@ impl Lanes {
         // Without the pin, which is the place's and so the same for both.
         let agent_of = |origin: &Origin| routing::route(&snapshot.table, None, origin).agent;
         let may_differ = || !snapshot.config.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
-        one.accepted.standing == other.accepted.standing
+        one.accepted.role == other.accepted.role
             && one.arrived == Arrived::Now
             && other.arrived == Arrived::Now
             && (ours.person == theirs.person || may_differ())

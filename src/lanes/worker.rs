@@ -6,17 +6,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::keep::Kept;
-use super::lane::{Lane, MOST_WAITING, NotBefore, Purpose, UnderWay};
+use super::lane::{Lane, MOST_WAITING, NotBefore, Purpose, RunningTurn};
 use super::queues::Lanes;
-use crate::answering::{Due, Ended, Exchange, LaneView, Task};
+use crate::answering::{ActiveTurn, Due, Ended, Exchange, LaneView};
 use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
 use crate::work::WorkGuard;
 
-/// A task that was put aside, with those who wait for its end.
+/// A turn that was put aside, with those who wait for its end.
 struct Parked {
-    task: Box<Task>,
+    turn: Box<ActiveTurn>,
     guards: Vec<WorkGuard>,
     /// What was answered since.
     meanwhile: Vec<Exchange>,
@@ -63,7 +63,7 @@ impl Lanes {
                 self.keeper.observed(&taken.accepted).await;
                 return Some(taken.guards);
             }
-            Job::Fresh(taken) if taken.accepted.inbound.besides.note.is_some() => {
+            Job::Fresh(taken) if taken.accepted.inbound.extras.note.is_some() => {
                 return match self.keeper.note(&taken.accepted).await {
                     Kept::Done => Some(taken.guards),
                     Kept::LeftBehind => None,
@@ -71,12 +71,12 @@ impl Lanes {
             }
             Job::Fresh(taken) => {
                 let Taken { accepted, arrived, halt, guards, lane, .. } = *taken;
-                let aside = parked.iter().map(|parked| parked.task.aside()).collect();
+                let aside = parked.iter().map(|parked| parked.turn.aside()).collect();
                 (self.answering.begin(Due { accepted, arrived, halt, lane, aside }).await, guards)
             }
             Job::Resume => {
-                let Parked { task, guards, meanwhile } = parked.pop()?;
-                (self.answering.resume(*task, &meanwhile).await, guards)
+                let Parked { turn, guards, meanwhile } = parked.pop()?;
+                (self.answering.resume(*turn, &meanwhile).await, guards)
             }
         };
         match ended {
@@ -85,8 +85,8 @@ impl Lanes {
                 parked.iter_mut().for_each(|parked| parked.meanwhile.extend(exchange.cloned()));
                 Some(guards)
             }
-            Ended::Parked(task) => {
-                parked.push(Parked { task, guards, meanwhile: Vec::new() });
+            Ended::Parked(turn) => {
+                parked.push(Parked { turn, guards, meanwhile: Vec::new() });
                 Some(Vec::new())
             }
             Ended::LeftBehind => None,
@@ -129,8 +129,8 @@ impl Lanes {
     fn take(&self, place: &SessionKey, parked: &[Parked]) -> Option<Result<Job, NotBefore>> {
         let dashmap::Entry::Occupied(mut entry) = self.lanes.entry(place.clone()) else { return None };
         let lane = entry.get_mut();
-        // A task that was put aside gets a round before it is put aside again, however much people write.
-        let is_its_turn = parked.last().is_some_and(|parked| !parked.meanwhile.is_empty() || parked.task.is_halted());
+        // A turn that was put aside gets a round before it is put aside again, however much people write.
+        let is_its_turn = parked.last().is_some_and(|parked| !parked.meanwhile.is_empty() || parked.turn.is_halted());
         if is_its_turn || (!parked.is_empty() && lane.waiting.is_empty()) {
             lane.current = lane.parked.pop();
             lane.tell();
@@ -145,7 +145,8 @@ impl Lanes {
             entry.remove();
             return None;
         };
-        lane.current = (taken.purpose == Purpose::Answer).then(|| UnderWay::new(Item::of(&taken.accepted), taken.halt.clone()));
+        lane.current =
+            (taken.purpose == Purpose::Answer).then(|| RunningTurn::new(Item::of(&taken.accepted), taken.halt.clone()));
         lane.was_busy |= taken.purpose == Purpose::Answer;
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;

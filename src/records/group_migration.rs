@@ -37,12 +37,12 @@ pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::
 const MOVED: [(&str, &str); 9] = [
     ("inbox", "place_id"),
     ("turns", "place_id"),
-    ("tasks", "place_id"),
+    ("open_turns", "place_id"),
     ("subagents", "place_id"),
     ("subagents", "parent_place_id"),
     ("decisions", "place_id"),
     ("outbox", "place_id"),
-    ("streams", "place_id"),
+    ("preview_messages", "place_id"),
     ("memories", "place_id"),
 ];
 /// Tables with at most one row of a kind for a place, where the row of the new place wins.

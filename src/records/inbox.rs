@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use crate::access::Standing;
+use crate::access::Role;
 use crate::domain::{Arrival, Inbound, InvalidSessionKey, MessageId, Platform, SessionKey};
 use crate::routing::{names, places};
 
@@ -21,12 +21,12 @@ pub struct Accepted {
     /// Messages that waited behind it and are answered with it.
     pub backlog: Vec<Accepted>,
     /// How well its writer is known.
-    pub standing: Standing,
+    pub role: Role,
 }
 
 impl Accepted {
     pub fn new(id: i64, inbound: Inbound) -> Self {
-        Accepted { id, inbound, joined: Vec::new(), backlog: Vec::new(), standing: Standing::Stranger }
+        Accepted { id, inbound, joined: Vec::new(), backlog: Vec::new(), role: Role::Guest }
     }
 
     /// The messages that are answered at once, each with its parts in `joined`.

@@ -1,4 +1,4 @@
-//! How far turns have come that use tools: the `tasks`, `rounds` and `tool_calls` tables.
+//! How far turns have come that use tools: the `turns`, `rounds` and `tool_calls` tables.
 //!
 //! A call is written down before it runs and again when it has ended, so that another process can go on without running it twice.
 
@@ -15,7 +15,7 @@ use crate::turn::Round;
 
 /// A turn that was begun and has asked for tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Task {
+pub(crate) struct OpenTurn {
     /// The message that is answered.
     pub(crate) inbox_id: i64,
     /// All rows that are closed with it.
@@ -29,10 +29,10 @@ pub(crate) struct Task {
     pub(crate) started_at: i64,
 }
 
-/// What was written down about a task by whoever ran it before.
+/// What was written down about a turn by whoever ran it before.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Recorded {
-    pub(crate) task: Task,
+    pub(crate) turn: OpenTurn,
     /// It was put aside, and the transcript has its question.
     pub(crate) is_asked: bool,
     /// With what is known about each call.
@@ -48,27 +48,27 @@ pub(crate) struct Recall {
     pub(crate) effects: Vec<Effect>,
 }
 
-/// Writes down what the model wants, before any of it is done. `number` counts the task's rounds from 0.
-pub(crate) fn wanted(tx: &Transaction<'_>, task: &Task, number: u32, round: &Round) -> rusqlite::Result<()> {
+/// Writes down what the model wants, before any of it is done. `number` counts the turn's rounds from 0.
+pub(crate) fn wanted(tx: &Transaction<'_>, turn: &OpenTurn, number: u32, round: &Round) -> rusqlite::Result<()> {
     tx.prepare_cached(
-        "INSERT INTO tasks (inbox_id, members, place_id, agent_uid, question, read_upto, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        "INSERT INTO open_turns (inbox_id, members, place_id, agent_uid, question, read_upto, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (inbox_id) DO NOTHING",
     )?
     .execute(params![
-        task.inbox_id,
-        serde_json::json!(task.members).to_string(),
-        places::ensure(tx, &task.place, task.started_at)?,
-        task.agent.to_string(),
-        task.question,
-        task.read_upto,
-        task.started_at
+        turn.inbox_id,
+        serde_json::json!(turn.members).to_string(),
+        places::ensure(tx, &turn.place, turn.started_at)?,
+        turn.agent.to_string(),
+        turn.question,
+        turn.read_upto,
+        turn.started_at
     ])?;
     let Usage { input_tokens, output_tokens, cached_tokens } = round.usage;
     tx.prepare_cached(
         "INSERT INTO rounds (inbox_id, number, text, input_tokens, output_tokens, cached_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![
-        task.inbox_id,
+        turn.inbox_id,
         number,
         round.text,
         input_tokens.cast_signed(),
@@ -79,12 +79,12 @@ pub(crate) fn wanted(tx: &Transaction<'_>, task: &Task, number: u32, round: &Rou
         "INSERT INTO tool_calls (inbox_id, round, number, call_id, tool, arguments) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     for (index, wish) in (0_u32..).zip(&round.calls) {
-        call.execute(params![task.inbox_id, number, index, wish.id, wish.name, wish.arguments.to_string()])?;
+        call.execute(params![turn.inbox_id, number, index, wish.id, wish.name, wish.arguments.to_string()])?;
     }
     Ok(())
 }
 
-/// Names one call of a task.
+/// Names one call of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallId {
     pub(crate) inbox_id: i64,
@@ -101,28 +101,28 @@ pub(crate) fn ran(tx: &Transaction<'_>, call: CallId, result: &str, effects: &[E
         .map(drop)
 }
 
-/// The task waits for others, and the transcript has its question from here on.
+/// The turn waits for others, and the transcript has its question from here on.
 pub(crate) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
-    tx.prepare_cached("UPDATE tasks SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+    tx.prepare_cached("UPDATE open_turns SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
-/// Takes the words of a deleted message out of what a task answers with it.
+/// Takes the words of a deleted message out of what a turn answers with it.
 pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64, words: &str) -> rusqlite::Result<()> {
     if words.is_empty() {
         return Ok(());
     }
-    let sql = "UPDATE tasks SET question = replace(question, ?2, '[deleted]')
-               WHERE EXISTS (SELECT 1 FROM json_each(tasks.members) AS each WHERE each.value = ?1)";
+    let sql = "UPDATE open_turns SET question = replace(question, ?2, '[deleted]')
+               WHERE EXISTS (SELECT 1 FROM json_each(open_turns.members) AS each WHERE each.value = ?1)";
     tx.prepare_cached(sql)?.execute(params![inbox_id, words]).map(drop)
 }
 
-/// Another agent begins the task anew. What the one before it has done is nothing it could go on with.
+/// Another agent begins the turn anew. What the one before it has done is nothing it could go on with.
 pub(crate) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
-    tx.execute("UPDATE tasks SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
+    tx.execute("UPDATE open_turns SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
 }
 
-/// What the rounds of a task have cost. The ledger has it: it was counted with each of them.
+/// What the rounds of a turn have cost. The ledger has it: it was counted with each of them.
 pub(crate) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Usage> {
     let sums = "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0)
                 FROM rounds WHERE inbox_id = ?1";
@@ -131,34 +131,35 @@ pub(crate) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<U
 
 /// The turn is over.
 pub(crate) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM tasks WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+    tx.prepare_cached("DELETE FROM open_turns WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
 /// Destroys what an agent has begun.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM tasks WHERE agent_uid = ?1", [uid.to_string()])
+    tx.execute("DELETE FROM open_turns WHERE agent_uid = ?1", [uid.to_string()])
 }
 
-/// Lets go of tasks whose message is no longer waited for. Nothing is left of them but these rows.
+/// Lets go of turns whose message is no longer waited for. Nothing is left of them but these rows.
 pub(crate) fn forget_orphans(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
-    let orphans = format!("SELECT inbox_id FROM tasks WHERE inbox_id NOT IN ({}) LIMIT ?1", inbox::WAITING_IDS);
-    tx.execute(&format!("DELETE FROM tasks WHERE inbox_id IN ({orphans})"), [most])
+    let orphans = format!("SELECT inbox_id FROM open_turns WHERE inbox_id NOT IN ({}) LIMIT ?1", inbox::WAITING_IDS);
+    tx.execute(&format!("DELETE FROM open_turns WHERE inbox_id IN ({orphans})"), [most])
 }
 
 /// Tasks with the rows that are answered with their own.
 pub(crate) fn absorbing(connection: &Connection) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
-    let sql = "SELECT inbox_id, each.value FROM tasks, json_each(tasks.members) AS each WHERE each.value <> inbox_id";
-    let mut tasks = HashMap::<i64, Vec<i64>>::new();
+    let sql = "SELECT inbox_id, each.value FROM open_turns, json_each(open_turns.members) AS each WHERE each.value <> inbox_id";
+    let mut turns = HashMap::<i64, Vec<i64>>::new();
     for row in connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))? {
-        let (task, member) = row?;
-        tasks.entry(task).or_default().push(member);
+        let (turn, member) = row?;
+        turns.entry(turn).or_default().push(member);
     }
-    Ok(tasks)
+    Ok(turns)
 }
 
 /// These rows and all that are answered with them.
 pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
-    let sql = "SELECT each.value FROM tasks, json_each(tasks.members) AS each WHERE inbox_id = ?1 AND each.value <> inbox_id";
+    let sql =
+        "SELECT each.value FROM open_turns, json_each(open_turns.members) AS each WHERE inbox_id = ?1 AND each.value <> inbox_id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut all = ids.to_vec();
     for id in ids {
@@ -169,20 +170,20 @@ pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Re
     Ok(all)
 }
 
-/// What is known about a task.
+/// What is known about a turn.
 pub(crate) fn recorded(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Option<Recorded>> {
     let mut statement = connection
-        .prepare_cached("SELECT key, agent_uid, question, started_at, parked, members, read_upto FROM tasks JOIN places ON id = place_id WHERE inbox_id = ?1")?;
-    let found = statement.query_row([inbox_id], |row| Ok((task(inbox_id, row)?, row.get(4)?))).optional()?;
-    let Some((Some(task), is_asked)) = found else { return Ok(None) };
-    Ok(Some(Recorded { task, is_asked, rounds: rounds(connection, inbox_id)? }))
+        .prepare_cached("SELECT key, agent_uid, question, started_at, parked, members, read_upto FROM open_turns JOIN places ON id = place_id WHERE inbox_id = ?1")?;
+    let found = statement.query_row([inbox_id], |row| Ok((turn(inbox_id, row)?, row.get(4)?))).optional()?;
+    let Some((Some(turn), is_asked)) = found else { return Ok(None) };
+    Ok(Some(Recorded { turn, is_asked, rounds: rounds(connection, inbox_id)? }))
 }
 
-fn task(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<Task>> {
+fn turn(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<OpenTurn>> {
     let (place, agent) = (row.get::<_, String>(0)?.parse(), row.get::<_, String>(1)?.parse());
     let (Ok(place), Ok(agent)) = (place, agent) else { return Ok(None) };
     let members = serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_else(|_| vec![inbox_id]);
-    Ok(Some(Task { inbox_id, members, place, agent, question: row.get(2)?, read_upto: row.get(6)?, started_at: row.get(3)? }))
+    Ok(Some(OpenTurn { inbox_id, members, place, agent, question: row.get(2)?, read_upto: row.get(6)?, started_at: row.get(3)? }))
 }
 
 fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round, Vec<Recall>)>> {

@@ -212,7 +212,7 @@ impl Period {
 
 /// Spending of one agent, place, person or model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Line {
+pub(crate) struct UsageLine {
     pub(crate) name: String,
     pub(crate) turns: u64,
     pub(crate) usage: Usage,
@@ -227,7 +227,7 @@ pub(crate) fn report(
     period: Period,
     person: Option<&PersonId>,
     now: i64,
-) -> rusqlite::Result<Vec<Line>> {
+) -> rusqlite::Result<Vec<UsageLine>> {
     let column = by.column();
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {column} AS name, sum(turns), sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(cost_micros)
@@ -237,14 +237,14 @@ pub(crate) fn report(
     let lines = statement.query_map(params![period.first_day(now), person.map(PersonId::to_string)], |row| {
         let usage = Usage { input_tokens: unsigned(row, 2)?, output_tokens: unsigned(row, 3)?, cached_tokens: unsigned(row, 4)? };
         let cost = row.get::<_, Option<i64>>(5)?.map(|micros| Money(u64::try_from(micros).unwrap_or(0)));
-        Ok(Line { name: row.get::<_, Option<String>>(0)?.unwrap_or_default(), turns: unsigned(row, 1)?, usage, cost })
+        Ok(UsageLine { name: row.get::<_, Option<String>>(0)?.unwrap_or_default(), turns: unsigned(row, 1)?, usage, cost })
     })?;
     lines.collect()
 }
 
 /// All lines together.
-pub(crate) fn total(lines: &[Line]) -> Line {
-    lines.iter().fold(Line::default(), |mut total, line| {
+pub(crate) fn total(lines: &[UsageLine]) -> UsageLine {
+    lines.iter().fold(UsageLine::default(), |mut total, line| {
         total.turns += line.turns;
         total.usage.add(line.usage);
         total.cost = match (total.cost, line.cost) {
@@ -291,7 +291,7 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::roster;
+    use crate::agents::agent_rows;
     use crate::domain::AgentId;
     use crate::storage::Db;
 
@@ -302,8 +302,8 @@ mod tests {
     async fn open(folder: &tempfile::TempDir) -> (Db, AgentUid) {
         let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
         let main = AgentId::main();
-        let roster = db.write(move |tx| roster::add(tx, &[main], 0).and_then(|()| roster::load(tx))).await.unwrap();
-        (db, roster[&AgentId::main()].uid)
+        let agent_rows = db.write(move |tx| agent_rows::add(tx, &[main], 0).and_then(|()| agent_rows::load(tx))).await.unwrap();
+        (db, agent_rows[&AgentId::main()].uid)
     }
 
     /// At a price at which a hundred tokens cost five.

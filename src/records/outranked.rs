@@ -5,32 +5,32 @@ use std::collections::HashSet;
 use rusqlite::Connection;
 
 use super::transcript;
-use crate::access::{Standing, people};
+use crate::access::{Role, people};
 use crate::config::Access;
 use crate::domain::SessionKey;
 
 /// A parked turn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PutAside {
+pub(crate) struct ParkedTurn {
     /// The newest row of the transcript when the turn began.
     pub(crate) read_upto: i64,
-    pub(crate) standing: Standing,
+    pub(crate) role: Role,
 }
 
-/// Ids of messages written since the turn began by people of lower standing, and of the answers to them. The turn's tools run with
+/// Ids of messages written since the turn began by people of lower role, and of the answers to them. The turn's tools run with
 /// its owner's rights, so these messages must not influence them.
 pub(crate) fn since_begun(
     connection: &Connection,
     access: &Access,
     place: &SessionKey,
-    turn: PutAside,
+    turn: ParkedTurn,
 ) -> rusqlite::Result<HashSet<i64>> {
     let since = transcript::since(connection, place, turn.read_upto)?;
     let (mut unheard, mut turns) = (HashSet::new(), HashSet::new());
     for written in &since {
         let Some(person) = &written.person else { continue };
-        let standing = Standing::of(access, person, people::is_paired(connection, person)?);
-        if standing < turn.standing {
+        let role = Role::of(access, person, people::is_paired(connection, person)?);
+        if role < turn.role {
             unheard.insert(written.id);
             turns.extend(written.inbox_id);
         }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::inbox;
 use super::journal::CallId;
-use crate::access::Standing;
+use crate::access::Role;
 use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
 use crate::models::Usage;
 use crate::routing::places;
-use crate::tools::{Kin, Then};
+use crate::tools::{OnFinish, Relation};
 use crate::turn::Charge;
 
 /// Runs that have ended are kept this long, for those who look back.
@@ -17,10 +17,10 @@ pub(crate) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A run that a turn asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Child {
+pub(crate) struct Subagent {
     /// Names the run; the same call of the same turn always has the same.
     pub(crate) run: String,
-    pub(crate) kin: Kin,
+    pub(crate) relation: Relation,
     pub(crate) session: SessionKey,
     pub(crate) agent: AgentUid,
     /// Where the parent was asked.
@@ -30,12 +30,12 @@ pub(crate) struct Child {
     pub(crate) parent_agent: AgentUid,
     /// On whose behalf.
     pub(crate) person: PersonId,
-    pub(crate) standing: Standing,
+    pub(crate) role: Role,
     pub(crate) task: String,
     /// The only tools it has.
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) max_steps: u32,
-    pub(crate) then: Then,
+    pub(crate) then: OnFinish,
     /// How many agents the work went through.
     pub(crate) hop: u32,
     /// The message that all of it goes back to.
@@ -64,8 +64,8 @@ pub(crate) struct End {
 
 /// A run with its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
-    pub(crate) child: Child,
+pub(crate) struct SubagentRow {
+    pub(crate) subagent: Subagent,
     pub(crate) inbox_id: i64,
     pub(crate) agent_id: AgentId,
     pub(crate) parent_id: AgentId,
@@ -73,7 +73,7 @@ pub(crate) struct Known {
     pub(crate) ended_at: Option<i64>,
 }
 
-impl Child {
+impl Subagent {
     pub(crate) fn name_of(call: CallId) -> String {
         format!("{}-{}-{}", call.inbox_id, call.round, call.number)
     }
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-impl Known {
+impl SubagentRow {
     /// The one line that the parent's transcript gets.
     pub(crate) fn line(&self) -> String {
         format!("[@agent:{}] {}", self.agent_id, self.end.state.as_str())
@@ -100,50 +100,50 @@ impl Known {
 
     /// Everything else there is to know.
     pub(crate) fn meta(&self) -> Value {
-        let Known { child, end, .. } = self;
+        let SubagentRow { subagent, end, .. } = self;
         let Usage { input_tokens, output_tokens, cached_tokens } = end.used.usage;
         json!({
             "v": 1,
             "kind": "run",
-            "task": child.task,
+            "task": subagent.task,
             "result": end.result,
-            "source": { "agent": self.agent_id.as_str(), "session": child.session.to_string() },
+            "source": { "agent": self.agent_id.as_str(), "session": subagent.session.to_string() },
             "stats": {
                 "steps": end.used.steps, "input_tokens": input_tokens, "output_tokens": output_tokens,
-                "cached_tokens": cached_tokens, "ms": self.ended_at.map_or(0, |ended| ended - child.started_at),
+                "cached_tokens": cached_tokens, "ms": self.ended_at.map_or(0, |ended| ended - subagent.started_at),
             },
-            "idempotency_key": child.run,
-            "trace_id": child.trace,
-            "hop": child.hop,
+            "idempotency_key": subagent.run,
+            "trace_id": subagent.trace,
+            "hop": subagent.hop,
         })
     }
 }
 
 /// False when the run is known already; then nothing is written.
-pub(crate) fn insert(tx: &Transaction<'_>, child: &Child, inbox_id: i64) -> rusqlite::Result<bool> {
+pub(crate) fn insert(tx: &Transaction<'_>, subagent: &Subagent, inbox_id: i64) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO subagents (run, kin, place_id, inbox_id, agent_uid, parent_place_id, parent_inbox_id, parent_uid, person, standing,
-                                task, tools, max_steps, afterwards, hop, trace, started_at)
+        "INSERT INTO subagents (run, relation, place_id, inbox_id, agent_uid, parent_place_id, parent_inbox_id, parent_uid, person, role,
+                                task, tools, max_steps, on_finish, hop, trace, started_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING",
     )?;
     let inserted = statement.execute(params![
-        child.run,
-        kin_text(child.kin),
-        places::ensure(tx, &child.session, child.started_at)?,
+        subagent.run,
+        relation_text(subagent.relation),
+        places::ensure(tx, &subagent.session, subagent.started_at)?,
         inbox_id,
-        child.agent.to_string(),
-        places::ensure(tx, &child.parent, child.started_at)?,
-        child.parent_inbox_id,
-        child.parent_agent.to_string(),
-        child.person.to_string(),
-        child.standing.as_str(),
-        child.task,
-        child.tools.as_ref().map(|tools| json!(tools).to_string()),
-        child.max_steps,
-        then_text(child.then),
-        child.hop,
-        child.trace,
-        child.started_at,
+        subagent.agent.to_string(),
+        places::ensure(tx, &subagent.parent, subagent.started_at)?,
+        subagent.parent_inbox_id,
+        subagent.parent_agent.to_string(),
+        subagent.person.to_string(),
+        subagent.role.as_str(),
+        subagent.task,
+        subagent.tools.as_ref().map(|tools| json!(tools).to_string()),
+        subagent.max_steps,
+        on_finish_text(subagent.then),
+        subagent.hop,
+        subagent.trace,
+        subagent.started_at,
     ])?;
     Ok(inserted == 1)
 }
@@ -169,27 +169,27 @@ pub(crate) fn finish(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> ru
 }
 
 const COLUMNS: &str =
-    "subagents.run, kin, own.key, inbox_id, agent_uid, origin.key, parent_inbox_id, parent_uid, person, standing,
-    task, tools, max_steps, afterwards, hop, trace, state, result, steps, input_tokens, output_tokens, cached_tokens, started_at,
+    "subagents.run, relation, own.key, inbox_id, agent_uid, origin.key, parent_inbox_id, parent_uid, person, role,
+    task, tools, max_steps, on_finish, hop, trace, state, result, steps, input_tokens, output_tokens, cached_tokens, started_at,
     ended_at, its.slug, parents.slug";
 const TABLES: &str = "subagents JOIN agents AS its ON its.uid = agent_uid JOIN agents AS parents ON parents.uid = parent_uid
     JOIN places AS own ON own.id = place_id JOIN places AS origin ON origin.id = parent_place_id";
 
-pub(crate) fn get(connection: &Connection, run: &str) -> rusqlite::Result<Option<Known>> {
+pub(crate) fn get(connection: &Connection, run: &str) -> rusqlite::Result<Option<SubagentRow>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE run = ?1"))?;
     Ok(statement.query_row([run], known).optional()?.flatten())
 }
 
 /// Runs of one turn, in any state.
-pub(crate) fn of_turn(connection: &Connection, parent_inbox_id: i64) -> rusqlite::Result<Vec<Known>> {
+pub(crate) fn of_turn(connection: &Connection, parent_inbox_id: i64) -> rusqlite::Result<Vec<SubagentRow>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE parent_inbox_id = ?1"))?;
     all(statement.query_map([parent_inbox_id], known)?)
 }
 
 /// What has ended in a place and was not told to this agent yet, the oldest first.
-pub(crate) fn unseen(connection: &Connection, place: &SessionKey, agent: AgentUid) -> rusqlite::Result<Vec<Known>> {
+pub(crate) fn unseen(connection: &Connection, place: &SessionKey, agent: AgentUid) -> rusqlite::Result<Vec<SubagentRow>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM {TABLES} WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND seen = 0 AND parent_uid = ?2 AND afterwards <> 'wait'
+        "SELECT {COLUMNS} FROM {TABLES} WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND seen = 0 AND parent_uid = ?2 AND on_finish <> 'wait'
              AND state IN ('finished', 'failed') ORDER BY ended_at"
     ))?;
     all(statement.query_map(params![place.to_string(), agent.to_string()], known)?)
@@ -204,7 +204,7 @@ pub(crate) fn peer_session(
 ) -> rusqlite::Result<Option<SessionKey>> {
     let mut statement = connection.prepare_cached(
         "SELECT key FROM subagents JOIN places ON id = place_id
-         WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND parent_uid = ?2 AND agent_uid = ?3 AND kin = 'peer'
+         WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND parent_uid = ?2 AND agent_uid = ?3 AND relation = 'peer'
          ORDER BY started_at DESC LIMIT 1",
     )?;
     let found = statement.query_row(params![place.to_string(), from.to_string(), to.to_string()], |row| row.get::<_, String>(0));
@@ -237,11 +237,11 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usi
 }
 
 /// Rows that this version cannot read are left out.
-fn all(rows: impl Iterator<Item = rusqlite::Result<Option<Known>>>) -> rusqlite::Result<Vec<Known>> {
+fn all(rows: impl Iterator<Item = rusqlite::Result<Option<SubagentRow>>>) -> rusqlite::Result<Vec<SubagentRow>> {
     rows.filter_map(Result::transpose).collect()
 }
 
-fn known(row: &Row<'_>) -> rusqlite::Result<Option<Known>> {
+fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
     let text = |index| row.get::<_, String>(index);
     let tokens = |index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
     let used = Charge {
@@ -252,17 +252,17 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<Known>> {
     let state = State::ALL.into_iter().find(|known| known.as_str() == state);
     let tools = row.get::<_, Option<String>>(11)?.map(|tools| serde_json::from_str(&tools).unwrap_or_default());
     let parsed = || {
-        Some(Known {
-            child: Child {
+        Some(SubagentRow {
+            subagent: Subagent {
                 run: text(0).ok()?,
-                kin: if text(1).ok()? == kin_text(Kin::Peer) { Kin::Peer } else { Kin::Child },
+                relation: if text(1).ok()? == relation_text(Relation::Peer) { Relation::Peer } else { Relation::Subagent },
                 session: text(2).ok()?.parse().ok()?,
                 agent: text(4).ok()?.parse().ok()?,
                 parent: text(5).ok()?.parse().ok()?,
                 parent_inbox_id: row.get(6).ok()?,
                 parent_agent: text(7).ok()?.parse().ok()?,
                 person: text(8).ok()?.parse().ok()?,
-                standing: standing(&text(9).ok()?),
+                role: role(&text(9).ok()?),
                 task: text(10).ok()?,
                 tools,
                 max_steps: row.get(12).ok()?,
@@ -281,29 +281,29 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<Known>> {
     Ok(parsed())
 }
 
-fn kin_text(kin: Kin) -> &'static str {
-    match kin {
-        Kin::Child => "child",
-        Kin::Peer => "peer",
+fn relation_text(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Subagent => "subagent",
+        Relation::Peer => "peer",
     }
 }
 
-fn then_text(then: Then) -> &'static str {
+fn on_finish_text(then: OnFinish) -> &'static str {
     match then {
-        Then::Wait => "wait",
-        Then::Announce => "announce",
-        Then::Report => "report",
+        OnFinish::Wait => "wait",
+        OnFinish::Announce => "announce",
+        OnFinish::Report => "report",
     }
 }
 
-fn then(text: &str) -> Option<Then> {
-    [Then::Wait, Then::Announce, Then::Report].into_iter().find(|then| then_text(*then) == text)
+fn then(text: &str) -> Option<OnFinish> {
+    [OnFinish::Wait, OnFinish::Announce, OnFinish::Report].into_iter().find(|then| on_finish_text(*then) == text)
 }
 
 /// Whoever is unknown may do the least.
-fn standing(text: &str) -> Standing {
-    let known = [Standing::Owner, Standing::Paired].into_iter().find(|standing| standing.as_str() == text);
-    known.unwrap_or(Standing::Stranger)
+fn role(text: &str) -> Role {
+    let known = [Role::Owner, Role::Member].into_iter().find(|role| role.as_str() == text);
+    known.unwrap_or(Role::Guest)
 }
 
 #[cfg(test)]

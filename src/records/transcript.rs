@@ -1,8 +1,8 @@
 //! What was said in each place: the `messages` table.
 
 mod appending;
-mod carried;
 mod deleting;
+mod export;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -15,8 +15,8 @@ use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
 
 pub(crate) use appending::{Asked, Spot, append_agent, append_event, append_mark, append_observed, append_person};
 pub(crate) use appending::{append_question, append_sent};
-pub(crate) use carried::{Carried, carry, take_in};
 pub(crate) use deleting::{blank, was_blanked};
+pub(crate) use export::{ExportedMessage, export, import};
 
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use crate::domain::{ChatId, Moved, Origin, SessionKey};
 #[derive(Debug, Default)]
 pub struct Aliases {
     // A plain lock: every section is a single look-up without await.
-    known: RwLock<Known>,
+    known: RwLock<KnownMoves>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownMoves {
     new_of: HashMap<ChatId, ChatId>,
     old_of: HashMap<ChatId, ChatId>,
 }

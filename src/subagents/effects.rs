@@ -11,9 +11,9 @@ use crate::domain::{AgentId, SessionKey};
 use crate::home::Snapshot;
 use crate::records::inbox::Accepted;
 use crate::records::journal::{self, CallId};
-use crate::records::subagents::{self, Child};
+use crate::records::subagents::{self, Subagent};
 use crate::storage::{Durability, StoreError};
-use crate::tools::{AskPeer, Effect, Kin, Outcome, SendMessage, Spawn, Then};
+use crate::tools::{AskPeer, Effect, OnFinish, Outcome, Relation, SendMessage, Spawn};
 
 /// Subagents that one turn may ask for.
 const MOST_PER_TURN: usize = 8;
@@ -42,19 +42,19 @@ struct SubagentRequest {
     agent: AgentId,
     task: String,
     tools: Option<Vec<String>>,
-    then: Then,
-    kin: Kin,
+    then: OnFinish,
+    relation: Relation,
 }
 
 impl From<Spawn> for SubagentRequest {
     fn from(Spawn { agent, task, tools, then }: Spawn) -> Self {
-        SubagentRequest { agent, task, tools, then, kin: Kin::Child }
+        SubagentRequest { agent, task, tools, then, relation: Relation::Subagent }
     }
 }
 
 impl From<AskPeer> for SubagentRequest {
     fn from(AskPeer { agent, text }: AskPeer) -> Self {
-        SubagentRequest { agent, task: text, tools: None, then: Then::Wait, kin: Kin::Peer }
+        SubagentRequest { agent, task: text, tools: None, then: OnFinish::Wait, relation: Relation::Peer }
     }
 }
 
@@ -97,26 +97,26 @@ impl Subagents {
 
     async fn begin(&self, asker: &Asker<'_>, call: CallId, wish: SubagentRequest) -> Result<Carried, StoreError> {
         let prepared = self.prepare(asker, call, wish).await.unwrap_or_else(|error| Err(not_read(&error)));
-        let child = match prepared {
-            Ok(child) => child,
+        let subagent = match prepared {
+            Ok(subagent) => subagent,
             Err(refusal) => {
                 tracing::info!(agent.id = %asker.agent.id, "no subagent was begun: {refusal}");
                 return self.done(call, Outcome::say(format!("Nothing was started: {refusal}"))).await;
             }
         };
-        let (shared, by) = (Arc::new(child), asker.agent.id.clone());
+        let (shared, by) = (Arc::new(subagent), asker.agent.id.clone());
         let accepted = match shared.then {
-            Then::Wait => {
+            OnFinish::Wait => {
                 let write = || {
-                    let (child, by) = (shared.clone(), by.clone());
-                    move |tx: &Transaction<'_>| rows::begin(tx, &child, by.as_str(), now_ms())
+                    let (subagent, by) = (shared.clone(), by.clone());
+                    move |tx: &Transaction<'_>| rows::begin(tx, &subagent, by.as_str(), now_ms())
                 };
                 self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await?
             }
-            Then::Announce | Then::Report => {
-                let child = shared.clone();
+            OnFinish::Announce | OnFinish::Report => {
+                let subagent = shared.clone();
                 let outcome = Outcome::say(begun(shared.then));
-                self.write(call, outcome, move |tx, now| rows::begin(tx, &child, by.as_str(), now)).await?.1
+                self.write(call, outcome, move |tx, now| rows::begin(tx, &subagent, by.as_str(), now)).await?.1
             }
         };
         if let Some(accepted) = accepted {
@@ -124,12 +124,17 @@ impl Subagents {
             self.launch(&shared, accepted, Arrived::Now);
         }
         Ok(match shared.then {
-            Then::Wait => Carried::Waits { run: shared.run.clone() },
+            OnFinish::Wait => Carried::Waits { run: shared.run.clone() },
             then => Carried::Done(Outcome::say(begun(then))),
         })
     }
 
-    async fn prepare(&self, asker: &Asker<'_>, call: CallId, wish: SubagentRequest) -> Result<Result<Child, String>, StoreError> {
+    async fn prepare(
+        &self,
+        asker: &Asker<'_>,
+        call: CallId,
+        wish: SubagentRequest,
+    ) -> Result<Result<Subagent, String>, StoreError> {
         let Asker { snapshot, accepted, agent, steps_left } = asker;
         let Some(target) = snapshot.registry.get(&wish.agent) else {
             return Ok(Err(format!("there is no agent `{}`.", wish.agent)));
@@ -151,19 +156,19 @@ impl Subagents {
         if self.count_of(agent.uid) >= MOST_PER_AGENT {
             return Ok(Err(format!("{MOST_PER_AGENT} of yours are under way. Wait until some are done.")));
         }
-        let run = Child::name_of(call);
+        let run = Subagent::name_of(call);
         let own = SessionKey::Child { id: run.parse().expect("digits and hyphens are a name") };
-        let session = before.filter(|_| wish.kin == Kin::Peer).unwrap_or(own);
-        Ok(Ok(Child {
+        let session = before.filter(|_| wish.relation == Relation::Peer).unwrap_or(own);
+        Ok(Ok(Subagent {
             run,
-            kin: wish.kin,
+            relation: wish.relation,
             session,
             agent: target.uid,
             parent: accepted.inbound.origin.key.clone(),
             parent_inbox_id: call.inbox_id,
             parent_agent: agent.uid,
             person: accepted.inbound.origin.person.clone(),
-            standing: accepted.standing,
+            role: accepted.role,
             task: wish.task,
             tools: wish.tools,
             max_steps: *steps_left,
@@ -193,9 +198,11 @@ fn not_read(error: &StoreError) -> String {
     "the gateway cannot look it up right now. Try again later.".into()
 }
 
-fn begun(then: Then) -> &'static str {
+fn begun(then: OnFinish) -> &'static str {
     match then {
-        Then::Report => "It has begun. You will be woken when it is done, to tell the people here; go on or end your turn now.",
+        OnFinish::Report => {
+            "It has begun. You will be woken when it is done, to tell the people here; go on or end your turn now."
+        }
         _ => "It has begun. You will know what came of it in your next turn here.",
     }
 }

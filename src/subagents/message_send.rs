@@ -4,7 +4,7 @@ use rusqlite::{Connection, Transaction};
 use serde_json::{Value, json};
 
 use super::{Asker, Subagents};
-use crate::access::Standing;
+use crate::access::Role;
 use crate::channels::Text;
 use crate::config::Groups;
 use crate::delivery::outbox::Source;
@@ -130,7 +130,7 @@ impl Subagents {
         if place.key == asked_in.key || !self.inner.delivery.reaches(&place.key) {
             return Ok(false);
         }
-        if place.key.is_private() && accepted.standing != Standing::Owner && !is_chat_of(&place.key, &asked_in.person) {
+        if place.key.is_private() && accepted.role != Role::Owner && !is_chat_of(&place.key, &asked_in.person) {
             return Ok(false);
         }
         let mut origin = Origin { name: place.name.clone(), ..Origin::new(place.key.clone(), asked_in.person.clone()) };

@@ -17,18 +17,18 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::{Standing, people};
+use crate::access::{Role, people};
 use crate::clock::now_ms;
 use crate::config::Access;
 use crate::delivery::Delivery;
 use crate::domain::{AgentUid, Internal, SessionKey};
 use crate::home::Snapshot;
 use crate::records::inbox::{self, Accepted};
-use crate::records::subagents::{self, Child, End, Known, State};
+use crate::records::subagents::{self, End, State, Subagent, SubagentRow};
 use crate::routing::Router;
 use crate::routing::aliases::Aliases;
 use crate::storage::{self, Db, Durability, StoreError};
-use crate::tools::{Parent, Then};
+use crate::tools::{OnFinish, Parent};
 use crate::turn::Charge;
 use crate::work::{Work, WorkGuard};
 
@@ -83,7 +83,7 @@ pub(crate) struct Running {
     /// The agent that asked for it.
     parent_agent: AgentUid,
     /// Whether the parent waits for it.
-    pub(crate) then: Then,
+    pub(crate) then: OnFinish,
     session: SessionKey,
     item: Item,
 }
@@ -101,14 +101,14 @@ impl Subagents {
     }
 
     /// Puts a subagent whose rows are written into its lane.
-    fn launch(&self, child: &Child, accepted: Accepted, arrived: Arrived) {
+    fn launch(&self, subagent: &Subagent, accepted: Accepted, arrived: Arrived) {
         let running = Running {
-            run: child.run.clone(),
-            parent: child.parent.clone(),
-            parent_inbox_id: child.parent_inbox_id,
-            parent_agent: child.parent_agent,
-            then: child.then,
-            session: child.session.clone(),
+            run: subagent.run.clone(),
+            parent: subagent.parent.clone(),
+            parent_inbox_id: subagent.parent_inbox_id,
+            parent_agent: subagent.parent_agent,
+            then: subagent.then,
+            session: subagent.session.clone(),
             item: Item::of(&accepted),
         };
         self.inner.running.insert(accepted.id, running);
@@ -117,27 +117,27 @@ impl Subagents {
 
     /// Queues an internal message of an earlier process.
     pub(crate) async fn take_up(&self, access: &Access, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
-        let Some(Internal::Child { run } | Internal::Report { run }) = accepted.inbound.besides.internal.clone() else {
+        let Some(Internal::Subagent { run } | Internal::Report { run }) = accepted.inbound.extras.internal.clone() else {
             return Ok(Err(Unknown));
         };
         let read = self.inner.db.read(move |connection| {
             let Some(known) = subagents::get(connection, &run)? else { return Ok(None) };
-            let is_paired = people::is_paired(connection, &known.child.person)?;
+            let is_paired = people::is_paired(connection, &known.subagent.person)?;
             Ok(Some((known, is_paired)))
         });
         let Some((known, is_paired)) = read.await? else { return Ok(Err(Unknown)) };
         // The person may have lost rights since.
-        let now = Standing::of(access, &known.child.person, is_paired);
-        let accepted = Accepted { standing: known.child.standing.min(now), ..accepted };
-        match accepted.inbound.besides.internal {
-            Some(Internal::Child { .. }) => self.launch(&known.child, accepted, Arrived::Before),
+        let now = Role::of(access, &known.subagent.person, is_paired);
+        let accepted = Accepted { role: known.subagent.role.min(now), ..accepted };
+        match accepted.inbound.extras.internal {
+            Some(Internal::Subagent { .. }) => self.launch(&known.subagent, accepted, Arrived::Before),
             _ => self.inner.submit.queue(accepted, Arrived::Before),
         }
         Ok(Ok(()))
     }
 
     /// Returns the row of a subagent once it has ended. Fails only when the process stops.
-    pub(crate) async fn ended(&self, run: &str) -> Result<Option<Known>, StoreError> {
+    pub(crate) async fn ended(&self, run: &str) -> Result<Option<SubagentRow>, StoreError> {
         let signal = self.inner.endings.entry(run.to_owned()).or_insert_with(|| Arc::new(Notify::new())).clone();
         loop {
             let mut told = std::pin::pin!(signal.notified());
@@ -157,7 +157,7 @@ impl Subagents {
     }
 
     /// All subagents that a turn asked for. Fails only when the process stops.
-    pub(crate) async fn of_turn(&self, inbox_id: i64) -> Result<Vec<Known>, StoreError> {
+    pub(crate) async fn of_turn(&self, inbox_id: i64) -> Result<Vec<SubagentRow>, StoreError> {
         loop {
             match self.inner.db.read(move |connection| subagents::of_turn(connection, inbox_id)).await {
                 Ok(known) => return Ok(known),
@@ -230,8 +230,8 @@ impl Subagents {
 }
 
 /// What the tools of a subagent know about its parent. If the parent agent is gone, the subagent has the default agent's rights.
-pub(crate) fn parent(snapshot: &Snapshot, known: &Known) -> Arc<Parent> {
-    let agent = snapshot.agent_or_default(known.child.parent_agent);
-    let Child { parent, run, kin, tools, .. } = &known.child;
-    Arc::new(Parent { agent, place: parent.clone(), run: run.clone(), kin: *kin, tools: tools.clone() })
+pub(crate) fn parent(snapshot: &Snapshot, known: &SubagentRow) -> Arc<Parent> {
+    let agent = snapshot.agent_or_default(known.subagent.parent_agent);
+    let Subagent { parent, run, relation, tools, .. } = &known.subagent;
+    Arc::new(Parent { agent, place: parent.clone(), run: run.clone(), relation: *relation, tools: tools.clone() })
 }

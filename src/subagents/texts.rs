@@ -1,7 +1,7 @@
 //! What agents are told about subagents: before their task, about their end, and as the result of a call.
 
-use crate::records::subagents::{Known, State};
-use crate::tools::Kin;
+use crate::records::subagents::{State, SubagentRow};
+use crate::tools::Relation;
 use crate::turn::history::own_words;
 
 /// The most of a result that somebody is told besides the call that waited for it.
@@ -10,30 +10,32 @@ const MAX_TOLD_BYTES: usize = 8 * 1024;
 const MAX_TASK_BYTES: usize = 512;
 
 /// What a run is told before its task.
-pub(crate) fn introduction(known: &Known) -> String {
-    match known.child.kin {
-        Kin::Child => format!(
+pub(crate) fn introduction(known: &SubagentRow) -> String {
+    match known.subagent.relation {
+        Relation::Subagent => format!(
             "[You work for @{} now. Nobody else reads this: your answer goes to that agent as the result of the task that follows. Do it \
              completely, and answer with what came of it.]",
             known.parent_id
         ),
-        Kin::Peer => format!("[@{} writes to you. Nobody else reads this: your answer goes to that agent.]", known.parent_id),
+        Relation::Peer => {
+            format!("[@{} writes to you. Nobody else reads this: your answer goes to that agent.]", known.parent_id)
+        }
     }
 }
 
 /// What a parent is told in its next turn.
-pub(crate) fn summary(known: &Known) -> String {
+pub(crate) fn summary(known: &SubagentRow) -> String {
     let (task, told) = (own_words(task(known)), own_words(told(known)));
     format!("[{} Nobody here has seen it yet. The task: {task}]\n{told}", heading(known))
 }
 
 /// What a parent that was woken is asked.
-pub(crate) fn to_report(known: &Known) -> String {
+pub(crate) fn to_report(known: &SubagentRow) -> String {
     let (task, told) = (own_words(task(known)), own_words(told(known)));
     format!("[{} Tell the people here what came of it. The task: {task}]\n{told}", heading(known))
 }
 
-fn heading(known: &Known) -> String {
+fn heading(known: &SubagentRow) -> String {
     let how = match known.end.state {
         State::Finished => "is done",
         _ => "came to nothing",
@@ -41,22 +43,22 @@ fn heading(known: &Known) -> String {
     format!("A task that you gave to @{} {how}.", known.agent_id)
 }
 
-fn task(known: &Known) -> &str {
-    let task = &known.child.task;
+fn task(known: &SubagentRow) -> &str {
+    let task = &known.subagent.task;
     &task[..task.floor_char_boundary(MAX_TASK_BYTES)]
 }
 
-fn told(known: &Known) -> &str {
+fn told(known: &SubagentRow) -> &str {
     let result = &known.end.result;
     &result[..result.floor_char_boundary(MAX_TOLD_BYTES)]
 }
 
 /// What the call that waited gets as its result.
-pub(crate) fn result(known: Option<&Known>) -> String {
-    let Some(Known { child, end, agent_id, .. }) = known else { return "Nothing is known about it any more.".into() };
-    match (end.state, child.kin) {
-        (State::Finished, Kin::Child) => end.result.clone(),
-        (State::Finished, Kin::Peer) => format!("[@{agent_id}] {}", end.result),
+pub(crate) fn result(known: Option<&SubagentRow>) -> String {
+    let Some(SubagentRow { subagent, end, agent_id, .. }) = known else { return "Nothing is known about it any more.".into() };
+    match (end.state, subagent.relation) {
+        (State::Finished, Relation::Subagent) => end.result.clone(),
+        (State::Finished, Relation::Peer) => format!("[@{agent_id}] {}", end.result),
         (State::Stopped, _) => format!("@{agent_id} was stopped before it was done."),
         _ => format!("@{agent_id} came to no result: {}", end.result),
     }

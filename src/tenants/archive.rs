@@ -12,7 +12,7 @@ use super::editing::config_has;
 use super::error::TenantError;
 use super::folders;
 use super::site::Site;
-use crate::agents::roster;
+use crate::agents::agent_rows;
 use crate::domain::{AgentId, AgentUid};
 
 pub(super) const FILES: &str = "files";
@@ -118,7 +118,7 @@ pub(super) fn names(archives: &[Archive]) -> String {
 /// Refuses an archive whose agent is in use, such as a copied folder: its rows belong to the living agent.
 pub(super) async fn refuse_in_use(site: &Site, archive: &Archive) -> Result<(), TenantError> {
     let uid = archive.uid;
-    let living = site.db.read(move |connection| roster::living_id(connection, uid)).await?;
+    let living = site.db.read(move |connection| agent_rows::living_id(connection, uid)).await?;
     // A store that was restored from a backup may have forgotten the removal; the config has not.
     let in_use = living.filter(|id| config_has(&site.home, id).unwrap_or(true));
     match in_use {

@@ -11,13 +11,13 @@ use super::folders::{self, STAGING};
 use super::note::{self, Change};
 use super::package::{self, Manifest, Texts};
 use super::site::{Site, blocking, folder_of};
-use crate::agents::memory::transfer::{self, Form};
-use crate::agents::{Memories, memory, roster};
+use crate::agents::memory::export::{self, Form};
+use crate::agents::{Memories, agent_rows, memory};
 use crate::clock::now_ms;
 use crate::config::{Visibility, edit};
 use crate::domain::{AgentId, AgentUid, SessionKey};
 use crate::home::registry;
-use crate::records::transcript::{self, Carried};
+use crate::records::transcript::{self, ExportedMessage};
 use crate::records::view::View;
 
 /// Memories per read of the store.
@@ -41,7 +41,7 @@ pub(super) async fn export(site: &Site, editing: Arc<Editing>, word: &str, path:
     let (registry, _) = registry(&editing.config, &site.home, &site.db).await?;
     let agent = registry.get(&id).ok_or_else(|| TenantError::unknown(format!("no agent is called {id}")))?;
     let (uid, view) = (agent.uid, View::of(editing.config.switch, agent.uid));
-    let messages = site.db.read(move |connection| transcript::carry(connection, uid, view)).await?;
+    let messages = site.db.read(move |connection| transcript::export(connection, uid, view)).await?;
     let (memories, count) = written_memories(site, agent).await?;
     let lines = messages.iter().map(|message| serde_json::to_string(message).expect("texts and numbers become JSON") + "\n");
     let texts = Texts { tables: tables_of(&editing.text, &id)?, memories, messages: lines.collect() };
@@ -68,7 +68,7 @@ async fn written_memories(site: &Site, agent: &Arc<crate::agents::Agent>) -> Res
         let Some(last) = entries.last() else { return Ok((text, count)) };
         before = last.id;
         count += entries.len();
-        text.push_str(&transfer::write(&entries, Form::JsonLines));
+        text.push_str(&export::write(&entries, Form::JsonLines));
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn import(
     let id = editing.free_as(as_id, &manifest.id)?;
     let tables: toml::Table = texts.tables.parse().map_err(|_| TenantError::package(path, "its config.toml is not TOML"))?;
     let messages = read_messages(path, &texts.messages)?;
-    let memories = transfer::read(&texts.memories).map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
+    let memories = export::read(&texts.memories).map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
     let (folder, from) = (folder_of(&site.home, &id), staging.0.clone());
     let (preparing, new_id) = (editing.clone(), id.clone());
     let uid = AgentUid(Uuid::now_v7());
@@ -117,8 +117,8 @@ pub(super) async fn import(
     let global = memories.iter().filter(|memory| memory.visibility == Visibility::Global).count();
     let (row_id, message_count, memory_count) = (id.clone(), messages.len(), memories.len());
     let written = site.db.write(move |tx| {
-        roster::add_new(tx, uid, &row_id, now_ms())?;
-        transcript::take_in(tx, uid, &messages)?;
+        agent_rows::add_new(tx, uid, &row_id, now_ms())?;
+        transcript::import(tx, uid, &messages)?;
         memory::take_in(tx, uid, &memories)
     });
     if let Err(error) = written.await {
@@ -172,12 +172,12 @@ fn table_of(id: &AgentId, keys: &toml::Table) -> String {
     format!("[agents.{id}]\n{keys}")
 }
 
-fn read_messages(path: &Path, lines: &str) -> Result<Vec<Carried>, TenantError> {
+fn read_messages(path: &Path, lines: &str) -> Result<Vec<ExportedMessage>, TenantError> {
     let wrong = |line: usize, reason: String| TenantError::package(path, format!("messages, line {line}: {reason}"));
     let lines = lines.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
     lines
         .map(|(json, line)| {
-            let message: Carried = serde_json::from_str(json).map_err(|error| wrong(line, error.to_string()))?;
+            let message: ExportedMessage = serde_json::from_str(json).map_err(|error| wrong(line, error.to_string()))?;
             let place = message.place.parse::<SessionKey>();
             place.map(|_| message).map_err(|error| wrong(line, error.to_string()))
         })

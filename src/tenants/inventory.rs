@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::site::{Site, folder_of};
-use crate::agents::{memory, roster};
+use crate::agents::{agent_rows, memory};
 use crate::config::Config;
 use crate::domain::{AgentId, AgentUid};
 use crate::records::{transcript, turn_log};
@@ -56,7 +56,7 @@ pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Op
 /// The rows of an agent of this id, if the store has any.
 pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, StoreError> {
     let id = id.clone();
-    let rows = site.db.read(move |connection| match roster::uid_of(connection, &id)? {
+    let rows = site.db.read(move |connection| match agent_rows::uid_of(connection, &id)? {
         Some(uid) => rows_of(connection, uid),
         None => Ok(Rows::default()),
     });
@@ -65,7 +65,7 @@ pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, St
 
 /// Agents without a table in the config and without a folder, but with memories, messages or pins.
 pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, Rows)>, StoreError> {
-    let known = site.db.read(roster::load).await?;
+    let known = site.db.read(agent_rows::load).await?;
     let mut ids: Vec<AgentId> = known.into_keys().filter(|id| config.agents.iter().all(|spec| spec.id != *id)).collect();
     ids.retain(|id| !folder_of(&site.home, id).is_dir());
     ids.sort();

@@ -9,7 +9,7 @@ use super::inventory::{Rows, rows_of};
 use super::removing::removable;
 use super::site::{Site, blocking, folder_of};
 use super::{folders, rows};
-use crate::agents::roster;
+use crate::agents::agent_rows;
 use crate::domain::AgentId;
 
 /// An agent before its purge.
@@ -53,11 +53,12 @@ async fn stake_of(site: &Site, id: AgentId, archive: Option<Archive>) -> Result<
     let folder = archive.as_ref().map_or_else(|| folder_of(&site.home, &id), Archive::files);
     let files = blocking(move || Ok(folders::walk(&folder)?.files.len())).await?;
     let (known, row_id) = (archive.as_ref().map(|archive| archive.uid), id.clone());
-    let rows =
-        site.db.read(move |connection| match known.map_or_else(|| roster::uid_of(connection, &row_id), |uid| Ok(Some(uid)))? {
+    let rows = site.db.read(move |connection| {
+        match known.map_or_else(|| agent_rows::uid_of(connection, &row_id), |uid| Ok(Some(uid)))? {
             Some(uid) => rows_of(connection, uid),
             None => Ok(Rows::default()),
-        });
+        }
+    });
     Ok(Stake { id, archive, rows: rows.await?, files })
 }
 

@@ -9,7 +9,7 @@ use super::error::TenantError;
 use super::note::{self, Change};
 use super::site::{Site, blocking, folder_of};
 use super::{archive, editing, folders, rows};
-use crate::agents::roster;
+use crate::agents::agent_rows;
 use crate::clock::now_ms;
 use crate::config::edit;
 use crate::config::store::{self, EditLock};
@@ -99,7 +99,7 @@ async fn settle_clone(site: &Site, id: &AgentId, uid: &str) -> Result<String, Te
 /// An import writes its rows last and all at once, so an agent that has rows is complete.
 async fn settle_import(site: &Site, lock: &EditLock, id: &AgentId, uid: &str) -> Result<String, TenantError> {
     let uid = uid.to_owned();
-    if site.db.read(move |connection| roster::knows(connection, &uid)).await? {
+    if site.db.read(move |connection| agent_rows::knows(connection, &uid)).await? {
         return Ok(format!("the import of {id} was complete"));
     }
     if editing::config_has(&site.home, id)? {

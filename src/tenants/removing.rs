@@ -10,7 +10,7 @@ use super::inventory::{Rows, stored};
 use super::note::{self, Change};
 use super::site::{Site, blocking, folder_of};
 use super::{folders, rows};
-use crate::agents::roster;
+use crate::agents::agent_rows;
 use crate::clock::now_ms;
 use crate::config::edit;
 use crate::domain::AgentId;
@@ -32,8 +32,8 @@ pub(super) async fn remove(site: &Site, editing: Arc<Editing>, word: &str) -> Re
     let id = removable(site, &editing, word).await?;
     let (row_id, now) = (id.clone(), now_ms());
     let uid = site.db.write(move |tx| {
-        roster::add(tx, std::slice::from_ref(&row_id), now)?;
-        roster::uid_of(tx, &row_id)
+        agent_rows::add(tx, std::slice::from_ref(&row_id), now)?;
+        agent_rows::uid_of(tx, &row_id)
     });
     let uid = uid.await?.ok_or_else(|| TenantError::unknown(format!("the store has no agent {id}")))?;
     let taken = edit::take_out_agent(&editing.text, &id)?;

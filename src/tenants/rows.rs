@@ -7,7 +7,7 @@ use rusqlite::Transaction;
 use super::error::TenantError;
 use super::inventory::{Rows, rows_of};
 use super::site::Site;
-use crate::agents::{memory, roster};
+use crate::agents::{agent_rows, memory};
 use crate::clock::now_ms;
 use crate::domain::{AgentId, AgentUid};
 use crate::records::{journal, ledger, subagents, summaries, transcript, turn_log};
@@ -21,10 +21,10 @@ pub const KEEPS_OLD_ID: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 pub(super) async fn record_clone(site: &Site, id: &AgentId, uid: AgentUid) -> Result<(), TenantError> {
     let id = id.clone();
     let record = move |tx: &Transaction<'_>| {
-        if roster::knows(tx, &uid.to_string())? {
+        if agent_rows::knows(tx, &uid.to_string())? {
             return Ok(());
         }
-        roster::add_new(tx, uid, &id, now_ms())
+        agent_rows::add_new(tx, uid, &id, now_ms())
     };
     Ok(site.db.write(record).await?)
 }
@@ -33,20 +33,20 @@ pub(super) async fn record_clone(site: &Site, id: &AgentId, uid: AgentUid) -> Re
 pub(super) async fn record_rename(site: &Site, from: &AgentId, to: &AgentId) -> Result<(), TenantError> {
     let until = now_ms() + i64::try_from(KEEPS_OLD_ID.as_millis()).unwrap_or(i64::MAX);
     let (from, to) = (from.clone(), to.clone());
-    Ok(site.db.write(move |tx| roster::rename(tx, &from, &to, until, now_ms())).await?)
+    Ok(site.db.write(move |tx| agent_rows::rename(tx, &from, &to, until, now_ms())).await?)
 }
 
 /// Hides the rows of a removed agent.
 pub(super) fn put_aside(tx: &Transaction<'_>, uid: AgentUid, archive: &str, now: i64) -> rusqlite::Result<Rows> {
     memory::archive(tx, uid)?;
-    roster::archive(tx, uid, archive, now)?;
+    agent_rows::archive(tx, uid, archive, now)?;
     rows_of(tx, uid)
 }
 
 /// Undoes [`put_aside`], under the old id or a new one.
 pub(super) fn take_up(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId) -> rusqlite::Result<Rows> {
     memory::restore(tx, uid)?;
-    roster::restore(tx, uid, id, now_ms())?;
+    agent_rows::restore(tx, uid, id, now_ms())?;
     rows_of(tx, uid)
 }
 
@@ -60,6 +60,6 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<R
     ledger::purge(tx, uid)?;
     let share = transcript::purge(tx, uid)?;
     let memories = memory::purge(tx, uid)?;
-    roster::purge(tx, uid)?;
+    agent_rows::purge(tx, uid)?;
     Ok(Rows { memories, messages: share.messages, sessions: share.sessions, pins, turns })
 }

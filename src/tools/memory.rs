@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Outcome, Risk, Scope, Tool};
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::memory::{Edit, Provenance, told_by_a_guest};
 use crate::agents::{Agent, Memories, Memory};
 use crate::config::Visibility;
@@ -101,7 +101,7 @@ async fn save(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
     let Save { text, visibility } = read(arguments)?;
     let visibility = visibility.map(|word| word.parse::<Visibility>().map_err(|()| no_visibility(&word))).transpose()?;
     let said = Provenance { place: Some(scope.place.clone()), person: Some(scope.person.clone()) };
-    let is_guest = scope.standing == Standing::Stranger;
+    let is_guest = scope.role == Role::Guest;
     let text = if is_guest { told_by_a_guest(&text) } else { text };
     let saving = memory.saving(&text, visibility, said).map_err(failed)?;
     // What a guest says must not become what all agents believe.

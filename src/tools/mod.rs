@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::Agent;
 use crate::domain::{AgentId, OutgoingFile, PersonId, SessionKey};
 use crate::models::{ToolCall, ToolSpec};
@@ -50,7 +50,7 @@ pub struct Scope {
     /// Where the turn was asked for.
     pub place: SessionKey,
     pub person: PersonId,
-    pub standing: Standing,
+    pub role: Role,
     /// Set when another agent's turn asked for this one.
     pub parent: Option<Arc<Parent>>,
 }
@@ -63,16 +63,16 @@ pub struct Parent {
     pub place: SessionKey,
     /// The run's own name.
     pub run: String,
-    pub kin: Kin,
+    pub relation: Relation,
     /// The only tools of the run, if the parent said so.
     pub tools: Option<Vec<String>>,
 }
 
 /// What a run is to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kin {
+pub enum Relation {
     /// Does a part of its parent's work, with no more rights than it.
-    Child,
+    Subagent,
     /// Another agent that was asked, with its own tools.
     Peer,
 }
@@ -110,13 +110,13 @@ pub struct Spawn {
     pub task: String,
     /// The only tools it gets, as far as it may have them at all.
     pub tools: Option<Vec<String>>,
-    pub then: Then,
+    pub then: OnFinish,
 }
 
 /// What a parent does about a run's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Then {
+pub enum OnFinish {
     /// Waits for it: the result is the call's result.
     Wait,
     /// Goes on, and knows of it in its next turn.
@@ -169,7 +169,7 @@ struct Entry {
 pub struct ToolView {
     tools: Arc<[Arc<Entry>]>,
     agent: Arc<Agent>,
-    standing: Standing,
+    role: Role,
     parent: Option<Arc<Parent>>,
 }
 
@@ -194,9 +194,9 @@ impl ToolBox {
         ToolBox { tools: self.tools.iter().chain(ToolBox::of(more).tools.iter()).cloned().collect() }
     }
 
-    /// What an agent has when somebody of this standing asks.
-    pub fn view(&self, agent: &Arc<Agent>, standing: Standing) -> ToolView {
-        ToolView { tools: self.tools.clone(), agent: agent.clone(), standing, parent: None }
+    /// What an agent has when somebody of this role asks.
+    pub fn view(&self, agent: &Arc<Agent>, role: Role) -> ToolView {
+        ToolView { tools: self.tools.clone(), agent: agent.clone(), role, parent: None }
     }
 
     /// Every tool's name and what it can do at most.
@@ -241,9 +241,9 @@ impl ToolView {
     }
 
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
-        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.standing)?;
+        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.role)?;
         let Some(parent) = &self.parent else { return Ok(()) };
-        policy::for_run(parent, &entry.spec.name, entry.risk, self.standing)
+        policy::for_run(parent, &entry.spec.name, entry.risk, self.role)
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use super::{Kin, Parent};
-use crate::access::Standing;
+use super::{Parent, Relation};
+use crate::access::Role;
 use crate::agents::ToolPolicy;
 use crate::config::{Config, Problem, Risk, Spanned, ToolLimits};
 use crate::domain::nearest;
@@ -29,7 +29,7 @@ pub enum Refusal {
     AgentAllows,
     AgentDenies,
     Ceiling {
-        standing: Standing,
+        role: Role,
         risk: Risk,
         max: Risk,
     },
@@ -42,14 +42,14 @@ pub enum Refusal {
     Parent(Box<Refusal>),
 }
 
-pub fn decide(policy: &ToolPolicy, tool: &str, risk: Risk, standing: Standing) -> Result<(), Refusal> {
+pub fn decide(policy: &ToolPolicy, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
     for_agent(policy, tool, risk)?;
-    let max = ceiling(policy, standing);
-    if risk > max { Err(Refusal::Ceiling { standing, risk, max }) } else { Ok(()) }
+    let max = ceiling(policy, role);
+    if risk > max { Err(Refusal::Ceiling { role, risk, max }) } else { Ok(()) }
 }
 
 /// What is left of an agent's tools in a run that belongs to another turn.
-pub fn for_run(parent: &Parent, tool: &str, risk: Risk, standing: Standing) -> Result<(), Refusal> {
+pub fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
     match tool {
         "spawn" => return Err(Refusal::Depth),
         "agent_send" => return Err(Refusal::Hops),
@@ -59,9 +59,9 @@ pub fn for_run(parent: &Parent, tool: &str, risk: Risk, standing: Standing) -> R
     if parent.tools.as_ref().is_some_and(|tools| !tools.iter().any(|name| name == tool)) {
         return Err(Refusal::Task);
     }
-    match parent.kin {
-        Kin::Child => decide(&parent.agent.tools, tool, risk, standing).map_err(|refusal| Refusal::Parent(refusal.into())),
-        Kin::Peer => Ok(()),
+    match parent.relation {
+        Relation::Subagent => decide(&parent.agent.tools, tool, risk, role).map_err(|refusal| Refusal::Parent(refusal.into())),
+        Relation::Peer => Ok(()),
     }
 }
 
@@ -102,11 +102,11 @@ fn within(limits: &ToolLimits, tool: &str) -> Within {
     }
 }
 
-fn ceiling(policy: &ToolPolicy, standing: Standing) -> Risk {
-    match standing {
-        Standing::Stranger => policy.ceilings.guest,
-        Standing::Paired => policy.ceilings.member,
-        Standing::Owner => policy.ceilings.owner,
+fn ceiling(policy: &ToolPolicy, role: Role) -> Risk {
+    match role {
+        Role::Guest => policy.ceilings.guest,
+        Role::Member => policy.ceilings.member,
+        Role::Owner => policy.ceilings.owner,
     }
 }
 
@@ -142,8 +142,8 @@ impl fmt::Display for Refusal {
             Refusal::Task => f.write_str("whoever gave you this task left it out"),
             Refusal::Parent(refusal) => write!(f, "the agent you work for may not use it: {refusal}"),
             Refusal::AgentDenies => f.write_str("the agent's `tools.deny` names it"),
-            Refusal::Ceiling { standing, risk, max } => {
-                write!(f, "a {} may use tools up to `{max}` (`[access.tools]`), and this is a `{risk}` tool", standing.as_str())
+            Refusal::Ceiling { role, risk, max } => {
+                write!(f, "a {} may use tools up to `{max}` (`[access.tools]`), and this is a `{risk}` tool", role.as_str())
             }
         }
     }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Effect, Outcome, Risk, Scope, Spawn, Then, Tool, read_arguments};
+use super::{Effect, OnFinish, Outcome, Risk, Scope, Spawn, Tool, read_arguments};
 use crate::agents::Agent;
 use crate::domain::{AgentId, nearest};
 use crate::models::ToolSpec;
@@ -71,9 +71,9 @@ impl Tool for SpawnTool {
         }
         let then = match (report, wait) {
             (true, Some(true)) => return Outcome::say(EITHER),
-            (true, _) => Then::Report,
-            (false, Some(false)) => Then::Announce,
-            (false, _) => Then::Wait,
+            (true, _) => OnFinish::Report,
+            (false, Some(false)) => OnFinish::Announce,
+            (false, _) => OnFinish::Wait,
         };
         match chosen(scope, agent.as_deref()) {
             Ok(agent) => Outcome::wish(Effect::Spawn(Spawn { agent, task, tools, then })),

@@ -12,21 +12,21 @@ use crate::config::{Ceilings, RiskProfile, Spanned, ToolLimits};
 pub(super) fn scope_in(home: &Path) -> Scope {
     let agent = Arc::new(agent_of(home, "main"));
     let (place, person) = ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
-    Scope { agent, place, person, standing: Standing::Owner, parent: None }
+    Scope { agent, place, person, role: Role::Owner, parent: None }
 }
 
-fn scope_with(policy: ToolPolicy, standing: Standing) -> Scope {
+fn scope_with(policy: ToolPolicy, role: Role) -> Scope {
     let scope = scope_in(Path::new("home"));
-    Scope { agent: Arc::new(Agent { tools: policy, ..(*scope.agent).clone() }), standing, ..scope }
+    Scope { agent: Arc::new(Agent { tools: policy, ..(*scope.agent).clone() }), role, ..scope }
 }
 
 fn call(name: &str) -> ToolCall {
     ToolCall { id: "1".into(), name: name.into(), arguments: json!({ "path": "../nowhere" }) }
 }
 
-async fn said(policy: ToolPolicy, standing: Standing, tool: &str) -> String {
-    let scope = scope_with(policy, standing);
-    ToolBox::standard().view(&scope.agent, standing).call(&scope, &call(tool)).await.text
+async fn said(policy: ToolPolicy, role: Role, tool: &str) -> String {
+    let scope = scope_with(policy, role);
+    ToolBox::standard().view(&scope.agent, role).call(&scope, &call(tool)).await.text
 }
 
 fn names(list: &[&str]) -> Vec<Spanned<String>> {
@@ -36,7 +36,7 @@ fn names(list: &[&str]) -> Vec<Spanned<String>> {
 #[tokio::test]
 async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
     let own = ToolLimits { allow: Some(names(&["now", "file_read"])), deny: Vec::new() };
-    let text = said(ToolPolicy { own, ..Default::default() }, Standing::Owner, "shell").await;
+    let text = said(ToolPolicy { own, ..Default::default() }, Role::Owner, "shell").await;
     assert_eq!(text, "There is no tool `shell`. You have: now, file_read.");
 }
 
@@ -44,9 +44,9 @@ async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
 #[tokio::test]
 async fn a_refused_call_is_answered_with_the_rule_that_refused_it() {
     let own = ToolLimits { allow: None, deny: names(&["file_write"]) };
-    let text = said(ToolPolicy { own, ..Default::default() }, Standing::Owner, "file_write").await;
+    let text = said(ToolPolicy { own, ..Default::default() }, Role::Owner, "file_write").await;
     assert_eq!(text, "The tool `file_write` was not run: the agent's `tools.deny` names it. Go on without it.");
-    let text = said(ToolPolicy::default(), Standing::Stranger, "file_write").await;
+    let text = said(ToolPolicy::default(), Role::Guest, "file_write").await;
     assert_eq!(
         text,
         "The tool `file_write` was not run: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool. \
@@ -57,9 +57,9 @@ async fn a_refused_call_is_answered_with_the_rule_that_refused_it() {
 /// S2.10
 #[test]
 fn without_a_policy_nothing_is_filtered() {
-    let scope = scope_with(ToolPolicy::default(), Standing::Owner);
+    let scope = scope_with(ToolPolicy::default(), Role::Owner);
     let tools = ToolBox::standard();
-    assert_eq!(tools.view(&scope.agent, Standing::Owner).specs().len(), tools.names().count());
+    assert_eq!(tools.view(&scope.agent, Role::Owner).specs().len(), tools.names().count());
 }
 
 /// S4.34: a view is a pointer to the one set of tools and to its agent, however many tools there are.
@@ -67,7 +67,7 @@ fn without_a_policy_nothing_is_filtered() {
 fn all_agents_share_one_set_of_tools() {
     let tools = ToolBox::standard();
     let (one, other) = (scope_in(Path::new("one")), scope_in(Path::new("other")));
-    let views = [&one, &other].map(|scope| tools.view(&scope.agent, scope.standing));
+    let views = [&one, &other].map(|scope| tools.view(&scope.agent, scope.role));
     assert!(views.iter().all(|view| Arc::ptr_eq(&view.tools, &tools.tools)));
 }
 
@@ -140,17 +140,17 @@ fn any_policy() -> impl Strategy<Value = ToolPolicy> {
 
 /// The turn that a run may belong to.
 fn any_parent() -> impl Strategy<Value = Option<Arc<Parent>>> {
-    let kin = prop_oneof![Just(Kin::Child), Just(Kin::Peer)];
+    let relation = prop_oneof![Just(Relation::Subagent), Just(Relation::Peer)];
     let tools = proptest::option::of(proptest::sample::subsequence(STUBS.map(|(name, _)| name.to_owned()).to_vec(), 0..=6));
-    let parent = (any_policy(), kin, tools).prop_map(|(policy, kin, tools)| {
-        let Scope { agent, place, .. } = scope_with(policy, Standing::Owner);
-        Arc::new(Parent { agent, place, run: "1-0-0".into(), kin, tools })
+    let parent = (any_policy(), relation, tools).prop_map(|(policy, relation, tools)| {
+        let Scope { agent, place, .. } = scope_with(policy, Role::Owner);
+        Arc::new(Parent { agent, place, run: "1-0-0".into(), relation, tools })
     });
     proptest::option::of(parent)
 }
 
-fn any_standing() -> impl Strategy<Value = Standing> {
-    prop_oneof![Just(Standing::Stranger), Just(Standing::Paired), Just(Standing::Owner)]
+fn any_standing() -> impl Strategy<Value = Role> {
+    prop_oneof![Just(Role::Guest), Just(Role::Member), Just(Role::Owner)]
 }
 
 fn offered(view: &ToolView) -> Vec<String> {
@@ -163,16 +163,16 @@ proptest! {
     /// S2.8, S2.12, S4.17, S3.6: whatever the policies, whoever asks and for whatever turn it runs, what is offered is what can be
     /// called, and every refusal names a rule.
     #[test]
-    fn what_is_offered_is_what_can_be_called(policy in any_policy(), standing in any_standing(), parent in any_parent()) {
+    fn what_is_offered_is_what_can_be_called(policy in any_policy(), role in any_standing(), parent in any_parent()) {
         let tools = ToolBox::of(STUBS.iter().map(|(name, risk)| Box::new(Stub(name, *risk)) as Box<dyn Tool>).collect());
-        let scope = scope_with(policy.clone(), standing);
-        let view = tools.view(&scope.agent, standing).within(parent.clone());
+        let scope = scope_with(policy.clone(), role);
+        let view = tools.view(&scope.agent, role).within(parent.clone());
         let offered_here = offered(&view);
         if let Some(parent) = &parent {
-            let of_its_own = offered(&tools.view(&scope.agent, standing));
-            let of_parent = offered(&tools.view(&parent.agent, standing));
+            let of_its_own = offered(&tools.view(&scope.agent, role));
+            let of_parent = offered(&tools.view(&parent.agent, role));
             prop_assert!(offered_here.iter().all(|name| of_its_own.contains(name)), "never more than without a parent");
-            prop_assert!(parent.kin == Kin::Peer || offered_here.iter().all(|name| of_parent.contains(name)), "nor than the parent");
+            prop_assert!(parent.relation == Relation::Peer || offered_here.iter().all(|name| of_parent.contains(name)), "nor than the parent");
             prop_assert!(!offered_here.iter().any(|name| name == "spawn" || name == "message_send"));
             prop_assert!(parent.tools.as_ref().is_none_or(|tools| offered_here.iter().all(|name| tools.contains(name))));
         }

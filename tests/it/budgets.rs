@@ -154,7 +154,7 @@ async fn a_stop_while_a_round_is_written_does_not_count_it_twice() {
     assert_eq!(house.ask("SELECT group_concat(outcome) FROM turns"), "stopped");
     let spent = "SELECT tokens FROM budgets WHERE spender = 'person:telegram:111'";
     assert_eq!(house.ask(spent), A_CALL.to_string());
-    assert_eq!(house.ask("SELECT count(*) FROM tasks"), "0", "nothing is left of it");
+    assert_eq!(house.ask("SELECT count(*) FROM open_turns"), "0", "nothing is left of it");
     gateway.shutdown().await;
 }
 

@@ -177,22 +177,22 @@ impl Spot for fake_discord::Room {
 }
 
 /// The terminal: one person, no groups, and one screen for everything.
-struct OnLocal(Arc<Desk>);
+struct OnLocal(Arc<CommandServices>);
 
-struct Desk {
+struct CommandServices {
     terminal: AsyncMutex<Option<Terminal>>,
     /// What was said so far, each once it was complete.
     screen: watch::Sender<Vec<String>>,
 }
 
 impl Side for OnLocal {
-    type Spot = (Arc<Desk>, SessionKey);
+    type Spot = (Arc<CommandServices>, SessionKey);
     const NAME: &'static str = "local";
     const GROUP: &'static str = "lobby";
     const TOPICS: [&'static str; 2] = ["home:one", "home:two"];
 
     async fn in_house(_house: &House) -> Self {
-        OnLocal(Arc::new(Desk { terminal: AsyncMutex::new(None), screen: watch::Sender::new(Vec::new()) }))
+        OnLocal(Arc::new(CommandServices { terminal: AsyncMutex::new(None), screen: watch::Sender::new(Vec::new()) }))
     }
 
     async fn is_connected(&self, _earlier_starts: usize) {}
@@ -236,12 +236,12 @@ impl Side for OnLocal {
 }
 
 impl OnLocal {
-    fn place(&self, rest: &str) -> (Arc<Desk>, SessionKey) {
+    fn place(&self, rest: &str) -> (Arc<CommandServices>, SessionKey) {
         (self.0.clone(), format!("local:{rest}").parse().expect("a key"))
     }
 }
 
-impl Spot for (Arc<Desk>, SessionKey) {
+impl Spot for (Arc<CommandServices>, SessionKey) {
     async fn says(&self, _who: Who, text: &str) {
         let terminal = self.0.terminal.lock().await;
         assert!(terminal.as_ref().expect("it is open").say(self.1.clone(), text.to_owned()).await, "it is heard");

@@ -114,7 +114,7 @@ async fn half_an_answer_stays_when_its_question_is_deleted() {
     house.model.enqueue(Script::Pauses { text: text.into(), after: vec![12] });
     let question = thread.says(BOB, "tell me").await;
     let shown = thread.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM streams", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
     thread.deletes(question.message_id).await;
     let closed = discord.wait_for_text(shown.message_id, |text| text.ends_with("_(stopped)_")).await;
     assert!(text.starts_with(closed.text.trim_end_matches("_(stopped)_").trim()), "{}", closed.text);
@@ -243,7 +243,7 @@ async fn a_deleted_thread_takes_half_an_answer_along() {
     house.model.enqueue(Script::Pauses { text: text.into(), after: vec![12] });
     thread.says(BOB, "tell me").await;
     thread.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM streams", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
     thread.is_deleted().await;
     house.wait_until_stored("SELECT count(*) FROM turns WHERE outcome = 'stopped'", "1").await;
     house.model.release();

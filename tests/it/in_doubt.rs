@@ -87,7 +87,7 @@ async fn a_preview_on_discord_whose_answer_was_lost_is_finished_in_the_same_mess
     discord.fail(Route::CreateMessage, fake_discord::Fault::HtmlAfter(502)).once();
     house.model.enqueue(Script::Pauses { text: ANSWER.into(), after: vec![12] });
     general.says(fake_discord::BOB, "tell me").await;
-    house.wait_until_stored("SELECT count(*) FROM streams", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
     house.model.release();
     gateway.settled().await;
     assert_eq!(general.texts(), [ANSWER]);

@@ -11,7 +11,7 @@ use parlor::agents::Memories;
 use parlor::channels::{Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Streaming, Text, Ticket};
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
-use parlor::domain::{Addressed, Besides, Destination, FileRef, Inbound, MessageId, Origin, Platform};
+use parlor::domain::{Addressed, Destination, Extras, FileRef, Inbound, MessageId, Origin, Platform};
 use parlor::home::{CheckedConfig, Home};
 use parlor::home::{Snapshot, Snapshots};
 use parlor::lanes::{Arrived, Services, Sessions};
@@ -275,6 +275,6 @@ fn from_alice(id: i64) -> Inbound {
         addressed: Addressed::Privately,
         message: MessageId(id.to_string()),
         sent_at: 0,
-        besides: Besides::default(),
+        extras: Extras::default(),
     }
 }

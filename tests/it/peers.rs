@@ -71,7 +71,7 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     house.settled(&gateway).await;
     let asked = asked_about(&house, "and tomorrow");
     assert!(asked[0].messages.iter().any(|(role, text)| role == "assistant" && text == "Three."), "she remembers");
-    assert_eq!(house.ask("SELECT count(DISTINCT place_id) || ' ' || count(*) FROM subagents WHERE kin = 'peer'"), "1 2");
+    assert_eq!(house.ask("SELECT count(DISTINCT place_id) || ' ' || count(*) FROM subagents WHERE relation = 'peer'"), "1 2");
     gateway.shutdown().await;
 }
 

@@ -41,7 +41,7 @@ async fn a_task_whose_agent_is_gone_after_a_kill_is_begun_anew_by_another() {
     let roles: Vec<Vec<&str>> =
         journal.iter().map(|request| request.messages.iter().map(|(role, _)| role.as_str()).collect()).collect();
     assert_eq!(roles[2..], [vec!["user"], vec!["user", "call", "tool"], vec!["user", "call", "tool"]]);
-    house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
+    house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
     process.stop().await;
 }
@@ -112,7 +112,7 @@ async fn killed_with_two_tasks(house: &House) {
     house.model.release();
     house.model.wait_for_requests(3).await;
     process.kill().await;
-    assert_eq!(house.ask("SELECT group_concat(members, ' ') FROM tasks"), "[1] [2,3]");
+    assert_eq!(house.ask("SELECT group_concat(members, ' ') FROM open_turns"), "[1] [2,3]");
 }
 
 /// What was taken in with a task ends with it.
@@ -148,7 +148,7 @@ async fn a_message_whose_task_does_not_go_on_is_answered_all_the_same() {
     house.model.release();
     house.model.wait_for_requests(3).await;
     process.kill().await;
-    assert_eq!(house.ask("SELECT members FROM tasks"), "[2,3]");
+    assert_eq!(house.ask("SELECT members FROM open_turns"), "[2,3]");
     let carol_alone = "[access]\nowners = [\"telegram:111\"]\nrequire_mention = false\n\
                        [[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nusers = [\"telegram:333\"]\nagent = \"main\"\n";
     house.configure("", carol_alone);

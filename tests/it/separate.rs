@@ -297,7 +297,7 @@ async fn a_task_of_an_agent_that_is_gone_is_asked_anew() {
     place.says(ALICE, "which colour").await;
     house.all_in_their_lanes().await;
     house.model.release();
-    house.wait_until_stored("SELECT count(*) FROM tasks WHERE parked = 1", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM open_turns WHERE parked = 1", "1").await;
     house.model.wait_for_requests(2).await;
     process.kill().await;
     house.configure(TOP, &TEAM.replace("[agents.ada]\n", ""));

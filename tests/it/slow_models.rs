@@ -57,7 +57,7 @@ async fn a_kill_after_the_notice_leaves_one_message() {
     group.says(ALICE, "tell me").await;
     most_of_the_wait(&house, 5).await;
     assert_eq!(group.wait_for_sent(1).await.text, TOLD);
-    house.wait_until_stored("SELECT count(*) FROM streams", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
     process.kill().await;
     house.model.release();
     let process = house.spawn().await;

@@ -47,7 +47,7 @@ async fn in_a_group_one_message_is_edited_at_a_pace() {
     assert_eq!(shown.text, SHOWN);
     assert_eq!(shown.entities.iter().map(|entity| &entity["type"]).collect::<Vec<_>>(), ["bold", "code"]);
     assert_eq!((call_count(&house, "sendMessage"), call_count(&house, "editMessageText")), (1, 2));
-    assert_eq!(house.ask("SELECT count(*) FROM streams"), "0");
+    assert_eq!(house.ask("SELECT count(*) FROM preview_messages"), "0");
     gateway.shutdown().await;
 }
 
@@ -268,7 +268,7 @@ async fn a_kill_in_the_middle_is_finished_in_the_same_message() {
     house.model.enqueue(pausing(&[12]));
     group.says(ALICE, "tell me").await;
     group.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM streams", "1").await;
+    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
     process.kill().await;
     let hold = house.telegram.hold("editMessageText");
     let process = house.spawn().await;
@@ -291,7 +291,7 @@ async fn a_kill_leaves_no_half_answer_on_the_screen() {
     let group = house.telegram.supergroup(-1001);
     house.model.enqueue(Script::Pauses { text: paragraphs(28), after: vec![1000] });
     group.says(ALICE, "tell me everything").await;
-    house.wait_until_stored("SELECT count(*) FROM streams", "2").await;
+    house.wait_until_stored("SELECT count(*) FROM preview_messages", "2").await;
     process.kill().await;
     let process = house.spawn().await;
     house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent,sent").await;

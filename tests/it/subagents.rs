@@ -207,7 +207,7 @@ async fn a_kill_costs_no_finished_subagent() {
     assert_eq!(asked, [1, 1, 2]);
     assert_eq!(results(&house.model.last_request()), ["7 apples", "7 pears", "7 plums"]);
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
-    house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
+    house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
     process.stop().await;
 }
 
@@ -257,7 +257,7 @@ async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {
     house.model.wait_for_requests(4).await;
     alice.says("what time is it").await;
     house.model.wait_for_requests(5).await;
-    assert_eq!(house.ask("SELECT parked FROM tasks"), "1");
+    assert_eq!(house.ask("SELECT parked FROM open_turns"), "1");
     process.kill().await;
     house.model.enqueue_when("count pears", Script::text("7 pears"));
     house.model.enqueue_when("count plums", Script::text("7 plums"));
@@ -272,7 +272,7 @@ async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {
     let asked = ["apples", "pears", "plums"].map(|fruit| asked_about(&house, &format!("count {fruit}")).len());
     assert_eq!(asked, [1, 2, 2]);
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
-    house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
+    house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
     process.stop().await;
 }
 

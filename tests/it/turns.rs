@@ -59,7 +59,7 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
         "write the report|which colour is it|Blue.|The report is done.",
         "reminders are nobody's words"
     );
-    assert_eq!(house.ask("SELECT count(*) FROM tasks"), "0");
+    assert_eq!(house.ask("SELECT count(*) FROM open_turns"), "0");
     alice.says("/status").await;
     house.settled(&gateway).await;
     let status = alice.texts().pop().expect("a status");
@@ -121,7 +121,7 @@ async fn a_kill_in_the_middle_of_a_task_costs_no_finished_tool() {
     // As if the agent had been sent here from elsewhere after the turn began.
     house.tell(
         "INSERT INTO messages (place_id, conversation, kind, agent_uid, text, created_at)
-         SELECT place_id, 1, 'agent', agent_uid, 'a word from elsewhere', 0 FROM tasks",
+         SELECT place_id, 1, 'agent', agent_uid, 'a word from elsewhere', 0 FROM open_turns",
     );
     house.model.enqueue(Script::text("Noon."));
     let process = house.spawn().await;
@@ -130,7 +130,7 @@ async fn a_kill_in_the_middle_of_a_task_costs_no_finished_tool() {
     let journal = house.model.journal();
     assert_eq!(roles(&journal[2]), ["user", "call", "tool"], "the model is not asked from the beginning");
     assert_eq!(journal[2].messages, journal[1].messages, "with the very result it had, and nothing that was said since");
-    house.wait_until_stored("SELECT count(*) FROM tasks", "0").await;
+    house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
     assert_eq!(house.ask("SELECT steps FROM turns"), "2");
     process.stop().await;

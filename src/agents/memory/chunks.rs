@@ -73,7 +73,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::agents::memory::words::words;
+    use crate::agents::memory::tokenizer::words;
 
     #[test]
     fn a_heading_stays_with_what_follows_it() {

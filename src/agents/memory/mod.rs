@@ -4,16 +4,16 @@
 //! themselves are private to this module.
 
 mod chunks;
-mod curated;
+pub mod export;
 mod index;
+mod memory_file;
 mod notes;
 mod recall;
 mod rows;
 mod scope;
 mod search;
 mod stop_words;
-pub mod transfer;
-mod words;
+mod tokenizer;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::config::Visibility;
 use crate::domain::{AgentId, AgentUid, UserError};
 use crate::storage::{Db, StoreError};
 
-pub use curated::{Edit, EditError, MOST_VERSIONS, Version};
+use export::ExportedMemory;
+pub use memory_file::{Edit, EditError, MOST_VERSIONS, Version};
 pub use rows::{Counts, Entry, Provenance};
 use scope::Clause;
 pub use scope::Scope;
-use transfer::Carried;
 
 /// The longest memory.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
@@ -248,19 +248,19 @@ impl Memory {
     /// Changes MEMORY.md and returns its new size.
     pub async fn edit(&self, edit: Edit) -> Result<usize, EditError> {
         let folder = self.agent.folder.clone();
-        on_disk(move || curated::edit(&folder, &edit, Utc::now())).await
+        on_disk(move || memory_file::edit(&folder, &edit, Utc::now())).await
     }
 
     /// Earlier versions of MEMORY.md, the newest first.
     pub async fn versions(&self) -> Result<Vec<Version>, EditError> {
         let folder = self.agent.folder.clone();
-        on_disk(move || curated::versions(&folder).map_err(EditError::from)).await
+        on_disk(move || memory_file::versions(&folder).map_err(EditError::from)).await
     }
 
     /// Makes an earlier version MEMORY.md again.
     pub async fn restore(&self, version: String) -> Result<usize, EditError> {
         let folder = self.agent.folder.clone();
-        on_disk(move || curated::restore(&folder, &version, Utc::now())).await
+        on_disk(move || memory_file::restore(&folder, &version, Utc::now())).await
     }
 
     /// Adds to today's notes and returns the file's path in the agent's folder.
@@ -270,7 +270,7 @@ impl Memory {
     }
 
     /// Takes in memories from an export, as this agent's. Known memories are skipped.
-    pub async fn import(&self, carried: Vec<Carried>) -> Result<Imported, StoreError> {
+    pub async fn import(&self, carried: Vec<ExportedMemory>) -> Result<Imported, StoreError> {
         let (owner, all) = (self.agent.uid, carried.len());
         let mut known = self.memories.db.read(move |connection| rows::marks(connection, owner)).await?;
         let is_new = |row: &rows::New| match known.get_mut(&rows::mark(row.visibility.as_str(), row.created_at, &row.text)) {
@@ -333,7 +333,7 @@ impl Entry {
     }
 }
 
-impl Carried {
+impl ExportedMemory {
     fn as_row(&self, owner: AgentUid) -> rows::New {
         let (visibility, text, said) = (self.visibility, self.text.clone(), self.said.clone());
         rows::New { owner, visibility, path: None, text, said, created_at: self.created_at }
@@ -341,7 +341,7 @@ impl Carried {
 }
 
 /// Writes the memories of an imported agent.
-pub fn take_in(tx: &Transaction<'_>, owner: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
+pub fn take_in(tx: &Transaction<'_>, owner: AgentUid, carried: &[ExportedMemory]) -> rusqlite::Result<()> {
     carried.iter().try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
 }
 
@@ -376,7 +376,7 @@ pub fn count_of(connection: &rusqlite::Connection, owner: AgentUid) -> rusqlite:
 }
 
 /// Agents in the memories, in the order of their first memory.
-pub fn agents_of(carried: &[Carried]) -> Vec<AgentId> {
+pub fn agents_of(carried: &[ExportedMemory]) -> Vec<AgentId> {
     let mut agents: Vec<AgentId> = Vec::new();
     for one in carried {
         if !agents.contains(&one.agent) {

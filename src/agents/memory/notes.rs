@@ -7,8 +7,8 @@ use std::path::Path;
 
 use chrono::{DateTime, Local};
 
-use super::curated::{EditError, create_folder};
 use super::index::NOTES_FOLDER;
+use super::memory_file::{EditError, create_folder};
 use crate::domain::UserError;
 
 /// The notes of a day are no longer than this.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::scope::{Clause, GLOBAL};
-use super::words;
+use super::tokenizer;
 use crate::config::Visibility;
 use crate::domain::{AgentUid, PersonId, SessionKey};
 use crate::routing::places;
@@ -124,7 +124,7 @@ fn index(tx: &Transaction<'_>, id: i64, owner: AgentUid, visibility: Visibility,
     let slot = (number << SLOT_BITS) + take.query_row([number], |row| row.get::<_, i64>(0))?;
     tx.prepare_cached("UPDATE memories SET slot = ?2 WHERE id = ?1")?.execute(params![id, slot])?;
     let mut insert = tx.prepare_cached("INSERT INTO memories_fts (rowid, words) VALUES (?1, ?2)")?;
-    insert.execute(params![slot, words::indexed(number, text)]).map(drop)
+    insert.execute(params![slot, tokenizer::indexed(number, text)]).map(drop)
 }
 
 fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::rows::{self, Entry};
 use super::scope::Clause;
-use super::{stop_words, words};
+use super::{stop_words, tokenizer};
 
 /// Words of a question that are looked for; of more, the longest.
 const MAX_WORDS: usize = 16;
@@ -139,7 +139,7 @@ fn count(connection: &Connection, forms: &str) -> rusqlite::Result<u32> {
 
 /// A word in all its visible forms, in the language of the index. Words have letters and digits only, so quotes are enough.
 fn forms(numbers: &[i64], word: &str) -> String {
-    let quoted = numbers.iter().map(|number| format!("\"{}\"", words::scoped(*number, word)));
+    let quoted = numbers.iter().map(|number| format!("\"{}\"", tokenizer::scoped(*number, word)));
     quoted.collect::<Vec<_>>().join(" OR ")
 }
 

@@ -6,11 +6,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::words;
+use super::tokenizer;
 
 /// The words of a text that a memory may be found by, without repetitions, in their order.
 pub(super) fn telling(text: &str) -> Vec<String> {
-    let all = words::distinct(text);
+    let all = tokenizer::distinct(text);
     let (language, names) = (language(&all), names(text));
     all.into_iter().filter(|word| !is_little(word, language, &names)).collect()
 }
@@ -43,7 +43,7 @@ fn names(text: &str) -> HashSet<String> {
 /// Writing without spaces is looked at two characters at a time.
 fn is_unspaced_little(word: &str) -> bool {
     let is_little = || UNSPACED_PAIRS.split_whitespace().any(|pair| pair == word) || word.chars().all(|c| CHINESE.contains(c));
-    word.starts_with(words::is_unspaced) && is_little()
+    word.starts_with(tokenizer::is_unspaced) && is_little()
 }
 
 /// In which languages a word is a little one, a bit for each.

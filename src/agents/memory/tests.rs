@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::*;
-use crate::agents::{Registry, roster};
+use crate::agents::{Registry, agent_rows};
 use crate::config::{self, Secrets, Source};
 
 /// A home with a store and a few agents.
@@ -60,8 +60,8 @@ async fn registry(home: &TempDir, db: &Db, text: &str) -> Registry {
     let source = Source { path: "config.toml".into(), text: text.to_owned() };
     let config = config::draft(source, home.path(), Secrets::WherePresent).finish().unwrap();
     let ids: Vec<AgentId> = config.agents.iter().map(|agent| agent.id.clone()).collect();
-    db.write(move |tx| roster::add(tx, &ids, 1)).await.unwrap();
-    let known = db.read(roster::load).await.unwrap();
+    db.write(move |tx| agent_rows::add(tx, &ids, 1)).await.unwrap();
+    let known = db.read(agent_rows::load).await.unwrap();
     let uids: HashMap<_, _> = known.into_iter().map(|(id, known)| (id, known.uid)).collect();
     Registry::new(&config, home.path(), &uids)
 }
@@ -105,8 +105,8 @@ async fn better_foreign_rows_hide_nothing() {
         let text = format!("honey {}", "filler ".repeat(10 + number));
         main.save(main.saving(&text, None, Provenance::default()).unwrap()).await.unwrap();
     }
-    let rows: Vec<Carried> = (0..1000)
-        .map(|number| Carried {
+    let rows: Vec<ExportedMemory> = (0..1000)
+        .map(|number| ExportedMemory {
             agent: AgentId::parse("ada").unwrap(),
             visibility: Visibility::Private,
             text: "honey honey honey".into(),
@@ -303,7 +303,7 @@ async fn a_recall_at_hand_says_when_the_index_is_old() {
 #[tokio::test]
 async fn words_that_nearly_every_row_has_find_the_newest() {
     let house = House::new("").await;
-    let carried = (0..3000).map(|number| Carried {
+    let carried = (0..3000).map(|number| ExportedMemory {
         agent: AgentId::main(),
         visibility: Visibility::Private,
         text: format!("the plan {number}"),
@@ -428,7 +428,7 @@ proptest! {
                 prop_assert!(found.iter().all(|entry| world.sees(reader, row_of(entry.id))));
                 // And everything that it may see is found, up to the limit.
                 let asked = stop_words::telling(&world.query);
-                let fits = |row: &(usize, Visibility, String)| words::words(&row.2).iter().any(|word| asked.contains(word));
+                let fits = |row: &(usize, Visibility, String)| tokenizer::words(&row.2).iter().any(|word| asked.contains(word));
                 let visible = world.rows.iter().filter(|row| world.sees(reader, row) && fits(row)).count();
                 prop_assert_eq!(found.len(), visible.min(world.limit as usize));
             }
@@ -448,15 +448,15 @@ async fn an_import_brings_the_same_rows_and_a_second_one_none() {
     }
     let rose = house.memory("rose");
     let exported = rose.newest(i64::MAX, 100).await.unwrap();
-    let text = transfer::write(&exported, transfer::Form::Markdown);
+    let text = export::write(&exported, export::Form::Markdown);
     let other = House::new(CONFIG).await;
-    let carried = transfer::read(&text).unwrap();
+    let carried = export::read(&text).unwrap();
     assert_eq!(agents_of(&carried), [AgentId::parse("rose").unwrap()]);
     assert_eq!(other.memory("rose").import(carried.clone()).await.unwrap(), Imported { new: 4, known: 0 });
     assert_eq!(other.memory("rose").import(carried.clone()).await.unwrap(), Imported { new: 0, known: 4 });
     assert_eq!(rose.import(carried).await.unwrap(), Imported { new: 0, known: 4 });
     let again = other.memory("rose").newest(i64::MAX, 100).await.unwrap();
-    let (mut one, mut two) = (text, transfer::write(&again, transfer::Form::Markdown));
+    let (mut one, mut two) = (text, export::write(&again, export::Form::Markdown));
     for text in [&mut one, &mut two] {
         let mut parts: Vec<&str> = text.split("\n\n").collect();
         parts.sort_unstable();

@@ -8,9 +8,7 @@ use super::content;
 use super::directory::{Surroundings, id, id_in, list};
 use crate::channels::nicknames::Nicknames;
 use crate::config::GroupSessions;
-use crate::domain::{
-    Addressed, Attachment, Besides, DiscordId, Inbound, MessageId, Note, Origin, PersonId, SessionKey, Together,
-};
+use crate::domain::{Addressed, Attachment, DiscordId, Extras, Inbound, MessageId, Note, Origin, PersonId, SessionKey, Together};
 
 /// A plain message, and one that replies. All others are Discord's own.
 const MESSAGES_OF_PEOPLE: [u64; 2] = [0, 19];
@@ -70,7 +68,7 @@ impl Reader<'_> {
             text: if text.is_empty() && attachments.is_empty() { WITHOUT_TEXT.to_owned() } else { text },
             message: MessageId(id.to_string()),
             sent_at: sent_at(id),
-            besides: Besides { marks: content::marks(raw, self.me), note, ..Besides::default() },
+            extras: Extras { marks: content::marks(raw, self.me), note, ..Extras::default() },
         };
         Read::Messages(self.with_files(first, attachments))
     }
@@ -87,7 +85,7 @@ impl Reader<'_> {
             addressed: Addressed::ByTopicName,
             message: MessageId(thread.to_string()),
             sent_at: sent_at(thread),
-            besides: Besides::default(),
+            extras: Extras::default(),
         })
     }
 
@@ -111,7 +109,7 @@ impl Reader<'_> {
             addressed: Addressed::ByReply,
             message: MessageId(message.to_string()),
             sent_at: crate::clock::now_ms(),
-            besides: Besides { note: Some(Note::Reaction), ..Besides::default() },
+            extras: Extras { note: Some(Note::Reaction), ..Extras::default() },
         })
     }
 
@@ -162,16 +160,16 @@ impl Reader<'_> {
         };
         let mut attachments = attachments.into_iter();
         let mut whole = first;
-        whole.besides.together = together;
-        whole.besides.attachment = attachments.next();
+        whole.extras.together = together;
+        whole.extras.attachment = attachments.next();
         let further = attachments.enumerate().map(|(index, attachment)| Inbound {
             update_id: format!("{}:{}", whole.update_id, index + 1),
             text: String::new(),
-            besides: Besides { marks: Vec::new(), attachment: Some(attachment), ..whole.besides.clone() },
+            extras: Extras { marks: Vec::new(), attachment: Some(attachment), ..whole.extras.clone() },
             ..whole.clone()
         });
         // An edit changes the words; the files are known.
-        let further: Vec<Inbound> = further.filter(|_| whole.besides.note.is_none()).collect();
+        let further: Vec<Inbound> = further.filter(|_| whole.extras.note.is_none()).collect();
         std::iter::once(whole).chain(further).collect()
     }
 }

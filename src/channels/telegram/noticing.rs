@@ -4,7 +4,7 @@ use serde_json::Value;
 use teloxide::types::User;
 
 use super::parse::{display_name, known_part, user_id};
-use crate::domain::{Addressed, Besides, ChatId, Inbound, MessageId, Note, Origin, PersonId, SessionKey};
+use crate::domain::{Addressed, ChatId, Extras, Inbound, MessageId, Note, Origin, PersonId, SessionKey};
 
 /// Emoji shown of one reaction.
 const MAX_EMOJI: usize = 3;
@@ -32,7 +32,7 @@ pub(super) fn read(update_id: &str, raw: &Value) -> Option<Inbound> {
         addressed: Addressed::ByReply,
         message: MessageId(raw["message_id"].as_i64().unwrap_or_default().to_string()),
         sent_at: raw["date"].as_i64().unwrap_or_default().saturating_mul(1000),
-        besides: Besides { note: Some(Note::Reaction), ..Besides::default() },
+        extras: Extras { note: Some(Note::Reaction), ..Extras::default() },
     })
 }
 

@@ -19,7 +19,7 @@ use crate::channels::nicknames::Nicknames;
 use crate::channels::words::name_line;
 use crate::config::GroupSessions;
 use crate::domain::{
-    Addressed, Arrival, Besides, ChatId, Inbound, MessageId, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together,
+    Addressed, Arrival, ChatId, Extras, Inbound, MessageId, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together,
     TopicId,
 };
 use crate::signing::Signer;
@@ -102,7 +102,7 @@ impl Reader<'_> {
         let raw = &without_nulls(raw);
         let mut arrival = self.arrival(update_id, &read_message(raw)?, raw);
         if let (Some(Arrival::Message(inbound)), Some(_)) = (&mut arrival, edited) {
-            inbound.besides.note = Some(Note::Edit);
+            inbound.extras.note = Some(Note::Edit);
         }
         Ok(arrival)
     }
@@ -130,7 +130,7 @@ impl Reader<'_> {
             addressed,
             message: MessageId(message.id.0.to_string()),
             sent_at: message.date.timestamp_millis(),
-            besides: Besides::default(),
+            extras: Extras::default(),
         })
     }
 
@@ -172,7 +172,7 @@ impl Reader<'_> {
             addressed: Addressed::ByTopicName,
             message: MessageId(message.id.0.to_string()),
             sent_at: message.date.timestamp_millis(),
-            besides: Besides::default(),
+            extras: Extras::default(),
         })))
     }
 
@@ -195,11 +195,11 @@ impl Reader<'_> {
             addressed: call.addressed,
             message: MessageId(message.id.0.to_string()),
             sent_at: message.date.timestamp_millis(),
-            besides: Besides {
+            extras: Extras {
                 marks: content::marks(raw, self.bot_id),
                 attachment,
                 together: self.together(raw),
-                ..Besides::default()
+                ..Extras::default()
             },
         })
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::super::agent_tools::ToolReport;
 use super::super::{Outcome, data};
 use super::listing::{Row, row};
-use super::{House, moment};
+use super::{OpenHome, moment};
 use crate::agents::memory::Stats;
 use crate::agents::skills::Skill;
 use crate::agents::{Agent, Colleague, Identity};
@@ -64,21 +64,21 @@ struct FileInfo {
     problem: Option<String>,
 }
 
-pub(super) async fn info(house: &House, agent: &Agent, json: bool) -> Outcome {
-    let (identity, uid) = (house.identity(agent), agent.uid);
-    let last_error = house.db.read(move |connection| tenants::last_error(connection, uid)).await?;
+pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome {
+    let (identity, uid) = (open.identity(agent), agent.uid);
+    let last_error = open.db.read(move |connection| tenants::last_error(connection, uid)).await?;
     let info = Info {
-        row: row(house, agent),
+        row: row(open, agent),
         uid: agent.uid.to_string(),
-        bootstrapped: house.is_bootstrapped(agent),
-        matches: house.bindings_of(agent),
+        bootstrapped: open.is_bootstrapped(agent),
+        matches: open.bindings_of(agent),
         peers: agent.peers.iter().map(peer).collect(),
         files: file_infos(&identity),
         personality: agent.personality.as_deref(),
         system_prompt_bytes: agent.system_prompt.as_ref().map(String::len),
         skills: identity.skills().readable.clone(),
         last_error: last_error.map(|(at, reason)| LastError { at, reason }),
-        memory: house.stats.get(&agent.uid).map(memory_info),
+        memory: open.stats.get(&agent.uid).map(memory_info),
         tools: ToolReport::of(agent),
     };
     if json {
@@ -126,7 +126,7 @@ fn file_infos(identity: &Identity) -> Vec<FileInfo> {
 }
 
 fn info_text(agent: &Agent, info: &Info<'_>) -> String {
-    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.brain.model);
+    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.models.model);
     let first = if info.bootstrapped { "done" } else { "not yet" };
     text.push_str(&format!("first turn: {first}\n"));
     for file in &info.files {

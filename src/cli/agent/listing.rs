@@ -4,7 +4,7 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::super::{Failure, Outcome, data};
-use super::House;
+use super::OpenHome;
 use crate::agents::{Agent, Skills, memory};
 use crate::domain::AgentId;
 use crate::tenants::{self, Archive, Origin, Site};
@@ -24,8 +24,8 @@ pub(super) struct Row {
     state: String,
 }
 
-pub(super) async fn list(house: &House, json: bool) -> Outcome {
-    let rows = rows(house).await?;
+pub(super) async fn list(open: &OpenHome, json: bool) -> Outcome {
+    let rows = rows(open).await?;
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
         return Ok(());
@@ -43,35 +43,35 @@ pub(super) async fn list(house: &House, json: bool) -> Outcome {
 }
 
 /// Everyone in the config, then folders nobody named, then what only the store has, then those who were removed.
-async fn rows(house: &House) -> Result<Vec<Row>, Failure> {
+async fn rows(open: &OpenHome) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    for agent in house.registry.all() {
-        rows.push(row(house, agent));
+    for agent in open.registry.all() {
+        rows.push(row(open, agent));
     }
-    rows.extend(tenants::discovered(&house.checked.config, &house.home).iter().map(discovered));
-    let site = Site { home: house.home.clone(), db: house.db.clone() };
-    for (id, known) in tenants::stored_only(&site, &house.checked.config).await? {
+    rows.extend(tenants::discovered(&open.checked.config, &open.home).iter().map(discovered));
+    let site = Site { home: open.home.clone(), db: open.db.clone() };
+    for (id, known) in tenants::stored_only(&site, &open.checked.config).await? {
         let state = format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
         let memories = u32::try_from(known.memories).ok();
         rows.push(Row { memories, ..without_config(&id, Origin::Stored, state) });
     }
-    for archive in tenants::archives(&house.home) {
+    for archive in tenants::archives(&open.home) {
         let uid = archive.uid;
-        let memories = house.db.read(move |connection| memory::count_of(connection, uid)).await?;
+        let memories = open.db.read(move |connection| memory::count_of(connection, uid)).await?;
         rows.push(Row { memories: Some(memories), ..removed(&archive) });
     }
     Ok(rows)
 }
 
-pub(super) fn row(house: &House, agent: &Agent) -> Row {
+pub(super) fn row(open: &OpenHome, agent: &Agent) -> Row {
     Row {
         id: agent.id.to_string(),
         name: agent.name.clone(),
         emoji: agent.emoji.clone(),
-        model: Some(agent.brain.model.to_string()),
+        model: Some(agent.models.model.to_string()),
         effective_skills: Skills::load(agent).names().into_iter().map(str::to_owned).collect(),
-        bindings: house.bindings_of(agent).len(),
-        memories: house.memories_of(agent),
+        bindings: open.bindings_of(agent).len(),
+        memories: open.memories_of(agent),
         origin: Origin::Configured,
         default: agent.is_default,
         state: if agent.is_default { "default".into() } else { String::new() },

@@ -59,7 +59,7 @@ mod tests {
     use super::super::super::view::View;
     use super::super::{Spot, after, append_question, conversation};
     use super::*;
-    use crate::domain::{Addressed, AgentUid, Besides, Inbound, Origin};
+    use crate::domain::{Addressed, AgentUid, Extras, Inbound, Origin};
     use crate::storage::Db;
 
     fn place() -> SessionKey {
@@ -75,7 +75,7 @@ mod tests {
             addressed: Addressed::Privately,
             message: MessageId(message.into()),
             sent_at: 0,
-            besides: Besides::default(),
+            extras: Extras::default(),
         };
         Accepted::new(0, inbound)
     }

@@ -12,7 +12,7 @@ use super::super::inbox::Accepted;
 use super::super::summaries::{self, Summary};
 use super::super::transcript::{Asked, Spot};
 use super::*;
-use crate::domain::{Addressed, Besides, MessageId, Origin, PersonId, SessionKey};
+use crate::domain::{Addressed, Extras, MessageId, Origin, PersonId, SessionKey};
 use crate::storage::Db;
 
 const AGENTS: usize = 3;
@@ -34,7 +34,7 @@ fn inbound(text: &str, message: &str, note: Option<Note>) -> Inbound {
         addressed: Addressed::Privately,
         message: MessageId(message.into()),
         sent_at: 0,
-        besides: Besides { note, ..Besides::default() },
+        extras: Extras { note, ..Extras::default() },
     }
 }
 
@@ -253,7 +253,7 @@ async fn no_agent_reads_a_word_of_a_part_it_did_not_take_part_in() {
             }
             let own = diary.words.iter().filter(|(owner, _)| *owner == Some(agent)).count();
             prop_assert_eq!(transcript::length(&tx, &place(), view).unwrap(), i64::try_from(own).unwrap());
-            for carried in transcript::carry(&tx, uid(agent), view).unwrap() {
+            for carried in transcript::export(&tx, uid(agent), view).unwrap() {
                 prop_assert!(carried.own);
             }
         }

@@ -6,7 +6,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::edit::{EditError, replaced};
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::{Agent, Registry};
 use crate::config::{Secrets, Source, draft};
 use crate::domain::{AgentUid, SessionKey};
@@ -48,10 +48,9 @@ impl House {
     async fn outcome(&self, id: &str, tool: &str, arguments: serde_json::Value) -> Outcome {
         let agent = self.agent(id);
         let place: SessionKey = "telegram:dm:7".parse().unwrap();
-        let scope =
-            Scope { agent: agent.clone(), place, person: "telegram:7".parse().unwrap(), standing: Standing::Owner, parent: None };
+        let scope = Scope { agent: agent.clone(), place, person: "telegram:7".parse().unwrap(), role: Role::Owner, parent: None };
         let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
-        ToolBox::standard().view(&agent, Standing::Owner).call(&scope, &call).await
+        ToolBox::standard().view(&agent, Role::Owner).call(&scope, &call).await
     }
 
     async fn rose(&self, tool: &str, arguments: serde_json::Value) -> String {

@@ -17,8 +17,7 @@ fn rules_are_asked_in_a_fixed_order() {
     let mut profile = RiskProfile { name: "careful".into(), limits: limits(Some(&[]), &["shell"]), max_risk: Some(Risk::Look) };
     let mut policy =
         ToolPolicy { profile: Some(profile.clone()), own: limits(Some(&[]), &["shell"]), ceilings: Ceilings::default() };
-    let ask =
-        |policy: &ToolPolicy| decide(policy, "shell", Risk::Reach, Standing::Stranger).map_err(|refusal| refusal.to_string());
+    let ask = |policy: &ToolPolicy| decide(policy, "shell", Risk::Reach, Role::Guest).map_err(|refusal| refusal.to_string());
     let refused = |policy: &ToolPolicy, expected: &str| assert_eq!(ask(policy), Err(expected.to_owned()));
 
     refused(&policy, "the risk profile `careful` does not allow it");
@@ -41,39 +40,39 @@ fn rules_are_asked_in_a_fixed_order() {
 #[test]
 fn guests_only_look_unless_the_config_says_otherwise() {
     let policy = ToolPolicy::default();
-    let check = |standing, risk, expected: bool| {
-        assert_eq!(decide(&policy, "any", risk, standing).is_ok(), expected, "{standing:?} {risk:?}");
+    let check = |role, risk, expected: bool| {
+        assert_eq!(decide(&policy, "any", risk, role).is_ok(), expected, "{role:?} {risk:?}");
     };
-    check(Standing::Stranger, Risk::Look, true);
-    check(Standing::Stranger, Risk::Change, false);
-    check(Standing::Stranger, Risk::Reach, false);
-    check(Standing::Paired, Risk::Reach, true);
-    check(Standing::Owner, Risk::Reach, true);
+    check(Role::Guest, Risk::Look, true);
+    check(Role::Guest, Risk::Change, false);
+    check(Role::Guest, Risk::Reach, false);
+    check(Role::Member, Risk::Reach, true);
+    check(Role::Owner, Risk::Reach, true);
 }
 
 /// S3.6: whatever the policies, a run has no tool that its parent lacks.
 #[test]
 fn a_run_is_within_its_parents_limits() {
-    let parent = |kin, tools: Option<&[&str]>, deny: &[&str]| {
+    let parent = |relation, tools: Option<&[&str]>, deny: &[&str]| {
         let mut agent = crate::agents::tests::agent_of(std::path::Path::new("home"), "main");
         agent.tools.own.deny = names(deny);
         let tools = tools.map(|tools| tools.iter().map(|name| (*name).to_owned()).collect());
-        Parent { agent: agent.into(), place: "local:desk".parse().unwrap(), run: "1-0-0".into(), kin, tools }
+        Parent { agent: agent.into(), place: "local:desk".parse().unwrap(), run: "1-0-0".into(), relation, tools }
     };
     let check = |parent: &Parent, tool: &str, expected: Result<(), &str>| {
-        let decided = for_run(parent, tool, Risk::Look, Standing::Owner).map_err(|refusal| refusal.to_string());
-        assert_eq!(decided, expected.map_err(str::to_owned), "{tool} {:?}", parent.kin);
+        let decided = for_run(parent, tool, Risk::Look, Role::Owner).map_err(|refusal| refusal.to_string());
+        assert_eq!(decided, expected.map_err(str::to_owned), "{tool} {:?}", parent.relation);
     };
-    let (child, peer) = (parent(Kin::Child, None, &["now"]), parent(Kin::Peer, None, &["now"]));
+    let (child, peer) = (parent(Relation::Subagent, None, &["now"]), parent(Relation::Peer, None, &["now"]));
     check(&child, "now", Err("the agent you work for may not use it: the agent's `tools.deny` names it"));
     check(&peer, "now", Ok(()));
-    for kin in [&child, &peer] {
-        check(kin, "file_read", Ok(()));
-        check(kin, "spawn", Err("a subagent cannot start another"));
-        check(kin, "agent_send", Err("you were asked by another agent yourself, and messages go one hop"));
+    for relation in [&child, &peer] {
+        check(relation, "file_read", Ok(()));
+        check(relation, "spawn", Err("a subagent cannot start another"));
+        check(relation, "agent_send", Err("you were asked by another agent yourself, and messages go one hop"));
     }
-    check(&parent(Kin::Child, Some(&["now"]), &[]), "now", Ok(()));
-    check(&parent(Kin::Child, Some(&["now"]), &[]), "file_read", Err("whoever gave you this task left it out"));
-    let guest = for_run(&parent(Kin::Child, None, &[]), "file_write", Risk::Change, Standing::Stranger);
+    check(&parent(Relation::Subagent, Some(&["now"]), &[]), "now", Ok(()));
+    check(&parent(Relation::Subagent, Some(&["now"]), &[]), "file_read", Err("whoever gave you this task left it out"));
+    let guest = for_run(&parent(Relation::Subagent, None, &[]), "file_write", Risk::Change, Role::Guest);
     assert!(matches!(guest, Err(Refusal::Parent(_))));
 }

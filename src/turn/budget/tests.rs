@@ -2,7 +2,7 @@ use chrono::{FixedOffset, Utc};
 use proptest::prelude::*;
 
 use super::*;
-use crate::access::Standing;
+use crate::access::Role;
 use crate::agents::tests::agent_of;
 use crate::config::{AgentLimits, ModelRef};
 use crate::models::{Lineup, ModelMessage, Models};
@@ -79,12 +79,12 @@ fn run(limits: AgentLimits) -> Run {
         agent: std::sync::Arc::new(agent_of(std::path::Path::new("home"), "main")),
         place: "local:home".parse().unwrap(),
         person: "telegram:1".parse().unwrap(),
-        standing: Standing::Stranger,
+        role: Role::Guest,
         parent: None,
     };
     let messages = vec![ModelMessage::user("use now {}")];
     let lineup = Lineup { models: vec![ModelRef::Offline], settings: Default::default(), cache_key: String::new() };
-    let tools = ToolBox::standard().view(&scope.agent, scope.standing);
+    let tools = ToolBox::standard().view(&scope.agent, scope.role);
     let limits = TurnLimits::of(&limits);
     Run::new(TurnRequest { lineup, system: String::new(), messages, tools, scope, limits })
 }

@@ -7,7 +7,7 @@ use super::{Did, Interactions, did, person, pressed, user};
 use crate::channels::discord::content;
 use crate::channels::discord::directory::{Surroundings, id_in};
 use crate::channels::discord::parse::{Reader, origin, sent_at};
-use crate::domain::{Addressed, Besides, DiscordId, Inbound, MessageId, ReplyHandle};
+use crate::domain::{Addressed, DiscordId, Extras, Inbound, MessageId, ReplyHandle};
 
 /// What is needed to answer an interaction, also after a restart. In the rows of the message and of its answer, and gone with
 /// them.
@@ -53,7 +53,7 @@ impl Interactions {
             text,
             message: MessageId(id.to_string()),
             sent_at: sent_at(id),
-            besides: Besides { reply: Some(handle.sealed()), ..Besides::default() },
+            extras: Extras { reply: Some(handle.sealed()), ..Extras::default() },
         })
     }
 }

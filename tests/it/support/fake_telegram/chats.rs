@@ -57,7 +57,7 @@ pub(super) enum Kind {
 
 /// Whether the bot may still write here.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Role {
     Welcome,
     /// Kicked from the group or blocked by the user.
     Removed,
@@ -67,7 +67,7 @@ pub(super) enum Standing {
 pub(super) struct Chat {
     pub(super) id: i64,
     pub(super) kind: Kind,
-    pub(super) standing: Standing,
+    pub(super) role: Role,
     pub(super) bot_is_admin: bool,
     /// What the group lets plain members do.
     pub(super) members_may_write: bool,
@@ -111,8 +111,8 @@ pub(super) enum Sender {
 impl Chat {
     pub(super) fn new(id: i64, kind: Kind) -> Self {
         let (topics, messages) = (HashMap::new(), HashMap::new());
-        let (standing, bot_is_admin, members_may_write) = (Standing::Welcome, false, true);
-        Self { id, kind, standing, bot_is_admin, members_may_write, topics, messages, next_message_id: FIRST_MESSAGE_ID }
+        let (role, bot_is_admin, members_may_write) = (Role::Welcome, false, true);
+        Self { id, kind, role, bot_is_admin, members_may_write, topics, messages, next_message_id: FIRST_MESSAGE_ID }
     }
 
     pub(super) fn json(&self) -> Value {

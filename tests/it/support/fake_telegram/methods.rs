@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::World;
-use super::chats::{Chat, Draft, Kind, PARLOR_BOT, Sender, Standing, fields, unix_time, utf16_len};
+use super::chats::{Chat, Draft, Kind, PARLOR_BOT, Role, Sender, fields, unix_time, utf16_len};
 use super::content::{checked_content, checked_markup};
 use super::faults::Fault;
 use super::journal::SentMessage;
@@ -342,12 +342,12 @@ fn writable_chat<'a>(world: &'a mut World, params: &Value) -> Result<&'a mut Cha
     let Some(chat) = world.chats.get_mut(&chat_id) else {
         return bad_request("chat not found");
     };
-    let refusal = match (chat.standing, chat.kind) {
-        (Standing::Welcome, _) => return Ok(chat),
-        (Standing::MigratedTo(new_id), _) => Fault::MigratedTo(new_id),
-        (Standing::Removed, Kind::Private(_)) => Fault::Blocked,
-        (Standing::Removed, Kind::Group) => Fault::Refused(403, "Forbidden: bot was kicked from the group chat"),
-        (Standing::Removed, _) => Fault::Kicked,
+    let refusal = match (chat.role, chat.kind) {
+        (Role::Welcome, _) => return Ok(chat),
+        (Role::MigratedTo(new_id), _) => Fault::MigratedTo(new_id),
+        (Role::Removed, Kind::Private(_)) => Fault::Blocked,
+        (Role::Removed, Kind::Group) => Fault::Refused(403, "Forbidden: bot was kicked from the group chat"),
+        (Role::Removed, _) => Fault::Kicked,
     };
     Err(refusal.api_error().expect("these are error answers"))
 }

@@ -5,7 +5,7 @@ use std::future::{IntoFuture, Ready, ready};
 use serde_json::{Map, Value, json};
 
 use super::FakeTelegram;
-use super::chats::{Chat, Draft, Kind, PARLOR_BOT, Sender, Standing, User, entities_in, fields, unix_time, utf16_len};
+use super::chats::{Chat, Draft, Kind, PARLOR_BOT, Role, Sender, User, entities_in, fields, unix_time, utf16_len};
 use super::journal::SentMessage;
 use super::wire::int;
 
@@ -140,12 +140,12 @@ impl Place {
         let new = self.telegram.supergroup(new_chat_id);
         self.service(super::CAROL, "migrate_to_chat_id", new_chat_id.into()).await;
         new.service(super::CAROL, "migrate_from_chat_id", self.chat_id.into()).await;
-        self.with_chat(|chat| chat.standing = Standing::MigratedTo(new_chat_id));
+        self.with_chat(|chat| chat.role = Role::MigratedTo(new_chat_id));
         new
     }
 
     pub(crate) async fn adds_bot(&self, user: User) -> Pushed {
-        self.with_chat(|chat| chat.standing = Standing::Welcome);
+        self.with_chat(|chat| chat.role = Role::Welcome);
         self.changes_bot(user, "left", "member")
     }
 
@@ -161,7 +161,7 @@ impl Place {
 
     /// From now on the bot's calls for this chat answer 403.
     pub(crate) async fn removes_bot(&self, user: User) -> Pushed {
-        self.with_chat(|chat| chat.standing = Standing::Removed);
+        self.with_chat(|chat| chat.role = Role::Removed);
         self.changes_bot(user, "member", "kicked")
     }
 

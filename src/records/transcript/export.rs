@@ -10,10 +10,10 @@ use crate::domain::AgentUid;
 
 /// A message outside the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Carried {
+pub(crate) struct ExportedMessage {
     pub(crate) place: String,
     pub(crate) conversation: i64,
-    pub(crate) kind: CarriedKind,
+    pub(crate) kind: ExportedKind,
     /// The agent took part in it.
     #[serde(default)]
     pub(crate) own: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Carried {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum CarriedKind {
+pub(crate) enum ExportedKind {
     Person,
     /// The agent it is all about.
     Agent,
@@ -36,7 +36,7 @@ pub(crate) enum CarriedKind {
 
 /// The conversations in which an agent spoke, as far as it is shown them, without what other agents said and what was not said
 /// to the bot.
-pub(crate) fn carry(connection: &Connection, uid: AgentUid, view: View) -> rusqlite::Result<Vec<Carried>> {
+pub(crate) fn export(connection: &Connection, uid: AgentUid, view: View) -> rusqlite::Result<Vec<ExportedMessage>> {
     let mut statement = connection.prepare(&format!(
         "SELECT key, messages.conversation, kind, person, person_name, text, messages.created_at, part_uid IS ?2
          FROM messages JOIN places ON places.id = place_id
@@ -46,11 +46,11 @@ pub(crate) fn carry(connection: &Connection, uid: AgentUid, view: View) -> rusql
     ))?;
     let rows = statement.query_map([view.key(), uid.to_string()], |row| {
         let kind = match row.get::<_, String>(2)?.as_str() {
-            "person" => CarriedKind::Person,
-            "agent" => CarriedKind::Agent,
-            _ => CarriedKind::Handoff,
+            "person" => ExportedKind::Person,
+            "agent" => ExportedKind::Agent,
+            _ => ExportedKind::Handoff,
         };
-        Ok(Carried {
+        Ok(ExportedMessage {
             place: row.get(0)?,
             conversation: row.get(1)?,
             kind,
@@ -66,7 +66,7 @@ pub(crate) fn carry(connection: &Connection, uid: AgentUid, view: View) -> rusql
 
 /// Takes in conversations of an agent from elsewhere. Where a place has a conversation already, that one goes on, and what
 /// comes in is kept behind it.
-pub(crate) fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) -> rusqlite::Result<()> {
+pub(crate) fn import(tx: &Transaction<'_>, uid: AgentUid, carried: &[ExportedMessage]) -> rusqlite::Result<()> {
     let mut known = tx.prepare("SELECT 1 FROM places WHERE key = ?1 AND active_at IS NOT NULL")?;
     let places: BTreeSet<&str> = carried.iter().map(|message| message.place.as_str()).collect();
     let mut begun = BTreeSet::new();
@@ -88,9 +88,9 @@ pub(crate) fn take_in(tx: &Transaction<'_>, uid: AgentUid, carried: &[Carried]) 
         let is_new = !begun.contains(message.place.as_str());
         let conversation = if is_new { message.conversation.max(1) } else { 0 };
         let (kind, speaker) = match message.kind {
-            CarriedKind::Person => ("person", None),
-            CarriedKind::Agent => ("agent", Some(uid.to_string())),
-            CarriedKind::Handoff => ("handoff", None),
+            ExportedKind::Person => ("person", None),
+            ExportedKind::Agent => ("agent", Some(uid.to_string())),
+            ExportedKind::Handoff => ("handoff", None),
         };
         let part = (message.own || speaker.is_some()).then(|| uid.to_string());
         let (person, name, at) = (&message.person, &message.person_name, message.created_at);

@@ -11,25 +11,25 @@ use crate::domain::{AgentId, AgentUid};
 
 /// An agent in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct AgentRow {
     pub uid: AgentUid,
     /// Its first turn has finished.
     pub bootstrapped: bool,
 }
 
-pub type Roster = HashMap<AgentId, Known>;
+pub type AgentRows = HashMap<AgentId, AgentRow>;
 
-pub fn load(connection: &Connection) -> rusqlite::Result<Roster> {
+pub fn load(connection: &Connection) -> rusqlite::Result<AgentRows> {
     let mut statement = connection.prepare("SELECT slug, uid, bootstrapped_at IS NOT NULL FROM agents")?;
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?)))?;
-    let mut roster = Roster::new();
+    let mut agent_rows = AgentRows::new();
     for row in rows {
         let (slug, uid, bootstrapped) = row?;
         if let (Ok(id), Ok(uid)) = (AgentId::parse(&slug), Uuid::parse_str(&uid)) {
-            roster.insert(id, Known { uid: AgentUid(uid), bootstrapped });
+            agent_rows.insert(id, AgentRow { uid: AgentUid(uid), bootstrapped });
         }
     }
-    Ok(roster)
+    Ok(agent_rows)
 }
 
 /// Adds new agents of the config.

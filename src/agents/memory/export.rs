@@ -16,7 +16,7 @@ pub enum Form {
 
 /// A memory outside the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Carried {
+pub struct ExportedMemory {
     pub agent: AgentId,
     pub visibility: Visibility,
     pub text: String,
@@ -84,11 +84,11 @@ fn unescaped(line: &str) -> &str {
 }
 
 /// Reads either form.
-pub fn read(text: &str) -> Result<Vec<Carried>, ReadError> {
+pub fn read(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
     if text.trim_start().starts_with(MARK) { read_markdown(text) } else { read_json_lines(text) }
 }
 
-fn read_json_lines(text: &str) -> Result<Vec<Carried>, ReadError> {
+fn read_json_lines(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
     let lines = text.split('\n').zip(1..).filter(|(line, _)| !line.trim().is_empty());
     lines
         .map(|(json, line)| {
@@ -99,7 +99,7 @@ fn read_json_lines(text: &str) -> Result<Vec<Carried>, ReadError> {
         .collect()
 }
 
-fn read_markdown(text: &str) -> Result<Vec<Carried>, ReadError> {
+fn read_markdown(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
     let mut found: Vec<(Written, usize, Vec<&str>)> = Vec::new();
     for (line, number) in text.split('\n').zip(1..) {
         match (line.strip_prefix(MARK), found.last_mut()) {
@@ -124,13 +124,13 @@ fn parsed(json: &str, line: usize) -> Result<Written, ReadError> {
     serde_json::from_str(json.trim()).map_err(|error| ReadError { line, reason: format!("this is no memory: {error}") })
 }
 
-fn carried(written: &Written, text: String, line: usize) -> Result<Carried, ReadError> {
+fn carried(written: &Written, text: String, line: usize) -> Result<ExportedMemory, ReadError> {
     let wrong = |what: &str, value: &str| ReadError { line, reason: format!("`{value}` is no {what}") };
     let said = Provenance {
         place: written.place.as_ref().map(|key| key.parse().map_err(|_| wrong("place", key))).transpose()?,
         person: written.person.as_ref().map(|person| person.parse().map_err(|()| wrong("person", person))).transpose()?,
     };
-    Ok(Carried {
+    Ok(ExportedMemory {
         agent: AgentId::parse(&written.agent).map_err(|_| wrong("agent", &written.agent))?,
         visibility: written.visibility.parse().map_err(|()| wrong("visibility", &written.visibility))?,
         text,

@@ -8,7 +8,7 @@ use crate::config::{AgentSpec, Config, ModelRef, ModelSettings};
 
 /// An agent's models in the config.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Brain {
+pub struct AgentModels {
     /// Its own, else the config's default.
     pub model: ModelRef,
     pub source: Source,
@@ -40,7 +40,7 @@ pub enum Source {
     Default,
 }
 
-impl Brain {
+impl AgentModels {
     pub fn of(config: &Config, spec: &AgentSpec) -> Self {
         let (model, source) = match &spec.model {
             Some(model) => (model.clone(), Source::Agent),
@@ -51,7 +51,7 @@ impl Brain {
         });
         let all = [model.clone()].into_iter().chain(spec.fallback.iter().cloned()).chain(offered);
         let usable = without_repeats(all);
-        Brain { model, source, fallback: spec.fallback.clone(), settings: spec.settings, usable }
+        AgentModels { model, source, fallback: spec.fallback.clone(), settings: spec.settings, usable }
     }
 
     /// The model in a place, where people may have chosen `wanted`.
@@ -100,31 +100,31 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn brain(own: Option<&str>, fallback: &[&str]) -> Brain {
+    fn models(own: Option<&str>, fallback: &[&str]) -> AgentModels {
         let fallback = fallback.iter().map(|name| model(name)).collect();
         let spec = AgentSpec { model: own.map(model), fallback, ..AgentSpec::unnamed(AgentId::main()) };
-        Brain::of(&Config { default_model: model("p/default"), ..Config::embedded() }, &spec)
+        AgentModels::of(&Config { default_model: model("p/default"), ..Config::embedded() }, &spec)
     }
 
     #[test]
     fn the_place_decides_before_the_agent_and_the_agent_before_the_default() {
-        let own = brain(Some("p/own"), &["p/second"]);
-        let check = |brain: &Brain, wanted: Option<&str>, expected: &str, source| {
-            let chosen = brain.choose(wanted.map(model).as_ref());
+        let own = models(Some("p/own"), &["p/second"]);
+        let check = |models: &AgentModels, wanted: Option<&str>, expected: &str, source| {
+            let chosen = models.choose(wanted.map(model).as_ref());
             assert_eq!((chosen.model, chosen.source), (model(expected), source));
         };
         check(&own, Some("p/second"), "p/second", Source::Override);
         check(&own, None, "p/own", Source::Agent);
         check(&own, Some("p/gone"), "p/own", Source::Agent);
-        check(&brain(None, &[]), None, "p/default", Source::Default);
+        check(&models(None, &[]), None, "p/default", Source::Default);
         assert_eq!(own.choose(Some(&model("p/gone"))).ignored, Some(model("p/gone")));
     }
 
     #[test]
     fn a_chosen_model_has_the_agents_own_behind_it_where_there_are_fallbacks() {
-        let lineup = |brain: &Brain, wanted: &str| brain.lineup(&brain.choose(Some(&model(wanted))));
-        let own = brain(Some("p/own"), &["p/second", "p/third"]);
+        let lineup = |models: &AgentModels, wanted: &str| models.lineup(&models.choose(Some(&model(wanted))));
+        let own = models(Some("p/own"), &["p/second", "p/third"]);
         assert_eq!(lineup(&own, "p/third"), [model("p/third"), model("p/own"), model("p/second")]);
-        assert_eq!(lineup(&brain(Some("p/own"), &[]), "p/own"), [model("p/own")]);
+        assert_eq!(lineup(&models(Some("p/own"), &[]), "p/own"), [model("p/own")]);
     }
 }

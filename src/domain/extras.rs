@@ -9,7 +9,7 @@ use super::Inbound;
 /// Extras of a message besides its text. Most messages have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Besides {
+pub struct Extras {
     /// The quoted message and the original author, each in brackets.
     pub marks: Vec<String>,
     pub attachment: Option<Attachment>,
@@ -29,7 +29,7 @@ pub struct Besides {
 #[serde(rename_all = "snake_case")]
 pub enum Internal {
     /// The task of a subagent.
-    Child { run: String },
+    Subagent { run: String },
     /// A subagent has ended, and its parent is to report in the place of the request.
     Report { run: String },
 }
@@ -86,23 +86,23 @@ pub enum Note {
 impl Inbound {
     /// The message in the form for an agent.
     pub fn readable(&self) -> String {
-        let attached = self.besides.attachment.as_ref().map(|attachment| attachment.description.as_str());
+        let attached = self.extras.attachment.as_ref().map(|attachment| attachment.description.as_str());
         self.readable_with(attached)
     }
 
     /// Whether the next message is a part of this message.
     pub fn is_one_with(&self, next: &Inbound) -> bool {
-        let (Some(ours), Some(theirs)) = (&self.besides.together, &next.besides.together) else { return false };
-        ours.with == theirs.with && self.origin.person == next.origin.person && next.besides.note.is_none()
+        let (Some(ours), Some(theirs)) = (&self.extras.together, &next.extras.together) else { return false };
+        ours.with == theirs.with && self.origin.person == next.origin.person && next.extras.note.is_none()
     }
 
     /// As [`Inbound::readable`], with other words for the attachment.
     pub fn readable_with(&self, attached: Option<&str>) -> String {
-        if matches!(self.besides.note, Some(Note::Reaction)) {
-            return format!("[reacted {} to {}]", self.text, self.besides.marks.join(" "));
+        if matches!(self.extras.note, Some(Note::Reaction)) {
+            return format!("[reacted {} to {}]", self.text, self.extras.marks.join(" "));
         }
-        let edited = matches!(self.besides.note, Some(Note::Edit)).then(|| "[edited]".to_owned());
-        let marks = edited.into_iter().chain(self.besides.marks.iter().cloned());
+        let edited = matches!(self.extras.note, Some(Note::Edit)).then(|| "[edited]".to_owned());
+        let marks = edited.into_iter().chain(self.extras.marks.iter().cloned());
         let attached = attached.map(|attached| format!("[{attached}]"));
         let words = Some(self.text.clone()).filter(|text| !text.is_empty());
         marks.chain(attached).chain(words).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Messages that show an answer while it is written: the `streams` table. They are known before the answer is, so that
+//! Messages that show an answer while it is written: the `preview_messages` table. They are known before the answer is, so that
 //! whoever finishes it changes them and sends no second one.
 
 use rusqlite::{Connection, Transaction, params};
@@ -18,7 +18,7 @@ pub(super) struct Shown {
 
 pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO streams (inbox_id, number, place_id, message_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+        "INSERT INTO preview_messages (inbox_id, number, place_id, message_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (inbox_id, number) DO UPDATE SET place_id = excluded.place_id, message_id = excluded.message_id,
              created_at = excluded.created_at",
     )?;
@@ -29,7 +29,8 @@ pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::R
 
 /// The messages on the screen, in the order of the parts they show.
 pub fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
-    let mut statement = connection.prepare_cached("SELECT message_id FROM streams WHERE inbox_id = ?1 ORDER BY number")?;
+    let mut statement =
+        connection.prepare_cached("SELECT message_id FROM preview_messages WHERE inbox_id = ?1 ORDER BY number")?;
     statement.query_map([inbox_id], |row| row.get(0).map(MessageId))?.collect()
 }
 
@@ -37,19 +38,19 @@ pub fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<Messag
 pub(super) fn take(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
     let messages = of(tx, inbox_id)?;
     if !messages.is_empty() {
-        tx.prepare_cached("DELETE FROM streams WHERE inbox_id = ?1")?.execute([inbox_id])?;
+        tx.prepare_cached("DELETE FROM preview_messages WHERE inbox_id = ?1")?.execute([inbox_id])?;
     }
     Ok(messages)
 }
 
 /// Forgets the messages in a place whose group moved: the supergroup numbers its messages anew.
 pub(super) fn forget_in(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM streams WHERE place_id = ?1", [place]).map(drop)
+    tx.execute("DELETE FROM preview_messages WHERE place_id = ?1", [place]).map(drop)
 }
 
 pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
-    let sql = "DELETE FROM streams WHERE (inbox_id, number) IN
-                   (SELECT inbox_id, number FROM streams WHERE created_at < ?1 LIMIT ?2)";
+    let sql = "DELETE FROM preview_messages WHERE (inbox_id, number) IN
+                   (SELECT inbox_id, number FROM preview_messages WHERE created_at < ?1 LIMIT ?2)";
     tx.execute(sql, params![now - KEPT_MS, most])
 }
 

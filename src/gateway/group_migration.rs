@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::Transaction;
 use tokio::sync::mpsc;
 
-use super::House;
+use super::GatewayState;
 use crate::clock::now_ms;
 use crate::delivery::outbox::Source;
 use crate::delivery::{MovedAway, outbox};
@@ -21,13 +21,13 @@ pub(super) struct Move {
 }
 
 /// Follows moves that a send was told of, until nothing is sent any more.
-pub(super) async fn watch(house: Arc<House>, mut moves: mpsc::Receiver<MovedAway>) {
+pub(super) async fn watch(state: Arc<GatewayState>, mut moves: mpsc::Receiver<MovedAway>) {
     loop {
         let MovedAway { moved, done } = tokio::select! {
             Some(told) = moves.recv() => told,
-            () = house.delivery.stopped() => return,
+            () = state.delivery.stopped() => return,
         };
-        match follow(&house, moved).await {
+        match follow(&state, moved).await {
             // The sender may have stopped waiting.
             Ok(()) => drop(done.send(())),
             Err(error) => tracing::error!("a group's move could not be stored: {error}"),
@@ -35,29 +35,29 @@ pub(super) async fn watch(house: Arc<House>, mut moves: mpsc::Receiver<MovedAway
     }
 }
 
-async fn follow(house: &House, moved: Moved) -> Result<(), StoreError> {
-    let known = Arc::new(prepare(house, moved).await);
+async fn follow(state: &GatewayState, moved: Moved) -> Result<(), StoreError> {
+    let known = Arc::new(prepare(state, moved).await);
     let own = known.clone();
-    let followed = house.desk.db.write(move |tx| own.write(tx)).await?;
-    known.go_on(house, &followed);
+    let followed = state.services.db.write(move |tx| own.write(tx)).await?;
+    known.go_on(state, &followed);
     Ok(())
 }
 
 /// The moves among what came in.
-pub(super) async fn among(house: &House, arrivals: &[Arrival]) -> Vec<Move> {
+pub(super) async fn among(state: &GatewayState, arrivals: &[Arrival]) -> Vec<Move> {
     let mut moves = Vec::new();
     for arrival in arrivals {
         if let Arrival::Moved(moved) = arrival {
-            moves.push(prepare(house, *moved).await);
+            moves.push(prepare(state, *moved).await);
         }
     }
     moves
 }
 
-async fn prepare(house: &House, moved: Moved) -> Move {
-    let config = tokio::fs::read_to_string(house.home.join("config.toml")).await.unwrap_or_default();
+async fn prepare(state: &GatewayState, moved: Moved) -> Move {
+    let config = tokio::fs::read_to_string(state.home.join("config.toml")).await.unwrap_or_default();
     let lines = lines_with(&config, &moved.old.to_string());
-    let notice = house.delivery.draft_for_owners(&became(moved, &lines));
+    let notice = state.delivery.draft_for_owners(&became(moved, &lines));
     Move { moved, lines, notice }
 }
 
@@ -72,14 +72,14 @@ impl Move {
     }
 
     /// Call after the move is committed.
-    pub(super) fn go_on(&self, house: &House, followed: &Followed) {
-        house.aliases.learn(self.moved);
-        house.pins.all_changed();
-        house.desk.sessions.moved();
-        followed.open.iter().for_each(|(place, rows)| house.delivery.submit(place, *rows));
+    pub(super) fn go_on(&self, state: &GatewayState, followed: &Followed) {
+        state.aliases.learn(self.moved);
+        state.pins.all_changed();
+        state.services.sessions.moved();
+        followed.open.iter().for_each(|(place, rows)| state.delivery.submit(place, *rows));
         if followed.is_news {
             tracing::warn!(config.lines = ?self.lines, "the group {} is now the supergroup {}", self.moved.old, self.moved.new);
-            house.delivery.submit_drafted(&self.notice);
+            state.delivery.submit_drafted(&self.notice);
         }
     }
 }
