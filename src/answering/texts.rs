@@ -71,6 +71,9 @@ pub(super) fn apology(error: &TurnError) -> String {
         TurnError::Model(ModelError::Refused(reason) | ModelError::Unavailable(reason)) => {
             format!("My model provider refused: {reason}. The operator can see more in the log.")
         }
+        TurnError::Model(ModelError::TooMuch(what)) => {
+            format!("My model sent {what}. I take in no more than that, so I stopped it. Please ask for something smaller.")
+        }
         TurnError::Model(ModelError::CutOff) => "My answer was cut off on the way. Please ask again.".into(),
         TurnError::Model(ModelError::Broken(_) | ModelError::Stalled) => {
             "I cannot reach my model right now. Please ask again later; the operator can see more in the log.".into()

@@ -1,4 +1,4 @@
-//! What models can do, as far as the config or their names tell.
+//! Abilities of models, as far as the config or their names tell.
 
 use crate::config::{ModelRef, Provider, ProviderKind, Vision};
 
@@ -29,12 +29,12 @@ const SEEING: &[&str] = &[
     "vl-",
     "vl:",
 ];
-/// Whole beginnings of names that see, because they are too short to be looked for anywhere.
+/// Beginnings of names of models that see. They are too short to be looked for in the middle of a name.
 const SEEING_SERIES: &[&str] = &["o1", "o3", "o4"];
 /// Exceptions from both.
 const BLIND: &[&str] = &["o1-mini", "o1-preview", "o3-mini", "gpt-5-codex"];
 
-/// Parts of names, and what such models read at once. The first that fits counts.
+/// Parts of names, and the tokens such models read at once. The first match counts.
 const WINDOWS: &[(&str, u32)] = &[
     ("gpt-4.1", 1_000_000),
     ("gpt-4o", 128_000),
@@ -55,12 +55,12 @@ const WINDOWS: &[(&str, u32)] = &[
     ("qwen3", 128_000),
 ];
 const WINDOW_OF_SERIES: u32 = 200_000;
-/// Of a model with a name that says nothing, and of the stand-in.
+/// The window of models with unknown names, and of the stand-in.
 const UNKNOWN_WINDOW: u32 = 32_000;
-/// Ollama loads models with a short window unless it is told otherwise, and cuts without a word.
+/// Ollama loads models with a short window by default, and cuts without a word.
 const OLLAMA_WINDOW: u32 = 8_000;
 
-/// Whether a model is shown pictures. The stand-in says that it got some.
+/// Whether a model is shown pictures. The stand-in only counts them.
 pub(super) fn sees(provider: Option<&Provider>, model: &ModelRef) -> bool {
     match (model, provider) {
         (ModelRef::Offline, _) => true,

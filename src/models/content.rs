@@ -1,4 +1,4 @@
-//! What a person says and shows.
+//! Words and pictures of a person.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Words, and pictures that belong to them.
+/// Words, and the pictures with them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Content {
     pub text: String,
@@ -19,15 +19,15 @@ impl<T: Into<String>> From<T> for Content {
     }
 }
 
-/// A picture as models get it.
+/// A picture for models.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image {
     pub kind: ImageKind,
-    /// In base64, which every provider wants and no step of a turn should make anew.
+    /// In base64, as every provider wants pictures. Encoded once, not with each step of a turn.
     pub(super) data: Arc<str>,
 }
 
-/// What all providers take.
+/// The kinds of pictures all providers take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageKind {
     Jpeg,
@@ -37,9 +37,9 @@ pub enum ImageKind {
 }
 
 impl Image {
-    /// As many bytes become less than 5 MB of base64, the least that a provider takes.
+    /// As many bytes become less than 5 MB of base64, the limit of the strictest provider.
     pub const MAX_BYTES: u64 = 3_500_000;
-    /// In one message.
+    /// Pictures in a message.
     pub const MOST: usize = 10;
 
     pub fn new(kind: ImageKind, bytes: &[u8]) -> Self {
@@ -54,10 +54,10 @@ impl fmt::Debug for Image {
 }
 
 impl ImageKind {
-    /// Bytes that tell what a file is.
+    /// Bytes at the beginning of a file that tell its kind.
     pub const TELLING_BYTES: usize = 12;
 
-    /// By what the file begins with: names and what senders say can be wrong, and providers look for themselves.
+    /// Told by the beginning of the file: its name and the sender's word can be wrong, and providers look for themselves.
     pub fn of(beginning: &[u8]) -> Option<Self> {
         match beginning {
             [0xFF, 0xD8, 0xFF, ..] => Some(ImageKind::Jpeg),

@@ -1,4 +1,4 @@
-//! Which model is asked next: the same again after a pause, the next of the lineup, or none.
+//! Chooses the model to ask next: the same again after a pause, the next of the lineup, or none.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,41 +9,41 @@ use tokio::time::Instant;
 use super::{ModelError, Models};
 use crate::config::{ModelRef, ModelSettings};
 
-/// Who is asked, and how.
+/// The models of an agent, with their settings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lineup {
-    /// The first is asked first, the others when it cannot answer.
+    /// The first is asked first, the others when the first cannot answer.
     pub models: Vec<ModelRef>,
     pub settings: ModelSettings,
-    /// The same for all calls that begin with the same text, so that the provider finds what it kept.
+    /// The same for all calls with the same beginning, so that the provider finds the kept beginning.
     pub cache_key: String,
 }
 
-/// A call that failed.
+/// A failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub error: ModelError,
-    /// Text already shown cannot be taken back, so nobody is asked again.
+    /// Text already shown cannot be taken back, so no model is asked again.
     pub said_something: bool,
 }
 
-/// Tries after the first for a call that failed before it said anything.
+/// Tries after the first for a call without any text so far.
 const MAX_RETRIES: u32 = 2;
 /// The wait before the first retry; doubles with each.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// A provider that wants a longer pause than this is told to the person instead of waited for.
+/// A longer pause is told to the person instead of waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The same where another model can answer meanwhile.
 const LONGEST_WAIT_BEFORE_NEXT: Duration = Duration::from_secs(5);
 
-/// How long a model is left alone after it failed, by what went wrong.
+/// How long a model is left alone after a failure, by the kind of failure.
 const REST_AFTER_TROUBLE: Duration = Duration::from_secs(60);
 const REST_AFTER_REFUSAL: Duration = Duration::from_secs(5 * 60);
 const LONGEST_REST: Duration = Duration::from_secs(60 * 60);
-/// Models that are left alone at once. A config names far fewer.
+/// Models left alone at the same time. A config names far fewer.
 const MOST_RESTING: usize = 1_000;
 
-/// Models that are left alone for a while, and until when. Forgotten with the process.
+/// Models left alone for a while, and until when. Forgotten with the process.
 #[derive(Clone, Default)]
 pub(super) struct Resting {
     // A plain lock: every section is a look-up or an insert, and none awaits.
@@ -71,21 +71,21 @@ impl Resting {
     }
 }
 
-/// The way of one call through a lineup. Ask [`Attempts::model`]; when that fails, [`Attempts::after`] says how to go on.
+/// The way of a call through a lineup. Ask [`Attempts::model`]; after a failure, [`Attempts::after`] says how to go on.
 pub struct Attempts<'a> {
     resting: &'a Resting,
-    /// Those still to be asked; the first is asked now.
+    /// Models still to be asked; the first is asked now.
     left: Vec<ModelRef>,
-    /// How many of the last are only asked because nobody else can answer: they failed a short while ago.
+    /// How many of the last failed a short while ago, and are asked only because no other can answer.
     last_resorts: usize,
     retries: u32,
     backoff: Duration,
-    /// What the first model said, which is what the person is told when all fail.
+    /// The first model's error is told to the person when all fail.
     first_error: Option<ModelError>,
 }
 
 impl Models {
-    /// Models that rest come after all that do not.
+    /// Resting models come after all others.
     pub fn attempts(&self, lineup: &Lineup) -> Attempts<'_> {
         let is_awake = |model: &ModelRef| self.resting.left(model).is_none();
         let (mut left, resting): (Vec<ModelRef>, Vec<ModelRef>) = lineup.models.iter().cloned().partition(is_awake);
@@ -101,17 +101,17 @@ impl Models {
 }
 
 impl Attempts<'_> {
-    /// The one to ask now.
+    /// The model to ask now.
     pub fn model(&self) -> ModelRef {
         self.left.first().cloned().unwrap_or_default()
     }
 
-    /// The model answered, so it needs no rest.
+    /// A model with an answer needs no rest.
     pub fn succeeded(&self) {
         self.resting.end(&self.model());
     }
 
-    /// Returns when a model can be asked again, or the error when nobody is left to ask.
+    /// Returns when a model can be asked again, or the error when no model is left.
     pub async fn after(&mut self, failure: Failure) -> Result<(), ModelError> {
         let Failure { error, said_something } = failure;
         let model = self.model();
@@ -141,7 +141,7 @@ impl Attempts<'_> {
         Ok(())
     }
 
-    /// Only after what may pass by itself, and only when the wait is one a person would sit through.
+    /// Only after trouble that may pass by itself, and only for a wait that a person would sit through.
     fn pause(&self, error: &ModelError) -> Option<Duration> {
         let has_next = self.left.len() > self.last_resorts + 1;
         let is_last_resort = self.left.len() <= self.last_resorts;
@@ -149,16 +149,18 @@ impl Attempts<'_> {
         let wait = match error {
             ModelError::RateLimited { retry_after } => retry_after.unwrap_or(self.backoff),
             ModelError::Overloaded | ModelError::CutOff | ModelError::Broken(_) => self.backoff,
-            // Whoever was silent for minutes is asked again only if there is nobody else.
+            // A model that was silent for minutes is asked again only if there is no other.
             ModelError::Stalled if has_next || self.retries > 0 => return None,
             ModelError::Stalled => self.backoff,
+            // The next answer would be as long.
+            ModelError::TooMuch(_) => return None,
             ModelError::ContextTooLong | ModelError::Refused(_) | ModelError::Unavailable(_) => return None,
         };
         (self.retries < MAX_RETRIES && wait <= longest && !is_last_resort).then(|| wait + jitter(self.backoff))
     }
 }
 
-/// Half an answer is there, so what the person must know is that the rest is missing.
+/// Half an answer is there, so the person must know about the missing rest.
 fn cut_short(error: ModelError) -> ModelError {
     match error {
         ModelError::Stalled | ModelError::Broken(_) => ModelError::CutOff,
@@ -166,17 +168,17 @@ fn cut_short(error: ModelError) -> ModelError {
     }
 }
 
-/// `None` after what says nothing about the model's next call.
+/// `None` after errors without meaning for the model's next call.
 fn rest_after(error: &ModelError) -> Option<Duration> {
     match error {
         ModelError::RateLimited { retry_after } => Some(retry_after.unwrap_or(REST_AFTER_TROUBLE).min(LONGEST_REST)),
         ModelError::Overloaded | ModelError::Stalled | ModelError::Broken(_) => Some(REST_AFTER_TROUBLE),
         ModelError::Unavailable(_) => Some(REST_AFTER_REFUSAL),
-        ModelError::CutOff | ModelError::ContextTooLong | ModelError::Refused(_) => None,
+        ModelError::CutOff | ModelError::TooMuch(_) | ModelError::ContextTooLong | ModelError::Refused(_) => None,
     }
 }
 
-/// Up to a quarter more, so that turns that failed together do not come back together.
+/// Up to a quarter more, so that turns do not come back together after a common failure.
 fn jitter(backoff: Duration) -> Duration {
     // Without chance the pause is only a little too regular.
     let chance = getrandom::u32().unwrap_or(0);

@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::config::{self, ModelRef, ModelSettings, Price, Provider};
 
 mod abilities;
-mod classify;
 mod content;
 mod fallback;
 mod offline;
@@ -31,7 +30,7 @@ pub use fallback::{Attempts, Failure, Lineup};
 pub struct Models {
     providers: Arc<BTreeMap<String, Arc<dyn ModelProvider>>>,
     offline: Arc<dyn ModelProvider>,
-    /// What the config says about each provider.
+    /// Providers as the config has them.
     known: Arc<BTreeMap<String, Provider>>,
     resting: Resting,
 }
@@ -45,12 +44,12 @@ impl Models {
         Self { providers: Arc::new(providers), offline: Arc::new(Offline), known, resting: Resting::default() }
     }
 
-    /// What a model costs, as far as the config says.
+    /// The price of a model, as far as the config says.
     pub fn price(&self, model: &ModelRef) -> Option<Price> {
         config::price(&self.known, model)
     }
 
-    /// A model that does not see gets the words alone: they say what was sent.
+    /// A model without eyes gets the words alone: they name the pictures.
     pub async fn stream(&self, model: &ModelRef, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let request = if self.sees(model) { request } else { request.without_images() };
         match model {
@@ -69,7 +68,7 @@ impl Models {
         abilities::window(self.config_of(model), model)
     }
 
-    /// How much longer a model is left alone because it failed.
+    /// How much longer a model is left alone after a failure.
     pub fn rests_for(&self, model: &ModelRef) -> Option<Duration> {
         self.resting.left(model)
     }
@@ -119,7 +118,7 @@ impl ModelRequest {
     }
 }
 
-/// The conversation as the model sees it.
+/// The conversation as the model reads along.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelMessage {
     User(Content),
@@ -133,7 +132,7 @@ impl ModelMessage {
     }
 }
 
-/// A tool as it is offered to the model.
+/// A tool on offer to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
@@ -154,13 +153,13 @@ pub struct ToolCall {
 pub enum ModelEvent {
     /// The next piece of text.
     Text(String),
-    /// The model is at work on what nobody is shown: it thinks, or writes down what a tool is to do.
+    /// The model is at work on unseen things: thoughts, or the arguments of a tool call.
     Working,
     /// There is no more. The calls come in the model's order.
     Done {
         tool_calls: Vec<ToolCall>,
         usage: Usage,
-        /// Set when the model had more to say. Arguments that are no object are then those of a call that was cut.
+        /// Set when the model had more to say. A call with arguments that are no object was cut then.
         cut: Option<Cut>,
     },
 }
@@ -168,7 +167,7 @@ pub enum ModelEvent {
 /// Where a model had to stop in the middle of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// At the most tokens an answer may have, thoughts included, as far as anybody says how many that are.
+    /// At the most tokens of an answer, thoughts included. The number is there if the config or the provider tells.
     AtTokens(Option<u64>),
     /// The model can read and write no more.
     WindowFull,
@@ -201,7 +200,7 @@ impl Usage {
         self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
     }
 
-    /// What is left when a part is taken away.
+    /// The rest when a part is taken away.
     pub fn without(self, part: Usage) -> Usage {
         Usage {
             input_tokens: self.input_tokens.saturating_sub(part.input_tokens),
@@ -211,7 +210,7 @@ impl Usage {
     }
 }
 
-/// Why a call failed, as far as the caller acts on it. Texts are safe to log: no body, no key.
+/// The reason of a failure, as far as callers act on the difference. Texts are safe to log: no body, no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     #[error("the model provider limits us{}", match .retry_after { Some(delay) => format!("; free again in {} s", delay.as_secs()), None => String::new() })]
@@ -220,7 +219,7 @@ pub enum ModelError {
     Overloaded,
     #[error("the conversation is longer than the model can read")]
     ContextTooLong,
-    /// The provider will not answer this request: content policy, something in it that the model does not take.
+    /// The provider will not answer this request: content policy, or a part of the request that the model does not take.
     #[error("the model provider refused: {0}")]
     Refused(String),
     /// The provider will not answer any request to this model: wrong key, no credit, no such model.
@@ -229,6 +228,9 @@ pub enum ModelError {
     /// Not a byte came for long.
     #[error("the model server did not answer in time")]
     Stalled,
+    /// More came than an answer may have.
+    #[error("the model server sent {0}; it was stopped")]
+    TooMuch(String),
     /// The answer stopped in the middle.
     #[error("the model's answer was cut off")]
     CutOff,

@@ -1,5 +1,5 @@
-//! The built-in model: no account, no network, no clock, no chance. It echoes, says that it is a stand-in, and uses tools
-//! when told to, so that everything around a model can be tried without one.
+//! The built-in model: no account, no network, no clock, no chance. The stand-in echoes, says so, and uses tools
+//! when told to, so that everything around a model can be tried without an account.
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
@@ -10,7 +10,7 @@ use super::{Content, ModelError, ModelEvent, ModelMessage, ModelProvider, ModelR
 
 /// Words in one piece of streamed text.
 const WORDS_PER_PIECE: usize = 4;
-/// What is quoted of a message or a tool's result, and of a soul, in characters as people see them.
+/// Longest quotes of a message or a tool's result, and of a soul, in characters as people see them.
 const MAX_QUOTE_CHARS: usize = 400;
 const MAX_SOUL_CHARS: usize = 120;
 
@@ -40,7 +40,7 @@ enum Answer {
 
 fn answer(request: &ModelRequest) -> Answer {
     match request.messages.as_slice() {
-        // A note behind the results of its own tools is about what was said meanwhile.
+        // A note behind the results of tools is about messages that came meanwhile.
         [before @ .., ModelMessage::User(_)] if matches!(before.last(), Some(ModelMessage::ToolResult { .. })) => {
             answer(&ModelRequest { messages: before.to_vec(), ..request.clone() })
         }
@@ -65,7 +65,7 @@ fn without_name(said: &str) -> &str {
     text.map_or(said, |(_, text)| text)
 }
 
-/// What a message asks for besides an echo.
+/// A message that asks for more than an echo.
 #[derive(Debug, PartialEq)]
 enum Wish<'a> {
     Tool { name: &'a str, arguments: Value },

@@ -25,16 +25,12 @@ use crate::tools::{Outcome, Scope, ToolView};
 
 use budget::Over;
 
-/// The longest text of one turn, in bytes. A model that does not stop is stopped.
-const MAX_ANSWER_BYTES: usize = 512 * 1024;
 /// A model that gives no sign of life for so long is slow, and whoever waits should know.
 const SLOW_AFTER: Duration = Duration::from_secs(20);
 /// Tools of one round that run at once.
 const MOST_PARALLEL: usize = 8;
 /// Rounds of a turn in which the model was cut off in the middle of a call. One or two may try again with less.
 const MOST_CUT_ROUNDS: u32 = 3;
-/// Tools a model may want at once. A longer list is a model gone wrong.
-const MOST_CALLS: usize = 64;
 
 /// What a turn works on.
 pub struct TurnRequest {
@@ -263,7 +259,7 @@ impl Run {
             }
         };
         let answer = telling_if_slow(events, asking, slow).await?;
-        let Answer { text, mut tool_calls, usage, cut, model } = answer;
+        let Answer { text, tool_calls, usage, cut, model } = answer;
         self.model = Some(model);
         self.saying.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.usage.add(usage);
@@ -272,7 +268,6 @@ impl Run {
             self.cut = cut;
             return Ok(Step::Answered);
         }
-        tool_calls.truncate(MOST_CALLS);
         let round = Round { text, calls: tool_calls, usage, cut };
         self.count_cut(&round)?;
         Ok(Step::Wants(round))
@@ -430,9 +425,6 @@ async fn ask(models: &Models, model: ModelRef, request: &TurnRequest, stage: &St
             Ok(ModelEvent::Text(piece)) => {
                 let is_first = text.is_empty();
                 text.push_str(&piece);
-                if text.len() > MAX_ANSWER_BYTES {
-                    return Err(failure(ModelError::CutOff, &text));
-                }
                 stage.show(piece, is_first).await;
             }
             Ok(ModelEvent::Done { tool_calls, usage, cut }) => return Ok(Answer { text, tool_calls, usage, cut, model }),

@@ -1,4 +1,4 @@
-//! Takes thoughts out of what is said. Most servers send them apart, but some leave them in front of the answer:
+//! Takes thoughts out of the text. Most servers send them apart, but some leave them in front of the answer:
 //! `<think>the person wants …</think>Good morning.`
 
 use crate::config::ProviderKind;
@@ -6,10 +6,13 @@ use crate::config::ProviderKind;
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
 
+/// Spaces before a thought. A longer beginning is no thought, and is not looked through again with each piece.
+const MAX_HELD_BYTES: usize = 1024;
+
 /// The text of one answer, piece by piece.
 pub(super) struct Spoken {
     state: State,
-    /// What cannot be told apart yet.
+    /// Text that may be a thought or not.
     held: String,
 }
 
@@ -30,7 +33,7 @@ impl Spoken {
         Spoken { state: if may_think { State::Beginning } else { State::Speaking }, held: String::new() }
     }
 
-    /// What of the next piece is for people.
+    /// The part of the next piece for people.
     pub(super) fn take(&mut self, piece: String) -> Option<String> {
         if self.state == State::Speaking {
             return Some(piece).filter(|piece| !piece.is_empty());
@@ -42,9 +45,9 @@ impl Spoken {
         if self.state == State::Thinking {
             self.think();
         }
-        if self.state == State::Leading && !self.held.trim_start().is_empty() {
+        if self.state == State::Leading {
             self.held = self.held.trim_start().to_owned();
-            self.state = State::Speaking;
+            self.state = if self.held.is_empty() { State::Leading } else { State::Speaking };
         }
         let speaks = self.state == State::Speaking && !self.held.is_empty();
         speaks.then(|| std::mem::take(&mut self.held))
@@ -55,7 +58,7 @@ impl Spoken {
         if let Some(thought) = said.strip_prefix(OPENING) {
             self.held = thought.to_owned();
             self.state = State::Thinking;
-        } else if !OPENING.starts_with(said) {
+        } else if !OPENING.starts_with(said) || self.held.len() > MAX_HELD_BYTES {
             self.state = State::Speaking;
         }
     }
@@ -66,7 +69,7 @@ impl Spoken {
                 self.held.drain(..end + CLOSING.len());
                 self.state = State::Leading;
             }
-            // Only its end is of interest: the closing word may be cut in two.
+            // The end of the thought is kept: the closing word may be cut in two.
             None => {
                 let kept = self.held.floor_char_boundary(self.held.len().saturating_sub(CLOSING.len()));
                 self.held.drain(..kept);
@@ -74,7 +77,7 @@ impl Spoken {
         }
     }
 
-    /// What was still held when the answer ended: an answer so short that it could have been the beginning of a thought.
+    /// Text still held at the end: a short answer could have been the beginning of a thought.
     pub(super) fn rest(&mut self) -> Option<String> {
         let held = std::mem::take(&mut self.held);
         (self.state == State::Beginning && !held.is_empty()).then_some(held)

@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::{Cut, Limit, Limited, Request, Step, Tokens};
+use super::{Cut, Flood, Limit, Limited, Request, Step, Tokens};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -43,7 +43,7 @@ impl Dialect {
         })
     }
 
-    pub(super) fn read(self, path: &str, headers: &HeaderMap, body: &[u8]) -> Request {
+    pub(super) fn read(self, path: &str, query: Option<&str>, headers: HeaderMap, body: &[u8]) -> Request {
         let arrived = Instant::now();
         let raw: Value = serde_json::from_slice(body).expect("a request is JSON");
         let mut messages = Vec::new();
@@ -54,17 +54,23 @@ impl Dialect {
             Self::Gemini => read_gemini(&raw, &mut messages),
         };
         let model = match self {
-            Self::Gemini => path.rsplit('/').next().and_then(|last| last.split(':').next()).unwrap_or_default().to_owned(),
+            Self::Gemini => {
+                path.rsplit('/').next().and_then(|last| last.rsplit_once(':')).map_or("", |(model, _)| model).to_owned()
+            }
             _ => text_of(&raw["model"]),
         };
         let tools = self.read_tools(&raw);
+        let path = path.strip_prefix(self.prefix()).unwrap_or(path);
+        let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
         Request {
             dialect: self,
             model,
             system,
             messages,
             tools,
-            api_key: self.read_key(headers),
+            target,
+            api_key: self.read_key(&headers),
+            headers,
             bytes: body.len(),
             raw,
             arrived,
@@ -203,6 +209,10 @@ impl Frames {
         send(steps)
     }
 
+    pub(super) fn far_call(&self, name: &str, number: usize) -> Vec<Step> {
+        send(vec![self.opening(), self.call(number, name, &json!({})), self.closing(Close::Calls)])
+    }
+
     pub(super) fn limited(&self, Limited { thought, text, calls, by }: &Limited) -> Vec<Step> {
         let mut steps = vec![self.opening()];
         steps.extend(pieces(thought).map(|piece| self.thought(piece)));
@@ -238,6 +248,52 @@ impl Frames {
         steps.extend(pieces(after).map(|piece| self.text(piece)));
         steps.push(self.error(kind, message));
         send(steps)
+    }
+
+    /// Piece by piece of an answer without end.
+    pub(super) fn flood(&self, flood: Flood, number: usize) -> String {
+        let words = "many words ".repeat(1000);
+        match flood {
+            Flood::Text if number == 0 => self.opening(),
+            Flood::Text => self.text(&words),
+            Flood::Thoughts => self.thought(&words),
+            Flood::Arguments if number == 0 => self.call_without_end(),
+            Flood::Arguments => self.more_arguments(&words),
+            Flood::Calls => self.call(number, "now", &json!({})),
+            Flood::Event if number == 0 => "data: {\"x\": \"".to_owned(),
+            Flood::Event => words,
+            Flood::Lines => "data: \n".repeat(1000),
+            Flood::ErrorPage => words,
+        }
+    }
+
+    fn call_without_end(&self) -> String {
+        let whole = self.call_as_far(0, "file_write", "{\"content\":\"\"}");
+        // Everything behind the beginning of the arguments.
+        let end = match self.dialect {
+            Dialect::OpenAi => whole.rfind("data: "),
+            Dialect::OpenAiResponses => whole.find("data: {\"type\":\"response.function_call_arguments.delta\""),
+            Dialect::Anthropic => whole.find("event: content_block_delta"),
+            Dialect::Gemini | Dialect::Ollama => whole.find("\"}"),
+        };
+        whole[..end.expect("a call has arguments")].to_owned()
+    }
+
+    fn more_arguments(&self, words: &str) -> String {
+        match self.dialect {
+            Dialect::OpenAi => {
+                let rest = json!({"index": 0, "function": {"arguments": words}});
+                self.chunk(&json!({"tool_calls": [rest]}), Value::Null)
+            }
+            Dialect::OpenAiResponses => {
+                sse(&json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": words}))
+            }
+            Dialect::Anthropic => {
+                let delta = json!({"type": "input_json_delta", "partial_json": words});
+                event(&json!({"type": "content_block_delta", "index": 1, "delta": delta}))
+            }
+            Dialect::Gemini | Dialect::Ollama => words.to_owned(),
+        }
     }
 
     pub(super) fn cut(&self, text: &str, after: usize, how: Cut) -> Vec<Step> {

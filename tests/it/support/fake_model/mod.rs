@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::serve::ListenerExt;
 use futures_util::{Stream, stream};
@@ -32,6 +32,8 @@ pub(crate) enum Script {
     Text(String),
     ToolCalls(Vec<(String, Value)>),
     TextAndToolCalls(String, Vec<(String, Value)>),
+    /// A call with this number, where calls have numbers.
+    FarToolCall(String, usize),
     /// Refuses with this status.
     Status {
         code: u16,
@@ -48,6 +50,8 @@ pub(crate) enum Script {
     ThoughtAndToolCalls(String, Vec<(String, Value)>),
     /// Ends in order, but because of a limit and not because all was said.
     Limited(Limited),
+    /// Does not stop by itself before so much was sent as no client should take.
+    Flood(Flood),
     /// Sends so many pieces (words) of the text and stops.
     Cut {
         text: String,
@@ -84,6 +88,29 @@ pub(crate) enum Limit {
     Tokens,
     /// Only Anthropic tells it from the other.
     Window,
+}
+
+/// What a server sends without end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flood {
+    Text,
+    Thoughts,
+    /// Of one tool call. Where a dialect has no pieces of arguments, they are in one event.
+    Arguments,
+    Calls,
+    /// An event that never ends.
+    Event,
+    /// An event of many lines that never ends.
+    Lines,
+    /// A page with status 500.
+    ErrorPage,
+}
+
+impl Flood {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Text, Self::Thoughts, Self::Arguments, Self::Calls, Self::Event, Self::Lines, Self::ErrorPage];
+    /// The end of a flood, for a client that takes everything.
+    pub(crate) const BYTES: usize = 48 * 1024 * 1024;
 }
 
 /// How an answer stops in the middle.
@@ -134,6 +161,9 @@ pub(crate) struct Request {
     pub(crate) messages: Vec<(String, String)>,
     pub(crate) tools: Vec<String>,
     pub(crate) raw: Value,
+    /// Path and query, without the part that chooses the dialect.
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
     pub(crate) api_key: Option<String>,
     /// Size of the body.
     pub(crate) bytes: usize,
@@ -248,6 +278,11 @@ impl FakeModel {
         self.shared.facts.borrow().disconnects
     }
 
+    /// Bytes of floods that clients took, or that the system took for them.
+    pub(crate) fn flooded(&self) -> usize {
+        self.shared.facts.borrow().flooded
+    }
+
     /// Waits until so many requests have come since the start.
     pub(crate) async fn wait_for_requests(&self, count: usize) {
         self.wait_until(&format!("{count} requests"), |facts| facts.requests >= count).await;
@@ -326,6 +361,7 @@ struct Facts {
     open: usize,
     most_at_once: usize,
     disconnects: usize,
+    flooded: usize,
 }
 
 impl Shared {
@@ -374,11 +410,17 @@ fn echo(request: &Request) -> Script {
     }
 }
 
-async fn serve(State(shared): State<Arc<Shared>>, Path(path): Path<String>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    Path(path): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
     let Some(dialect) = Dialect::of_path(&path) else {
         return status(404, &[], format!("the fake model does not know {path}"));
     };
-    let request = dialect.read(&path, &headers, &body);
+    let request = dialect.read(&path, query.as_deref(), headers, &body);
     let model = request.model.clone();
     let Taken { number, script, tokens, delay } = shared.take_in(request);
     // Before the request counts as come: what a test releases afterwards must count for this one.
@@ -401,8 +443,10 @@ async fn serve(State(shared): State<Arc<Shared>>, Path(path): Path<String>, head
         Script::Text(text) => streamed(frames.answer(&text, &[]), open),
         Script::ToolCalls(calls) => streamed(frames.answer("", &calls), open),
         Script::TextAndToolCalls(text, calls) => streamed(frames.answer(&text, &calls), open),
+        Script::FarToolCall(name, number) => streamed(frames.far_call(&name, number), open),
         Script::ThoughtAndToolCalls(thought, calls) => streamed(frames.thoughtful(&thought, &calls), open),
         Script::Limited(limited) => streamed(frames.limited(&limited), open),
+        Script::Flood(flood) => flooding(flood, frames, open),
         Script::Status { code, headers, body } => {
             open.complete();
             status(code, &headers, body)
@@ -435,6 +479,21 @@ enum Step {
 fn streamed(steps: Vec<Step>, open: Open) -> Response<Body> {
     let body = Body::from_stream(body(steps.into(), open));
     Response::builder().header("content-type", "text/event-stream").body(body).expect("a fixed header is valid")
+}
+
+fn flooding(flood: Flood, frames: Frames, open: Open) -> Response<Body> {
+    let sending = stream::unfold((0, 0, frames, open), move |(number, sent, frames, mut open)| async move {
+        if sent >= Flood::BYTES {
+            open.complete();
+            return None;
+        }
+        let piece = frames.flood(flood, number);
+        open.shared.facts.send_modify(|facts| facts.flooded += piece.len());
+        Some((Ok::<_, Torn>(piece.clone()), (number + 1, sent + piece.len(), frames, open)))
+    });
+    let code = if flood == Flood::ErrorPage { 500 } else { 200 };
+    let response = Response::builder().status(code).header("content-type", "text/event-stream");
+    response.body(Body::from_stream(sending)).expect("a fixed header is valid")
 }
 
 fn body(steps: VecDeque<Step>, open: Open) -> impl Stream<Item = Result<String, Torn>> {

@@ -1,19 +1,21 @@
-//! Turns what went wrong in a call into the few cases the caller acts on, in our own words.
+//! Turns errors of servers and of the network into a few cases for callers, in our own words.
 //!
-//! Providers name their errors in free text, echo keys and prompts in it, and reqwest puts the URL into its messages.
+//! Providers name their errors in free text, with keys and prompts among the words, and reqwest puts the URL into its messages.
 //! So bodies and messages are only searched for known words here, never passed on.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use genai::webc::StreamTimeout;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::ModelError;
+use super::bounds::{MAX_ERROR_BYTES, within_values};
+use super::json::lenient;
+use crate::models::ModelError;
 
-/// Words by which providers say that the input does not fit.
+/// Words of providers for input of too great length.
 const TOO_LONG: &[&str] = &[
     "context_length_exceeded",              // OpenAI
     "context length",                       // OpenAI, vLLM, Ollama
@@ -31,24 +33,7 @@ const NO_CREDIT: &[&str] = &["insufficient_quota", "credit balance"];
 const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid", "invalid_api_key", "authentication_error"];
 const POLICY: &[&str] = &["content_policy", "content policy", "content_filter", "usage policy", "safety system"];
 
-pub(super) fn classify(error: &genai::Error) -> ModelError {
-    match error {
-        // What the server or the network answered to a streaming call is one level down.
-        genai::Error::WebStream { error, .. } => match error.downcast_ref::<genai::Error>() {
-            Some(answer) => classify(answer),
-            None => of_transport(error.as_ref()),
-        },
-        genai::Error::ChatResponse { body, .. } => of_error_event(body),
-        // A failed answer of OpenAI Responses comes as this, with the provider's sentence as the cause.
-        genai::Error::StreamParse { serde_error, .. } => {
-            of_words(&serde_error.to_string()).unwrap_or_else(|| broken("the model server's answer could not be read"))
-        }
-        genai::Error::HttpError { status, body, headers, .. } => of_status(*status, headers, body),
-        _ => broken("the request could not be made"),
-    }
-}
-
-fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
+pub(super) fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
     let code = status.as_u16();
     match code {
         429 if has_any(body, NO_CREDIT) => unavailable(format!("the account has no credit left ({code})")),
@@ -66,16 +51,31 @@ fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError 
     }
 }
 
-/// An error the server sent after it had answered 200. Some carry a status as a number.
-fn of_error_event(body: &Value) -> ModelError {
-    let code = body.get("code").or_else(|| body.pointer("/error/code")).and_then(Value::as_u64);
-    let status = code.and_then(|code| StatusCode::from_u16(u16::try_from(code).ok()?).ok());
-    let text = body.to_string();
+/// Some servers send a status as a number in the event.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ErrorEvent {
+    #[serde(deserialize_with = "lenient")]
+    code: Option<u16>,
+    #[serde(deserialize_with = "lenient")]
+    error: InnerError,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct InnerError {
+    #[serde(deserialize_with = "lenient")]
+    code: Option<u16>,
+}
+
+/// An error of a server that had answered 200 before.
+pub(super) fn of_error_event(data: &str) -> ModelError {
+    let event: ErrorEvent = serde_json::from_str(data).unwrap_or_default();
+    let status = event.code.or(event.error.code).and_then(|code| StatusCode::from_u16(code).ok());
+    let text = &data[..data.floor_char_boundary(MAX_ERROR_BYTES)];
     match status {
-        Some(status) => of_status(status, &HeaderMap::new(), &text),
-        // This is how genai shows an answer of Gemini without any candidate: the prompt was blocked.
-        None if body.get("usageMetadata").is_some_and(Value::is_null) => refused("no answer was given to this prompt"),
-        None => of_words(&text).unwrap_or_else(|| broken("the model server failed while it answered")),
+        Some(status) => of_status(status, &HeaderMap::new(), text),
+        None => of_words(text).unwrap_or_else(|| broken("the model server failed while it answered")),
     }
 }
 
@@ -97,22 +97,29 @@ fn of_words(text: &str) -> Option<ModelError> {
     }
 }
 
-fn of_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> ModelError {
-    if let Some(timeout) = error.downcast_ref::<StreamTimeout>() {
-        return match timeout {
-            StreamTimeout::Headers | StreamTimeout::Read => ModelError::Stalled,
-        };
-    }
-    match error.downcast_ref::<reqwest::Error>() {
-        Some(error) if error.is_builder() => broken("the provider's address or key is malformed"),
-        Some(error) if error.is_connect() => broken("cannot reach the model server"),
-        Some(error) if error.is_body() || error.is_decode() => ModelError::CutOff,
-        Some(_) => broken("the model server hung up"),
-        None => broken("the model server's answer could not be read"),
+pub(super) fn of_transport(error: &reqwest::Error) -> ModelError {
+    match error {
+        error if error.is_builder() => malformed(),
+        error if error.is_connect() => broken("cannot reach the model server"),
+        error if error.is_body() || error.is_decode() => ModelError::CutOff,
+        _ => broken("the model server hung up"),
     }
 }
 
-/// When the provider wants to hear from us again: milliseconds, seconds or a date in a header, or Gemini's field.
+/// A page for people where a model server should be.
+pub(super) fn web_page() -> ModelError {
+    unavailable("its address answers with a web page; base_url may be wrong")
+}
+
+pub(super) fn malformed() -> ModelError {
+    broken("the provider's address or key is malformed")
+}
+
+pub(super) fn unreadable() -> ModelError {
+    broken("the model server's answer could not be read")
+}
+
+/// The pause that the provider asks for: milliseconds, seconds or a date in a header, or Gemini's field.
 fn retry_after(headers: &HeaderMap, body: &str, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let milliseconds = text("retry-after-ms").and_then(|text| seconds(text).map(|duration| duration / 1000));
@@ -131,6 +138,7 @@ fn until(date: &str, now: DateTime<Utc>) -> Option<Duration> {
 
 /// `"retryDelay": "34.5s"`, deep in a 429 of Gemini.
 fn retry_delay(body: &str) -> Option<Duration> {
+    within_values(body).ok()?;
     let body: Value = serde_json::from_str(body).ok()?;
     let details = body.pointer("/error/details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
@@ -206,13 +214,18 @@ mod tests {
 
     #[test]
     fn errors_inside_a_stream_are_told_apart() {
-        let check = |body: Value, expected: ModelError| assert_eq!(of_error_event(&body), expected, "{body}");
+        let check = |body: Value, expected: ModelError| assert_eq!(of_error_event(&body.to_string()), expected, "{body}");
         check(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), ModelError::Overloaded);
         check(json!({"error": {"code": 503, "status": "UNAVAILABLE"}}), ModelError::Overloaded);
         check(json!({"code": 429, "message": "slow down"}), ModelError::RateLimited { retry_after: None });
         check(json!({"type": "error", "code": "rate_limit_exceeded"}), ModelError::RateLimited { retry_after: None });
         check(json!({"message": "maximum context length"}), ModelError::ContextTooLong);
-        check(json!({"finishReason": null, "usageMetadata": null}), refused("no answer was given to this prompt"));
+        check(json!({"error": {"code": 500, "message": "boom"}}), broken("the model server failed (500)"));
+        check(json!({"error": {"code": 12, "message": "boom"}}), broken("the model server failed while it answered"));
+        check(json!({"error": "model runner has unexpectedly stopped"}), broken("the model server failed while it answered"));
+        let far = format!("{}context length", " ".repeat(MAX_ERROR_BYTES));
+        check(json!({"message": far}), broken("the model server failed while it answered"));
+        check(json!(null), broken("the model server failed while it answered"));
         check(json!({"message": "sk-secret"}), broken("the model server failed while it answered"));
     }
 
