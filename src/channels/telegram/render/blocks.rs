@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, TagEnd};
 
-use super::EntityKind;
+use super::entities::EntityKind;
 use super::layout::Layout;
 use crate::channels::markdown::split_info;
 use crate::channels::markdown::table::Table;
@@ -15,10 +15,10 @@ const ITEM_INDENT: &str = "  ";
 /// Telegram does not nest quotes.
 const INNER_QUOTE: &str = "> ";
 
-/// Line breaks that leave a blank line.
+/// Line breaks for a blank line.
 const BLANK_LINE: usize = 2;
 
-/// Code whose lines are being written.
+/// An open code block.
 pub(super) struct CodeBlock {
     start: usize,
     language: Option<String>,
@@ -73,7 +73,7 @@ impl Layout<'_> {
         let digits = source.bytes().take_while(u8::is_ascii_digit).count();
         match self.lists.last_mut() {
             Some(Some(least)) => {
-                // Authors count 3, 5, 8 or leave it at 1, 1, 1: a number is theirs as long as it ascends.
+                // Authors count 3, 5, 8 or leave all at 1, 1, 1: the author's number is kept while numbers ascend.
                 let number = source[..digits].parse().unwrap_or(*least).max(*least);
                 *least = number + 1;
                 let delimiter = source[digits..].chars().next().unwrap_or('.');
@@ -131,7 +131,7 @@ impl Layout<'_> {
         self.code_block = Some(CodeBlock { start, language });
     }
 
-    /// The fences of empty code are all there is to see of it.
+    /// Empty code is shown as its fences.
     pub(super) fn end_code(&mut self, source: &Range<usize>) {
         let Some(CodeBlock { start, language }) = self.code_block.take() else { return };
         let code_end = self.writer.text().trim_end().len();
@@ -173,7 +173,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Definitions that no link shows are text too.
+    /// Definitions without a visible link are text too.
     pub(super) fn write_definitions(&mut self) {
         self.definitions.skip(self.source, self.cursor..self.source.len());
         self.writer.separate(BLANK_LINE);

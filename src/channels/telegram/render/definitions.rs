@@ -1,17 +1,17 @@
-//! Keeps link definitions (`[1]: https://…`) that no link shows from vanishing.
+//! Keeps link definitions (`[1]: https://…`) without a visible link from vanishing.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use pulldown_cmark::RefDefs;
 
-/// The definitions of one text. The parser gives no events for them, so they are found where it skips source.
+/// The definitions of a text. The parser gives no events for them, so they are found in skipped source.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     /// Address and place of each, by place. Only the first of each label is known.
     known: Vec<(String, Range<usize>)>,
     used_urls: HashSet<String>,
-    /// Source without events, apart from what marks quotes.
+    /// Source without events, apart from marks of quotes.
     skipped: Vec<Range<usize>>,
 }
 
@@ -34,7 +34,7 @@ impl Definitions {
         }
     }
 
-    /// The lines of what was skipped, without the definitions whose address is shown.
+    /// The skipped lines, without the definitions of visible links.
     pub(super) fn unused<'a>(&self, source: &'a str) -> Vec<&'a str> {
         let mut used = self.known.iter().filter(|(url, _)| self.used_urls.contains(url)).map(|(_, span)| span).peekable();
         let mut pieces = Vec::new();

@@ -1,14 +1,14 @@
-//! Lays Markdown out as one text with styled spans, before any limit is looked at.
+//! Lays Markdown out as a text with styled spans, before any limit counts.
 //!
-//! Nothing gets lost: what Telegram has no style for stands there as plain text.
+//! Nothing gets lost: Markdown without a style in Telegram becomes plain text.
 
 use std::ops::Range;
 
 use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd};
 
-use super::EntityKind;
 use super::blocks::{CodeBlock, RULE};
 use super::definitions::Definitions;
+use super::entities::EntityKind;
 use super::spoilers::Spoilers;
 use super::writer::{Styled, Writer};
 use crate::channels::markdown::links::OpenLink;
@@ -29,7 +29,7 @@ pub(super) fn lay_out(markdown: &str) -> Styled {
     layout.finish()
 }
 
-/// Follows the parser and remembers what is open.
+/// Follows the parser and remembers open elements.
 pub(super) struct Layout<'a> {
     pub(super) source: &'a str,
     /// How far the source is dealt with.
@@ -127,7 +127,7 @@ impl<'a> Layout<'a> {
         }
         self.writer.write(text);
         let start = self.writer.text().len() - text.len();
-        // The backslash itself is not in the text, but makes the character after it an ordinary one.
+        // The backslash itself is not in the text, but makes the next character ordinary.
         let escaped = self.source[..source_start].ends_with('\\');
         self.spoilers.scan(&mut self.writer, start + usize::from(escaped), self.depth);
     }
@@ -154,7 +154,7 @@ impl<'a> Layout<'a> {
     fn start_link(&mut self, link_type: LinkType, url: &CowStr, title: &CowStr) {
         self.depth += 1;
         let link = OpenLink::new(link_type, url, title, self.writer.position());
-        // An image inside a link: the outer one is where a tap should lead.
+        // An image inside a link: a tap should lead to the outer address.
         let inside_link = self.links.iter().any(|outer| outer.linked);
         self.links.push(if inside_link { link.in_words() } else { link });
         self.definitions.use_url(url);
@@ -176,7 +176,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// What contains blocks says nothing about how far the source is dealt with: its range may hold link definitions.
+/// The range of a container may hold link definitions, so its end does not tell how far the source is read.
 fn is_container(tag: TagEnd) -> bool {
     matches!(tag, TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition)
 }

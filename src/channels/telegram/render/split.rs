@@ -6,20 +6,20 @@ mod tests;
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use super::entities::{Entity, EntityKind, Rendered};
 use super::writer::{Span, Styled};
-use super::{Entity, EntityKind, Rendered};
 use crate::channels::markdown::cut::{Rest, count_units};
 use crate::channels::markdown::{is_trimmed, is_unseen};
 
-/// What one message may hold.
+/// Limits of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// UTF-16 units; at least 2, so that any character fits.
+    /// UTF-16 units; at least 2, because some characters need two.
     pub(super) units: usize,
     pub(super) entities: usize,
 }
 
-/// Cuts at the nicest places within the limits. Styles that cross a cut go on in the next message.
+/// Cuts at the nicest places within the limits. Styles across a cut go on in the next message.
 pub(super) fn split(styled: &Styled, limits: Limits) -> Vec<Rendered> {
     let mut splitter = Splitter { text: &styled.text, spans: &styled.spans, limits, start: 0, next: 0, carried: Vec::new() };
     let mut parts = Vec::new();
@@ -29,21 +29,21 @@ pub(super) fn split(styled: &Styled, limits: Limits) -> Vec<Rendered> {
     parts
 }
 
-/// What is still to be cut.
+/// The rest of a text.
 struct Splitter<'a> {
     text: &'a str,
     spans: &'a [Span],
     limits: Limits,
     /// Where the next part starts.
     start: usize,
-    /// The first span that starts there or later.
+    /// The first span of the rest.
     next: usize,
-    /// The spans that go on from the part before.
+    /// Spans of the part before that go on.
     carried: Vec<&'a Span>,
 }
 
 impl<'a> Splitter<'a> {
-    /// Cuts off the next part; none if it is blank, which Telegram refuses.
+    /// Cuts off the next part. A blank part is dropped, because Telegram refuses blank messages.
     fn cut(&mut self) -> Option<Rendered> {
         self.start = self.part_start();
         let end = self.part_end();
@@ -56,7 +56,7 @@ impl<'a> Splitter<'a> {
         part
     }
 
-    /// Skips blanks, but not the indentation of code, which Telegram keeps too.
+    /// Skips blanks, but not the indentation of code: Telegram keeps the latter too.
     fn part_start(&self) -> usize {
         let first = self.text.len() - self.text[self.start..].trim_start_matches(is_trimmed).len();
         let line = self.text[self.start..first].rfind('\n').map_or(self.start, |index| self.start + index + 1);
@@ -69,7 +69,7 @@ impl<'a> Splitter<'a> {
         if end == self.text.len() { end } else { rest.nicest_cut(end, |cut| self.cuts_code(cut)) }
     }
 
-    /// How far the entities reach: up to the first one too many.
+    /// The place of the first entity above the limit.
     fn entities_end(&self, end: usize) -> usize {
         let room = self.limits.entities.saturating_sub(self.carried.len());
         match self.spans.get(self.next + room) {
@@ -98,7 +98,7 @@ fn make_part(text: &str, range: Range<usize>, spans: &[&Span], max_entities: usi
     Some(Rendered { text: part.to_owned(), entities: in_units(part, clipped) })
 }
 
-/// The piece of a span that lies in a part, counted from the part's start.
+/// The piece of a span inside a part, counted from the part's start.
 fn clip<'a>(span: &'a Span, part: &Range<usize>) -> Option<(Range<usize>, &'a EntityKind)> {
     let (start, end) = (span.range.start.max(part.start), span.range.end.min(part.end));
     (start < end).then(|| (start - part.start..end - part.start, &span.kind))

@@ -1,6 +1,6 @@
-//! Finds `||spoilers||`, which Markdown does not know, while text is written.
+//! Finds `||spoilers||` while text is written, because Markdown does not know them.
 
-use super::EntityKind;
+use super::entities::EntityKind;
 use super::writer::{Span, Styled, Writer};
 
 const MARK: &str = "||";
@@ -13,13 +13,13 @@ pub(super) struct Spoilers {
     marks: Vec<usize>,
 }
 
-/// A mark that waits for its counterpart.
+/// A mark without counterpart so far.
 #[derive(Debug)]
 struct Opener {
     position: usize,
-    /// How many emphases and links it stands in; its counterpart stands in the same.
+    /// Emphases and links around the mark; its counterpart has the same around.
     depth: usize,
-    /// The first span that may lie within.
+    /// The first span that may lie within the spoiler.
     first_span: usize,
 }
 

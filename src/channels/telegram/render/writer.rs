@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::EntityKind;
+use super::entities::EntityKind;
 
 /// Deeper levels are not indented further: a phone has no room, and short input could grow long.
 const MAX_PREFIXES: usize = 8;
@@ -22,27 +22,27 @@ pub(super) struct Span {
     pub(super) range: Range<usize>,
 }
 
-/// The text as far as it is written.
+/// The text so far.
 #[derive(Debug)]
 pub(super) struct Writer {
     text: String,
     spans: Vec<Span>,
     open: Vec<OpenStyle>,
-    /// What each line begins with: one piece for every list item and inner quote around it.
+    /// The beginning of each line: a piece for every list item and inner quote around the line.
     prefixes: Vec<&'static str>,
-    /// Line breaks that become text when something follows them.
+    /// Line breaks that become text when more text follows.
     breaks: usize,
     at_line_start: bool,
-    /// The next block stands beside this marker, not below it.
+    /// The next block stands beside the marker, not below.
     after_marker: bool,
 }
 
-/// A style that applies from `start` on.
+/// A style from `start` on.
 #[derive(Debug)]
 struct OpenStyle {
     kind: EntityKind,
     start: usize,
-    /// How often it is opened again inside itself.
+    /// How often the same style is opened again inside.
     nested: usize,
 }
 
@@ -59,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// The text without line breaks that nothing follows yet.
+    /// The text without line breaks at the end.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -82,7 +82,7 @@ impl Writer {
         }
     }
 
-    /// Writes text that may have line breaks in it.
+    /// Writes text with or without line breaks.
     pub(super) fn write_lines(&mut self, text: &str) {
         for (index, line) in text.split('\n').enumerate() {
             if index > 0 {
@@ -92,13 +92,13 @@ impl Writer {
         }
     }
 
-    /// Writes text that keeps its own lines, as code does.
+    /// Writes text with its own lines, as code has.
     pub(super) fn write_raw(&mut self, text: &str) {
         self.text.push_str(text);
         self.at_line_start = false;
     }
 
-    /// Writes code in a line. Telegram allows no style around it, so the open ones make way.
+    /// Writes code in a line. Telegram allows no style around code, so open styles make way.
     pub(super) fn write_code(&mut self, code: &str) {
         let start = self.position();
         for index in 0..self.open.len() {
@@ -111,13 +111,13 @@ impl Writer {
         self.open.iter_mut().for_each(|style| style.start = end);
     }
 
-    /// Writes what a list item or footnote begins with.
+    /// Writes the marker of a list item or footnote.
     pub(super) fn write_marker(&mut self, marker: &str) {
         self.write(marker);
         self.after_marker = true;
     }
 
-    /// Writes a box, in place of the bullet when there is one.
+    /// Writes a box, in place of the bullet if there is any.
     pub(super) fn write_task(&mut self, bullet: &str, done: bool) {
         if self.after_marker && self.text.ends_with(bullet) {
             self.text.truncate(self.text.len() - bullet.len());
@@ -129,14 +129,14 @@ impl Writer {
         self.breaks += 1;
     }
 
-    /// Begins a block: at least this many line breaks from the one before.
+    /// Begins a block, at least this many line breaks below the last.
     pub(super) fn separate(&mut self, breaks: usize) {
         if !self.after_marker && !self.at_line_start {
             self.breaks = self.breaks.max(breaks);
         }
     }
 
-    /// Begins a block that needs a line of its own, also after a marker.
+    /// Begins a block on a line of its own, also after a marker.
     pub(super) fn leave_marker(&mut self) {
         if self.after_marker {
             self.after_marker = false;
@@ -203,13 +203,13 @@ impl Writer {
         }
     }
 
-    /// Makes plain text of what was written as code since the span of this number.
+    /// Makes plain text of code since the span of this number.
     pub(super) fn drop_code_since(&mut self, first_span: usize) {
         let since = self.spans.split_off(first_span);
         self.spans.extend(since.into_iter().filter(|span| span.kind != EntityKind::Code));
     }
 
-    /// Takes back what was written since `start`, which no span may cover.
+    /// Takes back the text since `start`. No span may cover that text.
     pub(super) fn truncate(&mut self, start: usize) {
         self.text.truncate(start);
     }
