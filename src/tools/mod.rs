@@ -3,10 +3,10 @@
 mod agent_send;
 mod background;
 mod files;
+mod long_results;
 mod memory;
 mod message_send;
 mod now;
-mod overflow;
 pub mod policy;
 mod skill;
 mod spawn;
@@ -229,7 +229,7 @@ impl ToolView {
         tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
         let can_read_files = self.offered().any(|entry| entry.spec.name == "file_read");
-        Outcome { text: overflow::fit(scope, &call.name, can_read_files, outcome.text).await, ..outcome }
+        Outcome { text: long_results::fit(scope, &call.name, can_read_files, outcome.text).await, ..outcome }
     }
 
     fn offered(&self) -> impl Iterator<Item = &Entry> {
@@ -278,8 +278,8 @@ fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
 
 /// What is told of a run's result.
 pub(crate) fn bounded(mut result: String) -> String {
-    if result.len() > overflow::MAX_RESULT_BYTES {
-        result.truncate(result.floor_char_boundary(overflow::MAX_RESULT_BYTES));
+    if result.len() > long_results::MAX_RESULT_BYTES {
+        result.truncate(result.floor_char_boundary(long_results::MAX_RESULT_BYTES));
         result.push_str("\n[cut: the result was longer]");
     }
     result

@@ -83,9 +83,9 @@ fn every_tool_has_a_name_of_its_own() {
 
 #[test]
 fn a_huge_result_is_cut_at_a_character() {
-    let cut = bounded("é".repeat(overflow::MAX_RESULT_BYTES));
+    let cut = bounded("é".repeat(long_results::MAX_RESULT_BYTES));
     assert!(cut.ends_with("é\n[cut: the result was longer]"));
-    assert!(cut.len() <= overflow::MAX_RESULT_BYTES + 40);
+    assert!(cut.len() <= long_results::MAX_RESULT_BYTES + 40);
 }
 
 /// A tool of some name and risk that says when it ran.

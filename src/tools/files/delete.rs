@@ -1,10 +1,10 @@
-//! `file_delete`: takes a file or an empty folder away, so that a full workspace can be tidied.
+//! `file_delete`: deletes a file or an empty folder, because an agent must be able to tidy a full workspace.
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, PATHS, failed, find, run};
+use super::call::{Failure, PATHS, failed, find, run};
 use crate::agents::{Files, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};

@@ -1,10 +1,10 @@
-//! `file_edit`: puts one text in the place of another that is found exactly once.
+//! `file_edit`: replaces a piece of text, found exactly once.
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
+use super::call::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
 use crate::agents::{FileError, Files, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
@@ -107,7 +107,7 @@ pub(super) fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<(S
     let ambiguous = count > 1 || text.find(old) != text.rfind(old);
     match count {
         0 => return Err(EditError::NotFound),
-        // Also when two places overlap, which counts as one match.
+        // Overlapping places are ambiguous too, though `matches` counts them once.
         _ if ambiguous && !all => return Err(EditError::Ambiguous(count.max(2))),
         _ => {}
     }

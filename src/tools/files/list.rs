@@ -1,4 +1,4 @@
-//! `file_list`: what is in a folder.
+//! `file_list`: the entries of a folder.
 
 use std::ops::ControlFlow;
 
@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, PATHS, failed, find, run, shown};
+use super::call::{Failure, PATHS, failed, find, run, shown};
 use crate::agents::{Entry, EntryKind, Files, Want, is_odd};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
-/// What one call shows at most.
+/// Entries in a result.
 const MAX_ENTRIES: usize = 300;
-/// What one call looks at at most: of a larger folder, any so many are shown.
+/// Entries that a call looks at. Of a larger folder, any of the entries may be missing.
 const MAX_SEEN: usize = 20_000;
 
 pub(super) struct FileList;

@@ -1,4 +1,4 @@
-//! `file_read`: a text file, or a piece of one.
+//! `file_read`: a text file, or a piece of a file.
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, PATHS, failed, find, run};
+use super::call::{Failure, PATHS, failed, find, run};
 use crate::agents::{FileError, Files, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
-/// What one call shows at most. Less than a tool's result may have, so that what is said about a cut is not cut itself.
+/// Bytes in a result: less than the limit for results of all tools, so that the note about a cut is not cut itself.
 const MAX_SHOWN_BYTES: usize = 24 * 1024;
 /// How far into a file lines are counted. A piece further on is reached with `offset`.
 const MAX_SCANNED_BYTES: u64 = 64 * 1024 * 1024;
@@ -87,7 +87,7 @@ fn read(files: &Files, arguments: Arguments) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What of a file is shown, and what must be said about the rest.
+/// A piece of a file, and a note about the rest.
 struct Piece {
     bytes: Vec<u8>,
     note: Option<String>,
@@ -128,7 +128,7 @@ fn by_lines(file: impl BufRead, start: u64, lines: u64) -> std::io::Result<Piece
     Ok(Piece { bytes, note: has_more.then(|| format!("[more follows from line {number}]")) })
 }
 
-/// Returns how long it was, without keeping it.
+/// Returns the length of a line without keeping the line.
 fn skip_line(file: &mut impl BufRead) -> std::io::Result<usize> {
     let mut length = 0;
     loop {
@@ -167,7 +167,7 @@ fn by_bytes(mut file: impl Read + Seek, offset: u64, length: u64) -> std::io::Re
     Ok(Piece { bytes, note })
 }
 
-/// Takes off a character that is not whole.
+/// Removes an incomplete character at the end.
 fn trim_end(bytes: &mut Vec<u8>) {
     if let Err(error) = std::str::from_utf8(bytes)
         && error.error_len().is_none()

@@ -11,20 +11,20 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, PATHS, failed, find, run, shown};
+use super::call::{Failure, PATHS, failed, find, run, shown};
 use crate::agents::{EntryKind, FileError, Files, Found, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
-/// Bounds of one search: whatever is reached first ends it, and the result says so.
+/// Limits of a search: the first to be reached ends the search, and the result tells so.
 const MAX_FILES: usize = 5_000;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_TIME: Duration = Duration::from_secs(5);
 const MAX_RESULTS: usize = 100;
-/// What is looked at of one line, and what is shown of it.
+/// Bytes of a line that are searched, and characters of a line that are shown.
 const MAX_LINE_BYTES: u64 = 64 * 1024;
 const MAX_SHOWN_CHARS: usize = 200;
-/// What a pattern may grow to.
+/// Memory of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
 pub(super) struct FileSearch;
@@ -90,7 +90,7 @@ fn name_pattern(glob: &str) -> Result<Names, Failure> {
     let build = |glob: &str| GlobBuilder::new(glob).literal_separator(true).build().map(|glob| glob.compile_matcher());
     let matcher =
         build(glob.trim_start_matches("./")).map_err(|error| Failure::Said(format!("The glob does not work: {error}.")))?;
-    // `*.md` means any file that is called so, wherever it is.
+    // A glob without a slash, like `*.md`, is about names in all folders.
     Ok(Names { matcher, is_bare: !glob.contains('/') })
 }
 
@@ -111,7 +111,7 @@ fn line_pattern(pattern: &str) -> Result<Regex, Failure> {
     built.map_err(|error| Failure::Said(format!("The pattern does not work: {error}")))
 }
 
-/// All files whose name fits, up to one more than are looked at.
+/// All files with a fitting name. A file above the limit is added, to tell that the limit was reached.
 fn candidates(found: &Found, names: Option<&Names>) -> Result<Vec<PathBuf>, FileError> {
     let fits = |path: &Path| names.is_none_or(|names| names.fits(path));
     if found.path != Path::new(".") && found.workspace.look(&found.path)? == EntryKind::File {
@@ -120,7 +120,7 @@ fn candidates(found: &Found, names: Option<&Names>) -> Result<Vec<PathBuf>, File
     let until = Instant::now() + MAX_TIME;
     let mut files = Vec::new();
     found.workspace.walk(&found.path, usize::MAX, |entry| {
-        // Below a folder, a glob is about what is below it.
+        // A glob is about paths below the searched folder.
         let below = entry.path.strip_prefix(&found.path).unwrap_or(&entry.path);
         if entry.kind == EntryKind::File && fits(below) {
             files.push(entry.path);
@@ -137,7 +137,7 @@ struct Search {
     results: Vec<String>,
     bytes_left: u64,
     until: Instant,
-    /// Why it did not come to its end.
+    /// The limit that ended the search.
     end: Option<String>,
 }
 
@@ -154,14 +154,14 @@ impl Search {
         }
     }
 
-    /// A file that cannot be read is left out, and so is one that is no text.
+    /// Unreadable files and files without text are left out.
     fn lines_of(&mut self, path: &Path, pattern: &Regex) -> ControlFlow<()> {
         let Ok((file, _)) = self.found.workspace.open(path) else { return ControlFlow::Continue(()) };
         let mut reader = BufReader::new(file);
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();
-            // A line that is longer goes on as if it were the next, so its number is not told.
+            // A longer line is searched as several lines.
             let Ok(read) = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) else { break };
             if read == 0 || line.contains(&0) {
                 break;

@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, PATHS, failed, find, in_background};
+use super::call::{Failure, PATHS, failed, find, in_background};
 use crate::agents::{FileError, Want};
 use crate::channels::outgoing;
 use crate::models::ToolSpec;
 use crate::tools::{Effect, Outcome, Risk, Scope, Tool, read_arguments};
 
-/// The longest caption: what Telegram takes, which is the least of all platforms.
+/// The longest caption. Telegram's limit is the lowest of all platforms.
 const MAX_CAPTION_CHARS: usize = 1000;
 
 pub(super) struct FileSend;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
+use super::call::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
 use crate::agents::{FileError, Files, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};

@@ -1,8 +1,8 @@
-//! Which addresses a web page may be at: only those of the public internet. Pure.
+//! Addresses of web pages: only the public internet is allowed. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one that everybody can reach, so that a page there is nobody's own.
+/// Whether the whole internet can reach an address, so that pages there are no secret of this network.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -14,7 +14,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 const SPECIAL_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
-    // Shared by the customers of a carrier, also what some clouds serve their own machines on.
+    // Shared by the customers of a carrier, and used by some clouds for services to their own machines.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
     // Link-local, with the metadata of clouds.
@@ -27,7 +27,7 @@ const SPECIAL_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(198, 18, 0, 0), 15),
     (Ipv4Addr::new(198, 51, 100, 0), 24),
     (Ipv4Addr::new(203, 0, 113, 0), 24),
-    // A public address of Azure that its machines are served on.
+    // A public address of Azure with services for its own machines.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
     // Multicast, reserved, broadcast.
     (Ipv4Addr::new(224, 0, 0, 0), 3),
@@ -41,14 +41,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !SPECIAL_V4.iter().any(inside)
 }
 
-/// Only 2000::/3 is given out; of that, what is something else is taken away again, and so is every form that has an IPv4
-/// address inside, because where that leads is up to a translator.
+/// Only 2000::/3 is given out. Special ranges inside are excluded, and so is every form with an IPv4 address inside, because a
+/// translator decides where such an address leads.
 ///
 /// <https://www.iana.org/assignments/iana-ipv6-special-registry>
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     let is_global_unicast = first & 0xe000 == 0x2000;
-    // 2001::/23 has Teredo, ORCHID and benchmarking in it, 2001:db8::/32 and 3fff::/20 are for documents, 2002::/16 is 6to4.
+    // 2001::/23 holds Teredo, ORCHID and benchmarking, 2001:db8::/32 and 3fff::/20 are for documents, 2002::/16 is 6to4.
     let is_special =
         (first == 0x2001 && (second < 0x0200 || second == 0x0db8)) || first == 0x2002 || (first == 0x3fff && second < 0x1000);
     is_global_unicast && !is_special

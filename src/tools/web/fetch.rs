@@ -1,4 +1,4 @@
-//! Gets one page, over redirects, without ever connecting to an address that is not public.
+//! Fetches a page, over redirects, and connects to public addresses only.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -14,21 +14,21 @@ use tokio::sync::Semaphore;
 use super::address::is_public;
 use crate::open_files;
 
-/// A page that takes longer in all is given up.
+/// Time for a page, with all redirects.
 const MAX_TIME: Duration = Duration::from_secs(20);
 const MAX_REDIRECTS: usize = 5;
-/// What is read of a page, after unpacking.
+/// Bytes of a page, after unpacking.
 pub(super) const MAX_BYTES: usize = 2 * 1024 * 1024;
 const MAX_URL_BYTES: usize = 4096;
-/// Where web servers are. Others speak something that a request could be mistaken for.
+/// Ports of web servers. Servers on other ports could mistake a request for a command of their own protocol.
 const PORTS: [u16; 4] = [80, 443, 8080, 8443];
 
-/// Which addresses may be connected to, and how names become addresses. Tests have their own; the config has no say.
+/// Rules for addresses, ports and the lookup of names. Tests have rules of their own; the config cannot change them.
 #[derive(Clone)]
 pub(super) struct Rules {
     pub(super) may_connect: fn(IpAddr) -> bool,
     pub(super) may_use_port: fn(u16) -> bool,
-    /// None leaves it to the system.
+    /// None leaves the lookup to the system.
     pub(super) lookup: fn(&str) -> Option<Vec<IpAddr>>,
 }
 
@@ -38,9 +38,9 @@ impl Default for Rules {
     }
 }
 
-/// A page as it came.
+/// A fetched page.
 pub(super) struct Page {
-    /// Where it was in the end.
+    /// The address after all redirects.
     pub(super) url: Url,
     pub(super) content_type: String,
     pub(super) body: Vec<u8>,
@@ -69,7 +69,7 @@ pub(super) enum FetchError {
     NotReached(String),
 }
 
-/// The one client of all fetches. It follows nothing by itself and knows no proxy.
+/// The HTTP client of all fetches, without redirects and without a proxy.
 pub(super) fn client(rules: &Rules) -> Client {
     let builder = crate::http::client_builder().redirect(Policy::none()).no_proxy().referer(false);
     let builder = builder.dns_resolver(Arc::new(Guarded(rules.clone()))).pool_max_idle_per_host(1);
@@ -77,7 +77,7 @@ pub(super) fn client(rules: &Rules) -> Client {
 }
 
 pub(super) async fn fetch(client: &Client, rules: &Rules, address: &str) -> Result<Page, FetchError> {
-    /// Pages that are fetched at once. The others wait their turn.
+    /// Pages fetched at the same time. Further calls wait.
     static FETCHES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(open_files::shares().pages));
     let _turn = FETCHES.acquire().await;
     let fetched = tokio::time::timeout(MAX_TIME, follow(client, rules, address)).await;
@@ -99,7 +99,7 @@ async fn follow(client: &Client, rules: &Rules, address: &str) -> Result<Page, F
     Err(FetchError::TooManyRedirects)
 }
 
-/// What can be told from the address alone. Names are looked at when they are resolved, for the connection that is made.
+/// Checks the address as written. Names are checked by the resolver, for the very connection.
 fn check(rules: &Rules, url: &Url) -> Result<(), FetchError> {
     if !["http", "https"].contains(&url.scheme()) || url.as_str().len() > MAX_URL_BYTES {
         return Err(FetchError::NoAddress);
@@ -109,7 +109,7 @@ fn check(rules: &Rules, url: &Url) -> Result<(), FetchError> {
     }
     let port = url.port_or_known_default().unwrap_or(0);
     let host = url.host_str().ok_or(FetchError::NoAddress)?;
-    // An address needs no resolver, so nobody else looks at it.
+    // An IP address needs no resolver, so this is its only check.
     let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     if literal.is_ok_and(|ip| !(rules.may_connect)(ip)) {
         return Err(FetchError::NotPublic(host.to_owned()));
@@ -133,11 +133,11 @@ async fn page(url: Url, mut response: Response) -> Result<Page, FetchError> {
     Ok(Page { url, content_type, body, is_cut: false })
 }
 
-/// Resolves names for connections, and gives back no address that may not be connected to. A name with one such address is
-/// refused altogether: it is an attack or a mistake.
+/// Resolves names for connections. A name with a forbidden address is refused altogether, because such a name is an attack or
+/// a mistake.
 struct Guarded(Rules);
 
-/// A name that leads to an address of somebody's own.
+/// A name that leads to a private address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not public")]
 struct Forbidden(String);

@@ -2,8 +2,9 @@
 
 mod address;
 mod fetch;
+mod html;
 mod readable;
-mod tamed;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ use super::{Outcome, Risk, Scope, Tool, background, read_arguments};
 use crate::models::ToolSpec;
 use fetch::{FetchError, MAX_BYTES, Page, Rules};
 
-/// What a call shows of a page that begins somewhere in it, in bytes.
+/// Bytes of a page in the result of a call with an offset.
 const MAX_SHOWN_BYTES: usize = 24 * 1024;
 
 #[derive(Default)]
@@ -87,7 +88,7 @@ impl WebFetch {
     }
 }
 
-/// All of a text, of which the agent is shown the beginning and kept the rest; from an offset on a piece of it.
+/// The whole text, or a piece from the offset on. A long whole text is cut later, and kept in the workspace.
 fn piece(text: &str, offset: usize, is_cut: bool) -> String {
     let start = text.floor_char_boundary(offset);
     let end = if offset == 0 { text.len() } else { text.floor_char_boundary(start.saturating_add(MAX_SHOWN_BYTES)) };

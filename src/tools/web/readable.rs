@@ -1,15 +1,15 @@
-//! Makes text of a page: which kinds can be read, in which letters they are written, and what of them is for people.
+//! Makes text of a page: by its content type, its character encoding and its HTML.
 
 use encoding_rs::{Encoding, UTF_8};
 
-use super::tamed::tamed;
+use super::html::simplified;
 
-/// Columns that a page is laid out in.
+/// Columns of a page.
 const WIDTH: usize = 100;
 /// Where a page says its letters, if its server did not.
 const DECLARED_WITHIN: usize = 1024;
 
-/// The text, or none for what is not made of words. Blocks.
+/// The text; none for pictures, archives and other binary data. Blocks.
 pub(super) fn readable(content_type: &str, body: &[u8]) -> Option<String> {
     let (kind, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let kind = kind.trim().to_ascii_lowercase();
@@ -21,8 +21,8 @@ pub(super) fn readable(content_type: &str, body: &[u8]) -> Option<String> {
     if !is_html {
         return Some(text);
     }
-    // A page that cannot be laid out is still text.
-    let laid_out = html2text::config::plain().string_from_read(tamed(&text).as_bytes(), WIDTH);
+    // A failed layout leaves the page as it was sent.
+    let laid_out = html2text::config::plain().string_from_read(simplified(&text).as_bytes(), WIDTH);
     Some(laid_out.unwrap_or(text))
 }
 
@@ -119,5 +119,9 @@ mod tests {
             assert_eq!(text.matches('a').count(), 50_000, "{unit}");
         }
         assert!(readable("text/html", b"<<<&&&<a href=").is_some());
+        // Beginnings of tags, comments and references that never end.
+        for unit in ["<", "&", "</", "<!-", "<!--", "<![CDATA[", "&#", "<a '", "<svg>", "<script><!--", "&not"] {
+            assert!(readable("text/html", unit.repeat(150_000).as_bytes()).is_some(), "{unit}");
+        }
     }
 }

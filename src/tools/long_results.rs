@@ -1,4 +1,4 @@
-//! Results that are longer than a model should read at once: cut, with the whole text in the agent's workspace.
+//! Results too long for a model: cut, with the whole text in the agent's workspace.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::agents::{EntryKind, FileError, Workspace};
 
 /// The longest result a model gets, in bytes.
 pub(super) const MAX_RESULT_BYTES: usize = 32 * 1024;
-/// The longest text that is kept, in bytes.
+/// The longest text in the workspace, in bytes.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
-/// Texts that are kept at a time; with each new one the oldest goes.
+/// Texts kept at a time; a new text replaces the oldest.
 const MOST_KEPT: usize = 20;
 const FOLDER: &str = "tool-results";
 
-/// The text, or its beginning and where the whole is. Only who can read files is told about one.
+/// The text, or its beginning with the path of the whole text. The path is only told to agents with a tool to read files.
 pub(super) async fn fit(scope: &Scope, tool: &str, can_read_files: bool, text: String) -> String {
     if text.len() <= MAX_RESULT_BYTES {
         return text;
@@ -39,7 +39,7 @@ fn head(text: &str, max_bytes: usize) -> &str {
 }
 
 async fn keep(scope: &Scope, tool: &str, text: String) -> Option<PathBuf> {
-    // The time first, so that the names are in the order of their making.
+    // The time comes first, so that names sort by age.
     let unique = Uuid::new_v4().simple().to_string();
     let name = format!("{}-{tool}-{}.txt", Local::now().format("%Y-%m-%d-%H%M%S"), &unique[..8]);
     let (path, workspace) = (Path::new(FOLDER).join(name), scope.agent.files.own().clone());

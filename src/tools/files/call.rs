@@ -1,0 +1,75 @@
+//! Shared by the file tools: paths, failures, and the way to a thread that may block.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::agents::{FileError, Files, Found, PathError, Want, is_odd};
+use crate::tools::{Outcome, Scope, background, read_arguments};
+
+/// How paths are written, for the descriptions.
+pub(super) const PATHS: &str = "Paths begin in your workspace: `notes/today.md`. `@agent/…` and `shared/name/…` reach other folders where that \
+                     is open to you.";
+
+/// The largest file that a tool reads as a whole or writes.
+pub(super) const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The reason why a call failed. The text is for the model.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("{0}")]
+    Path(#[from] PathError),
+    #[error("{0}")]
+    Said(String),
+}
+
+/// Without the path, for errors of helpers that do not know the path.
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Failure::Said(format!("The file {error}."))
+    }
+}
+
+pub(super) fn failed(path: &str, error: &FileError) -> Failure {
+    Failure::Said(format!("`{path}` {error}."))
+}
+
+/// Reads the arguments and does the work on a thread for blocking work.
+pub(super) async fn run<A, W>(scope: &Scope, arguments: Value, work: W) -> Outcome
+where
+    A: DeserializeOwned + Send + 'static,
+    W: FnOnce(&Files, A) -> Result<String, Failure> + Send + 'static,
+{
+    let arguments: A = match read_arguments(arguments) {
+        Ok(arguments) => arguments,
+        Err(outcome) => return outcome,
+    };
+    let agent = scope.agent.clone();
+    in_background(move || work(&agent.files, arguments)).await.map_or_else(Outcome::say, Outcome::say)
+}
+
+pub(super) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, String> {
+    match background::run(work).await {
+        Ok(done) => done.map_err(|failure| failure.to_string()),
+        Err(broke) => Err(broke.to_string()),
+    }
+}
+
+pub(super) fn find(files: &Files, path: &str, want: Want) -> Result<Found, Failure> {
+    Ok(files.find(path, want)?)
+}
+
+/// A path inside a found folder, as the model writes paths.
+pub(super) fn shown(prefix: &str, path: &Path) -> String {
+    // A name must not look like a second line, or like another name.
+    let path: String = path.to_string_lossy().chars().map(|c| if is_odd(c) { '�' } else { c }).collect();
+    match prefix {
+        // A name that looks like a path to another folder is written with `./`, as `find` reads it.
+        "" if path.starts_with('@') || path.starts_with("shared/") => format!("./{path}"),
+        "" => path,
+        prefix => format!("{prefix}/{path}"),
+    }
+}
