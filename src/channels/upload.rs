@@ -1,4 +1,4 @@
-//! A call with a file in it, written as `multipart/form-data`.
+//! The form of a call with a file, streamed from disk.
 //!
 //! <https://core.telegram.org/bots/api#sending-files>
 
@@ -6,23 +6,23 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::stream::{self, Stream, StreamExt};
+use futures_util::stream::{self, Stream};
 use reqwest::Body;
+use reqwest::multipart::{self, Part};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
-use uuid::Uuid;
 
 /// The longest a call with a small file may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// A line that is slower than this is none.
+/// A slower connection counts as broken.
 const BYTES_PER_SECOND: u64 = 50_000;
 /// How much of a stored file is in memory at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// A file to send.
 pub(super) struct File<'a> {
-    /// The parameter it is given as.
+    /// The parameter for the file.
     pub(super) field: &'static str,
     pub(super) name: &'a str,
     pub(super) media_type: &'a str,
@@ -31,7 +31,7 @@ pub(super) struct File<'a> {
 
 pub(super) enum Content {
     Text(String),
-    /// Sent as it is read.
+    /// Sent while it is read.
     Stored {
         file: tokio::fs::File,
         bytes: u64,
@@ -39,7 +39,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// An empty file is as good as none.
+    /// Refuses an empty file: the platforms take none.
     pub(super) async fn open(path: &Path) -> std::io::Result<Self> {
         let file = tokio::fs::File::open(path).await?;
         let bytes = file.metadata().await?.len();
@@ -55,54 +55,48 @@ impl Content {
 }
 
 pub(super) struct Form {
-    pub(super) content_type: String,
-    pub(super) bytes: u64,
-    pub(super) body: Body,
+    pub(super) parts: multipart::Form,
+    file_bytes: u64,
 }
 
 impl Form {
-    /// Parameters that are no text are written as JSON, as the Bot API wants them outside of JSON.
+    /// Parameters that are no text are written as JSON, because the Bot API wants them so outside of JSON.
     pub(super) fn new(parameters: &impl Serialize, file: File<'_>) -> Self {
-        // Random, so that no text can contain it.
-        let boundary = Uuid::new_v4().simple().to_string();
-        let head = head(parameters, &file, &boundary);
-        let tail = format!("\r\n--{boundary}--\r\n");
-        let bytes = (head.len() + tail.len()) as u64 + file.content.bytes();
-        let body = match file.content {
-            Content::Text(text) => Body::from(head + &text + &tail),
-            Content::Stored { file, bytes } => Body::wrap_stream(
-                stream::once(async { Ok(head.into_bytes()) })
-                    .chain(pieces(file, bytes))
-                    .chain(stream::once(async { Ok(tail.into_bytes()) })),
-            ),
-        };
-        Form { content_type: format!("multipart/form-data; boundary={boundary}"), bytes, body }
-    }
-}
-
-impl Form {
-    /// The larger, the longer it may take.
-    pub(super) fn timeout(&self) -> Duration {
-        TIMEOUT + Duration::from_secs(self.bytes / BYTES_PER_SECOND)
-    }
-}
-
-fn head(parameters: &impl Serialize, file: &File<'_>, boundary: &str) -> String {
-    let mut head = String::new();
-    if let Value::Object(parameters) = serde_json::to_value(parameters).expect("text and numbers are JSON") {
-        for (name, value) in parameters {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            head += &format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n");
+        let file_bytes = file.content.bytes();
+        // Neither platform reads percent-encoded names of fields.
+        let mut parts = multipart::Form::new().percent_encode_noop();
+        if let Value::Object(parameters) = serde_json::to_value(parameters).expect("text and numbers are JSON") {
+            for (name, value) in parameters {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                parts = parts.text(name, text);
+            }
         }
+        let field = file.field;
+        Form { parts: parts.part(field, part(file)), file_bytes }
     }
-    let File { field, name, media_type, .. } = file;
-    head + &format!(
-        "--{boundary}\r\nContent-Disposition: form-data; name=\"{field}\"; filename=\"{}\"\r\nContent-Type: {media_type}\r\n\r\n",
-        quotable(name)
-    )
+
+    /// A larger file may take longer.
+    pub(super) fn timeout(&self) -> Duration {
+        TIMEOUT + Duration::from_secs(self.file_bytes / BYTES_PER_SECOND)
+    }
 }
 
-/// As browsers write it. <https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data>
+fn part(file: File<'_>) -> Part {
+    let part = match file.content {
+        Content::Text(text) => Part::text(text),
+        Content::Stored { file, bytes } => Part::stream_with_length(Body::wrap_stream(pieces(file, bytes)), bytes),
+    };
+    let part = part.file_name(quotable(file.name));
+    part.mime_str(media_type(file.media_type)).expect("the media type was tried before")
+}
+
+/// A stored row may hold any text, and an unreadable media type must not cost the file.
+fn media_type(told: &str) -> &str {
+    if Part::text("").mime_str(told).is_ok() { told } else { "application/octet-stream" }
+}
+
+/// A file name as browsers write it: reqwest puts a backslash before special characters, line ends included, and the platforms do
+/// not read that. <https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data>
 fn quotable(name: &str) -> String {
     let mut quotable = String::new();
     for letter in name.chars() {
@@ -115,7 +109,7 @@ fn quotable(name: &str) -> String {
     quotable
 }
 
-/// Exactly as many bytes as were announced: a file that has fewer by now breaks the call off.
+/// The announced number of bytes. A file with fewer bytes by now breaks the call off.
 fn pieces(file: tokio::fs::File, bytes: u64) -> impl Stream<Item = std::io::Result<Vec<u8>>> {
     stream::try_unfold((file, bytes), |(mut file, left)| async move {
         if left == 0 {
@@ -136,8 +130,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_end_its_quotes() {
+    fn names_and_types_cannot_leave_their_lines() {
         assert_eq!(quotable("Über uns.pdf"), "Über uns.pdf");
+        assert_eq!(media_type("text/plain; charset=utf-8"), "text/plain; charset=utf-8");
+        assert_eq!(media_type("a\r\nb: c"), "application/octet-stream");
         assert_eq!(quotable("a\"; name=\"chat_id\r\n\\"), "a%22; name=%22chat_id%0D%0A%5C");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::DateTime;
-use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, USER_AGENT};
+use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, USER_AGENT};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -227,10 +227,7 @@ impl Api {
         let file = File { field: "files[0]", name, media_type, content };
         let form = Form::new(&json!({ "payload_json": message.to_string() }), file);
         let timeout = form.timeout();
-        let fill = |request: RequestBuilder| {
-            request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
-        };
-        let body = self.exchange(&call, timeout, fill).await?;
+        let body = self.exchange(&call, timeout, |request| request.multipart(form.parts)).await?;
         serde_json::from_slice(&body).map_err(|error| ApiError::NoAnswer(error.to_string()))
     }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{RequestBuilder, StatusCode};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -124,10 +123,7 @@ impl Api {
     {
         let form = Form::new(payload, file);
         let timeout = form.timeout();
-        let fill = |request: RequestBuilder| {
-            request.header(CONTENT_TYPE, form.content_type).header(CONTENT_LENGTH, form.bytes).body(form.body)
-        };
-        self.noted(self.exchange(P::NAME, timeout, fill).await)
+        self.noted(self.exchange(P::NAME, timeout, |request| request.multipart(form.parts)).await)
     }
 
     async fn exchange<F>(&self, method: &str, timeout: Duration, fill: F) -> reqwest::Result<(StatusCode, Vec<u8>)>
