@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform};
 
-mod answers;
+mod answer_style;
 mod callers;
 mod connections;
+mod describe;
 pub mod discord;
 mod health;
 mod json_list;
@@ -22,7 +23,6 @@ mod nicknames;
 pub mod outgoing;
 pub mod telegram;
 mod upload;
-mod words;
 
 pub use health::Health;
 pub use markdown::followed_by;

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use super::buckets::Buckets;
 use crate::channels::Health;
 use crate::channels::connections::{Connections, DownloadError, Response, failure};
+use crate::channels::describe::one_line;
 use crate::channels::upload::{Content, File, Form};
-use crate::channels::words::one_line;
 use crate::clock::now_ms;
 use crate::config::Secret;
 

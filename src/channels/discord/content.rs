@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::directory::{id_in, list};
-use crate::channels::words::{
+use crate::channels::describe::{
     MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, name_line, one_line, quoted, replying, titled,
 };
 use crate::domain::{Attachment, DiscordId, FileRef};

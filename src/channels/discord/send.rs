@@ -10,7 +10,7 @@ use super::DiscordChannel;
 use super::api::{ApiError, Call, FileToSend};
 use super::directory::id_in;
 use super::render;
-use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
+use crate::channels::answer_style::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
 use crate::channels::upload::Content;
 use crate::channels::{Part, PlaceLoss, SendError, Text, Ticket};
 use crate::config::Answers;

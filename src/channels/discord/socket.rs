@@ -19,7 +19,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 
 use super::api::OUR_NAME;
 use crate::channels::connections::plain_cause;
-use crate::channels::words::one_line;
+use crate::channels::describe::one_line;
 
 /// A server that does not greet by then is gone.
 const GREETING: Duration = Duration::from_secs(15);

@@ -1,8 +1,7 @@
 //! Tells whether a message is said to us, and takes off the words that only do that.
 
-use teloxide::types::{Message, MessageEntityKind, User};
-
 use super::parse::Reader;
+use super::types::Message;
 use crate::domain::Addressed;
 
 /// A message's words, and to whom they are said.
@@ -13,7 +12,7 @@ pub(super) struct Call {
 
 impl Reader<'_> {
     /// How the text turns to us, without the words that only do that. `None` when it is a command for another bot.
-    pub(super) fn call(&self, message: &Message, text: String) -> Option<Call> {
+    pub(super) fn call(&self, message: &Message<'_>, text: String) -> Option<Call> {
         let (text, commanded) = self.take_name_off_command(text)?;
         let addressed = if message.chat.is_private() {
             Addressed::Privately
@@ -40,27 +39,25 @@ impl Reader<'_> {
         }
     }
 
-    fn is_mentioned(&self, message: &Message) -> bool {
-        let text = message.text().or_else(|| message.caption()).unwrap_or_default();
-        let entities = message.entities().or_else(|| message.caption_entities()).unwrap_or_default();
-        entities.iter().any(|entity| match &entity.kind {
-            MessageEntityKind::Mention => {
+    fn is_mentioned(&self, message: &Message<'_>) -> bool {
+        let text = message.text().unwrap_or_default();
+        message.entities().any(|entity| match entity.kind {
+            "mention" => {
                 let name = utf16_part(text, entity.offset, entity.length).and_then(|part| part.strip_prefix('@'));
                 name.is_some_and(|name| self.is_our_name(name))
             }
-            MessageEntityKind::TextMention { user } => self.is_us(user),
+            "text_mention" => entity.user.as_ref().is_some_and(|user| user.has_id(self.bot_id)),
             _ => false,
         })
     }
 
-    fn is_called(&self, message: &Message) -> bool {
-        message.text().or_else(|| message.caption()).is_some_and(|text| self.nicknames.are_in(text))
+    fn is_called(&self, message: &Message<'_>) -> bool {
+        message.text().is_some_and(|text| self.nicknames.are_in(text))
     }
 
-    /// A topic's first message counts as replied to by all of its messages; that is nobody's reply.
-    fn is_answered(&self, message: &Message) -> bool {
-        let answered = message.reply_to_message().filter(|answered| answered.forum_topic_created().is_none());
-        answered.and_then(|answered| answered.from.as_ref()).is_some_and(|from| self.is_us(from))
+    fn is_answered(&self, message: &Message<'_>) -> bool {
+        let from = message.replied().and_then(|replied| replied.from.as_ref());
+        from.is_some_and(|from| from.has_id(self.bot_id))
     }
 
     fn take_mention_off(&self, text: &str) -> String {
@@ -75,10 +72,6 @@ impl Reader<'_> {
         }
     }
 
-    fn is_us(&self, user: &User) -> bool {
-        user.id.0.to_string() == self.bot_id
-    }
-
     fn is_our_name(&self, name: &str) -> bool {
         self.me.username.as_deref().is_some_and(|ours| ours.eq_ignore_ascii_case(name))
     }
@@ -89,7 +82,7 @@ fn is_plain_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// teloxide's own way to cut panics where an entity points outside of its text.
+/// None for an entity that points outside of its text, or into a character.
 fn utf16_part(text: &str, offset: usize, length: usize) -> Option<&str> {
     let mut units = 0;
     let mut boundaries = text.char_indices().map(|(at, c)| {

@@ -1,13 +1,10 @@
 //! Buttons under a message. A button is a command that somebody presses instead of writing it, so it takes the same way.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use teloxide::requests::Payload;
-use teloxide::types::CallbackQuery;
 
+use super::address::Address;
 use super::api::{Api, Done};
-use super::parse::known_part;
-use super::send::Address;
 use crate::channels::Choice;
 use crate::signing::Signer;
 
@@ -51,11 +48,6 @@ pub(super) struct Press {
     pub(super) query_id: String,
     /// We did not make the button, or made it for another place.
     pub(super) is_stale: bool,
-}
-
-/// What an update says about a pressed button.
-pub(super) fn read(raw: &Value) -> serde_json::Result<CallbackQuery> {
-    serde_json::from_str(&known_part(raw))
 }
 
 #[derive(Serialize)]

@@ -1,11 +1,12 @@
 //! Puts into words what a message has besides its text: what is attached, what it answers, who wrote it first.
 //!
-//! Pure, and read from the raw message, so that what teloxide does not know yet is not lost.
+//! Pure, and read from the JSON itself, because each kind of content is shown in other words.
 //! <https://core.telegram.org/bots/api#message>
 
 use serde_json::Value;
 
-use crate::channels::words::{
+use super::types::field;
+use crate::channels::describe::{
     MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, one_line, quoted, replying, titled,
 };
 use crate::domain::{Attachment, FileRef};
@@ -39,6 +40,11 @@ pub(super) fn attachment(raw: &Value) -> Option<Attachment> {
     })
 }
 
+/// Whether a message has content besides text, be it empty.
+pub(super) fn has_any(raw: &Value) -> bool {
+    KINDS.iter().any(|kind| field(raw, kind).is_some())
+}
+
 const KINDS: [&str; 17] = [
     "photo",
     "voice",
@@ -61,7 +67,7 @@ const KINDS: [&str; 17] = [
 
 /// Where the message comes from and what it answers, in brackets.
 pub(super) fn marks(raw: &Value, bot_id: &str) -> Vec<String> {
-    let forwarded = raw.get("forward_origin").map(|origin| format!("[forwarded from {}]", author(origin)));
+    let forwarded = field(raw, "forward_origin").map(|origin| format!("[forwarded from {}]", author(origin)));
     forwarded.into_iter().chain(reply(raw, bot_id)).collect()
 }
 
@@ -72,7 +78,7 @@ fn reply(raw: &Value, bot_id: &str) -> Option<String> {
     }
     // A topic's first message counts as replied to by all of its messages; that is nobody's reply.
     let replied =
-        raw.get("reply_to_message").filter(|replied| is_filled(replied) && replied.get("forum_topic_created").is_none())?;
+        raw.get("reply_to_message").filter(|replied| is_filled(replied) && field(replied, "forum_topic_created").is_none())?;
     let is_ours = replied["from"]["id"].as_i64().is_some_and(|id| id.to_string() == bot_id);
     let author = if is_ours { "you".to_owned() } else { sender(replied) };
     Some(replying(&author, quote.or_else(|| shown(replied))))
@@ -80,7 +86,7 @@ fn reply(raw: &Value, bot_id: &str) -> Option<String> {
 
 /// A message in few words: its text, else what it is.
 fn shown(message: &Value) -> Option<String> {
-    let written = message.get("text").or_else(|| message.get("caption")).and_then(Value::as_str);
+    let written = field(message, "text").or_else(|| field(message, "caption")).and_then(Value::as_str);
     let written = written.and_then(|text| one_line(text, MAX_QUOTE_CHARS));
     written.map(quoted).or_else(|| attachment(message).map(|attachment| attachment.description))
 }

@@ -3,22 +3,27 @@
 //! teloxide brings the Bot API's types; the HTTP calls are our own, because teloxide's client sleeps ten seconds inside
 //! every call that meets a 5xx and hides what a failed call said.
 
+mod address;
 mod addressing;
 mod api;
 mod buttons;
-mod checks;
 mod content;
 mod files;
 mod listen;
+mod me;
 mod menu;
-mod noticing;
 mod parse;
+mod polling;
 mod position;
+mod preflight;
+mod reaction_updates;
 mod reactions;
+mod receive;
 mod render;
 mod send;
 mod sending_files;
 mod stream;
+mod types;
 mod updates;
 mod webhook;
 
@@ -27,24 +32,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::nicknames::Nicknames;
 use super::{
     Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming,
     Text, Ticket,
 };
-use crate::config::{Answers, GroupSessions, Secret, Telegram, Transport};
+use crate::config::{Answers, GroupSessions, Secret, Telegram};
 use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
+use listen::Listener;
 use reactions::{FAILED, WORKING};
+use receive::Receiver;
 
-pub use checks::{Expectations, ExpectedGroup};
 pub use menu::{Menu, MenuEntry};
+pub use preflight::{Expectations, ExpectedGroup};
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
 
 /// Nobody waits longer than this for an answer to begin, whatever the config says.
@@ -53,31 +58,17 @@ const LONGEST_GATHER: Duration = Duration::from_secs(60);
 /// <https://core.telegram.org/bots/api#sendchataction>: "5 seconds or less".
 const TYPING_LASTS: Duration = Duration::from_secs(5);
 
-/// One bot's connection.
+/// The connection of a bot.
 pub struct TelegramChannel {
     api: Arc<api::Api>,
-    transport: Transport,
-    /// What Telegram shows when it calls.
-    webhook_secret: Secret,
+    listener: Listener,
     limits: Limits,
     /// Whether answers are shown while they are written.
     streaming: bool,
-    group_sessions: GroupSessions,
-    nicknames: Nicknames,
     style: Answers,
-    /// How long messages of one person are waited for, to be taken as one.
-    gather: Duration,
     max_file_mb: u32,
-    /// Who we are; asked for once.
-    me: OnceCell<listen::Me>,
     signer: Signer,
-    menu: Menu,
-    expectations: Expectations,
-    newest: send::Newest,
-    /// For what Telegram was told before.
-    db: Db,
-    /// Answers to pressed buttons, which nothing waits for.
-    answers: TaskTracker,
+    newest: Arc<send::Newest>,
 }
 
 /// What a bot needs besides its config.
@@ -97,25 +88,21 @@ impl TelegramChannel {
             chat_per_second: config.limits.chat_per_second,
             group_per_minute: config.limits.group_per_minute,
         };
-        TelegramChannel {
-            api: Arc::new(api::Api::new(&config.api_url, config.token.clone(), config.proxy.clone())),
+        let api = Arc::new(api::Api::new(&config.api_url, config.token.clone(), config.proxy.clone()));
+        let newest = Arc::new(send::Newest::default());
+        let nicknames = Nicknames::new(&config.nicknames);
+        let gather = Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER);
+        let receiver = Receiver::new(api.clone(), group_sessions, nicknames, gather, outfit.signer.clone(), newest.clone());
+        let listener = Listener {
+            receiver,
             transport: config.transport.clone(),
             webhook_secret: outfit.webhook_secret,
-            limits,
-            streaming: config.streaming,
-            group_sessions,
-            nicknames: Nicknames::new(&config.nicknames),
-            style: config.answers,
-            max_file_mb: config.max_file_mb,
-            gather: Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER),
-            me: OnceCell::new(),
-            signer: outfit.signer,
             menu: outfit.menu,
             expectations: outfit.expectations,
-            newest: send::Newest::default(),
             db: outfit.db,
-            answers: TaskTracker::new(),
-        }
+        };
+        let (streaming, style, max_file_mb) = (config.streaming, config.answers, config.max_file_mb);
+        TelegramChannel { api, listener, limits, streaming, style, max_file_mb, signer: outfit.signer, newest }
     }
 }
 
@@ -126,7 +113,7 @@ impl Channel for TelegramChannel {
     }
 
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
-        listen::listen(self, &intake, &stop).await
+        self.listener.listen(&intake, &stop).await
     }
 
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part> {
@@ -184,10 +171,10 @@ impl Channel for TelegramChannel {
     }
 
     async fn is_reachable(&self) -> bool {
-        self.api.call(&listen::GetMe {}).await.is_ok()
+        self.api.call(&me::GetMe {}).await.is_ok()
     }
 
     fn pace(&self, to: &Destination) -> Option<Pace> {
-        send::address(to).map(|address| Pace { chat: address.chat_id, is_group: address.chat_id < 0, limits: self.limits })
+        address::address(to).map(|address| Pace { chat: address.chat_id, is_group: address.chat_id < 0, limits: self.limits })
     }
 }

@@ -1,54 +1,27 @@
-//! Reads raw updates. Pure: the same update always gives the same message.
-//!
-//! teloxide reads the message, and what it does not know must not cost a person their text: entities of unknown types
-//! are taken out first, and where it still finds no text, the raw update's text counts.
+//! Reads updates. Pure: the same update always gives the same message.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
-use teloxide::types::{CallbackQuery, Message, MessageKind, User};
 
+use super::address::address_of;
 use super::buttons::Press;
-use super::listen::Me;
+use super::me::Me;
+use super::types::{CallbackQuery, ChatKind, Message, User, field};
 use super::updates::Update;
-use super::{buttons, content, noticing, send};
-
+use super::{buttons, content, reaction_updates};
 use crate::channels::nicknames::Nicknames;
-use crate::channels::words::name_line;
 use crate::config::GroupSessions;
 use crate::domain::{
-    Addressed, Arrival, ChatId, Extras, Inbound, MessageId, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together,
-    TopicId,
+    Addressed, Arrival, ChatId, Extras, Inbound, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together, TopicId,
 };
 use crate::signing::Signer;
 
 /// How long after one message of an album the next may come.
 const ALBUM_WAIT: Duration = Duration::from_secs(1);
-
-/// The entity types of teloxide 0.17; a message with any other loses its text there.
-const KNOWN_ENTITIES: [&str; 19] = [
-    "mention",
-    "hashtag",
-    "cashtag",
-    "bot_command",
-    "url",
-    "email",
-    "phone_number",
-    "bold",
-    "blockquote",
-    "expandable_blockquote",
-    "italic",
-    "underline",
-    "strikethrough",
-    "spoiler",
-    "code",
-    "pre",
-    "text_link",
-    "text_mention",
-    "custom_emoji",
-];
 
 /// What reading depends on besides the update.
 pub(super) struct Reader<'a> {
@@ -89,112 +62,112 @@ impl Reader<'_> {
     }
 
     fn content(&self, update_id: &str, content: &Value) -> Result<Option<Arrival>, String> {
-        let told = |kind: &str| content.get(kind).filter(|body| !body.is_null());
-        if let Some(query) = told("callback_query") {
-            let query = buttons::read(query).map_err(|error| format!("not a pressed button: {error}"))?;
+        if let Some(query) = field(content, "callback_query") {
+            let query = CallbackQuery::deserialize(query).map_err(|error| format!("not a pressed button: {error}"))?;
             return Ok(self.press(update_id, &query).map(|inbound| Arrival::Message(Box::new(inbound))));
         }
-        if let Some(reaction) = told("message_reaction") {
-            return Ok(noticing::read(update_id, reaction).map(|inbound| Arrival::Message(Box::new(inbound))));
+        if let Some(reaction) = field(content, "message_reaction") {
+            return Ok(reaction_updates::read(update_id, reaction).map(|inbound| Arrival::Message(Box::new(inbound))));
         }
-        let edited = told("edited_message").filter(|raw| !is_live_location(raw));
-        let Some(raw) = told("message").or(edited).or(content.get("message")) else { return Ok(None) };
-        let raw = &without_nulls(raw);
-        let mut arrival = self.arrival(update_id, &read_message(raw)?, raw);
+        let edited = field(content, "edited_message").filter(|raw| !is_live_location(raw));
+        let Some(raw) = field(content, "message").or(edited).or(content.get("message")) else { return Ok(None) };
+        let message = Message::deserialize(raw).map_err(|error| format!("not a message: {error}"))?;
+        let mut arrival = self.arrival(update_id, &message, raw);
         if let (Some(Arrival::Message(inbound)), Some(_)) = (&mut arrival, edited) {
             inbound.extras.note = Some(Note::Edit);
         }
         Ok(arrival)
     }
 
-    /// The press of a button, even of one that means nothing to us. None where nothing was pressed.
+    /// The press of a button, also of an unknown button. None for other updates.
     pub(super) fn read_press(&self, update: &Update) -> Option<Press> {
-        let raw = update.content.as_ref().ok()?.get("callback_query").filter(|raw| !raw.is_null())?;
-        let read = || buttons::read(raw).map(|query| Press { is_stale: self.pressed(&query).is_none(), query_id: query.id.0 });
-        // Whoever pressed a button that cannot be read sees a clock as well.
-        let unreadable = || Some(Press { query_id: raw["id"].as_str()?.to_owned(), is_stale: true });
-        catch_unwind(AssertUnwindSafe(read)).ok().and_then(Result::ok).or_else(unreadable)
+        let raw = field(update.content.as_ref().ok()?, "callback_query")?;
+        let query_id = raw["id"].as_str()?.to_owned();
+        // The press of an unreadable button is answered too: the person sees a clock as well.
+        let is_ours = |query: CallbackQuery<'_>| self.pressed(&query).is_some();
+        let read = || CallbackQuery::deserialize(raw).is_ok_and(is_ours);
+        Some(Press { query_id, is_stale: !catch_unwind(AssertUnwindSafe(read)).unwrap_or(false) })
     }
 
-    /// A pressed button is its command, written by whoever pressed it.
-    fn press(&self, update_id: &str, query: &CallbackQuery) -> Option<Inbound> {
+    /// A pressed button is its command, written by the person who pressed it.
+    fn press(&self, update_id: &str, query: &CallbackQuery<'_>) -> Option<Inbound> {
         let (key, command, message) = self.pressed(query)?;
-        let mut origin = Origin::new(key, PersonId::Telegram(user_id(&query.from)));
-        origin.name = topic_name(message);
+        let mut origin = Origin::new(key, PersonId::Telegram(query.from.id()));
+        origin.name = message.topic_name().map(str::to_owned);
         let addressed = if message.chat.is_private() { Addressed::Privately } else { Addressed::ByMention };
         Some(Inbound {
             update_id: update_id.to_owned(),
             origin,
-            person_name: display_name(&query.from),
+            person_name: query.from.display_name(),
             text: command.to_owned(),
             addressed,
-            message: MessageId(message.id.0.to_string()),
-            sent_at: message.date.timestamp_millis(),
+            message: message.id(),
+            sent_at: message.sent_at_millis(),
             extras: Extras::default(),
         })
     }
 
-    fn pressed<'q>(&self, query: &'q CallbackQuery) -> Option<(SessionKey, &'q str, &'q Message)> {
-        let message = query.regular_message()?;
+    fn pressed<'a, 'q>(&self, query: &'q CallbackQuery<'a>) -> Option<(SessionKey, &'a str, &'q Message<'a>)> {
+        let message = query.message()?;
         let key = self.key(message, &query.from)?;
-        let command = buttons::pressed(self.signer, send::address_of(&key)?, query.data.as_deref()?)?;
+        let command = buttons::pressed(self.signer, address_of(&key)?, query.data?)?;
         Some((key, command, message))
     }
 
-    fn arrival(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Arrival> {
-        if let Some(name) = new_topic_name(message) {
-            return self.named(update_id, message, name);
+    fn arrival(&self, update_id: &str, message: &Message<'_>, raw: &Value) -> Option<Arrival> {
+        if let Some(name) = message.new_topic_name() {
+            return self.named(update_id, message, name.to_owned());
         }
         if let Some(moved) = moved(message) {
             return Some(Arrival::Moved(moved));
         }
-        if message.forum_topic_reopened().is_some() {
+        if message.forum_topic_reopened.is_some() {
             return self.key(message, message.from.as_ref()?).map(Arrival::Reopened);
         }
         self.inbound(update_id, message, raw).map(|inbound| Arrival::Message(Box::new(inbound)))
     }
 
     /// Who made a topic in a group counts; who renamed one, or made one in their own private chat, does not.
-    fn named(&self, update_id: &str, message: &Message, name: String) -> Option<Arrival> {
+    fn named(&self, update_id: &str, message: &Message<'_>, name: String) -> Option<Arrival> {
         let from = message.from.as_ref()?;
         let place = self.key(message, from)?;
-        let was_made_by_a_person = message.forum_topic_created().is_some() && is_a_person(message, from);
+        let was_made_by_a_person = message.forum_topic_created.is_some() && message.is_from_a_person();
         if place.is_private() || !was_made_by_a_person {
             return Some(Arrival::Named { place, name });
         }
-        let mut origin = Origin::new(place, PersonId::Telegram(user_id(from)));
+        let mut origin = Origin::new(place, PersonId::Telegram(from.id()));
         origin.name = Some(name.clone());
         Some(Arrival::TopicMade(Box::new(Inbound {
             update_id: update_id.to_owned(),
             origin,
-            person_name: display_name(from),
+            person_name: from.display_name(),
             text: name,
             addressed: Addressed::ByTopicName,
-            message: MessageId(message.id.0.to_string()),
-            sent_at: message.date.timestamp_millis(),
+            message: message.id(),
+            sent_at: message.sent_at_millis(),
             extras: Extras::default(),
         })))
     }
 
-    fn inbound(&self, update_id: &str, message: &Message, raw: &Value) -> Option<Inbound> {
+    fn inbound(&self, update_id: &str, message: &Message<'_>, raw: &Value) -> Option<Inbound> {
         let from = message.from.as_ref()?;
         let key = self.key(message, from)?;
         let attachment = content::attachment(raw);
-        let text = text(message, raw, attachment.is_some())?;
-        if !is_a_person(message, from) {
+        let text = text(message, raw, attachment.is_some())?.to_owned();
+        if !message.is_from_a_person() {
             return None;
         }
         let call = self.call(message, text)?;
-        let mut origin = Origin::new(key, PersonId::Telegram(user_id(from)));
-        origin.name = topic_name(message);
+        let mut origin = Origin::new(key, PersonId::Telegram(from.id()));
+        origin.name = message.topic_name().map(str::to_owned);
         Some(Inbound {
             update_id: update_id.to_owned(),
             origin,
-            person_name: display_name(from),
+            person_name: from.display_name(),
             text: call.text,
             addressed: call.addressed,
-            message: MessageId(message.id.0.to_string()),
-            sent_at: message.date.timestamp_millis(),
+            message: message.id(),
+            sent_at: message.sent_at_millis(),
             extras: Extras {
                 marks: content::marks(raw, self.bot_id),
                 attachment,
@@ -204,23 +177,20 @@ impl Reader<'_> {
         })
     }
 
-    /// Only `is_topic_message` makes a topic: replies in plain groups carry a thread id too.
-    fn key(&self, message: &Message, from: &User) -> Option<SessionKey> {
-        let chat = ChatId(message.chat.id.0);
-        let topic = message.thread_id.filter(|_| message.is_topic_message).map(|thread| TopicId(thread.0.0));
-        if message.chat.is_private() {
-            return Some(SessionKey::TelegramDm { user: TelegramUserId(chat.0), topic });
-        }
-        if !message.chat.is_group() && !message.chat.is_supergroup() {
-            return None;
+    fn key(&self, message: &Message<'_>, from: &User<'_>) -> Option<SessionKey> {
+        let (chat, topic) = (message.chat.id(), message.topic());
+        match message.chat.kind {
+            ChatKind::Private => return Some(SessionKey::TelegramDm { user: TelegramUserId(chat.0), topic }),
+            ChatKind::Channel => return None,
+            ChatKind::Group | ChatKind::Supergroup => {}
         }
         let member = match self.group_sessions {
-            GroupSessions::PerUser => Some(user_id(from)),
+            GroupSessions::PerUser => Some(from.id()),
             GroupSessions::Shared => None,
         };
         Some(match topic {
             Some(topic) => SessionKey::TelegramTopic { chat, topic },
-            None if is_forum(message) => SessionKey::TelegramTopic { chat, topic: TopicId::GENERAL },
+            None if message.chat.is_forum() => SessionKey::TelegramTopic { chat, topic: TopicId::GENERAL },
             None => SessionKey::TelegramGroup { chat, member },
         })
     }
@@ -234,11 +204,6 @@ impl Reader<'_> {
         let wait = album.map_or(self.gather, |_| self.gather.max(ALBUM_WAIT));
         Some(Together { with: "gathered".to_owned(), wait_ms: millis(wait) })
     }
-}
-
-/// Anonymous admins and linked channels write through a placeholder: `from` says nothing about who it is.
-fn is_a_person(message: &Message, from: &User) -> bool {
-    !from.is_bot && message.sender_chat.is_none()
 }
 
 fn album(raw: &Value) -> Option<&str> {
@@ -268,94 +233,24 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn read_message(raw: &Value) -> Result<Message, String> {
-    serde_json::from_str(&known_part(raw)).map_err(|error| format!("not a message: {error}"))
-}
-
-/// Without what teloxide does not know. As text, because its types do not read from a `Value`.
-pub(super) fn known_part(raw: &Value) -> String {
-    let mut known = without_nulls(raw);
-    drop_unknown_entities(&mut known);
-    known.to_string()
-}
-
-/// A null says as little as a field that is not there.
-fn without_nulls(raw: &Value) -> Value {
-    match raw {
-        Value::Object(fields) => {
-            let told = fields.iter().filter(|(_, field)| !field.is_null());
-            told.map(|(name, field)| (name.clone(), without_nulls(field))).collect()
-        }
-        Value::Array(values) => values.iter().map(without_nulls).collect(),
-        other => other.clone(),
-    }
-}
-
-/// Also in the messages inside: what is replied to, quoted or pinned.
-fn drop_unknown_entities(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                if let (true, Value::Array(entities)) = (name.ends_with("entities"), &mut *field) {
-                    entities.retain(|entity| entity["type"].as_str().is_some_and(|kind| KNOWN_ENTITIES.contains(&kind)));
-                }
-                drop_unknown_entities(field);
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(drop_unknown_entities),
-        _ => {}
-    }
-}
-
-/// Telegram edits it every few seconds while somebody walks.
-fn is_live_location(raw: &Value) -> bool {
-    raw.get("location").is_some()
-}
-
-/// What the person wrote. `None` for service messages, which nobody wrote.
-fn text(message: &Message, raw: &Value, has_attachment: bool) -> Option<String> {
-    let read = message.text().or_else(|| message.caption());
-    let unread = || raw.get("text").or_else(|| raw.get("caption")).and_then(Value::as_str);
-    match (read.or_else(unread), &message.kind) {
-        (Some(text), _) => Some(text.to_owned()),
-        (None, _) if has_attachment => Some(String::new()),
-        (None, MessageKind::Common(_)) => Some(WITHOUT_TEXT.to_owned()),
-        (None, _) => None,
-    }
+/// The written text. None for service messages: they tell of a new member, a pinned message and the like.
+fn text<'a>(message: &Message<'a>, raw: &Value, has_attachment: bool) -> Option<&'a str> {
+    let unwritten = if has_attachment { Some("") } else { content::has_any(raw).then_some(WITHOUT_TEXT) };
+    message.text().or(unwritten)
 }
 
 const WITHOUT_TEXT: &str = "[a message without text]";
 
-fn is_forum(message: &Message) -> bool {
-    use teloxide::types::{ChatKind, PublicChatKind};
-    matches!(&message.chat.kind, ChatKind::Public(public) if matches!(&public.kind, PublicChatKind::Supergroup(group) if group.is_forum))
+/// Telegram edits a live location every few seconds.
+fn is_live_location(raw: &Value) -> bool {
+    field(raw, "location").is_some()
 }
 
-/// Service messages that make or rename a topic. An edit of its icon alone has no name.
-fn new_topic_name(message: &Message) -> Option<String> {
-    let created = message.forum_topic_created().map(|created| created.name.clone());
-    created.or_else(|| message.forum_topic_edited()?.name.clone())
-}
-
-/// Said in the old chat and in the new one, in either order.
-fn moved(message: &Message) -> Option<Moved> {
-    let here = ChatId(message.chat.id.0);
-    let to = message.migrate_to_chat_id().map(|new| Moved { old: here, new: ChatId(new.0) });
-    to.or_else(|| message.migrate_from_chat_id().map(|old| Moved { old: ChatId(old.0), new: here }))
-}
-
-/// A message that replies to nothing refers to the one that made its topic, which has the name.
-fn topic_name(message: &Message) -> Option<String> {
-    let created = message.reply_to_message().filter(|_| message.is_topic_message)?.forum_topic_created()?;
-    Some(created.name.clone())
-}
-
-pub(super) fn user_id(user: &User) -> TelegramUserId {
-    TelegramUserId(i64::try_from(user.id.0).unwrap_or(i64::MAX))
-}
-
-pub(super) fn display_name(user: &User) -> String {
-    name_line(&user.full_name())
+/// The old chat and the new chat are both told, in either order.
+fn moved(message: &Message<'_>) -> Option<Moved> {
+    let here = message.chat.id();
+    let to = message.migrate_to_chat_id.map(|new| Moved { old: here, new: ChatId(new) });
+    to.or_else(|| message.migrate_from_chat_id.map(|old| Moved { old: ChatId(old), new: here }))
 }
 
 #[cfg(test)]
@@ -365,6 +260,7 @@ mod tests {
 
     use super::super::updates::read_one;
     use super::*;
+    use crate::channels::describe::name_line;
 
     fn me() -> Me {
         Me { username: Some("parlor_bot".into()), ..Me::default() }
@@ -397,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn text_survives_what_teloxide_does_not_know() {
+    fn text_survives_unknown_content() {
         let unknown = json!([{ "type": "date_time", "offset": 0, "length": 5, "unix_time": 1 }]);
         assert_eq!(text_of(&update(json!({ "entities": unknown }))), "hello");
         let replied = json!({ "reply_to_message": update(json!({ "entities": unknown }))["message"] });
@@ -405,6 +301,33 @@ mod tests {
         let mut new_content = update(json!({ "live_photo": { "a": 1 }, "caption": "look at this" }));
         new_content["message"].as_object_mut().unwrap().remove("text");
         assert_eq!(text_of(&new_content), "look at this");
+    }
+
+    #[test]
+    fn a_null_says_as_little_as_a_missing_field() {
+        let nulls = json!({ "location": null, "forward_origin": null, "entities": [null, 5, { "type": null }], "photo": null });
+        let mut edit = update(nulls);
+        edit["edited_message"] = edit["message"].take();
+        let Some(Arrival::Message(inbound)) = read(&edit) else { panic!("it is an edit") };
+        assert_eq!((inbound.text.as_str(), inbound.extras.note), ("hello", Some(Note::Edit)));
+        assert_eq!(inbound.extras.marks, Vec::<String>::new());
+        let replied = json!({ "message_id": 4, "text": null, "caption": "noon", "forum_topic_created": null });
+        let Some(Arrival::Message(inbound)) = read(&update(json!({ "reply_to_message": replied }))) else {
+            panic!("it is a message")
+        };
+        assert_eq!(inbound.extras.marks, ["[replying to somebody: “noon”]"]);
+    }
+
+    #[test]
+    fn only_an_unreadable_place_or_person_breaks_a_message() {
+        for broken in ["message_id", "date", "chat", "from", "message_thread_id", "is_topic_message"] {
+            assert!(matches!(read(&update(json!({ broken: "odd" }))), Some(Arrival::Broken { .. })), "{broken}");
+        }
+        for odd in ["entities", "caption", "reply_to_message", "forum_topic_created", "migrate_to_chat_id", "quote", "photo"] {
+            assert_eq!(text_of(&update(json!({ odd: 5.5 }))), "hello", "{odd}");
+        }
+        assert_eq!(text_of(&update(json!({ "text": null, "photo": [] }))), WITHOUT_TEXT);
+        assert!(read(&update(json!({ "text": null, "pinned_message": {} }))).is_none(), "a service message");
     }
 
     #[test]

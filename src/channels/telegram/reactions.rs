@@ -3,8 +3,9 @@
 use serde::Serialize;
 use teloxide::requests::Payload;
 
+use super::address::address;
 use super::api::{Api, Done};
-use super::send;
+use super::send::send_error;
 use crate::channels::SendError;
 use crate::domain::{Destination, MessageId};
 
@@ -31,8 +32,8 @@ impl Payload for SetMessageReaction {
 
 /// Takes the place of the reaction before; `None` only takes that away. A chat may not allow it, which harms nobody.
 pub(super) async fn set(api: &Api, to: &Destination, message: &MessageId, emoji: Option<&'static str>) -> Result<(), SendError> {
-    let (Some(address), Ok(message_id)) = (send::address(to), message.0.parse()) else { return Ok(()) };
+    let (Some(address), Ok(message_id)) = (address(to), message.0.parse()) else { return Ok(()) };
     let reaction = emoji.map(|emoji| Emoji { emoji }).into_iter().collect();
     let request = SetMessageReaction { chat_id: address.chat_id, message_id, reaction };
-    api.call(&request).await.map(drop).map_err(send::send_error)
+    api.call(&request).await.map(drop).map_err(send_error)
 }

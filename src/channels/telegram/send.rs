@@ -4,43 +4,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use teloxide::requests::Payload;
 
+use super::address::{Address, address, is_private_topic, thread_to_send};
 use super::api::{Api, ApiError, Done};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, EntityKind, Rendered};
-use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
+use crate::channels::answer_style::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
 use crate::channels::upload::{Content, File};
 use crate::channels::{Part, PlaceLoss, SendError, Text, newest};
 use crate::config::{Answers, Quote};
-use crate::domain::{ChatId, Destination, MessageId, SessionKey, TopicId};
+use crate::domain::{ChatId, Destination, MessageId, TopicId};
 use crate::signing::Signer;
-
-/// What the Bot API wants to know about a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub(super) struct Address {
-    pub(super) chat_id: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message_thread_id: Option<i32>,
-}
-
-pub(super) fn address(to: &Destination) -> Option<Address> {
-    address_of(to.place())
-}
-
-/// `None` for a place that is not on Telegram.
-pub(super) fn address_of(place: &SessionKey) -> Option<Address> {
-    let (chat_id, topic) = match place {
-        SessionKey::TelegramDm { user, topic } => (user.0, *topic),
-        SessionKey::TelegramTopic { chat, topic } => (chat.0, Some(*topic)),
-        SessionKey::TelegramGroup { chat, .. } => (chat.0, None),
-        _ => return None,
-    };
-    Some(Address { chat_id, message_thread_id: sent_thread(chat_id, topic) })
-}
-
-/// Telegram refuses thread id 1, so General is sent without one.
-fn sent_thread(chat_id: i64, topic: Option<TopicId>) -> Option<i32> {
-    topic.filter(|topic| chat_id > 0 || *topic != TopicId::GENERAL).map(|topic| topic.0)
-}
 
 /// What an outbox row keeps of one call.
 #[derive(Serialize, Deserialize)]
@@ -205,7 +178,7 @@ pub(super) fn note_newest(newest: &Newest, update: &Value) {
     let (Some(chat_id), Some(message)) = (written["chat"]["id"].as_i64(), written["message_id"].as_i64()) else { return };
     let thread = written["message_thread_id"].as_i64().filter(|_| written["is_topic_message"] == true);
     let topic = thread.and_then(|thread| i32::try_from(thread).ok()).map(TopicId);
-    newest.note(Address { chat_id, message_thread_id: sent_thread(chat_id, topic) }, message);
+    newest.note(Address { chat_id, message_thread_id: thread_to_send(chat_id, topic) }, message);
 }
 
 pub(super) async fn send(
@@ -271,12 +244,6 @@ pub(super) fn hiding(entities: &[Entity]) -> Vec<Entity> {
     entities.iter().filter(|entity| entity.kind == EntityKind::Spoiler).cloned().collect()
 }
 
-/// Private topics come and go with the person's settings, and the chat has nobody else in it. In a group, General would be
-/// somebody else's place.
-pub(super) fn is_private_topic(address: Address) -> bool {
-    address.chat_id > 0 && address.message_thread_id.is_some()
-}
-
 /// Telegram has no codes for these, only words.
 pub(super) fn topic_loss(error: &ApiError) -> Option<PlaceLoss> {
     match error {
@@ -320,12 +287,6 @@ pub(super) fn send_error(error: ApiError) -> SendError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(place: &str, expected: &str) {
-        let destination = Destination::stored(place.parse().unwrap());
-        let written = address(&destination).map(|address| serde_json::to_string(&address).unwrap());
-        assert_eq!(written.as_deref().unwrap_or("nowhere"), expected, "{place}");
-    }
 
     #[test]
     fn only_telegram_itself_can_say_that_a_message_was_not_taken() {
@@ -371,18 +332,5 @@ mod tests {
         check(500, "can't parse entities", &bold, false);
         let hidden = Entity { kind: EntityKind::Spoiler, offset: 2, length: 3 };
         assert_eq!(hiding(&[bold[0].clone(), hidden.clone()]), [hidden]);
-    }
-
-    #[test]
-    fn an_answer_goes_to_the_place_its_key_names() {
-        check("telegram:topic:-1001:101", r#"{"chat_id":-1001,"message_thread_id":101}"#);
-        check("telegram:topic:-1001:1", r#"{"chat_id":-1001}"#);
-        check("telegram:group:-5:7", r#"{"chat_id":-5}"#);
-        check("telegram:group:-5", r#"{"chat_id":-5}"#);
-        check("telegram:dm:7", r#"{"chat_id":7}"#);
-        check("telegram:dm:7:1", r#"{"chat_id":7,"message_thread_id":1}"#);
-        check("telegram:dm:7:33", r#"{"chat_id":7,"message_thread_id":33}"#);
-        check("local:home", "nowhere");
-        check("discord:dm:7", "nowhere");
     }
 }

@@ -7,9 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 use teloxide::requests::Payload;
 
+use super::address::{Address, address, is_private_topic};
 use super::api::{Api, ApiError};
 use super::render::Rendered;
-use super::send::{self, Address, Sent, StoredMessage};
+use super::send::{self, Sent, StoredMessage};
 use crate::channels::upload::{Content, File};
 use crate::channels::{PlaceLoss, SendError};
 use crate::config::Answers;
@@ -62,13 +63,13 @@ pub(super) async fn send_file(
     file: &OutgoingFile,
     path: &Path,
 ) -> Result<MessageId, SendError> {
-    let address = send::address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
+    let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
     let how = kind(file);
     let mut sent = attempt(api, address, file, path, how).await;
     if let Err(Failure::Api(error)) = &sent {
         if how == As::Photo && is_no_photo(error) {
             sent = attempt(api, address, file, path, As::Document).await;
-        } else if send::is_private_topic(address) && send::topic_loss(error) == Some(PlaceLoss::Deleted) {
+        } else if is_private_topic(address) && send::topic_loss(error) == Some(PlaceLoss::Deleted) {
             let chat = Address { message_thread_id: None, ..address };
             sent = attempt(api, chat, file, path, how).await;
         }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::Serialize;
 use teloxide::requests::Payload;
 
+use super::address::{Address, address};
 use super::api::{Api, ApiError, Done};
 use super::render::{Entity, Rendered};
 use super::send::{
-    Address, InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, address, dislikes_style, hiding, link_preview,
-    send_error,
+    InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, dislikes_style, hiding, link_preview, send_error,
 };
 use crate::channels::{Medium, Part, Revision, SendError, Streaming};
 use crate::config::Answers;

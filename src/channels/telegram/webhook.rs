@@ -15,9 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::TelegramChannel;
-use super::api::{ApiError, Done};
-use super::listen::{ALLOWED_UPDATES, Stored, refused, store};
+use super::api::{Api, ApiError, Done};
+use super::receive::{ALLOWED_UPDATES, Receiver, Stored, refused};
 use super::updates::{self, Update};
 use crate::channels::callers::Callers;
 use crate::channels::{Health, Intake, ListenError};
@@ -41,8 +40,9 @@ struct Delivery {
 }
 
 pub(super) async fn listen(
-    channel: &TelegramChannel,
+    receiver: &Receiver,
     webhook: &Webhook,
+    secret: &Secret,
     intake: &Intake,
     stop: &CancellationToken,
 ) -> Result<(), ListenError> {
@@ -50,13 +50,13 @@ pub(super) async fn listen(
         ListenError(format!("cannot listen on {}: {error}. Set another `listen` under [telegram.webhook]", webhook.listen))
     })?;
     let (deliveries, received) = mpsc::channel(CAPACITY);
-    let door = Door { secret: channel.webhook_secret.clone(), deliveries };
+    let door = Door { secret: secret.clone(), deliveries };
     let served = serve(listener, door, stop);
     // Beside the server, so that what Telegram sends at once finds it there.
     let work = async {
         tokio::select! {
-            refused = announce(channel, webhook) => refused,
-            stored = store_all(channel, intake, received) => stored,
+            refused = announce(&receiver.api, webhook, secret) => refused,
+            stored = store_all(receiver, intake, received) => stored,
         }
     };
     tokio::select! {
@@ -84,15 +84,11 @@ async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
 }
 
 /// Stores updates in the order they came, those that wait together in one go.
-async fn store_all(
-    channel: &TelegramChannel,
-    intake: &Intake,
-    mut received: mpsc::Receiver<Delivery>,
-) -> Result<(), ListenError> {
+async fn store_all(receiver: &Receiver, intake: &Intake, mut received: mpsc::Receiver<Delivery>) -> Result<(), ListenError> {
     let mut waiting = Vec::new();
     while received.recv_many(&mut waiting, CAPACITY).await > 0 {
         let (updates, answers): (Vec<_>, Vec<_>) = waiting.drain(..).map(|delivery| (delivery.update, delivery.stored)).unzip();
-        if let Stored::Yes = store(channel, intake, &updates).await? {
+        if let Stored::Yes = receiver.store(intake, &updates).await? {
             for answer in answers {
                 // Whoever called may have hung up; then the same update comes again, and is known.
                 let _ = answer.send(());
@@ -115,16 +111,15 @@ impl Payload for SetWebhook<'_> {
 }
 
 /// Tells Telegram where we are, at every start: it does not tell which secret it has. Ends only when we are refused.
-async fn announce(channel: &TelegramChannel, webhook: &Webhook) -> Result<(), ListenError> {
-    let request =
-        SetWebhook { url: &webhook.url, secret_token: channel.webhook_secret.expose(), allowed_updates: ALLOWED_UPDATES };
+async fn announce(api: &Api, webhook: &Webhook, secret: &Secret) -> Result<(), ListenError> {
+    let request = SetWebhook { url: &webhook.url, secret_token: secret.expose(), allowed_updates: ALLOWED_UPDATES };
     let mut backoff = Health::backoff();
-    while let Err(error) = channel.api.call(&request).await {
+    while let Err(error) = api.call(&request).await {
         if let ApiError::Answered { code: 401 | 404, .. } = error {
             return Err(refused());
         }
         tracing::warn!("setting the webhook {}: {error}; trying again in {} s", webhook.url, backoff.peek().as_secs());
-        channel.api.health().pause(&mut backoff).await;
+        api.health().pause(&mut backoff).await;
     }
     tracing::info!("Telegram calls {}; listening on {}", webhook.url, webhook.listen);
     std::future::pending().await

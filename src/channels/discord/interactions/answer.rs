@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::first::FOR_ASKER_ALONE;
 use super::read::{First, Handle};
-use crate::channels::answers::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER};
+use crate::channels::answer_style::{ANSWER_FILE, ANSWER_TYPE, WHOLE_ANSWER};
 use crate::channels::discord::DiscordChannel;
 use crate::channels::discord::api::{ApiError, Call, FileToSend};
 use crate::channels::discord::directory::id_in;

@@ -1,9 +1,9 @@
 //! Reads reactions. <https://core.telegram.org/bots/api#messagereactionupdated>
 
+use serde::Deserialize;
 use serde_json::Value;
-use teloxide::types::User;
 
-use super::parse::{display_name, known_part, user_id};
+use super::types::User;
 use crate::domain::{Addressed, ChatId, Extras, Inbound, MessageId, Note, Origin, PersonId, SessionKey};
 
 /// Emoji shown of one reaction.
@@ -13,10 +13,10 @@ const MAX_EMOJI: usize = 3;
 ///
 /// Telegram does not say in which topic the message is, so the place is only the chat until somebody looks the message up.
 pub(super) fn read(update_id: &str, raw: &Value) -> Option<Inbound> {
-    let from: User = serde_json::from_str(&known_part(raw.get("user")?)).ok()?;
+    let from = User::deserialize(raw.get("user")?).ok()?;
     let chat = raw["chat"]["id"].as_i64()?;
     let key = match raw["chat"]["type"].as_str()? {
-        "private" => SessionKey::TelegramDm { user: user_id(&from), topic: None },
+        "private" => SessionKey::TelegramDm { user: from.id(), topic: None },
         "group" | "supergroup" => SessionKey::TelegramGroup { chat: ChatId(chat), member: None },
         _ => return None,
     };
@@ -26,8 +26,8 @@ pub(super) fn read(update_id: &str, raw: &Value) -> Option<Inbound> {
     let is_from_a_person = !from.is_bot && !emoji.is_empty();
     is_from_a_person.then(|| Inbound {
         update_id: update_id.to_owned(),
-        origin: Origin::new(key, PersonId::Telegram(user_id(&from))),
-        person_name: display_name(&from),
+        origin: Origin::new(key, PersonId::Telegram(from.id())),
+        person_name: from.display_name(),
         text: emoji.join(""),
         addressed: Addressed::ByReply,
         message: MessageId(raw["message_id"].as_i64().unwrap_or_default().to_string()),

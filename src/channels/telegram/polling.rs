@@ -1,0 +1,188 @@
+//! The poll loop. An update is confirmed by the offset of the next poll, and that poll waits until the update is on disk.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use teloxide::requests::Payload;
+use tokio::time::Instant;
+
+use super::api::{self, Api, ApiError, Done};
+use super::position::{IDLE_TOLD, Position};
+use super::receive::{ALLOWED_UPDATES, Receiver, Stored, refused};
+use super::updates::{self, Update};
+use crate::backoff::Backoff;
+use crate::channels::{Health, Intake, ListenError};
+
+/// How long Telegram holds a poll open; its own upper bound.
+const POLL: Duration = Duration::from_secs(50);
+/// The pause after something that is no trouble with the connection.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between polls while another program uses the token.
+const LONGEST_AFTER_CONFLICTS: Duration = Duration::from_secs(60);
+/// Conflicts before the operator is told that somebody else uses the token. A restart alone makes one or two.
+const CONFLICTS_TOLD: u32 = 3;
+/// After so long without a conflict, the next one is a new story. Polls that worked in between do not count: two who use one
+/// token each get some.
+const CALM: Duration = Duration::from_secs(600);
+
+#[derive(Serialize)]
+struct GetRawUpdates {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u32>,
+    timeout: u64,
+    allowed_updates: &'static [&'static str],
+}
+
+impl Payload for GetRawUpdates {
+    /// Never read as a whole: one update that is no JSON would take all others with it.
+    type Output = ();
+    const NAME: &'static str = "getUpdates";
+
+    fn timeout_hint(&self) -> Option<Duration> {
+        Some(POLL)
+    }
+}
+
+#[derive(Serialize)]
+struct DeleteWebhook {}
+
+impl Payload for DeleteWebhook {
+    type Output = Done;
+    const NAME: &'static str = "deleteWebhook";
+}
+
+pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), ListenError> {
+    let mut position = Position::default();
+    let mut trouble = Trouble::new();
+    loop {
+        let asked = Instant::now();
+        match ask(&receiver.api, &mut position).await {
+            Ok(updates) => {
+                trouble.polled();
+                let answered_after = asked.elapsed();
+                if let Stored::No = receiver.store(intake, &updates).await? {
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+                let pause = position.go_on(&updates, answered_after);
+                if position.idle() == IDLE_TOLD {
+                    tracing::error!("Telegram answers polls at once and sends nothing new; asking once a second");
+                }
+                tokio::time::sleep(pause).await;
+            }
+            Err(error) => trouble.handle(&receiver.api, error).await?,
+        }
+    }
+}
+
+async fn ask(api: &Api, position: &mut Position) -> Result<Vec<Update>, ApiError> {
+    let (offset, limit) = (position.offset(), position.limit());
+    let request = GetRawUpdates { offset, limit, timeout: POLL.as_secs(), allowed_updates: ALLOWED_UPDATES };
+    let asked = api.call_unread(&request).await;
+    let (status, body) = asked.inspect_err(|error| api.note_health(Some(error)))?;
+    let answer = updates::read_answer(&body).filter(|_| status.is_success());
+    if let Some(updates) = answer.and_then(|answer| position.accept(answer)) {
+        api.note_health(None);
+        return Ok(updates);
+    }
+    let error = api::refusal(status, &body);
+    api.note_health(Some(&error));
+    match error {
+        ApiError::Answered { code: 400, .. } if position.was_refused() => {
+            tracing::error!("Telegram does not let its updates be confirmed; asking for the oldest again");
+        }
+        ApiError::NoAnswer(_) if position.was_unreadable() => {
+            tracing::error!("Telegram's updates cannot be read; asking for them one by one");
+        }
+        _ => {}
+    }
+    Err(error)
+}
+
+/// What went wrong with polling lately.
+struct Trouble {
+    /// Failed polls in a row.
+    failures: u32,
+    backoff: Backoff,
+    conflicts: u32,
+    conflict_backoff: Backoff,
+    last_conflict: Option<Instant>,
+}
+
+impl Trouble {
+    fn new() -> Self {
+        let conflict_backoff = Backoff::new(PAUSE, LONGEST_AFTER_CONFLICTS);
+        Trouble { failures: 0, backoff: Health::backoff(), conflicts: 0, conflict_backoff, last_conflict: None }
+    }
+
+    fn polled(&mut self) {
+        self.failures = 0;
+        self.backoff.reset();
+    }
+
+    async fn handle(&mut self, api: &Api, error: ApiError) -> Result<(), ListenError> {
+        self.failures += 1;
+        match error {
+            // A token without a bot is answered 404, a withdrawn one 401.
+            ApiError::Answered { code: 401 | 404, .. } => return Err(refused()),
+            ApiError::Answered { code: 409, description, .. } if description.contains("webhook") => {
+                tracing::warn!("a webhook was set for this bot; removing it, because Parlor polls");
+                let removed = api.call(&DeleteWebhook {}).await;
+                if let Err(error) = &removed {
+                    tracing::warn!("removing the webhook: {error}");
+                }
+                // One that comes back is set by another program, which could go on for ever.
+                if removed.is_err() || self.failures > 1 {
+                    tokio::time::sleep(self.backoff.next().at_most).await;
+                }
+            }
+            ApiError::Answered { code: 409, .. } => {
+                if self.count_conflict(Instant::now()) == CONFLICTS_TOLD {
+                    tracing::error!(
+                        "another program uses this bot token. Stop it, or give Parlor a bot of its own; trying on slowly"
+                    );
+                }
+                tokio::time::sleep(self.conflict_backoff.next().at_most).await;
+            }
+            ApiError::Answered { code: 429, retry_after, .. } => {
+                tokio::time::sleep(retry_after.unwrap_or(PAUSE)).await;
+            }
+            error => {
+                tracing::warn!("polling Telegram: {error}; trying again in {} s", self.backoff.peek().as_secs());
+                api.health().pause(&mut self.backoff).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn count_conflict(&mut self, now: Instant) -> u32 {
+        if self.last_conflict.is_some_and(|last| now - last > CALM) {
+            self.conflicts = 0;
+            self.conflict_backoff.reset();
+        }
+        self.last_conflict = Some(now);
+        self.conflicts += 1;
+        self.conflicts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_poller_is_told_once_until_it_was_calm_for_long() {
+        let mut trouble = Trouble::new();
+        let start = Instant::now();
+        let told = |trouble: &mut Trouble, minute: u64| {
+            trouble.polled();
+            trouble.count_conflict(start + Duration::from_secs(60 * minute)) == CONFLICTS_TOLD
+        };
+        let first: Vec<_> = (0..20).filter(|minute| told(&mut trouble, *minute)).collect();
+        assert_eq!(first, [2]);
+        let again: Vec<_> = (40..50).filter(|minute| told(&mut trouble, *minute)).collect();
+        assert_eq!(again, [42]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Takes updates in, from polls or from the webhook: answers pressed buttons, reads, and hands over to the gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio_util::task::TaskTracker;
+
+use super::api::{Api, ApiError};
+use super::buttons::{self, AnswerCallbackQuery};
+use super::me::{GetMe, Me};
+use super::parse;
+use super::send::{self, Newest};
+use super::updates::Update;
+use crate::channels::nicknames::Nicknames;
+use crate::channels::{Batch, Health, Intake, ListenError};
+use crate::config::GroupSessions;
+use crate::domain::Platform;
+use crate::signing::Signer;
+
+/// The kinds of updates that Parlor reads, for either transport.
+pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "edited_message", "message_reaction", "callback_query"];
+
+pub(super) struct Receiver {
+    pub(super) api: Arc<Api>,
+    pub(super) group_sessions: GroupSessions,
+    pub(super) nicknames: Nicknames,
+    /// How long to wait for further messages of a person, to take them as one.
+    pub(super) gather: Duration,
+    pub(super) signer: Signer,
+    pub(super) newest: Arc<Newest>,
+    me: OnceCell<Me>,
+    /// Answers to pressed buttons. No turn waits for them.
+    answers: TaskTracker,
+}
+
+/// Whether updates are on disk. Telegram keeps updates that are not; the reason is logged where they were refused.
+pub(super) enum Stored {
+    Yes,
+    No,
+}
+
+impl Receiver {
+    pub(super) fn new(
+        api: Arc<Api>,
+        group_sessions: GroupSessions,
+        nicknames: Nicknames,
+        gather: Duration,
+        signer: Signer,
+        newest: Arc<Newest>,
+    ) -> Self {
+        Receiver { api, group_sessions, nicknames, gather, signer, newest, me: OnceCell::new(), answers: TaskTracker::new() }
+    }
+
+    pub(super) async fn store(&self, intake: &Intake, updates: &[Update]) -> Result<Stored, ListenError> {
+        if updates.is_empty() {
+            return Ok(Stored::Yes);
+        }
+        let Some(me) = self.me().await else { return Err(refused()) };
+        let reader = parse::Reader {
+            bot_id: self.api.bot_id(),
+            me,
+            group_sessions: self.group_sessions,
+            nicknames: &self.nicknames,
+            signer: &self.signer,
+            gather: self.gather,
+        };
+        self.answer_presses(&reader, updates);
+        let readable = updates.iter().filter_map(|update| update.content.as_ref().ok());
+        readable.for_each(|update| send::note_newest(&self.newest, update));
+        let arrivals = reader.read_all(updates);
+        if arrivals.is_empty() {
+            return Ok(Stored::Yes);
+        }
+        let accepted = intake.accept(Batch { platform: Platform::Telegram, arrivals }).await;
+        Ok(if accepted.is_ok() { Stored::Yes } else { Stored::No })
+    }
+
+    /// Answers at once, beside everything else: the person who pressed a button sees a clock until then.
+    fn answer_presses(&self, reader: &parse::Reader<'_>, updates: &[Update]) {
+        for press in updates.iter().filter_map(|update| reader.read_press(update)) {
+            let text = press.is_stale.then_some(buttons::STALE);
+            let (api, answer) = (self.api.clone(), AnswerCallbackQuery::new(press.query_id, text));
+            self.answers.spawn(async move { answer.send(&api).await });
+        }
+    }
+
+    /// The bot's account, asked for until Telegram answers. `None` when Telegram does not accept the token.
+    pub(super) async fn me(&self) -> Option<&Me> {
+        let mut backoff = Health::backoff();
+        loop {
+            match self.me.get_or_try_init(async || self.api.call(&GetMe {}).await).await {
+                Ok(me) => return Some(me),
+                Err(ApiError::Answered { code: 401 | 404, .. }) => return None,
+                Err(error) => {
+                    tracing::warn!("asking Telegram who we are: {error}");
+                    self.api.health().pause(&mut backoff).await;
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn refused() -> ListenError {
+    ListenError("Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again".into())
+}
