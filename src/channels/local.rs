@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Batch, Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Text, Ticket};
+use super::{Abilities, Batch, Channel, FetchError, Intake, ListenError, Part, Progress, SendError, Streaming, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::{
     Addressed, Arrival, Destination, Extras, FileRef, Inbound, LocalName, MessageId, Origin, OutgoingFile, PersonId, Platform,
@@ -78,8 +78,8 @@ impl Terminal {
 
 #[async_trait]
 impl Channel for LocalChannel {
-    fn platform(&self) -> Platform {
-        Platform::Local
+    fn abilities(&self) -> Abilities {
+        Abilities { streaming_in_private: Streaming::Pieces, ..Abilities::plain(Platform::Local) }
     }
 
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
@@ -151,10 +151,6 @@ impl Channel for LocalChannel {
 
     async fn fetch(&self, _: &FileRef, _: &Path) -> Result<(), FetchError> {
         Err(FetchError::Failed("a terminal brings no files".into()))
-    }
-
-    fn pace(&self, _to: &Destination) -> Option<Pace> {
-        None
     }
 }
 

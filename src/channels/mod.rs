@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform};
+use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform, SessionKey};
 
 mod answer_style;
 mod callers;
@@ -30,7 +30,8 @@ pub use markdown::followed_by;
 /// One platform's connection: takes messages in, brings answers out.
 #[async_trait]
 pub trait Channel: Send + Sync + 'static {
-    fn platform(&self) -> Platform;
+    /// The platform's limits and habits. They do not change while the channel lives.
+    fn abilities(&self) -> Abilities;
 
     /// Receives until `stop` is cancelled. Returns early only when the platform refuses us for good.
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError>;
@@ -48,16 +49,6 @@ pub trait Channel: Send + Sync + 'static {
 
     /// Shows that an answer is under way. Never repeated when it fails.
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError>;
-
-    /// How long the platform shows [`Progress::Working`] before it has to be said again; none where it is never seen.
-    fn shows_working_for(&self) -> Option<Duration> {
-        None
-    }
-
-    /// How an answer is shown here while it is written.
-    fn streaming(&self, _to: &Destination) -> Streaming {
-        Streaming::Pieces
-    }
 
     /// Makes exactly one call that changes what a person sees. Making it again does no harm.
     async fn revise(&self, to: &Destination, _revision: Revision<'_>) -> Result<(), SendError> {
@@ -82,11 +73,6 @@ pub trait Channel: Send + Sync + 'static {
         self.send(to, &part, ticket).await
     }
 
-    /// Whether [`Progress::Begun`] and [`Progress::Over`] can be seen.
-    fn shows_marks(&self) -> bool {
-        false
-    }
-
     /// How its connection is; none where there is no connection that could break.
     fn health(&self) -> Option<&Health> {
         None
@@ -96,9 +82,52 @@ pub trait Channel: Send + Sync + 'static {
     async fn is_reachable(&self) -> bool {
         true
     }
+}
 
-    /// Which budgets a send to this place draws on; none where nothing is limited.
-    fn pace(&self, to: &Destination) -> Option<Pace>;
+/// The limits and habits of a platform, as data.
+#[derive(Debug, Clone, Copy)]
+pub struct Abilities {
+    pub platform: Platform,
+    /// None where sends are not limited.
+    pub limits: Option<Limits>,
+    /// How long the platform shows [`Progress::Working`]; none where people never see it.
+    pub typing_lasts: Option<Duration>,
+    /// Whether people see [`Progress::Begun`] and [`Progress::Over`].
+    pub reactions: bool,
+    pub streaming_in_private: Streaming,
+    pub streaming_in_groups: Streaming,
+}
+
+impl Abilities {
+    /// A platform without limits, signs and reactions, where answers are shown when they are complete.
+    pub fn plain(platform: Platform) -> Self {
+        Abilities {
+            platform,
+            limits: None,
+            typing_lasts: None,
+            reactions: false,
+            streaming_in_private: Streaming::Off,
+            streaming_in_groups: Streaming::Off,
+        }
+    }
+
+    pub fn streaming(&self, to: &Destination) -> Streaming {
+        if to.place().is_private() { self.streaming_in_private } else { self.streaming_in_groups }
+    }
+
+    /// The budgets of a send to this place; none where sends are not limited.
+    pub fn pace(&self, to: &Destination) -> Option<Pace> {
+        let place = Some(to.place()).filter(|place| place.platform() == Some(self.platform))?;
+        let chat = match place {
+            SessionKey::TelegramDm { user, .. } => user.0,
+            SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. } => chat.0,
+            SessionKey::DiscordDm { user } => user.0.cast_signed(),
+            SessionKey::DiscordChannel { channel, .. } => channel.0.cast_signed(),
+            SessionKey::DiscordThread { thread, .. } => thread.0.cast_signed(),
+            _ => return None,
+        };
+        Some(Pace { chat, is_group: !place.is_private(), limits: self.limits? })
+    }
 }
 
 /// Something to be shown to people.

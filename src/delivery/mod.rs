@@ -58,7 +58,7 @@ impl Outlet {
 
     /// The platform wants nothing more in this chat for a while.
     fn quiet_for(&self, to: &Destination, wait: Duration) -> Option<Pace> {
-        let pace = self.channel.pace(to)?;
+        let pace = self.channel.abilities().pace(to)?;
         self.pacing.quiet_for(pace.chat, wait);
         Some(pace)
     }
@@ -110,7 +110,7 @@ impl Delivery {
         let delivery = Delivery {
             inner: Arc::new(Inner {
                 db,
-                channels: channels.iter().map(|channel| (channel.platform(), outlet(channel))).collect(),
+                channels: channels.iter().map(|channel| (channel.abilities().platform, outlet(channel))).collect(),
                 owners,
                 moves,
                 outgoing,
@@ -240,7 +240,7 @@ impl Inner {
     /// The platform wants nothing more in this chat for a while. Everything there waits, also after a restart.
     async fn asked_to_wait(&self, outlet: &Outlet, to: &Destination, wait: Duration) {
         let Some(pace) = outlet.quiet_for(to, wait) else { return };
-        let platform = outlet.channel.platform();
+        let platform = outlet.channel.abilities().platform;
         let note = move |tx: &rusqlite::Transaction<'_>| retry_after::note(tx, platform, pace.chat, wait, now_ms());
         if let Err(error) = self.db.write_as(Durability::Kill, note).await {
             tracing::warn!(session = %to.place(), "a wait would be forgotten by a restart: {error}");

@@ -32,7 +32,7 @@ impl Delivery {
         let rows = self.draft_for_owners(text);
         let sends = rows.iter().enumerate().map(|(number, row)| async move {
             let Some(outlet) = self.inner.outlet_of(row.to.place()) else { return };
-            if let Some(pace) = outlet.channel.pace(&row.to) {
+            if let Some(pace) = outlet.channel.abilities().pace(&row.to) {
                 outlet.pacing.ready(pace, row.kind).await;
             }
             let ticket = Ticket(format!("now-{:x}-{number:x}", now_ms()));

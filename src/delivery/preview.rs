@@ -133,7 +133,7 @@ impl Previewer<'_> {
         if self.scene.inner.places.contains_key(self.scene.answer.to.place()) {
             return Err(Instant::now() + AFTER_OTHERS);
         }
-        let pace = self.scene.outlet.channel.pace(&self.scene.answer.to);
+        let pace = self.scene.outlet.channel.abilities().pace(&self.scene.answer.to);
         pace.map_or(Ok(()), |pace| self.scene.outlet.pacing.take_for_preview(pace, self.every))
     }
 

@@ -80,7 +80,7 @@ pub(super) struct Scene<'a> {
 
 async fn show(scene: Scene<'_>, events: mpsc::Receiver<TurnEvent>) {
     let (so_far, to_show) = watch::channel(SoFar::default());
-    match scene.outlet.channel.streaming(&scene.answer.to) {
+    match scene.outlet.channel.abilities().streaming(&scene.answer.to) {
         Streaming::Pieces => follow(scene, events, Words::AsTheyCome).await,
         Streaming::Off => {
             let previewer = Previewer { scene, medium: Medium::Message, every: REMARK_EVERY };
@@ -121,7 +121,7 @@ impl SoFar {
 
 /// Takes in what happens, and shows a sign now and then until there is something to read.
 async fn follow(scene: Scene<'_>, mut events: mpsc::Receiver<TurnEvent>, words: Words) {
-    let every = scene.outlet.channel.shows_working_for().map(|lasts| lasts.mul_f64(SIGN_AGAIN_AFTER));
+    let every = scene.outlet.channel.abilities().typing_lasts.map(|lasts| lasts.mul_f64(SIGN_AGAIN_AFTER));
     let mut signs = every.map(|every| interval_at(Instant::now() + FIRST_SIGN_AFTER, every));
     // At most one sign is on its way, and text does not wait for it.
     let mut sign = OptionFuture::from(None);
@@ -166,7 +166,7 @@ async fn take_in(scene: Scene<'_>, words: &Words, event: &TurnEvent) {
 }
 
 async fn show_sign(scene: Scene<'_>) {
-    let pace = scene.outlet.channel.pace(&scene.answer.to);
+    let pace = scene.outlet.channel.abilities().pace(&scene.answer.to);
     if pace.is_none_or(|pace| scene.outlet.pacing.has_room_for_a_sign(pace)) {
         scene.progress(Progress::Working).await;
     }
@@ -197,7 +197,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::channels::{Channel, FetchError, Intake, ListenError, Pace, Part, Text, Ticket};
+    use crate::channels::{Abilities, Channel, FetchError, Intake, ListenError, Part, Text, Ticket};
     use crate::delivery::Delivery;
     use crate::domain::{FileRef, MessageId, Platform};
     use crate::storage::Db;
@@ -212,8 +212,9 @@ mod tests {
 
     #[async_trait]
     impl Channel for Watched {
-        fn platform(&self) -> Platform {
-            Platform::Local
+        fn abilities(&self) -> Abilities {
+            let streaming_in_private = Streaming::Pieces;
+            Abilities { typing_lasts: self.lasts, streaming_in_private, ..Abilities::plain(Platform::Local) }
         }
 
         async fn listen(&self, _intake: Intake, _stop: CancellationToken) -> Result<(), ListenError> {
@@ -233,16 +234,8 @@ mod tests {
             Ok(())
         }
 
-        fn shows_working_for(&self) -> Option<Duration> {
-            self.lasts
-        }
-
         async fn fetch(&self, _file: &FileRef, _to: &Path) -> Result<(), FetchError> {
             Err(FetchError::NoRoom)
-        }
-
-        fn pace(&self, _to: &Destination) -> Option<Pace> {
-            None
         }
     }
 

@@ -30,7 +30,7 @@ impl Delivery {
         // No rows yet, and still no other worker: whoever submits meanwhile only adds to it.
         let Entry::Vacant(free) = inner.places.entry(place.clone()) else { return None };
         let in_flight = outlet.in_flight.clone().try_acquire_owned().ok()?;
-        let pace = outlet.channel.pace(&Destination::stored(place.clone()));
+        let pace = outlet.channel.abilities().pace(&Destination::stored(place.clone()));
         let has_room = pace.is_none_or(|pace| !outlet.pacing.is_quiet(pace.chat) && outlet.pacing.take_at_once(pace));
         has_room.then(|| {
             free.insert(0);

@@ -155,7 +155,7 @@ impl Worker<'_> {
     }
 
     async fn step(&mut self) -> Result<Step, StoreError> {
-        let pace = self.outlet.channel.pace(&Destination::stored(self.place.clone()));
+        let pace = self.outlet.channel.abilities().pace(&Destination::stored(self.place.clone()));
         let stop = self.inner.stop.clone();
         let in_flight = tokio::select! {
             may = self.may_send(pace) => may?,
@@ -292,7 +292,8 @@ impl Worker<'_> {
     async fn settle(&mut self, row: ClaimedRow, verdict: Verdict, tried: Duration) -> Result<(), StoreError> {
         let (inner, outlet, id) = (self.inner, self.outlet, row.id);
         let (verdict, delivery) = (Arc::new(verdict), Delivery { inner: inner.clone() });
-        let (platform, chat) = (outlet.channel.platform(), outlet.channel.pace(&row.to).map(|pace| pace.chat));
+        let (platform, chat) =
+            (outlet.channel.abilities().platform, outlet.channel.abilities().pace(&row.to).map(|pace| pace.chat));
         let write = || {
             let (verdict, delivery, to) = (verdict.clone(), delivery.clone(), row.to.clone());
             move |tx: &Transaction<'_>| {

@@ -38,7 +38,7 @@ impl Mark {
     pub(super) fn begin<'a>(inner: &Arc<Inner>, messages: impl Iterator<Item = &'a Inbound>) -> Self {
         let begin = |inbound: &Inbound| {
             let (to, message) = (Destination::of(inbound), inbound.message.clone());
-            let shows_marks = inner.outlet_of(to.place()).is_some_and(|outlet| outlet.channel.shows_marks());
+            let shows_marks = inner.outlet_of(to.place()).is_some_and(|outlet| outlet.channel.abilities().reactions);
             let begun = shows_marks.then(|| inner.tasks.spawn(begin(inner.clone(), to.clone(), message.clone())))?;
             Some(Marked { to, message, begun })
         };
@@ -64,7 +64,7 @@ pub(super) fn notice(inner: &Arc<Inner>, inbound: &Inbound) {
     let shown = inner.clone();
     inner.tasks.spawn(async move {
         let Some(outlet) = shown.outlet_of(to.place()).filter(|outlet| has_room(outlet, &to)) else { return };
-        let progress = if outlet.channel.shows_marks() { Progress::Begun(&message) } else { Progress::Working };
+        let progress = if outlet.channel.abilities().reactions { Progress::Begun(&message) } else { Progress::Working };
         show(&shown, outlet, &to, progress).await;
     });
 }
@@ -90,7 +90,7 @@ async fn end(inner: &Inner, to: &Destination, message: &MessageId, outcome: Outc
 }
 
 fn has_room(outlet: &Outlet, to: &Destination) -> bool {
-    outlet.channel.pace(to).is_none_or(|pace| outlet.pacing.has_room_for_a_sign(pace))
+    outlet.channel.abilities().pace(to).is_none_or(|pace| outlet.pacing.has_room_for_a_sign(pace))
 }
 
 async fn show(inner: &Inner, outlet: &Outlet, to: &Destination, progress: Progress<'_>) -> Shown {

@@ -288,7 +288,7 @@ fn menu(config: &Config) -> Menu {
 
 /// Keeps one channel listening. One that is refused for good ends alone; the others go on.
 async fn supervise(channel: Arc<dyn Channel>, intake: Intake, stop: CancellationToken, reports: Arc<watch::Sender<Listening>>) {
-    let platform = channel.platform();
+    let platform = channel.abilities().platform;
     while !stop.is_cancelled() {
         let listened = AssertUnwindSafe(channel.listen(intake.clone(), stop.clone())).catch_unwind().await;
         match listened {

@@ -8,7 +8,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use parlor::agents::Memories;
-use parlor::channels::{Channel, FetchError, Intake, ListenError, Pace, Part, Progress, SendError, Streaming, Text, Ticket};
+use parlor::channels::{Abilities, Channel, FetchError, Intake, ListenError, Part, Progress, SendError, Text, Ticket};
 use parlor::config::Secrets;
 use parlor::delivery::Delivery;
 use parlor::domain::{Addressed, Destination, Extras, FileRef, Inbound, MessageId, Origin, Platform};
@@ -97,8 +97,8 @@ struct Brittle {
 
 #[async_trait::async_trait]
 impl Channel for Brittle {
-    fn platform(&self) -> Platform {
-        Platform::Telegram
+    fn abilities(&self) -> Abilities {
+        Abilities::plain(Platform::Telegram)
     }
 
     async fn listen(&self, _intake: Intake, _stop: CancellationToken) -> Result<(), ListenError> {
@@ -123,16 +123,8 @@ impl Channel for Brittle {
         Ok(())
     }
 
-    fn streaming(&self, _to: &Destination) -> Streaming {
-        Streaming::Off
-    }
-
     async fn fetch(&self, _file: &FileRef, _to: &Path) -> Result<(), FetchError> {
         unreachable!("nothing is attached")
-    }
-
-    fn pace(&self, _to: &Destination) -> Option<Pace> {
-        None
     }
 }
 

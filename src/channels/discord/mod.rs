@@ -40,11 +40,11 @@ use tokio_util::sync::CancellationToken;
 use super::newest::Newest;
 use super::nicknames::Nicknames;
 use super::{
-    Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming,
+    Abilities, Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Part, Progress, Revision, SendError, Streaming,
     Text, Ticket,
 };
 use crate::config::{Answers, Discord, GroupSessions};
-use crate::domain::{Destination, DiscordId, FileRef, MessageId, OutgoingFile, Platform, SessionKey};
+use crate::domain::{Destination, DiscordId, FileRef, MessageId, OutgoingFile, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
 
@@ -179,8 +179,16 @@ impl DiscordChannel {
 
 #[async_trait]
 impl Channel for DiscordChannel {
-    fn platform(&self) -> Platform {
-        Platform::Discord
+    fn abilities(&self) -> Abilities {
+        let shown = |streaming| if self.streaming { streaming } else { Streaming::Off };
+        Abilities {
+            platform: Platform::Discord,
+            limits: Some(self.limits),
+            typing_lasts: Some(stream::TYPING_LASTS),
+            reactions: self.style.reactions,
+            streaming_in_private: shown(stream::STREAMING),
+            streaming_in_groups: shown(stream::STREAMING),
+        }
     }
 
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
@@ -214,18 +222,6 @@ impl Channel for DiscordChannel {
         Ok(())
     }
 
-    fn shows_working_for(&self) -> Option<Duration> {
-        Some(stream::TYPING_LASTS)
-    }
-
-    fn shows_marks(&self) -> bool {
-        self.style.reactions
-    }
-
-    fn streaming(&self, _to: &Destination) -> Streaming {
-        if self.streaming { stream::STREAMING } else { Streaming::Off }
-    }
-
     async fn revise(&self, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
         self.revise_part(to, revision).await
     }
@@ -250,15 +246,5 @@ impl Channel for DiscordChannel {
 
     async fn is_reachable(&self) -> bool {
         self.api.call::<Value>(Call::get("/users/@me".into())).await.is_ok()
-    }
-
-    fn pace(&self, to: &Destination) -> Option<Pace> {
-        let chat = match to.place() {
-            SessionKey::DiscordDm { user } => user.0,
-            SessionKey::DiscordChannel { channel, .. } => channel.0,
-            SessionKey::DiscordThread { thread, .. } => thread.0,
-            _ => return None,
-        };
-        Some(Pace { chat: chat.cast_signed(), is_group: false, limits: self.limits })
     }
 }

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::nicknames::Nicknames;
 use super::{
-    Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Pace, Part, Progress, Revision, SendError, Streaming,
+    Abilities, Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Part, Progress, Revision, SendError, Streaming,
     Text, Ticket,
 };
 use crate::config::{Answers, GroupSessions, Secret, Telegram};
@@ -108,8 +108,16 @@ impl TelegramChannel {
 
 #[async_trait]
 impl Channel for TelegramChannel {
-    fn platform(&self) -> Platform {
-        Platform::Telegram
+    fn abilities(&self) -> Abilities {
+        let shown = |streaming| if self.streaming { streaming } else { Streaming::Off };
+        Abilities {
+            platform: Platform::Telegram,
+            limits: Some(self.limits),
+            typing_lasts: Some(TYPING_LASTS),
+            reactions: self.style.reactions,
+            streaming_in_private: shown(stream::IN_PRIVATE),
+            streaming_in_groups: shown(stream::IN_GROUPS),
+        }
     }
 
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
@@ -136,18 +144,6 @@ impl Channel for TelegramChannel {
         }
     }
 
-    fn shows_working_for(&self) -> Option<Duration> {
-        Some(TYPING_LASTS)
-    }
-
-    fn shows_marks(&self) -> bool {
-        self.style.reactions
-    }
-
-    fn streaming(&self, to: &Destination) -> Streaming {
-        if self.streaming { stream::streaming(to) } else { Streaming::Off }
-    }
-
     async fn revise(&self, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
         stream::revise(&self.api, self.style, to, revision).await
     }
@@ -172,9 +168,5 @@ impl Channel for TelegramChannel {
 
     async fn is_reachable(&self) -> bool {
         self.api.call(&me::GetMe {}).await.is_ok()
-    }
-
-    fn pace(&self, to: &Destination) -> Option<Pace> {
-        address::address(to).map(|address| Pace { chat: address.chat_id, is_group: address.chat_id < 0, limits: self.limits })
     }
 }

@@ -20,13 +20,8 @@ const EVERY_IN_GROUPS: Duration = Duration::from_secs(3);
 const EVERY_IN_PRIVATE: Duration = Duration::from_millis(1500);
 
 /// Drafts exist in private chats only: <https://core.telegram.org/bots/api#sendmessagedraft>.
-pub(super) fn streaming(to: &Destination) -> Streaming {
-    match address(to) {
-        Some(address) if address.chat_id > 0 => Streaming::Previews { medium: Medium::Draft, every: EVERY_IN_PRIVATE },
-        Some(_) => Streaming::Previews { medium: Medium::Message, every: EVERY_IN_GROUPS },
-        None => Streaming::Off,
-    }
-}
+pub(super) const IN_PRIVATE: Streaming = Streaming::Previews { medium: Medium::Draft, every: EVERY_IN_PRIVATE };
+pub(super) const IN_GROUPS: Streaming = Streaming::Previews { medium: Medium::Message, every: EVERY_IN_GROUPS };
 
 pub(super) async fn revise(api: &Api, style: Answers, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
     let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
