@@ -4,15 +4,12 @@ use toml::de::DeTable;
 
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
-use super::{Access, AgentSpec, Answers, Config, Memory, Problem, Telegram, TelegramLimits};
-use super::{agents, bindings, discord, limits, peers, providers, schema, tools, transport};
+use super::{Access, AgentSpec, Config, Memory, Problem, Telegram, TelegramLimits};
+use super::{agents, bindings, discord, limits, peers, platform, providers, schema, tools, transport};
 use crate::domain::{AgentId, PersonId};
 
-/// Telegram's own servers.
-const TELEGRAM_API: &str = "https://api.telegram.org";
-
-/// The largest file that Telegram's own servers give to a bot.
-const MAX_FILE_MB: u32 = 20;
+/// Telegram's own servers give a bot files of up to 20 MB.
+const TELEGRAM: platform::Defaults = platform::Defaults { api_url: "https://api.telegram.org", max_file_mb: 20 };
 
 /// Reads the whole file. Broken values are noted, and left out or replaced by their default.
 pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
@@ -46,35 +43,12 @@ fn default_agent(top: &Section<'_>, agent_rows: &agents::AgentRows) -> AgentId {
 }
 
 fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
-    let address = section.address("api_url", TELEGRAM_API).map(|address| address.url);
-    let api_url = address.as_deref().unwrap_or(TELEGRAM_API).trim_end_matches('/').to_owned();
+    let platform = platform::read(section, vault, &TELEGRAM);
     Telegram {
-        token: vault.secret(section, "token").unwrap_or_default(),
         transport: transport::transport(section),
-        proxy: transport::proxy(section, vault, &api_url),
-        api_url,
-        auto_bind: section.boolean("auto_bind").unwrap_or_default(),
-        streaming: section.boolean("streaming").unwrap_or(true),
+        proxy: transport::proxy(section, vault, &platform.api_url),
         limits: section.section("limits", &schema::LIMITS).map(|section| sending_limits(&section)).unwrap_or_default(),
-        nicknames: nicknames(section),
-        max_file_mb: section.count("max_file_mb").unwrap_or(MAX_FILE_MB),
-        gather_ms: section.count("gather_ms").unwrap_or(0),
-        answers: answers(section),
-    }
-}
-
-pub(super) fn nicknames(section: &Section<'_>) -> Vec<String> {
-    section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default()
-}
-
-pub(super) fn answers(section: &Section<'_>) -> Answers {
-    let default = Answers::default();
-    Answers {
-        quote: section.choice("quote").unwrap_or(default.quote),
-        show_agent: section.boolean("show_agent").unwrap_or(default.show_agent),
-        link_previews: section.boolean("link_previews").unwrap_or(default.link_previews),
-        max_parts: section.count("max_parts").unwrap_or(default.max_parts),
-        reactions: section.boolean("reactions").unwrap_or(default.reactions),
+        platform,
     }
 }
 
@@ -101,18 +75,6 @@ fn rights(section: &Section<'_>) -> Access {
 
 fn memory(section: &Section<'_>) -> Memory {
     Memory { default_visibility: section.choice("default_visibility").unwrap_or_default() }
-}
-
-/// A nickname of the bot. A nickname without a letter would be found everywhere or nowhere.
-fn nickname(value: &Value<'_>) -> Result<String, Problem> {
-    const ADVICE: &str = "write what people say to the bot, such as `parlor` or `hey rose`";
-    match value.get_ref().as_str() {
-        None => Err(wrong_type("a nickname", value, "a string").help(ADVICE)),
-        Some(text) if !text.contains(char::is_alphanumeric) => {
-            Err(Problem::new(value.span(), "a nickname needs a letter or a digit").label("nothing to listen for").help(ADVICE))
-        }
-        Some(text) => Ok(text.to_owned()),
-    }
 }
 
 /// An item of a list of people.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use crate::domain::{AgentId, PersonId};
+use crate::domain::{AgentId, PersonId, Platform};
 
 mod address;
 mod agents;
@@ -22,6 +22,7 @@ mod memory;
 mod models;
 mod peers;
 mod personality;
+mod platform;
 mod providers;
 mod reader;
 mod redact;
@@ -37,6 +38,7 @@ mod tests;
 
 pub use file::{LoadError, draft, load};
 pub use peers::PeerGroup;
+pub use platform::{Answers, PlatformConfig, Quote};
 pub use report::{Problem, Report, Source};
 pub use schema::{Absence, Key, PLACES, Shape};
 pub use secrets::{Secret, Secrets};
@@ -88,43 +90,17 @@ pub enum Switch {
 
 #[derive(Debug, Clone)]
 pub struct Telegram {
-    pub token: Secret,
-    /// Without a slash at the end.
-    pub api_url: String,
+    pub platform: PlatformConfig,
     pub transport: Transport,
     /// The address of an HTTP proxy; secret, because the address may hold a password.
     pub proxy: Option<Secret>,
-    /// A new topic with an agent's name is given to the agent.
-    pub auto_bind: bool,
-    /// Answers are shown while they are written.
-    pub streaming: bool,
     pub limits: TelegramLimits,
-    /// Names of the bot besides its @name.
-    pub nicknames: Vec<String>,
-    pub answers: Answers,
-    /// Messages of a person within this time of each other are answered as a single message. 0: each is answered for itself.
-    pub gather_ms: u32,
-    /// Larger files from people are not fetched.
-    pub max_file_mb: u32,
 }
 
 #[derive(Debug, Clone)]
 pub struct Discord {
-    pub token: Secret,
-    /// Without a slash at the end.
-    pub api_url: String,
-    /// A new thread with an agent's name is given to the agent.
-    pub auto_bind: bool,
-    /// Answers are shown while they are written.
-    pub streaming: bool,
+    pub platform: PlatformConfig,
     pub limits: DiscordLimits,
-    /// Names of the bot besides its @name.
-    pub nicknames: Vec<String>,
-    pub answers: Answers,
-    /// Messages of a person within this time of each other are answered as a single message. 0: each is answered for itself.
-    pub gather_ms: u32,
-    /// Larger files from people are not fetched.
-    pub max_file_mb: u32,
 }
 
 /// Discord's limits for a bot; 0 means no limit.
@@ -132,29 +108,6 @@ pub struct Discord {
 pub struct DiscordLimits {
     pub per_second: u32,
     pub channel_per_second: u32,
-}
-
-/// How answers look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answers {
-    pub quote: Quote,
-    /// An answer begins with the agent's emoji and name.
-    pub show_agent: bool,
-    pub link_previews: bool,
-    /// An answer of more parts becomes its first part and a file; 0 means never.
-    pub max_parts: u32,
-    /// The bot reacts to a message with how far its answer is.
-    pub reactions: bool,
-}
-
-/// Whether an answer quotes its question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Quote {
-    /// In a group, when others wrote in between.
-    #[default]
-    Auto,
-    Always,
-    Never,
 }
 
 /// How Telegram's messages reach us.
@@ -508,12 +461,6 @@ impl Default for DiscordLimits {
     }
 }
 
-impl Default for Answers {
-    fn default() -> Self {
-        Answers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5, reactions: false }
-    }
-}
-
 impl Default for Access {
     fn default() -> Self {
         Access {
@@ -530,6 +477,17 @@ impl Default for Access {
 impl Default for AgentMemory {
     fn default() -> Self {
         AgentMemory { switch: MemorySwitch::On, recall: true, recall_tokens: 1000, read_from: Vec::new() }
+    }
+}
+
+impl Config {
+    /// The settings of a platform; none where the platform is off, and none for the terminal.
+    pub fn platform(&self, platform: Platform) -> Option<&PlatformConfig> {
+        match platform {
+            Platform::Telegram => self.telegram.as_ref().map(|telegram| &telegram.platform),
+            Platform::Discord => self.discord.as_ref().map(|discord| &discord.platform),
+            Platform::Local => None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Transaction;
 
 use crate::delivery::undelivered::{self, When, Which};
-use crate::domain::{Arrival, Platform, SessionKey};
+use crate::domain::{Arrival, SessionKey};
 use crate::home::Snapshot;
 
 /// Rows that are to be sent, by place.
@@ -14,12 +14,8 @@ pub(super) type Rows = BTreeMap<SessionKey, usize>;
 /// With `auto_bind`, a topic that is called like an agent is that agent's `/agent` command, by whoever made the topic. So it
 /// takes the same way through access and locks.
 pub(super) fn bind_by_name(snapshot: &Snapshot, arrivals: Vec<Arrival>) -> Vec<Arrival> {
-    let (telegram, discord) = (snapshot.config.telegram.as_ref(), snapshot.config.discord.as_ref());
-    let auto_bind = |place: &SessionKey| match place.platform() {
-        Some(Platform::Telegram) => telegram.is_some_and(|telegram| telegram.auto_bind),
-        Some(Platform::Discord) => discord.is_some_and(|discord| discord.auto_bind),
-        Some(Platform::Local) | None => false,
-    };
+    let config = |place: &SessionKey| snapshot.config.platform(place.platform()?);
+    let auto_bind = |place: &SessionKey| config(place).is_some_and(|config| config.auto_bind);
     let bind = |arrival| match arrival {
         Arrival::TopicMade(mut made) if auto_bind(&made.origin.key) => match snapshot.registry.find(&made.text) {
             Some(agent) => {

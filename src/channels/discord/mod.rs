@@ -58,8 +58,6 @@ pub(super) use sending_files::MAX_UPLOAD_BYTES;
 pub use checks::{Expected, ExpectedPlace};
 pub use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 
-/// Nobody waits longer than this for an answer to begin, whatever the config says.
-const LONGEST_GATHER: Duration = Duration::from_secs(60);
 /// Discord remembers nonces for "the past few minutes".
 const NONCES_LIVE: Duration = Duration::from_secs(120);
 
@@ -109,24 +107,25 @@ pub type KnownPeople = Arc<dyn Fn() -> BoxFuture<'static, Vec<DiscordId>> + Send
 
 impl DiscordChannel {
     pub fn new(config: &Discord, group_sessions: GroupSessions, outfit: Outfit) -> Self {
+        let platform = &config.platform;
         let limits = Limits {
             all_per_second: config.limits.per_second,
             chat_per_second: config.limits.channel_per_second,
             group_per_minute: 0,
         };
         DiscordChannel {
-            api: Arc::new(api::Api::new(&config.api_url, config.token.clone())),
+            api: Arc::new(api::Api::new(&platform.api_url, platform.token.clone())),
             directory: Arc::default(),
             lost: Losses::default(),
             newest: Newest::default(),
             me: watch::Sender::new(None),
             limits,
-            streaming: config.streaming,
+            streaming: platform.streaming,
             group_sessions,
-            nicknames: Nicknames::new(&config.nicknames),
-            style: config.answers,
-            gather: Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER),
-            max_file_mb: config.max_file_mb,
+            nicknames: Nicknames::new(&platform.nicknames),
+            style: platform.answers,
+            gather: platform.gather(),
+            max_file_mb: platform.max_file_mb,
             expected: outfit.expected,
             is_open: outfit.is_open,
             known_people: outfit.known_people,

@@ -52,9 +52,6 @@ pub use menu::{Menu, MenuEntry};
 pub use preflight::{Expectations, ExpectedGroup};
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
 
-/// Nobody waits longer than this for an answer to begin, whatever the config says.
-const LONGEST_GATHER: Duration = Duration::from_secs(60);
-
 /// <https://core.telegram.org/bots/api#sendchataction>: "5 seconds or less".
 const TYPING_LASTS: Duration = Duration::from_secs(5);
 
@@ -88,10 +85,11 @@ impl TelegramChannel {
             chat_per_second: config.limits.chat_per_second,
             group_per_minute: config.limits.group_per_minute,
         };
-        let api = Arc::new(api::Api::new(&config.api_url, config.token.clone(), config.proxy.clone()));
+        let platform = &config.platform;
+        let api = Arc::new(api::Api::new(&platform.api_url, platform.token.clone(), config.proxy.clone()));
         let newest = Arc::new(send::Newest::default());
-        let nicknames = Nicknames::new(&config.nicknames);
-        let gather = Duration::from_millis(config.gather_ms.into()).min(LONGEST_GATHER);
+        let nicknames = Nicknames::new(&platform.nicknames);
+        let gather = platform.gather();
         let receiver = Receiver::new(api.clone(), group_sessions, nicknames, gather, outfit.signer.clone(), newest.clone());
         let listener = Listener {
             receiver,
@@ -101,7 +99,7 @@ impl TelegramChannel {
             expectations: outfit.expectations,
             db: outfit.db,
         };
-        let (streaming, style, max_file_mb) = (config.streaming, config.answers, config.max_file_mb);
+        let (streaming, style, max_file_mb) = (platform.streaming, platform.answers, platform.max_file_mb);
         TelegramChannel { api, listener, limits, streaming, style, max_file_mb, signer: outfit.signer, newest }
     }
 }

@@ -47,7 +47,7 @@ fn a_secret_does_not_print() {
 #[test]
 fn a_token_comes_from_the_environment() {
     let config = drafted("[telegram]\ntoken = { env = \"GOOD\" }\n").finish().unwrap();
-    assert_eq!(config.telegram.unwrap().token.expose(), "123:abc");
+    assert_eq!(config.telegram.unwrap().platform.token.expose(), "123:abc");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_token_comes_from_a_file_in_the_home_folder() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("bot"), "123:abc\r\n\n").unwrap();
     let config = drafted_in("[telegram]\ntoken = { file = \"bot\" }\n", home.path(), Secrets::Required).finish().unwrap();
-    assert_eq!(config.telegram.unwrap().token.expose(), "123:abc");
+    assert_eq!(config.telegram.unwrap().platform.token.expose(), "123:abc");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_missing_secret_says_how_to_give_it() {
 fn a_missing_secret_is_fine_when_none_is_needed() {
     let text = "[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n[providers.openai]\nkind = \"openai\"\napi_key = { file = \"none\" }\n";
     let config = drafted_in(text, Path::new("home"), Secrets::WherePresent).finish().unwrap();
-    assert_eq!(config.telegram.unwrap().token.expose(), "");
+    assert_eq!(config.telegram.unwrap().platform.token.expose(), "");
     let wrong_form = drafted_in("[telegram]\ntoken = 5\n", Path::new("home"), Secrets::WherePresent);
     assert_eq!(wrong_form.problems.len(), 1);
 }
