@@ -1,15 +1,15 @@
-//! How an answer looks, as far as it is the same on every platform.
+//! The look of answers, the same on every platform.
 
 use super::{Question, Text};
 use crate::config::{Answers, Quote};
 use crate::domain::Destination;
 
-/// An answer that needs too many messages becomes its first one and a file.
+/// An answer of too many messages becomes its first message and a file.
 pub(super) fn is_too_long(style: Answers, text: &Text<'_>, parts: usize) -> bool {
     !text.is_unfinished && style.max_parts > 0 && parts > style.max_parts as usize
 }
 
-/// Whether a text quotes the message it answers.
+/// Whether a text quotes its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quoting {
     No,

@@ -1,4 +1,4 @@
-//! Connections from outside: never more than there is room for, and none that is kept open without a word.
+//! Connections from outside: a limited number, and silent connections are closed.
 
 use std::future::Future;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::open_files;
 
-/// A caller that says nothing for this long is hung up on. Longer than any call takes us.
+/// A caller silent for this long is hung up on. Every call takes less.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Takes calls as long as there is room. The others wait with the system, as they do while we are busy.
@@ -25,7 +25,7 @@ pub(super) struct Callers {
     room: Arc<Semaphore>,
 }
 
-/// One caller. Hanging up gives its room to the next.
+/// A caller. Hanging up gives its room to the next.
 pub(super) struct Caller {
     stream: TcpStream,
     silence: Pin<Box<Sleep>>,

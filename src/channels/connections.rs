@@ -1,4 +1,4 @@
-//! HTTP connections to one platform, made anew when one of them died in silence.
+//! HTTP connections to a platform, made anew after a connection died in silence.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -12,18 +12,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::config::Secret;
 use crate::open_files;
 
-/// A file that takes longer than this to come has failed.
+/// A slower download has failed.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct Connections {
     proxy: Option<Secret>,
-    /// Made when first needed, and anew when a call never came back. A plain mutex: it is held for a clone.
+    /// Made when first needed, and anew after a call without an answer. A plain mutex, held for a clone.
     http: Mutex<Option<Client>>,
-    /// Calls that may be made at once. The others wait their turn.
+    /// The number of calls at once. Further calls wait.
     calls: Semaphore,
 }
 
-/// What a server said to one call.
+/// A server's answer to a call.
 pub(super) struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -43,8 +43,8 @@ impl Connections {
         Connections { proxy, http: Mutex::new(None), calls: Semaphore::new(open_files::shares().platform_calls) }
     }
 
-    /// The watchdog: a call that never comes back takes the connections down with it. One that died in silence, as behind a
-    /// router that forgot it, would let every later call wait in vain as well.
+    /// The watchdog: a call without an answer closes all connections. A connection that died in silence, forgotten by a router,
+    /// would let every later call wait in vain.
     pub(super) async fn exchange<F>(&self, what: &str, timeout: Duration, make: F) -> reqwest::Result<Response>
     where
         F: FnOnce(&Client) -> RequestBuilder,
@@ -64,7 +64,7 @@ impl Connections {
         exchanged
     }
 
-    /// Writes what is at `url` to `to`. False when it has more than `max_bytes`.
+    /// Writes the file at `url` to `to`. False for a file of more than `max_bytes`.
     pub(super) async fn download(&self, url: &str, to: &Path, max_bytes: u64) -> Result<bool, DownloadError> {
         let _turn = self.turn().await;
         let request = self.http().get(url).timeout(DOWNLOAD_TIMEOUT);
@@ -101,7 +101,7 @@ impl Connections {
     }
 }
 
-/// Whether a call may have arrived, and why there is no answer, without the address, which may be secret.
+/// Whether a call may have arrived, and the reason for the missing answer. Without the address, because addresses may be secret.
 pub(super) fn failure(error: reqwest::Error) -> (bool, String) {
     let reached = !error.is_connect() && !error.is_builder();
     (reached, plain_cause(&error.without_url()))

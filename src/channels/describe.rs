@@ -1,13 +1,13 @@
-//! Putting into words what is no text, the same on every platform.
+//! Describes pictures, files and replies in words, the same on every platform.
 
 /// Names and titles of people, files and places.
 pub(super) const MAX_NAME_CHARS: usize = 64;
-/// What is shown of a message that is replied to.
+/// Characters of a quoted message.
 pub(super) const MAX_QUOTE_CHARS: usize = 300;
 /// Options shown of a poll.
 pub(super) const MAX_OPTIONS: usize = 12;
 
-/// A person's name: bounded and on one line, because it is put before messages. Only agents have an @ before theirs.
+/// A person's name: bounded and on a single line, because names stand before messages. Only names of agents begin with an @.
 pub(super) fn name_line(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -19,7 +19,7 @@ pub(super) fn name_line(name: &str) -> String {
     if plain.is_empty() { "somebody".to_owned() } else { plain.to_owned() }
 }
 
-/// Makes what follows it run the other way.
+/// Reverses the direction of the text behind.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -66,7 +66,7 @@ pub(super) fn join(separator: &str, parts: impl IntoIterator<Item = Option<Strin
     (!parts.is_empty()).then(|| parts.join(separator))
 }
 
-/// Bounded and without what could pretend to be a mark. None when nothing is left.
+/// Bounded, and without brackets, because brackets mark the gateway's own words. None when nothing is left.
 pub(super) fn one_line(text: &str, max_chars: usize) -> Option<String> {
     let plain: String = text.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).collect();
     let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,5 +1,5 @@
-//! Whether a platform answers, as far as the calls to it tell. Shared by everything that calls it, so that one call that works
-//! ends the waits of all the others.
+//! Whether a platform answers, by its newest calls. Shared by all callers, so that the first successful call ends the waits of the
+//! others.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::{sleep, timeout};
 use crate::backoff::Backoff;
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// Short enough that a platform which is back is soon noticed, even if nothing else calls it.
+/// Short, so that the return of a platform is soon noticed, even without other calls.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 
-/// What is known about one platform's connection.
+/// The state of the connection to a platform.
 #[derive(Debug)]
 pub struct Health {
     state: watch::Sender<State>,
@@ -20,9 +20,9 @@ pub struct Health {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// The newest call that was answered at all was answered as it should be.
+    /// The newest call worked, apart from refused calls.
     answers: bool,
-    /// Calls that worked so far.
+    /// Successful calls so far.
     successes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Health {
         Backoff::new(FIRST_BACKOFF, LONGEST_BACKOFF)
     }
 
-    /// Whether the newest call worked, as far as it was about the platform and not about what was asked.
+    /// Whether the newest call worked. A call that the platform refused does not count.
     pub fn answers(&self) -> bool {
         self.state.borrow().answers
     }
@@ -49,7 +49,7 @@ impl Health {
         self.state.send_modify(|state| *state = State { answers: true, successes: state.successes.wrapping_add(1) });
     }
 
-    /// A call had no answer, or none that came from the platform in good order. Nobody waits for that.
+    /// A call had no answer, or an answer from something in between. Wakes no waits.
     pub(crate) fn unwell(&self) {
         self.state.send_if_modified(|state| {
             state.answers = false;
@@ -57,7 +57,7 @@ impl Health {
         });
     }
 
-    /// Waits before the next try of a call that failed. Ends early when another call works meanwhile.
+    /// Waits before the next try of a failed call. Ends early when another call works meanwhile.
     pub(crate) async fn pause(&self, backoff: &mut Backoff) {
         let mut state = self.state.subscribe();
         let known = state.borrow_and_update().successes;

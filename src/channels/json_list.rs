@@ -1,12 +1,12 @@
-//! Cuts a JSON list into its items, so that an item that is not quite JSON costs only itself. Pure.
+//! Cuts a JSON list into its items, so that a broken item costs only itself. Pure.
 //!
 //! Strings and brackets tell where an item ends. A broken item may lie about both, so the list goes on at the next place where an
-//! item surely begins: inside a string every quote has a backslash before it, so nobody's words look like that.
+//! item surely begins: quotes inside strings have a backslash, so no message text looks like the beginning of an item.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// One item as it came, and as it was read.
+/// An item as received and as parsed.
 #[derive(Debug)]
 pub(super) struct Item<'a> {
     pub(super) raw: &'a [u8],
@@ -14,16 +14,16 @@ pub(super) struct Item<'a> {
     pub(super) read: Result<Value, String>,
 }
 
-/// A list that was cut into its items.
+/// A list in its items.
 #[derive(Debug, Default)]
 pub(super) struct List<'a> {
     pub(super) items: Vec<Item<'a>>,
-    /// The beginning of an item whose end is missing together with the end of the list.
+    /// The beginning of an item, where the list breaks off.
     pub(super) cut_off: Option<&'a [u8]>,
 }
 
-/// Cuts `list`, which begins with its bracket; what follows the list may be the end of an object around it. `begins_item` is asked
-/// about bytes that begin with a brace, once an item was found broken.
+/// Cuts `list`, from its bracket on; behind the list, the end of an object around it may follow. After a broken item,
+/// `begins_item` is asked about bytes from a brace on.
 pub(super) fn cut(list: &[u8], begins_item: fn(&[u8]) -> bool) -> List<'_> {
     let mut found = List::default();
     let mut at = skip_space(list, 1);
@@ -42,7 +42,7 @@ pub(super) fn cut(list: &[u8], begins_item: fn(&[u8]) -> bool) -> List<'_> {
     found
 }
 
-/// The item at `at`, if it is JSON and something follows it that may follow an item.
+/// The item at `at`, if the item is JSON and a comma or the end follows.
 fn whole_item(list: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
     let end = value_end(list, at).filter(|end| ends_well(list, *end))?;
     let raw = &list[at..end];
@@ -50,7 +50,7 @@ fn whole_item(list: &[u8], at: usize) -> Option<(Item<'_>, usize)> {
     Some((Item { raw, read: Ok(read) }, end))
 }
 
-/// A broken item reaches to where its brackets close, or to the next item if that comes first. None when neither is there.
+/// A broken item reaches to the end of its brackets or to the next item, the earlier of the two. None when neither is there.
 fn broken_item(list: &[u8], at: usize, begins_item: fn(&[u8]) -> bool) -> Option<(Item<'_>, usize)> {
     let closes = value_end(list, at).filter(|end| *end > at && ends_well(list, *end));
     let next = next_item(list, at + 1, closes.unwrap_or(list.len()), begins_item);
@@ -73,7 +73,7 @@ fn ends_well(list: &[u8], end: usize) -> bool {
     list.get(next) == Some(&b',') || is_end_of_list(list, next)
 }
 
-/// Whether the list ends here: nothing follows but the rest of an object around it.
+/// Whether the list ends here: only the rest of an object around the list follows.
 fn is_end_of_list(list: &[u8], at: usize) -> bool {
     let rest = list[at.min(list.len())..].trim_ascii_end();
     match rest.strip_prefix(b"]").map(<[u8]>::trim_ascii_start) {
@@ -83,14 +83,14 @@ fn is_end_of_list(list: &[u8], at: usize) -> bool {
     }
 }
 
-/// Where a list ends whose last item does not show it: before the bracket that nothing but the end of an object follows.
+/// The end of a list behind a broken last item: before the bracket with only the end of an object behind.
 fn closing_brackets(list: &[u8]) -> Option<usize> {
     let rest = list.trim_ascii_end();
     let rest = rest.strip_suffix(b"}").unwrap_or(rest).trim_ascii_end();
     rest.strip_suffix(b"]").map(<[u8]>::len)
 }
 
-/// Where the value ends that begins at `start`, by its quotes and brackets alone.
+/// The end of the value at `start`, by its quotes and brackets alone.
 pub(super) fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
     let (mut depth, mut is_in_string, mut at) = (0_usize, false, start);
     while let Some(byte) = bytes.get(at) {

@@ -17,15 +17,15 @@ use crate::domain::{
     SessionKey,
 };
 
-/// Lines and screen events that may wait. When full, the other side waits.
+/// Lines and screen events in the queue. When full, the other side waits.
 const QUEUE: usize = 64;
 
 /// The gateway's side.
 pub struct LocalChannel {
-    /// Locked by the one `listen` that runs.
+    /// Locked by the running `listen`.
     lines: AsyncMutex<mpsc::Receiver<Line>>,
     screen: mpsc::Sender<Shown>,
-    /// What of the answer under way is already on the screen.
+    /// The piece of the running answer on the screen.
     streamed: Mutex<HashMap<SessionKey, String>>,
 }
 
@@ -35,12 +35,12 @@ pub struct Terminal {
     pub screen: mpsc::Receiver<Shown>,
 }
 
-/// Something to print.
+/// An event for the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
-    /// More of what the speaker says; none is the house itself.
+    /// More text of the speaker; none is the gateway itself.
     Text { speaker: Option<String>, text: String },
-    /// What was being said is complete.
+    /// The text is complete.
     End,
 }
 
@@ -59,7 +59,7 @@ impl LocalChannel {
     }
 
     async fn show(&self, speaker: Option<String>, text: String) {
-        // A terminal that was closed reads nothing more; the transcript has it.
+        // A closed terminal reads nothing more; the transcript has the text.
         drop(self.screen.send(Shown::Text { speaker, text }).await);
     }
 
@@ -92,7 +92,7 @@ impl Channel for LocalChannel {
             let Some(line) = line else { return Ok(()) };
             let arrivals = vec![Arrival::Message(Box::new(inbound(line.place, line.text)))];
             if intake.accept(Batch { platform: Platform::Local, arrivals }).await.is_ok() {
-                // Whoever typed may be gone already.
+                // The person may be gone already.
                 let _ = line.accepted.send(());
             }
         }
@@ -135,7 +135,7 @@ impl Channel for LocalChannel {
         Ok(())
     }
 
-    /// Whoever sits here has the original at hand; the copy goes away.
+    /// The person at the terminal has the original at hand; the copy goes away.
     async fn send_file(
         &self,
         _to: &Destination,
@@ -160,12 +160,12 @@ struct LocalPart {
     text: String,
 }
 
-/// Whoever sits at the terminal has the home folder in hand, so there is one name for all of them.
+/// A person at the terminal has the home folder in hand, so all share a name.
 pub fn person() -> PersonId {
     PersonId::Local("you".parse::<LocalName>().expect("`you` is a plain name"))
 }
 
-/// As the system calls whoever is logged in.
+/// The login name.
 fn person_name() -> String {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
     if name.trim().is_empty() { "somebody".into() } else { name }

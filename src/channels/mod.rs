@@ -1,4 +1,4 @@
-//! The platforms. Each folder here is the only place that knows its platform's types, limits and habits.
+//! The platforms. Only the folder of a platform knows the platform's types, limits and habits.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +27,7 @@ mod upload;
 pub use health::Health;
 pub use markdown::followed_by;
 
-/// One platform's connection: takes messages in, brings answers out.
+/// The connection to a platform: takes messages in, brings answers out.
 #[async_trait]
 pub trait Channel: Send + Sync + 'static {
     /// The platform's limits and habits. They do not change while the channel lives.
@@ -36,10 +36,10 @@ pub trait Channel: Send + Sync + 'static {
     /// Receives until `stop` is cancelled. Returns early only when the platform refuses us for good.
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError>;
 
-    /// Cuts a text into parts of which each is one call to the platform.
+    /// Cuts a text into parts. Each part is a single call to the platform.
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part>;
 
-    /// Makes exactly one call that a person can see.
+    /// Makes exactly one call with a visible effect.
     async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError>;
 
     /// For how long a second send with the same ticket makes no second message.
@@ -47,19 +47,18 @@ pub trait Channel: Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Shows that an answer is under way. Never repeated when it fails.
+    /// Shows that an answer is under way. Never repeated after a failure.
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError>;
 
-    /// Makes exactly one call that changes what a person sees. Making it again does no harm.
+    /// Changes the screen with exactly one call. A repeated call does no harm.
     async fn revise(&self, to: &Destination, _revision: Revision<'_>) -> Result<(), SendError> {
         Err(SendError::Refused(format!("what was said in {} cannot be changed", to.place())))
     }
 
-    /// Writes a file that came with a message to `to`, in one try.
+    /// Writes the file of a message to `to`, in a single try.
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError>;
 
-    /// Sends a file, whose copy is at `path`, with exactly one call that a person can see. Where files cannot be sent, that is
-    /// what the person is told.
+    /// Sends a file with exactly one visible call; its copy is at `path`. Where files cannot be sent, the person is told so.
     async fn send_file(
         &self,
         to: &Destination,
@@ -73,12 +72,12 @@ pub trait Channel: Send + Sync + 'static {
         self.send(to, &part, ticket).await
     }
 
-    /// How its connection is; none where there is no connection that could break.
+    /// The state of the connection; none where no connection could break.
     fn health(&self) -> Option<&Health> {
         None
     }
 
-    /// Makes a call that changes nothing, to find out whether the platform answers.
+    /// Makes a harmless call, to find out whether the platform answers.
     async fn is_reachable(&self) -> bool {
         true
     }
@@ -90,7 +89,7 @@ pub struct Abilities {
     pub platform: Platform,
     /// None where sends are not limited.
     pub limits: Option<Limits>,
-    /// How long the platform shows [`Progress::Working`]; none where people never see it.
+    /// How long the platform shows [`Progress::Working`]; none where people see no such sign.
     pub typing_lasts: Option<Duration>,
     /// Whether people see [`Progress::Begun`] and [`Progress::Over`].
     pub reactions: bool,
@@ -130,28 +129,28 @@ impl Abilities {
     }
 }
 
-/// Something to be shown to people.
+/// A text for people.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Text<'a> {
-    /// The agent that says it; none is the gateway itself.
+    /// The agent that speaks; none is the gateway itself.
     pub speaker: Option<&'a str>,
     pub markdown: &'a str,
-    /// What people can choose with a press where the platform has buttons. The text stands without them.
+    /// Buttons, on platforms with buttons. The text must be complete without them.
     pub choices: &'a [Choice],
     pub answers: Option<&'a Question>,
-    /// More will come, so nothing is made of it that cannot be changed.
+    /// More text will come, so the text must stay changeable.
     pub is_unfinished: bool,
-    /// Nobody but the one who is answered needs to see it, where the platform can do that.
+    /// Only the asking person needs to see the text, on platforms with such messages.
     pub is_for_asker_alone: bool,
 }
 
-/// What a text is the answer to.
+/// The message that a text answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     pub message: MessageId,
-    /// The last message that is part of it, such as the last picture of an album.
+    /// The last message of the question, such as the last picture of an album.
     pub upto: MessageId,
-    /// An earlier process has seen messages after it. Those that this process sees, the channel knows.
+    /// An earlier process has seen later messages. The channel knows the messages seen by this process.
     pub others_wrote: bool,
 }
 
@@ -166,11 +165,11 @@ impl<'a> Text<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub label: String,
-    /// As one would write it: `/agent rose`.
+    /// In its written form: `/agent rose`.
     pub command: String,
 }
 
-/// A rendered piece of an answer, as the channel wants it back in `send`. Opaque to everyone else.
+/// A rendered piece of an answer, made by a channel for its own `send`. Opaque to everyone else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part(pub String);
 
@@ -178,14 +177,14 @@ pub struct Part(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket(pub String);
 
-/// What a person may see before the answer is there.
+/// Signs that a person may see before the answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
     /// A turn is running; said again every few seconds.
     Working,
-    /// The next piece of what `speaker` is saying.
+    /// The next piece of the speaker's answer.
     Text { speaker: &'a str, text: &'a str },
-    /// Why there is nothing to read yet, for places that show pieces as they come.
+    /// The reason for a pause, for places where pieces are shown at once.
     Remark(&'a str),
     /// The turn of this message has come.
     Begun(&'a MessageId),
@@ -200,27 +199,27 @@ pub enum Outcome {
     Failed,
 }
 
-/// How an answer is shown while it is written.
+/// The way an unfinished answer is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streaming {
-    /// Not before it is complete.
+    /// Only the complete answer is shown.
     Off,
-    /// Each piece as it comes, by [`Channel::progress`].
+    /// Each piece is shown at once, by [`Channel::progress`].
     Pieces,
-    /// The text so far, anew each time, and in one chat no more often than this.
+    /// The text so far is shown anew each time, at most this often in a chat.
     Previews { medium: Medium, every: Duration },
 }
 
-/// What the text so far is shown in.
+/// The medium of a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
-    /// Something that passes by itself; the answer is then sent as a message.
+    /// A draft passes by itself; the answer is then sent as a message.
     Draft,
-    /// A message, which the answer is put into at the end.
+    /// A message; the answer replaces its text at the end.
     Message,
 }
 
-/// A change of what is on the screen.
+/// A change on the screen.
 #[derive(Debug, Clone, Copy)]
 pub enum Revision<'a> {
     /// Shows or changes the draft of this number.
@@ -240,14 +239,14 @@ pub enum Revision<'a> {
 /// The platform's limits for a place, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// What the place's own limits are counted on; places with the same number share them.
+    /// The number for counting the place's own limits; places with the same number share them.
     pub chat: i64,
     /// Groups have a limit per minute on top.
     pub is_group: bool,
     pub limits: Limits,
 }
 
-/// What a platform lets one bot send. Zero is no limit.
+/// A platform's limits for a bot. Zero is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     pub all_per_second: u32,
@@ -270,18 +269,18 @@ pub enum SendError {
     /// The group became a supergroup with this id.
     #[error("the group has moved to {0}")]
     Moved(ChatId),
-    /// The message that was to be changed is not there any more.
+    /// The message to change is gone.
     #[error("the message is gone")]
     Gone,
-    /// It surely did not arrive: no connection was made, or the platform itself said that it did not take it.
+    /// The message surely did not arrive: no connection was made, or the platform itself refused the message.
     #[error("{0}")]
     NotSent(String),
-    /// The call was made, and nothing that came back says whether it was taken.
+    /// The call was made, and no answer tells whether the platform took the message.
     #[error("{0}")]
     Unknown(String),
 }
 
-/// What became of a place.
+/// Why a place takes no messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceLoss {
     #[error("the topic is closed")]
@@ -307,7 +306,7 @@ pub enum FetchError {
     TooLarge { max_mb: u32 },
     #[error("the workspace is full")]
     NoRoom,
-    /// With what the operator should know.
+    /// With the cause, for the operator.
     #[error("it could not be fetched")]
     Failed(String),
 }
@@ -327,14 +326,14 @@ impl FetchError {
 #[error("{0}")]
 pub struct ListenError(pub String);
 
-/// What one poll or one event brought.
+/// The arrivals of a poll or an event.
 #[derive(Debug)]
 pub struct Batch {
     pub platform: Platform,
     pub arrivals: Vec<Arrival>,
 }
 
-/// Where channels put what they receive. `accept` returns once it is on disk.
+/// The way of received messages into the gateway. `accept` returns once they are on disk.
 #[derive(Debug, Clone)]
 pub struct Intake {
     batches: mpsc::Sender<(Batch, oneshot::Sender<()>)>,
@@ -343,7 +342,7 @@ pub struct Intake {
 /// The gateway's end of an [`Intake`].
 pub type IntakeReceiver = mpsc::Receiver<(Batch, oneshot::Sender<()>)>;
 
-/// The batch was not stored; the platform must keep it.
+/// The batch was not stored; the platform must keep the messages.
 #[derive(Debug, thiserror::Error)]
 #[error("the gateway takes no messages right now")]
 pub struct NotAccepted;

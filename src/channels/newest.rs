@@ -1,14 +1,14 @@
-//! The newest message of each chat or topic, as far as this process has seen. An answer quotes its question when others wrote
-//! after it, which is known only when the answer goes out.
+//! The newest message of each chat or topic, as seen by this process. An answer quotes its question when others wrote in between,
+//! and only the moment of sending tells.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
-/// Chats and topics that are remembered. With more, all are forgotten at once: an answer without a quote is still an answer.
+/// Remembered chats and topics. With more, all are forgotten at once: an answer without a quote is still an answer.
 const MOST_PLACES: usize = 10_000;
 
-/// `P` is what the platform calls a place, `M` its numbers for messages, which ascend.
+/// `P` is the platform's type for places, `M` its type for message numbers. Message numbers ascend.
 #[derive(Debug)]
 pub(super) struct Newest<P, M> {
     // A plain lock: every section is a look-up or an insert, and none awaits.
@@ -22,7 +22,7 @@ impl<P, M> Default for Newest<P, M> {
 }
 
 impl<P: Eq + Hash, M: Ord + Copy> Newest<P, M> {
-    /// Somebody wrote, to the bot or to others.
+    /// Notes a message, to the bot or to others.
     pub(super) fn note(&self, place: P, message: M) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= MOST_PLACES && !seen.contains_key(&place) {
@@ -32,7 +32,7 @@ impl<P: Eq + Hash, M: Ord + Copy> Newest<P, M> {
         *newest = message.max(*newest);
     }
 
-    /// Whether somebody wrote there after this message.
+    /// Whether the place has a later message than this.
     pub(super) fn is_after(&self, place: &P, message: M) -> bool {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(place).is_some_and(|newest| *newest > message)
     }

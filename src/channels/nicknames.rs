@@ -1,4 +1,4 @@
-//! What people call the bot in a group besides its @name.
+//! The bot's nicknames in groups, besides its @name.
 
 /// Nicknames as they are looked for: word by word, in lower case.
 pub(super) struct Nicknames {
@@ -11,7 +11,7 @@ impl Nicknames {
         Nicknames { phrases: names.iter().map(phrase).filter(|phrase| !phrase.is_empty()).collect() }
     }
 
-    /// Whether one of them stands in the text, as whole words. `Hey, Rose!` is `hey rose`.
+    /// Whether the text has a nickname, as whole words. `Hey, Rose!` is `hey rose`.
     pub(super) fn are_in(&self, text: &str) -> bool {
         if self.phrases.is_empty() {
             return false;
@@ -24,7 +24,7 @@ impl Nicknames {
 
 struct Word<'a> {
     text: &'a str,
-    /// Somebody's @name, a /command, a #tag or a part of an address: it names something else.
+    /// An @name, a /command, a #tag or a part of an address is no nickname.
     is_a_sign: bool,
 }
 

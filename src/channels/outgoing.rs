@@ -1,5 +1,5 @@
-//! Files that wait to be sent: copies in the home's `outgoing` folder. A copy is not changed by anybody, so what is sent after
-//! a wait or a restart is what the agent meant.
+//! Files in the queue: copies in the home's `outgoing` folder. No tool changes a copy, so the file sent after a wait or a restart
+//! is the file the agent meant.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -13,11 +13,11 @@ use super::{discord, telegram};
 use crate::domain::{OutgoingFile, Platform};
 
 const FOLDER: &str = "outgoing";
-/// What may wait in all. More is refused until something was sent.
+/// Bytes of all copies together. More is refused until files were sent.
 const MAX_WAITING_BYTES: u64 = 1_000_000_000;
 /// A terminal is told where the file is, so this is only about the copy.
 const MAX_LOCAL_BYTES: u64 = 100_000_000;
-/// A copy that nothing refers to for so long belongs to a turn that was never finished.
+/// A copy without a row for so long belongs to an unfinished turn.
 const ORPHANED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why no copy was made. The text is for the model.
@@ -62,7 +62,7 @@ pub fn store(home: &Path, content: impl Read, original: &Path, max_bytes: u64) -
             Ok(OutgoingFile { stored, original: original.to_owned(), name, bytes, media_type, caption: None })
         }
         Err(error) => {
-            // It may not even be there.
+            // The copy may be missing already.
             drop(std::fs::remove_file(path));
             Err(error)
         }
@@ -91,7 +91,7 @@ fn waiting_bytes(folder: &Path) -> std::io::Result<u64> {
     Ok(sizes.sum())
 }
 
-/// Removes copies that are old and that nothing refers to. Returns how many.
+/// Removes old copies without a row. Returns their number.
 pub fn tidy(folder: &Path, referred: &HashSet<String>) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let is_orphan = |entry: &std::fs::DirEntry| {
@@ -102,7 +102,7 @@ pub fn tidy(folder: &Path, referred: &HashSet<String>) -> usize {
     entries.flatten().filter(is_orphan).filter(|entry| std::fs::remove_file(entry.path()).is_ok()).count()
 }
 
-/// By its content where that is sure, else by its ending.
+/// The content decides where it is unmistakable, else the ending of the name.
 fn media_type(head: &[u8], name: &str) -> &'static str {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
     match head {

@@ -31,7 +31,7 @@ pub(super) struct File<'a> {
 
 pub(super) enum Content {
     Text(String),
-    /// Sent while it is read.
+    /// Sent while being read.
     Stored {
         file: tokio::fs::File,
         bytes: u64,
@@ -60,7 +60,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Parameters that are no text are written as JSON, because the Bot API wants them so outside of JSON.
+    /// Parameters other than text are written as JSON, because the Bot API wants them so outside of JSON.
     pub(super) fn new(parameters: &impl Serialize, file: File<'_>) -> Self {
         let file_bytes = file.content.bytes();
         // Neither platform reads percent-encoded names of fields.

@@ -2,7 +2,7 @@
 
 use unicode_segmentation::GraphemeCursor;
 
-/// The part of a text that begins at `start`, of which a stretch is to be cut off.
+/// The rest of a text, from `start` on. A stretch is to be cut off.
 #[derive(Clone, Copy)]
 pub(crate) struct Rest<'a> {
     pub(crate) text: &'a str,
@@ -25,7 +25,7 @@ impl<'a> Rest<'a> {
         too_far.map_or(self.text.len(), |(index, _)| self.start + index)
     }
 
-    /// The nicest cut that is not beyond `end`. Not in the first half, which would make many small parts.
+    /// The nicest cut up to `end`. Not in the first half, because many small parts would come out.
     pub(crate) fn nicest_cut(self, end: usize, is_bad: impl Fn(usize) -> bool) -> usize {
         let least = self.start + (end - self.start) / 2;
         self.cuts("\n\n", end)
@@ -50,7 +50,7 @@ impl<'a> Rest<'a> {
         self.text[self.start..end].rfind(char::is_whitespace).map(|index| self.start + index)
     }
 
-    /// A cluster that fills a whole part is cut between its characters, there is nowhere else.
+    /// A cluster longer than a whole part is cut between its characters.
     pub(crate) fn grapheme_cut(self, end: usize) -> usize {
         let rest = &self.text[self.start..];
         let offset = end - self.start;

@@ -1,11 +1,11 @@
-//! Decides which addresses Telegram takes as the target of a link, and puts the others into words.
+//! Decides whether an address can be the target of a link, and writes out other addresses.
 
 use pulldown_cmark::{CowStr, LinkType};
 
-/// Longer addresses are written out: no one knows how long Telegram lets them be.
+/// Longer addresses are written out, because Telegram does not document its limit.
 const MAX_URL_BYTES: usize = 2048;
 
-/// A link or image whose text is being written.
+/// An open link or image.
 #[derive(Debug)]
 pub(crate) struct OpenLink {
     pub(crate) url: String,
@@ -28,7 +28,7 @@ impl OpenLink {
         OpenLink { linked: false, ..self }
     }
 
-    /// What has to be said in words, given the text that stands there.
+    /// The address and the title in words, as far as the link does not show them.
     pub(crate) fn remainder(&self, shown: &str) -> String {
         let url = self.url.strip_prefix("mailto:").unwrap_or(&self.url);
         let mut words = String::new();
@@ -44,7 +44,7 @@ impl OpenLink {
     }
 }
 
-/// Whether Telegram links to it. A message with a link that it does not like is refused as a whole, so this is strict:
+/// Whether Telegram takes an address. A message with a refused link is refused as a whole, so this is strict:
 /// `localhost` and addresses with user names are out, and `mailto:` would turn into a web address.
 fn is_linkable(url: &str) -> bool {
     let well_formed = url.len() <= MAX_URL_BYTES && !url.contains(|c: char| c.is_whitespace() || c.is_control());

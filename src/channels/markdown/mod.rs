@@ -1,4 +1,4 @@
-//! What the platforms' renderers have in common: tables, links in words, and where a text may be cut.
+//! Shared by the platforms' renderers: tables, links in words, and cuts.
 
 pub(crate) mod cut;
 pub(crate) mod links;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
-/// Alerts like `[!NOTE]` need `GFM`. Everything left out stays in the text as it is written.
+/// Alerts like `[!NOTE]` need `GFM`. Syntax that is left out stays in the text as written.
 pub(crate) fn options() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -18,13 +18,13 @@ pub(crate) fn options() -> Options {
         | Options::ENABLE_GFM
 }
 
-/// A text that may stop anywhere, with a note below it. Code that was not ended would take the note in.
+/// An unfinished text with a note below. Open code is ended first, because the note would become code.
 pub fn followed_by(markdown: &str, note: &str) -> String {
     let end = open_fence(markdown).map(|fence| format!("\n{fence}")).unwrap_or_default();
     format!("{markdown}{end}\n\n{note}")
 }
 
-/// The fence that code at the end still needs. One inside a list or a quote ends with that.
+/// The missing fence of code at the end. Code inside a list or a quote ends with the list or quote.
 fn open_fence(markdown: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let mut last = None;
@@ -47,7 +47,7 @@ fn open_fence(markdown: &str) -> Option<&str> {
     (!is_closed).then_some(fence)
 }
 
-/// What the renderers read: with one kind of line end, and without emphasis in sums.
+/// The text for the renderers: with a single kind of line end, and without emphasis in sums.
 pub(crate) fn prepared(markdown: &str) -> Cow<'_, str> {
     sums::with_sums_kept(with_plain_line_ends(markdown))
 }
@@ -71,12 +71,12 @@ pub(crate) fn split_info(info: &str) -> (Option<String>, &str) {
 /// A longer first word than this is no language.
 const MAX_LANGUAGE_BYTES: usize = 32;
 
-/// What platforms take away at the ends of a message; Telegram makes spaces of control characters.
+/// Characters removed by the platforms at the ends of a message; Telegram makes spaces of control characters.
 pub(crate) fn is_trimmed(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }
 
-/// What does not make a message: platforms call a text of only these empty.
+/// Invisible characters: a text of only these is empty to the platforms.
 pub(crate) fn is_unseen(c: char) -> bool {
     let formats =
         matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');

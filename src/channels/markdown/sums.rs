@@ -11,7 +11,7 @@ use pulldown_cmark::{Event, Parser, Tag};
 
 use super::options;
 
-/// Taking one pair for a sum may make another pair of what is left. Each round needs a reading of the text, so they are few.
+/// A pair taken for a sum may leave another pair. Each round parses the text, so rounds are few.
 const MOST_ROUNDS: usize = 6;
 
 /// `*` and `**` are operators; a longer row is none.
@@ -20,7 +20,7 @@ const LONGEST_OPERATOR: usize = 2;
 /// Scripts from here on are mostly written without spaces, so emphasis stands between letters as a matter of course.
 const FIRST_WITHOUT_SPACES: char = '\u{e00}';
 
-/// The same text, in which no `*` of a sum makes an emphasis.
+/// The same text, with each `*` of a sum escaped.
 pub(crate) fn with_sums_kept(markdown: Cow<'_, str>) -> Cow<'_, str> {
     let mut text = markdown;
     for _ in 0..MOST_ROUNDS {
@@ -38,7 +38,7 @@ fn has_sums(text: &str) -> bool {
     text.match_indices('*').any(|(at, _)| Star::at(text, at).is_between_operands())
 }
 
-/// Where the text has a `*` that was taken for a mark of emphasis, though it stands in a sum.
+/// Places of each `*` taken for emphasis, though part of a sum.
 fn stars_of_sums(text: &str) -> BTreeSet<usize> {
     let emphases = Parser::new_ext(text, options()).into_offset_iter().filter_map(|(event, range)| match event {
         Event::Start(Tag::Emphasis) => Some((1, range)),
@@ -51,7 +51,7 @@ fn stars_of_sums(text: &str) -> BTreeSet<usize> {
         .collect()
 }
 
-/// Those of an emphasis' marks that belong to a sum.
+/// The marks of an emphasis that belong to a sum.
 fn in_sum(text: &str, length: usize, range: Range<usize>) -> Vec<usize> {
     let (open, close) = (Star::at(text, range.start), Star::at(text, range.end - 1));
     let is_spaced = text[range.start + length..range.end - length].contains(char::is_whitespace);
@@ -70,7 +70,7 @@ fn in_sum(text: &str, length: usize, range: Range<usize>) -> Vec<usize> {
     [&open, &close].into_iter().filter(belongs).flat_map(|star| star.run.clone()).collect()
 }
 
-/// `*` in a row, as far as they matter, with what stands around them.
+/// Several `*` in a row, with the characters around.
 struct Star {
     run: Range<usize>,
     before: Option<char>,
@@ -79,7 +79,7 @@ struct Star {
 
 impl Star {
     fn at(text: &str, position: usize) -> Self {
-        // No further than needed to see that it is too long: a text may have thousands in a row.
+        // Only as far as needed to see a too long row: a text may have thousands.
         let is_star = |byte: &u8| *byte == b'*';
         let start =
             position - text.as_bytes()[..position].iter().rev().take(LONGEST_OPERATOR).take_while(|byte| is_star(byte)).count();

@@ -1,4 +1,4 @@
-//! Draws a table with characters, since no platform has one.
+//! Draws a table with characters, since no platform has tables.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ impl Table {
         table
     }
 
-    /// Draws it with aligned columns and a line below the head.
+    /// Draws aligned columns and a line below the head.
     pub(crate) fn draw(&self, alignments: &[Alignment]) -> String {
         let widths = self.column_widths();
         let mut lines: Vec<String> = self.rows.iter().map(|row| draw_row(row, &widths, alignments)).collect();
@@ -117,7 +117,7 @@ fn pad(cell: &str, width: usize, alignment: Alignment) -> String {
     format!("{}{cell}{}", " ".repeat(left), " ".repeat(room - left))
 }
 
-/// How many columns a text takes, as near as one can know without the reader's font.
+/// The columns of a text, as near as possible without the reader's font.
 fn width_of(text: &str) -> usize {
     text.graphemes(true).count()
 }

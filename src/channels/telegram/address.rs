@@ -1,4 +1,4 @@
-//! The address of a place on Telegram, as requests take it.
+//! The address of a place on Telegram, in the form of requests.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(super) fn address(to: &Destination) -> Option<Address> {
     address_of(to.place())
 }
 
-/// `None` for a place that is not on Telegram.
+/// `None` for a place on another platform.
 pub(super) fn address_of(place: &SessionKey) -> Option<Address> {
     let (chat_id, topic) = match place {
         SessionKey::TelegramDm { user, topic } => (user.0, *topic),
@@ -27,7 +27,7 @@ pub(super) fn address_of(place: &SessionKey) -> Option<Address> {
     Some(Address { chat_id, message_thread_id: thread_to_send(chat_id, topic) })
 }
 
-/// Telegram refuses thread id 1, so General is sent without one.
+/// Telegram refuses thread id 1, so messages to General have no thread id.
 pub(super) fn thread_to_send(chat_id: i64, topic: Option<TopicId>) -> Option<i32> {
     topic.filter(|topic| chat_id > 0 || *topic != TopicId::GENERAL).map(|topic| topic.0)
 }

@@ -1,17 +1,17 @@
-//! Tells whether a message is said to us, and takes off the words that only do that.
+//! Tells whether a message is for the bot, and removes the bot's name from its text.
 
 use super::parse::Reader;
 use super::types::Message;
 use crate::domain::Addressed;
 
-/// A message's words, and to whom they are said.
+/// A message's text, and how the message addresses the bot.
 pub(super) struct Call {
     pub(super) text: String,
     pub(super) addressed: Addressed,
 }
 
 impl Reader<'_> {
-    /// How the text turns to us, without the words that only do that. `None` when it is a command for another bot.
+    /// The text without the bot's name, and how the text addresses the bot. `None` for a command to another bot.
     pub(super) fn call(&self, message: &Message<'_>, text: String) -> Option<Call> {
         let (text, commanded) = self.take_name_off_command(text)?;
         let addressed = if message.chat.is_private() {
@@ -65,7 +65,7 @@ impl Reader<'_> {
         let name = first.strip_prefix('@').map(|name| name.trim_end_matches([',', ':', '.', '!', '?']));
         let rest = text.trim_start().strip_prefix(first).unwrap_or(text).trim_start();
         match name.filter(|name| self.is_our_name(name)) {
-            // Called and nothing more: the call is the message, because models refuse one without text.
+            // A name alone stays in the text, because models refuse an empty message.
             Some(_) if rest.is_empty() => text.to_owned(),
             Some(_) => rest.to_owned(),
             None => text.to_owned(),
@@ -77,7 +77,7 @@ impl Reader<'_> {
     }
 }
 
-/// What commands and bots are named with.
+/// The letters of commands and of bots' names.
 fn is_plain_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

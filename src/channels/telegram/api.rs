@@ -1,4 +1,4 @@
-//! Calls to the Bot API. Nothing that leaves this file contains the token: it is part of every URL, so errors lose theirs.
+//! Calls to the Bot API. The token never leaves this file: every URL contains the token, so errors lose their URL.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::channels::connections::{Connections, DownloadError, Response, failure
 use crate::channels::upload::{File, Form};
 use crate::config::Secret;
 
-/// A plain call that takes longer than this has failed.
+/// A slower plain call has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Api {
@@ -27,25 +27,25 @@ pub(super) struct Api {
 /// Why a call did not work.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
-    /// Telegram answered that it will not.
+    /// Telegram refused.
     #[error("Telegram answered {code}: {description}")]
     Answered { code: u16, description: String, retry_after: Option<Duration>, moved_to: Option<i64> },
-    /// Something on the way to Telegram answered: it says nothing about the token or the chat.
+    /// A proxy on the way to Telegram answered, so the answer says nothing about the token or the chat.
     #[error("Telegram was not reached: something on the way answered {code}")]
     InBetween { code: u16 },
     /// No connection was made, so nothing was sent.
     #[error("Telegram cannot be reached: {0}")]
     NotReached(String),
-    /// The call was made, but no answer came that could be read.
+    /// The call was made, but no readable answer came.
     #[error("Telegram gave no readable answer: {0}")]
     NoAnswer(String),
 }
 
-/// The answer to a call of which only counts that it worked.
+/// The answer to a call where only success matters.
 pub(super) type Done = IgnoredAny;
 
 impl ApiError {
-    /// Whether this is about Telegram or the way there, and not about what was asked.
+    /// Whether Telegram or the way there failed, and not the request.
     fn is_outage(&self) -> bool {
         match self {
             ApiError::Answered { code, .. } => *code >= 500,
@@ -101,7 +101,7 @@ impl Api {
         answered
     }
 
-    /// Tells the waits of this platform how it does.
+    /// Tells waiting tasks whether Telegram answers.
     pub(super) fn note_health(&self, error: Option<&ApiError>) {
         match error {
             None => self.health.well(),
@@ -110,7 +110,7 @@ impl Api {
         }
     }
 
-    /// The answer as it came.
+    /// The unparsed answer.
     pub(super) async fn call_unread<P: Payload + Serialize>(&self, payload: &P) -> Result<(StatusCode, Vec<u8>), ApiError> {
         let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
         self.exchange(P::NAME, timeout, |request| request.json(payload)).await.map_err(transport)
@@ -136,7 +136,7 @@ impl Api {
         Ok((status, body))
     }
 
-    /// Writes a file of Telegram's to `to`. False when it has more than `max_bytes`.
+    /// Writes a file of Telegram's to `to`. False for a file of more than `max_bytes`.
     pub(super) async fn download(&self, path: &str, to: &Path, max_bytes: u64) -> Result<bool, ApiError> {
         let url = format!("{}/file/bot{}/{path}", self.base_url, self.token.expose());
         self.connections.download(&url, to, max_bytes).await.map_err(|error| match error {
@@ -147,7 +147,7 @@ impl Api {
     }
 }
 
-/// Why an answer that could not be used is none.
+/// The error of an unusable answer.
 pub(super) fn refusal(status: StatusCode, body: &[u8]) -> ApiError {
     read::<Done>(status, body)
         .map_or_else(|error| error, |_| ApiError::NoAnswer("it is cut off, or not what was asked for".into()))
@@ -156,7 +156,7 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> ApiError {
 fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApiError> {
     match open::<T>(body) {
         Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
-        // A result that is missing says as little as an empty one.
+        // A missing result means the same as an empty result.
         Ok(Envelope { ok: true, result: None, .. }) => {
             serde_json::from_str("{}").map_err(|_| ApiError::NoAnswer("it has no result".into()))
         }
@@ -166,14 +166,14 @@ fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApiEr
             retry_after: envelope.parameters.as_ref().and_then(|given| given.retry_after).map(Duration::from_secs),
             moved_to: envelope.parameters.and_then(|given| given.migrate_to_chat_id),
         }),
-        // Telegram speaks JSON. A proxy in front of it, or a login page of the network, answers with HTML.
+        // Telegram speaks JSON. A proxy on the way, or a login page of the network, answers with HTML.
         Err(_) if !status.is_success() => Err(ApiError::InBetween { code: status.as_u16() }),
         Err(error) => Err(ApiError::NoAnswer(error.to_string())),
     }
 }
 
-/// Answers repeat what people wrote, which is not always quite JSON. Fields that nobody asked for may have anything in their strings
-/// but raw control characters, so these are blanked out.
+/// Answers repeat the text of messages, and Telegram does not always write correct JSON then. Serde skips unread strings with
+/// anything but raw control characters, so these are blanked out.
 fn open<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<Envelope<T>> {
     serde_json::from_slice(body).or_else(|error| {
         let blanked: Vec<u8> = body.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();

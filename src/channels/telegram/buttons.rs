@@ -1,4 +1,4 @@
-//! Buttons under a message. A button is a command that somebody presses instead of writing it, so it takes the same way.
+//! Buttons under a message. A pressed button takes the same way as its command in writing.
 
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
@@ -8,20 +8,20 @@ use super::api::{Api, Done};
 use crate::channels::Choice;
 use crate::signing::Signer;
 
-/// Telegram's limit for what a button carries.
+/// Telegram's limit for the data of a button.
 const MAX_DATA_BYTES: usize = 64;
 const BUTTONS_PER_ROW: usize = 2;
 /// More would not fit on a screen; the text lists them all.
 const MOST_BUTTONS: usize = 20;
 
-/// One button in the Bot API's words.
+/// A button in the Bot API's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Button {
     text: String,
     callback_data: String,
 }
 
-/// Rows of buttons. A command that does not fit into one has none; it can still be written.
+/// Rows of buttons. A command too long for a button can still be written.
 pub(super) fn keyboard(signer: &Signer, address: Address, choices: &[Choice]) -> Vec<Vec<Button>> {
     let button = |choice: &Choice| {
         let callback_data = format!("{}{}", signer.tag(&signed(address, &choice.command)), choice.command);
@@ -31,22 +31,22 @@ pub(super) fn keyboard(signer: &Signer, address: Address, choices: &[Choice]) ->
     buttons.chunks(BUTTONS_PER_ROW).map(<[Button]>::to_vec).collect()
 }
 
-/// The command of a pressed button; none if we never made that button for this place.
+/// The command of a pressed button; none for a button not made by us for this place.
 pub(super) fn pressed<'a>(signer: &Signer, address: Address, data: &'a str) -> Option<&'a str> {
     let tag_chars = signer.tag("").len();
     let (tag, command) = (data.get(..tag_chars)?, data.get(tag_chars..)?);
     signer.accepts(&signed(address, command), tag).then_some(command)
 }
 
-/// The place is part of it, so that a button does not count elsewhere.
+/// The place is signed too, so that a button does not count elsewhere.
 fn signed(address: Address, command: &str) -> String {
     format!("{}:{}:{command}", address.chat_id, address.message_thread_id.unwrap_or(0))
 }
 
-/// A pressed button that Telegram wants to be answered.
+/// A pressed button. Telegram waits for an answer.
 pub(super) struct Press {
     pub(super) query_id: String,
-    /// We did not make the button, or made it for another place.
+    /// The button was not made by us, or was made for another place.
     pub(super) is_stale: bool,
 }
 
@@ -67,7 +67,7 @@ impl AnswerCallbackQuery {
         AnswerCallbackQuery { callback_query_id, text }
     }
 
-    /// Ends the waiting sign on the button. One that comes too late is refused, which harms nobody.
+    /// Ends the waiting sign on the button. Telegram refuses a late answer, and no harm is done.
     pub(super) async fn send(self, api: &Api) {
         if let Err(error) = api.call(&self).await {
             tracing::debug!("a button's press was not answered: {error}");

@@ -1,4 +1,4 @@
-//! Puts into words what a message has besides its text: what is attached, what it answers, who wrote it first.
+//! Describes the rest of a message besides its text: attachments, the replied message, the first author.
 //!
 //! Pure, and read from the JSON itself, because each kind of content is shown in other words.
 //! <https://core.telegram.org/bots/api#message>
@@ -11,7 +11,7 @@ use crate::channels::describe::{
 };
 use crate::domain::{Attachment, FileRef};
 
-/// What was sent besides text. None for plain text and for service messages.
+/// The attachment of a message. None for plain text and for service messages.
 pub(super) fn attachment(raw: &Value) -> Option<Attachment> {
     // An animation is a document as well, and a venue a location: the more exact comes first.
     let (kind, content) = KINDS.iter().find_map(|kind| Some((*kind, raw.get(kind).filter(|content| is_filled(content))?)))?;
@@ -40,7 +40,7 @@ pub(super) fn attachment(raw: &Value) -> Option<Attachment> {
     })
 }
 
-/// Whether a message has content besides text, be it empty.
+/// Whether a message has content besides text, even empty content.
 pub(super) fn has_any(raw: &Value) -> bool {
     KINDS.iter().any(|kind| field(raw, kind).is_some())
 }
@@ -65,7 +65,7 @@ const KINDS: [&str; 17] = [
     "paid_media",
 ];
 
-/// Where the message comes from and what it answers, in brackets.
+/// The origin of a forwarded message and the replied message, in brackets.
 pub(super) fn marks(raw: &Value, bot_id: &str) -> Vec<String> {
     let forwarded = field(raw, "forward_origin").map(|origin| format!("[forwarded from {}]", author(origin)));
     forwarded.into_iter().chain(reply(raw, bot_id)).collect()
@@ -76,7 +76,7 @@ fn reply(raw: &Value, bot_id: &str) -> Option<String> {
     if let Some(elsewhere) = raw.get("external_reply").filter(|reply| is_filled(reply)) {
         return Some(replying(&author(&elsewhere["origin"]), quote.or_else(|| shown(elsewhere))));
     }
-    // A topic's first message counts as replied to by all of its messages; that is nobody's reply.
+    // All messages of a topic reply to its first message, without any person's doing.
     let replied =
         raw.get("reply_to_message").filter(|replied| is_filled(replied) && field(replied, "forum_topic_created").is_none())?;
     let is_ours = replied["from"]["id"].as_i64().is_some_and(|id| id.to_string() == bot_id);
@@ -84,7 +84,7 @@ fn reply(raw: &Value, bot_id: &str) -> Option<String> {
     Some(replying(&author, quote.or_else(|| shown(replied))))
 }
 
-/// A message in few words: its text, else what it is.
+/// A message in few words: its text, else its attachment.
 fn shown(message: &Value) -> Option<String> {
     let written = field(message, "text").or_else(|| field(message, "caption")).and_then(Value::as_str);
     let written = written.and_then(|text| one_line(text, MAX_QUOTE_CHARS));
@@ -113,7 +113,7 @@ fn photo(sizes: &Value) -> Attachment {
     }
 }
 
-/// Something that can be fetched. `usual` is what its file is called when the sender gave it no name.
+/// An attachment with a file. `usual` is the name of a file without a name.
 fn stored(content: &Value, what: &str, usual: &str, details: &[Option<String>]) -> Attachment {
     let details = join(", ", details.iter().cloned());
     let file = content["file_id"].as_str().map(|id| FileRef {

@@ -1,4 +1,4 @@
-//! Fetches files that people sent. <https://core.telegram.org/bots/api#getfile>
+//! Fetches people's files. <https://core.telegram.org/bots/api#getfile>
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ struct GetFile<'a> {
 #[derive(Deserialize)]
 struct Found {
     file_size: Option<u64>,
-    /// Absent when Telegram does not let bots have it.
+    /// Absent for files too large for bots.
     file_path: Option<String>,
 }
 

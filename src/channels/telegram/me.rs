@@ -1,4 +1,4 @@
-//! The bot's own account, as far as it is needed.
+//! The bot's own account: its name and its privacy mode.
 
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;

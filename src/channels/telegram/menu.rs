@@ -1,4 +1,4 @@
-//! The menu of commands that Telegram shows, told only when it changed: the `telegram_menus` table remembers what was told.
+//! Telegram's menu of commands, told only after a change: the `telegram_menus` table remembers the told menus.
 
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use super::api::{Api, ApiError, Done};
 use crate::domain::TelegramUserId;
 use crate::storage::{Db, StoreError};
 
-/// A command as the menu shows it.
+/// A command in the menu.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MenuEntry {
     /// Without the slash.
@@ -17,7 +17,7 @@ pub struct MenuEntry {
     pub description: String,
 }
 
-/// Who sees what.
+/// The commands of each audience.
 #[derive(Debug, Clone, Default)]
 pub struct Menu {
     pub for_everyone: Vec<MenuEntry>,
@@ -37,7 +37,7 @@ impl Payload for SetMyCommands<'_> {
     const NAME: &'static str = "setMyCommands";
 }
 
-/// Tells Telegram every menu that is not what it was last told. Failing is no harm: the next start tries again.
+/// Tells Telegram every changed menu. A failure is no harm: the next start tries again.
 pub(super) async fn tell(api: &Api, db: &Db, menu: &Menu) {
     let everywhere = [json!({ "type": "all_private_chats" }), json!({ "type": "all_group_chats" })];
     for scope in everywhere {
@@ -50,7 +50,7 @@ pub(super) async fn tell(api: &Api, db: &Db, menu: &Menu) {
 
 async fn tell_scope(api: &Api, db: &Db, scope: Value, commands: &[MenuEntry]) {
     let key = format!("{} {scope}", api.bot_id());
-    // The whole menu rather than a hash of it: it is short, and it can be read.
+    // The whole menu rather than its hash: menus are short, and readable in the table.
     let wanted = serde_json::to_string(commands).expect("texts are JSON");
     let told = async {
         if told_before(db, &key).await?.as_ref() != Some(&wanted) {

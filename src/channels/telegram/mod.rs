@@ -1,7 +1,7 @@
 //! Telegram: raw long polling or a webhook in, text with entities out.
 //!
 //! teloxide brings the Bot API's types; the HTTP calls are our own, because teloxide's client sleeps ten seconds inside
-//! every call that meets a 5xx and hides what a failed call said.
+//! every call that meets a 5xx and hides the text of a failure.
 
 mod address;
 mod addressing;
@@ -68,10 +68,10 @@ pub struct TelegramChannel {
     newest: Arc<send::Newest>,
 }
 
-/// What a bot needs besides its config.
+/// The needs of a bot besides its config.
 pub struct Outfit {
     pub signer: Signer,
-    /// Of the letters that Telegram takes: `A-Z a-z 0-9 _ -`.
+    /// Telegram allows the letters `A-Z a-z 0-9 _ -`.
     pub webhook_secret: Secret,
     pub menu: Menu,
     pub expectations: Expectations,

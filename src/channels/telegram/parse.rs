@@ -20,10 +20,10 @@ use crate::domain::{
 };
 use crate::signing::Signer;
 
-/// How long after one message of an album the next may come.
+/// The longest time between two messages of an album.
 const ALBUM_WAIT: Duration = Duration::from_secs(1);
 
-/// What reading depends on besides the update.
+/// The context of reading, besides the update.
 pub(super) struct Reader<'a> {
     pub(super) bot_id: &'a str,
     pub(super) me: &'a Me,
@@ -35,7 +35,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Everything of a batch that concerns us.
+    /// Reads all updates of a batch.
     pub(super) fn read_all(&self, updates: &[Update]) -> Vec<Arrival> {
         let album = |update: &Update| Some(album(update.content.as_ref().ok()?.get("message")?)?.to_owned());
         let mut read: Vec<_> = updates.iter().filter_map(|update| Some((album(update), self.read(update)?))).collect();
@@ -43,7 +43,7 @@ impl Reader<'_> {
         read.into_iter().map(|(_, arrival)| arrival).collect()
     }
 
-    /// `None` for what is no message from a person to us: service messages, channel posts, other bots.
+    /// `None` for service messages, channel posts and messages of other bots.
     pub(super) fn read(&self, update: &Update) -> Option<Arrival> {
         // With the bot's id, because another bot's updates have the same numbers.
         let update_id = format!("{}:{}", self.bot_id, update.key());
@@ -55,7 +55,7 @@ impl Reader<'_> {
             Err(broken) => Err((broken.reason.clone(), broken.raw.clone())),
         };
         read.unwrap_or_else(|(reason, raw)| {
-            // The reason may quote a message, so it stands only in the row.
+            // The reason may quote a message, so only the row has the reason.
             tracing::error!("the update {update_id} of Telegram cannot be read; it is kept in the inbox table as broken");
             Some(Arrival::Broken { update_id, reason, raw })
         })
@@ -89,7 +89,7 @@ impl Reader<'_> {
         Some(Press { query_id, is_stale: !catch_unwind(AssertUnwindSafe(read)).unwrap_or(false) })
     }
 
-    /// A pressed button is its command, written by the person who pressed it.
+    /// A pressed button is its command, written by the pressing person.
     fn press(&self, update_id: &str, query: &CallbackQuery<'_>) -> Option<Inbound> {
         let (key, command, message) = self.pressed(query)?;
         let mut origin = Origin::new(key, PersonId::Telegram(query.from.id()));
@@ -127,7 +127,8 @@ impl Reader<'_> {
         self.inbound(update_id, message, raw).map(|inbound| Arrival::Message(Box::new(inbound)))
     }
 
-    /// Who made a topic in a group counts; who renamed one, or made one in their own private chat, does not.
+    /// The maker of a topic in a group counts, because the name may choose an agent. A new name, or a topic in the person's own
+    /// private chat, only names the place.
     fn named(&self, update_id: &str, message: &Message<'_>, name: String) -> Option<Arrival> {
         let from = message.from.as_ref()?;
         let place = self.key(message, from)?;
@@ -195,7 +196,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Albums are one message always, others when the operator wants it.
+    /// Albums are always joined, other messages if the config wants so.
     fn together(&self, raw: &Value) -> Option<Together> {
         let album = album(raw);
         if self.gather.is_zero() {
@@ -210,7 +211,7 @@ fn album(raw: &Value) -> Option<&str> {
     raw.get("media_group_id")?.as_str()
 }
 
-/// A caption speaks for the whole album, and stands on one of its messages only.
+/// A caption speaks for the whole album, but stands in a single message.
 fn address_albums(read: &mut [(Option<String>, Arrival)]) {
     let mut albums: HashMap<String, Addressed> = HashMap::new();
     for (album, arrival) in read.iter() {

@@ -1,4 +1,4 @@
-//! The poll loop. An update is confirmed by the offset of the next poll, and that poll waits until the update is on disk.
+//! The poll loop. The offset of the next poll confirms an update, so the next poll waits until the update is on disk.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::channels::{Health, Intake, ListenError};
 
 /// How long Telegram holds a poll open; its own upper bound.
 const POLL: Duration = Duration::from_secs(50);
-/// The pause after something that is no trouble with the connection.
+/// The pause after trouble that is not about the connection.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between polls while another program uses the token.
 const LONGEST_AFTER_CONFLICTS: Duration = Duration::from_secs(60);
-/// Conflicts before the operator is told that somebody else uses the token. A restart alone makes one or two.
+/// Conflicts before the operator is told about another program with the same token. A restart alone makes up to two.
 const CONFLICTS_TOLD: u32 = 3;
-/// After so long without a conflict, the next one is a new story. Polls that worked in between do not count: two who use one
-/// token each get some.
+/// After so long without a conflict, the count begins anew. Successful polls in between do not count: of two programs with the
+/// same token, each has some.
 const CALM: Duration = Duration::from_secs(600);
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct GetRawUpdates {
 }
 
 impl Payload for GetRawUpdates {
-    /// Never read as a whole: one update that is no JSON would take all others with it.
+    /// Never read as a whole: a broken update would cost all others.
     type Output = ();
     const NAME: &'static str = "getUpdates";
 
@@ -101,7 +101,7 @@ async fn ask(api: &Api, position: &mut Position) -> Result<Vec<Update>, ApiError
     Err(error)
 }
 
-/// What went wrong with polling lately.
+/// Recent failures of polling.
 struct Trouble {
     /// Failed polls in a row.
     failures: u32,
@@ -125,7 +125,7 @@ impl Trouble {
     async fn handle(&mut self, api: &Api, error: ApiError) -> Result<(), ListenError> {
         self.failures += 1;
         match error {
-            // A token without a bot is answered 404, a withdrawn one 401.
+            // Telegram answers 404 to a token without a bot, and 401 to a withdrawn token.
             ApiError::Answered { code: 401 | 404, .. } => return Err(refused()),
             ApiError::Answered { code: 409, description, .. } if description.contains("webhook") => {
                 tracing::warn!("a webhook was set for this bot; removing it, because Parlor polls");
@@ -133,7 +133,7 @@ impl Trouble {
                 if let Err(error) = &removed {
                     tracing::warn!("removing the webhook: {error}");
                 }
-                // One that comes back is set by another program, which could go on for ever.
+                // A webhook that comes back is set by another program, perhaps for ever, so this waits.
                 if removed.is_err() || self.failures > 1 {
                     tokio::time::sleep(self.backoff.next().at_most).await;
                 }

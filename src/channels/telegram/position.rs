@@ -1,15 +1,15 @@
-//! Where polling stands: from which update on Telegram is asked, how many at once, and how soon again. Pure.
+//! The position of polling: the offset, the number of updates at once, and the pause. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::updates::{Answer, Update};
 
-/// Answers in a row that could not be read before updates are asked for one by one.
+/// Unreadable answers in a row before updates are asked for singly.
 const UNREADABLE_TOLERATED: u32 = 2;
-/// Updates asked for one by one after that: as many as one answer may have.
+/// Updates asked for singly from then on: as many as an answer may have.
 const ONE_BY_ONE: u32 = 100;
-/// An answer that brings nothing new sooner than this was not waited for, although it should have been.
+/// An answer without news should take the whole poll time. A sooner answer was not held back by the server.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// The pause after such an answer; doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -19,15 +19,15 @@ pub(super) const IDLE_TOLD: u32 = 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Position {
-    /// Confirms every update with a smaller number. Absent until one has come.
+    /// Confirms every update with a smaller number. Absent before the first update.
     offset: Option<u64>,
-    /// Updates of the last answer that no offset confirms. Others are confirmed beside them.
+    /// Updates of the last answer without a confirming offset. Other updates are confirmed beside them.
     stubborn: BTreeSet<u64>,
-    /// Answers in a row that could not be read.
+    /// Unreadable answers in a row.
     unreadable: u32,
-    /// Updates still to be asked for one by one.
+    /// Updates still to be asked for singly.
     one_by_one: u32,
-    /// Answers in a row that came at once and brought nothing new.
+    /// Immediate answers without news, in a row.
     idle: u32,
 }
 
@@ -36,13 +36,13 @@ impl Position {
         self.offset
     }
 
-    /// None leaves it to Telegram.
+    /// None leaves the number to Telegram.
     pub(super) fn limit(&self) -> Option<u32> {
         (self.one_by_one > 0).then_some(1)
     }
 
-    /// The updates to store now. None when the answer breaks off in its first update, which may look different the next time. When
-    /// that is asked for alone and breaks off all the same, it counts as broken.
+    /// The updates to store now. None when the answer breaks off in its first update: the next answer may be whole. An update that
+    /// breaks off even when asked for alone counts as broken.
     pub(super) fn accept(&self, Answer { mut updates, cut_off }: Answer) -> Option<Vec<Update>> {
         if updates.is_empty()
             && let Some(mut broken) = cut_off
@@ -50,14 +50,14 @@ impl Position {
             if self.one_by_one == 0 {
                 return None;
             }
-            // The first update that is not confirmed has this number or a larger one.
+            // The first unconfirmed update has at least this number.
             broken.number = broken.number.or(self.offset);
             updates.push(broken);
         }
         Some(updates)
     }
 
-    /// The updates are stored, and the next poll confirms them. Returns the pause before it.
+    /// The updates are stored, and the next poll confirms them. Returns the pause before the next poll.
     pub(super) fn go_on(&mut self, updates: &[Update], answered_after: Duration) -> Duration {
         self.unreadable = 0;
         self.one_by_one = if updates.is_empty() { 0 } else { self.one_by_one.saturating_sub(1) };
@@ -69,12 +69,12 @@ impl Position {
         FIRST_PAUSE.saturating_mul(1 << (self.idle - 1).min(8)).min(LONGEST_PAUSE)
     }
 
-    /// Answers in a row that came at once and brought nothing new.
+    /// Immediate answers without news, in a row.
     pub(super) fn idle(&self) -> u32 {
         self.idle
     }
 
-    /// False when that makes no difference to what was confirmed before.
+    /// False when the offset cannot go on: the updates were confirmed before, or none has a number.
     fn confirm(&mut self, updates: &[Update]) -> bool {
         let numbers: BTreeSet<u64> = updates.iter().filter_map(|update| update.number).collect();
         self.stubborn.retain(|number| numbers.contains(number));
@@ -88,7 +88,7 @@ impl Position {
         true
     }
 
-    /// No answer could be read. True when updates are asked for one by one from now on.
+    /// No answer could be read. True when updates are asked for singly from now on.
     pub(super) fn was_unreadable(&mut self) -> bool {
         self.unreadable += 1;
         let is_enough = self.unreadable == UNREADABLE_TOLERATED;
@@ -98,7 +98,7 @@ impl Position {
         is_enough
     }
 
-    /// Telegram refuses the request. True when that may be because of the offset, which is then not sent again.
+    /// Telegram refuses the request. True when the offset may be the reason; the offset is then not sent again.
     pub(super) fn was_refused(&mut self) -> bool {
         let refused = self.offset.take();
         self.stubborn.extend(refused.map(|offset| offset - 1));

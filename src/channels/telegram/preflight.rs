@@ -1,6 +1,6 @@
-//! Looks, once at the start, whether Telegram will let the bot do what the config expects of it, and says in the log where not.
+//! Checks once at the start whether the bot has the rights that the config needs, and warns in the log.
 //!
-//! Beside everything else: nothing waits for it, and a question that fails is not asked again.
+//! Runs beside everything else: no message waits, and a failed question is not asked again.
 
 use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
@@ -11,21 +11,21 @@ use crate::domain::ChatId;
 /// More groups than this are not asked about.
 const MOST_GROUPS: usize = 20;
 
-/// What the config expects of the bot in groups.
+/// The config's expectations of the bot in groups.
 #[derive(Debug, Clone, Default)]
 pub struct Expectations {
-    /// It should hear everything in groups that no binding names.
+    /// The bot should hear everything in groups without a binding.
     pub hears_everything_elsewhere: bool,
     pub groups: Vec<ExpectedGroup>,
 }
 
-/// A group that a binding names.
+/// A group with a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedGroup {
     pub chat: ChatId,
     /// The binding's `match`, for the operator.
     pub binding: String,
-    /// Also what does not mention the bot.
+    /// Also messages without a mention of the bot.
     pub hears_everything: bool,
 }
 
@@ -75,7 +75,7 @@ enum Rank {
     /// Inside, but may not write.
     Mute,
     Member,
-    /// Hears everything, whatever its privacy mode.
+    /// Hears everything, in any privacy mode.
     Admin,
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectatio
 async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
     let member = match api.call(&GetChatMember { chat_id: chat.0, user_id: api.bot_id() }).await {
         Ok(member) => member,
-        // Telegram does not tell about groups it has put us out of.
+        // Telegram tells nothing about groups that removed the bot.
         Err(ApiError::Answered { code: 403, .. }) => return Ok(Rank::Outside),
         Err(ApiError::Answered { code: 400, description, .. }) if description.contains("chat not found") => {
             return Ok(Rank::Outside);
@@ -121,7 +121,7 @@ async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
         Err(error) => return Err(error),
     };
     match rank_of(&member) {
-        // What members may do is a setting of the group.
+        // The rights of members are a setting of the group.
         Rank::Member => {
             let chat = api.call(&GetChat { chat_id: chat.0 }).await?;
             let may_send = chat.permissions.and_then(|permissions| permissions.can_send_messages);

@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::types::User;
 use crate::domain::{Addressed, ChatId, Extras, Inbound, MessageId, Note, Origin, PersonId, SessionKey};
 
-/// Emoji shown of one reaction.
+/// Emoji shown of a reaction.
 const MAX_EMOJI: usize = 3;
 
-/// What a person newly felt about a message. None for one that was only taken back, and for those who hide who they are.
+/// A person's new reaction to a message. None for a removed reaction, and for anonymous admins.
 ///
-/// Telegram does not say in which topic the message is, so the place is only the chat until somebody looks the message up.
+/// Telegram does not name the topic, so the place is only the chat until the message is looked up.
 pub(super) fn read(update_id: &str, raw: &Value) -> Option<Inbound> {
     let from = User::deserialize(raw.get("user")?).ok()?;
     let chat = raw["chat"]["id"].as_i64()?;

@@ -1,4 +1,4 @@
-//! Reactions that tell how far an answer is. Only a few emoji may be used: <https://core.telegram.org/bots/api#reactiontypeemoji>.
+//! Status reactions. Telegram allows only a few emoji: <https://core.telegram.org/bots/api#reactiontypeemoji>.
 
 use serde::Serialize;
 use teloxide::requests::Payload;
@@ -30,7 +30,7 @@ impl Payload for SetMessageReaction {
     const NAME: &'static str = "setMessageReaction";
 }
 
-/// Takes the place of the reaction before; `None` only takes that away. A chat may not allow it, which harms nobody.
+/// Replaces the bot's reaction; `None` removes the reaction. A chat may forbid reactions, and no harm is done.
 pub(super) async fn set(api: &Api, to: &Destination, message: &MessageId, emoji: Option<&'static str>) -> Result<(), SendError> {
     let (Some(address), Ok(message_id)) = (address(to), message.0.parse()) else { return Ok(()) };
     let reaction = emoji.map(|emoji| Emoji { emoji }).into_iter().collect();

@@ -18,14 +18,14 @@ use crate::config::GroupSessions;
 use crate::domain::Platform;
 use crate::signing::Signer;
 
-/// The kinds of updates that Parlor reads, for either transport.
+/// The kinds of updates for either transport.
 pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "edited_message", "message_reaction", "callback_query"];
 
 pub(super) struct Receiver {
     pub(super) api: Arc<Api>,
     pub(super) group_sessions: GroupSessions,
     pub(super) nicknames: Nicknames,
-    /// How long to wait for further messages of a person, to take them as one.
+    /// How long to wait for further messages of a person, to join them.
     pub(super) gather: Duration,
     pub(super) signer: Signer,
     pub(super) newest: Arc<Newest>,
@@ -76,7 +76,7 @@ impl Receiver {
         Ok(if accepted.is_ok() { Stored::Yes } else { Stored::No })
     }
 
-    /// Answers at once, beside everything else: the person who pressed a button sees a clock until then.
+    /// Answers at once, beside everything else: the person sees a clock on the button until then.
     fn answer_presses(&self, reader: &parse::Reader<'_>, updates: &[Update]) {
         for press in updates.iter().filter_map(|update| reader.read_press(update)) {
             let text = press.is_stale.then_some(buttons::STALE);

@@ -1,4 +1,4 @@
-//! Sends to Telegram. Where something goes is decided by its destination alone.
+//! Sends to Telegram. The destination alone decides the address.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::config::{Answers, Quote};
 use crate::domain::{ChatId, Destination, MessageId, TopicId};
 use crate::signing::Signer;
 
-/// What an outbox row keeps of one call.
+/// The content of an outbox row.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum StoredPart {
@@ -47,7 +47,7 @@ impl StoredMessage {
 struct Quoted {
     chat_id: i64,
     message_id: i64,
-    /// Quoted only if somebody wrote after this message.
+    /// Quoted only if a later message than this was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     if_others_wrote_after: Option<i64>,
 }
@@ -117,7 +117,7 @@ pub(super) struct LinkPreviewOptions {
     is_disabled: bool,
 }
 
-/// None leaves it to Telegram, which shows one.
+/// None leaves the preview to Telegram, and Telegram shows a preview.
 pub(super) fn link_preview(style: Answers) -> Option<LinkPreviewOptions> {
     (!style.link_previews).then_some(LinkPreviewOptions { is_disabled: true })
 }
@@ -127,14 +127,14 @@ pub(super) struct InlineKeyboard<'a> {
     pub(super) inline_keyboard: &'a [Vec<Button>],
 }
 
-/// The one thing we keep of what Telegram says it sent.
+/// The id of a sent message.
 #[derive(Deserialize)]
 pub(super) struct Sent {
     message_id: Option<i64>,
 }
 
 impl Sent {
-    /// Zero when Telegram does not say it. The message is there all the same, but cannot be changed any more.
+    /// Zero when Telegram does not tell the id. The message is there all the same, but cannot be changed any more.
     pub(super) fn id(&self) -> MessageId {
         MessageId(self.message_id.unwrap_or_default().to_string())
     }
@@ -172,7 +172,7 @@ impl Payload for SendChatAction {
 /// The newest message of each chat and topic.
 pub(super) type Newest = newest::Newest<Address, i64>;
 
-/// Remembers where somebody wrote, whoever that was and to whom.
+/// Remembers the newest message of a place, of any person to anybody.
 pub(super) fn note_newest(newest: &Newest, update: &Value) {
     let written = &update["message"];
     let (Some(chat_id), Some(message)) = (written["chat"]["id"].as_i64(), written["message_id"].as_i64()) else { return };
@@ -226,7 +226,7 @@ async fn send_styled(api: &Api, style: Answers, address: Address, stored: &Store
     }
 }
 
-/// Whether the words alone are worth one more try: Telegram refused how they are styled.
+/// Whether the plain text is worth another try, because Telegram refused the entities.
 pub(super) fn dislikes_style(error: &ApiError, entities: &[Entity]) -> bool {
     let ApiError::Answered { code: 400, description, .. } = error else { return false };
     let is_about_style = STYLE_TROUBLES.iter().any(|words| description.to_lowercase().contains(words));
@@ -236,10 +236,10 @@ pub(super) fn dislikes_style(error: &ApiError, entities: &[Entity]) -> bool {
     is_about_style && !entities.is_empty()
 }
 
-/// How Telegram says that it cannot use the entities of a text.
+/// Telegram's words for unusable entities.
 const STYLE_TROUBLES: [&str; 4] = ["can't parse entities", "can't parse messageentity", "entity_", "entities_too_long"];
 
-/// What is left of the styles of a text that goes out plain: words that were hidden must not become readable.
+/// The spoilers among the entities: hidden words must not become readable in a plain text.
 pub(super) fn hiding(entities: &[Entity]) -> Vec<Entity> {
     entities.iter().filter(|entity| entity.kind == EntityKind::Spoiler).cloned().collect()
 }
@@ -276,9 +276,9 @@ pub(super) fn send_error(error: ApiError) -> SendError {
     match error {
         ApiError::Answered { moved_to: Some(chat), .. } => SendError::Moved(ChatId(chat)),
         ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),
-        // 401 and 404 are about the token, as when polling: the answer is kept until there is a valid one.
+        // 401 and 404 are about the token, as when polling: the answer is kept until there is a valid token.
         ApiError::Answered { code: 401 | 404 | 429, .. } | ApiError::NotReached(_) => SendError::NotSent(text),
-        // An error inside Telegram, or of what stands in front of it, may come after the message was taken.
+        // An error inside Telegram, or of a proxy on the way, may come after Telegram took the message.
         ApiError::Answered { code: 500.., .. } | ApiError::InBetween { .. } | ApiError::NoAnswer(_) => SendError::Unknown(text),
         ApiError::Answered { .. } => SendError::Refused(text),
     }

@@ -16,9 +16,9 @@ use crate::channels::{PlaceLoss, SendError};
 use crate::config::Answers;
 use crate::domain::{Destination, MessageId, OutgoingFile};
 
-/// What Telegram's own servers take from a bot.
+/// The limit of Telegram's own servers for files from a bot.
 pub(crate) const MAX_UPLOAD_BYTES: u64 = 50_000_000;
-/// A picture that is larger goes as a document.
+/// A larger picture goes as a document.
 const MAX_PHOTO_BYTES: u64 = 10_000_000;
 /// In UTF-16 units.
 const MAX_CAPTION_UNITS: usize = 1024;
@@ -77,7 +77,7 @@ pub(super) async fn send_file(
     let sent = match sent {
         Ok(sent) => Ok(sent),
         Err(Failure::Api(error)) if !is_too_large(&error) => Err(error),
-        // The person is waiting for it, so the place is told.
+        // The person is waiting for the file, so the place is told.
         Err(Failure::Api(_)) => tell(api, style, address, &too_large(file)).await,
         Err(Failure::Gone) => tell(api, style, address, &gone(file)).await,
     };
@@ -114,7 +114,7 @@ fn kind(file: &OutgoingFile) -> As {
     if is_photo { As::Photo } else { As::Document }
 }
 
-/// Too wide, too long, or broken: as a document it can still be had.
+/// A picture that is too wide, too long or broken can still be sent as a document.
 fn is_no_photo(error: &ApiError) -> bool {
     matches!(error, ApiError::Answered { code: 400, description, .. }
         if description.contains("PHOTO_") || description.contains("IMAGE_PROCESS_FAILED"))

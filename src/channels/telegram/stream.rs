@@ -1,4 +1,4 @@
-//! Changes what is on the screen: drafts in private chats, edits of our own messages elsewhere.
+//! Changes the screen: drafts in private chats, edits of our own messages elsewhere.
 
 use std::time::Duration;
 
@@ -138,5 +138,5 @@ fn says(error: &ApiError, words: &str) -> bool {
     matches!(error, ApiError::Answered { code: 400, description, .. } if description.contains(words))
 }
 
-/// What Telegram answers when somebody has deleted the message, or it can no longer be changed.
+/// Telegram's words for a deleted message, and for a message too old for a change.
 const GONE: [&str; 3] = ["message to edit not found", "message can't be edited", "MESSAGE_ID_INVALID"];

@@ -1,4 +1,4 @@
-//! The fields of an update that are read, borrowed from the update's JSON.
+//! The needed fields of an update, borrowed from the update's JSON.
 //!
 //! Own types, because teloxide's need a second parse of every update, and lose the text of a message with an entity or a content
 //! of a kind unknown to them. Place and person must be readable; other fields of an unexpected form count as missing.
@@ -79,18 +79,18 @@ impl<'a> Message<'a> {
         self.message_thread_id.filter(|_| self.is_topic_message == Some(true)).map(TopicId)
     }
 
-    /// The replied message. In a topic, messages without a reply refer to the message that made the topic, and it does not count.
+    /// The replied message. Messages without a reply refer to the first message of their topic, and such a reference is no reply.
     pub(super) fn replied(&self) -> Option<&Replied<'a>> {
         self.reply_to_message.as_ref().filter(|replied| replied.forum_topic_created.is_none())
     }
 
-    /// The name of the topic, in a message that makes or renames it. A changed icon comes without a name.
+    /// The name in a message about a new or renamed topic. A changed icon comes without a name.
     pub(super) fn new_topic_name(&self) -> Option<&'a str> {
         let created = self.forum_topic_created.as_ref().map(|created| created.name);
         created.or_else(|| self.forum_topic_edited.as_ref()?.name)
     }
 
-    /// The name of the topic around a message that replies to nothing: such a message refers to the message that made the topic.
+    /// The name of the topic, known from messages without a reply: they refer to the first message of their topic.
     pub(super) fn topic_name(&self) -> Option<&'a str> {
         let first = self.reply_to_message.as_ref().filter(|_| self.is_topic_message == Some(true))?;
         first.forum_topic_created.as_ref().map(|created| created.name)

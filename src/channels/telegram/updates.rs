@@ -1,7 +1,7 @@
-//! Reads updates one by one, as they come in a list or alone. Pure.
+//! Reads updates singly, from a list or alone. Pure.
 //!
-//! An update that is not quite JSON is kept as it came; its number is looked for all the same, because only with that can it be
-//! confirmed. <https://core.telegram.org/bots/api#update>
+//! A broken update is kept in its raw form. Its number is looked for all the same, because only the number confirms an update.
+//! <https://core.telegram.org/bots/api#update>
 
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
@@ -9,14 +9,14 @@ use serde_json::{Number, Value};
 
 use crate::channels::json_list::{self, Item, skip_space, value_end};
 
-/// One update. The number is missing when it cannot be found, or could not be confirmed.
+/// An update. The number is missing when not found, or when unfit for confirming.
 #[derive(Debug)]
 pub(super) struct Update {
     pub(super) number: Option<u64>,
     pub(super) content: Result<Value, Unreadable>,
 }
 
-/// An update that is no JSON, or has no number.
+/// An update without JSON or without a number.
 #[derive(Debug)]
 pub(super) struct Unreadable {
     /// For the operator; never quotes the update.
@@ -32,7 +32,7 @@ pub(super) struct Answer {
     pub(super) cut_off: Option<Update>,
 }
 
-/// The updates in an answer of `getUpdates`; none if it is no such answer.
+/// The updates in an answer of `getUpdates`; none for any other answer.
 pub(super) fn read_answer(body: &[u8]) -> Option<Answer> {
     let list = json_list::cut(result(body)?, begins_update);
     let updates = list.items.into_iter().map(|Item { raw, read }| update(raw, read)).collect();
@@ -55,8 +55,8 @@ fn update(raw: &[u8], read: Result<Value, String>) -> Update {
 }
 
 impl Update {
-    /// Tells an update from every other of this bot. The number alone does not: after a quiet week Telegram begins anew somewhere,
-    /// where it may have been two weeks ago.
+    /// Tells an update from every other of this bot. The number alone is not enough: after a quiet week Telegram goes on with
+    /// another number, perhaps with a number of two weeks ago.
     pub(super) fn key(&self) -> String {
         let number = self.number.map_or("-".to_owned(), |number| number.to_string());
         let identity = match &self.content {
@@ -69,11 +69,11 @@ impl Update {
     }
 }
 
-/// Bytes of the hash in a key; the number stands beside it.
+/// Bytes of the hash in a key, beside the number.
 const KEY_BYTES: usize = 8;
 
-/// What makes an update another one than the update that had its number before: where, when, who and what. The same update is the
-/// same in these, whatever else a newer server tells about it.
+/// The identity of an update, against an older update with the same number: place, time, person and text. A newer server may add
+/// other fields to the same update.
 fn identity(content: &Value) -> String {
     let kinds = content.as_object().into_iter().flatten().filter(|(kind, _)| *kind != "update_id");
     let told = kinds.map(|(kind, body)| {
@@ -117,7 +117,7 @@ fn after(body: &[u8], at: usize, byte: u8) -> Option<usize> {
     (body.get(at) == Some(&byte)).then_some(at + 1)
 }
 
-/// Whether an update begins here: its number comes first, or comes later in something that can be read that far.
+/// Whether an update begins here: its number comes first, or later in readable JSON.
 fn begins_update(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Numbered {
@@ -131,7 +131,8 @@ fn begins_update(bytes: &[u8]) -> bool {
 /// Inside a string the quotes would have backslashes.
 const KEY: &[u8] = b"\"update_id\"";
 
-/// The number of an update, however broken the rest of it is. A negative one is none: as an offset it would discard updates.
+/// The number of an update, however broken the rest is. A negative number does not count: such an offset
+/// discards updates.
 fn find_number(raw: &[u8]) -> Option<u64> {
     let key = raw.windows(KEY.len()).position(|window| window == KEY)?;
     let at = skip_space(raw, after(raw, skip_space(raw, key + KEY.len()), b':')?);

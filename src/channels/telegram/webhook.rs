@@ -1,7 +1,7 @@
 //! The webhook: Telegram calls us. A call is answered with 200 only once its update is on disk; else Telegram calls again.
 //!
-//! Plain HTTP, because a reverse proxy has the certificate. Who calls is told by the secret that Telegram was given, so the
-//! path does not matter, and whoever does not know the secret learns nothing. <https://core.telegram.org/bots/api#setwebhook>
+//! Plain HTTP, because a reverse proxy has the certificate. Telegram proves itself with a secret, so the path does not matter, and
+//! callers without the secret learn nothing. <https://core.telegram.org/bots/api#setwebhook>
 
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ use crate::channels::{Health, Intake, ListenError};
 use crate::config::{Secret, Webhook};
 use crate::signing::same_text;
 
-/// Updates are a few kilobytes; a long one with all its entities stays far below.
+/// Updates are a few kilobytes; a long update with all its entities stays far below.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// Updates that wait to be stored. When full, calls wait, and Telegram makes no more of them at once than its own limit.
+/// Updates in the queue for the store. When full, calls wait, and Telegram limits the number of its calls.
 const CAPACITY: usize = 64;
-/// A call that is not stored by then is answered with 503. Telegram's own patience is longer.
+/// A later call is answered with 503. Telegram's own patience is longer.
 const STORE_WITHIN: Duration = Duration::from_secs(20);
-/// How long shutdown waits for calls that are being made.
+/// How long shutdown waits for running calls.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
-/// An update on its way to the store. Dropping `stored` unanswered means that it is not there.
+/// An update on its way to the store. Dropping `stored` unanswered means a failure.
 struct Delivery {
     update: Update,
     stored: oneshot::Sender<()>,
@@ -52,7 +52,7 @@ pub(super) async fn listen(
     let (deliveries, received) = mpsc::channel(CAPACITY);
     let door = Door { secret: secret.clone(), deliveries };
     let served = serve(listener, door, stop);
-    // Beside the server, so that what Telegram sends at once finds it there.
+    // Beside the server, so that Telegram's first calls find the server running.
     let work = async {
         tokio::select! {
             refused = announce(&receiver.api, webhook, secret) => refused,
@@ -65,7 +65,7 @@ pub(super) async fn listen(
     }
 }
 
-/// Returns when `stop` is cancelled and the calls that were being made are answered.
+/// Returns when `stop` is cancelled and the running calls are answered.
 async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
     let app = Router::new().fallback(knock).with_state(door);
     let serving = axum::serve(Callers::new(listener), app).with_graceful_shutdown(stop.clone().cancelled_owned());
@@ -83,14 +83,14 @@ async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
     }
 }
 
-/// Stores updates in the order they came, those that wait together in one go.
+/// Stores updates in their order, all waiting updates together.
 async fn store_all(receiver: &Receiver, intake: &Intake, mut received: mpsc::Receiver<Delivery>) -> Result<(), ListenError> {
     let mut waiting = Vec::new();
     while received.recv_many(&mut waiting, CAPACITY).await > 0 {
         let (updates, answers): (Vec<_>, Vec<_>) = waiting.drain(..).map(|delivery| (delivery.update, delivery.stored)).unzip();
         if let Stored::Yes = receiver.store(intake, &updates).await? {
             for answer in answers {
-                // Whoever called may have hung up; then the same update comes again, and is known.
+                // The caller may have hung up; then the same update comes again, and is known.
                 let _ = answer.send(());
             }
         }
@@ -110,7 +110,7 @@ impl Payload for SetWebhook<'_> {
     const NAME: &'static str = "setWebhook";
 }
 
-/// Tells Telegram where we are, at every start: it does not tell which secret it has. Ends only when we are refused.
+/// Sets the webhook at every start, because Telegram does not reveal its secret. Ends only with a refusal.
 async fn announce(api: &Api, webhook: &Webhook, secret: &Secret) -> Result<(), ListenError> {
     let request = SetWebhook { url: &webhook.url, secret_token: secret.expose(), allowed_updates: ALLOWED_UPDATES };
     let mut backoff = Health::backoff();
@@ -125,7 +125,7 @@ async fn announce(api: &Api, webhook: &Webhook, secret: &Secret) -> Result<(), L
     std::future::pending().await
 }
 
-/// What each call is let in with.
+/// The state of the server.
 #[derive(Clone)]
 struct Door {
     secret: Secret,
@@ -155,7 +155,7 @@ fn is_from_telegram(headers: &HeaderMap, secret: &Secret) -> bool {
     told.is_some_and(|told| same_text(told, secret.expose()))
 }
 
-/// Whatever Telegram sends is taken, and kept if it cannot be read: what is refused comes again for ever.
+/// Every body is taken, and kept as broken if unreadable: Telegram would repeat a refused update for ever.
 async fn read(request: Request) -> Result<Update, StatusCode> {
     let told_length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if told_length.is_some_and(|length: usize| length > MAX_BODY_BYTES) {

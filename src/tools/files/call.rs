@@ -1,4 +1,4 @@
-//! Shared by the file tools: paths, failures, and the way to a thread that may block.
+//! Shared by the file tools: paths, failures, and the way to a thread for blocking work.
 
 use std::path::Path;
 

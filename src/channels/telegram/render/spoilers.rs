@@ -53,7 +53,7 @@ impl Spoilers {
         Styled { text: without_marks(&styled.text, &self.marks), spans: spans.collect() }
     }
 
-    /// `a || b` is no spoiler: marks touch what they hide.
+    /// `a || b` is no spoiler: marks touch the hidden text.
     fn meet(&mut self, writer: &mut Writer, position: usize, depth: usize) {
         let (before, after) = (&writer.text()[..position], &writer.text()[position + MARK.len()..]);
         let closes = !before.ends_with(char::is_whitespace);
