@@ -23,12 +23,12 @@ pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "edited_message", "mess
 
 pub(super) struct Receiver {
     pub(super) api: Arc<Api>,
-    pub(super) group_sessions: GroupSessions,
-    pub(super) nicknames: Nicknames,
+    group_sessions: GroupSessions,
+    nicknames: Nicknames,
     /// How long to wait for further messages of a person, to join them.
-    pub(super) gather: Duration,
-    pub(super) signer: Signer,
-    pub(super) newest: Arc<Newest>,
+    gather: Duration,
+    signer: Signer,
+    newest: Arc<Newest>,
     me: OnceCell<Me>,
     /// Answers to pressed buttons. No turn waits for them.
     answers: TaskTracker,
