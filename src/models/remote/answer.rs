@@ -16,6 +16,9 @@ use crate::models::{Cut, ModelError, ModelEvent, ToolCall, Usage};
 /// Bytes of a thought besides its text, so that empty thoughts have an end too.
 const THOUGHT_BYTES: usize = 128;
 
+/// Tokens that a server may count. Larger numbers are nonsense, and would spoil sums.
+const MOST_TOKENS: u64 = 1_000_000_000;
+
 /// An answer in the making. Dialects add to the answer piece by piece.
 pub(super) struct Answer {
     spoken: Spoken,
@@ -229,7 +232,8 @@ impl Answer {
 
     /// The end of a complete answer, and the thoughts before its calls.
     pub(super) fn finish(&mut self, max_tokens: Option<u32>) -> Result<(ModelEvent, Vec<Thought>), ModelError> {
-        let counted = Some(self.usage.output_tokens).filter(|tokens| *tokens > 0);
+        let usage = sane(self.usage);
+        let counted = Some(usage.output_tokens).filter(|tokens| *tokens > 0);
         let cut = match self.stop {
             Some(Stop::Filtered) => {
                 let why = "the answer was stopped by the provider's content filter";
@@ -240,7 +244,15 @@ impl Answer {
             Some(Stop::Done) | None => None,
         };
         let tool_calls = tool_calls(std::mem::take(&mut self.calls), cut.is_some());
-        Ok((ModelEvent::Done { tool_calls, usage: self.usage, cut }, std::mem::take(&mut self.thoughts)))
+        Ok((ModelEvent::Done { tool_calls, usage, cut }, std::mem::take(&mut self.thoughts)))
+    }
+}
+
+fn sane(Usage { input_tokens, output_tokens, cached_tokens }: Usage) -> Usage {
+    Usage {
+        input_tokens: input_tokens.min(MOST_TOKENS),
+        output_tokens: output_tokens.min(MOST_TOKENS),
+        cached_tokens: cached_tokens.min(MOST_TOKENS),
     }
 }
 

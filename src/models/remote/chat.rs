@@ -166,7 +166,10 @@ struct Chunk<'a> {
 #[serde(default)]
 struct Choice<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
-    delta: Delta<'a>,
+    delta: Option<Delta<'a>>,
+    /// The whole message, from servers that do not stream. Others send it beside each piece.
+    #[serde(borrow, deserialize_with = "lenient")]
+    message: Option<Delta<'a>>,
     #[serde(deserialize_with = "lenient")]
     finish_reason: Option<String>,
 }
@@ -254,7 +257,10 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
         };
     }
     let Some(choice) = chunk.choices.into_iter().next() else { return Ok(()) };
-    take_delta(choice.delta, answer)?;
+    let is_first = !answer.has_text() && !answer.has_calls();
+    if let Some(delta) = choice.delta.or(choice.message.filter(|_| is_first)) {
+        take_delta(delta, answer)?;
+    }
     if let Some(reason) = choice.finish_reason {
         answer.stop = Some(Stop::of(&reason));
     }

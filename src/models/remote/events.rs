@@ -108,6 +108,8 @@ impl Events {
                 "error".clone_into(&mut self.event.name);
                 self.add_data(value);
             }
+            // Proxies put errors bare into a stream.
+            _ if line.starts_with('{') => self.add_data(line),
             // Comments keep the connection alive; ids and retry times are for browsers.
             _ => {}
         }
@@ -166,6 +168,7 @@ mod tests {
         check("error: {\"code\":500}\n\n", &[("error", "{\"code\":500}")]);
         check("data: [DONE]", &[("", "[DONE]")]);
         check("data: [DONE]\n", &[("", "[DONE]")]);
+        check("{\"error\": {\"code\": 503}}\n", &[("", "{\"error\": {\"code\": 503}}")]);
         check("<html>\n<p>no: such thing\n", &[]);
         check("", &[]);
     }

@@ -300,6 +300,7 @@ fn errors_in_a_stream_are_found_in_every_dialect() {
     check(ProviderKind::OpenAi, "error: {\"message\":\"the context size is exceeded\"}\n\n", ModelError::ContextTooLong);
     check(ProviderKind::OpenAi, "data: not json\n\n", ModelError::Broken("the model server's answer could not be read".into()));
     check(ProviderKind::OpenAi, "data: {\"choices\":", ModelError::CutOff);
+    check(ProviderKind::OpenAi, "{\"error\":{\"code\":503}}", ModelError::Overloaded);
     let failed = "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\"}}}\n\n";
     check(ProviderKind::OpenAiResponses, failed, ModelError::RateLimited { retry_after: None });
     check(ProviderKind::OpenAiResponses, "data: [DONE]\n\n", ModelError::CutOff);
@@ -323,6 +324,13 @@ fn what_comes_only_in_the_last_event_counts_too() {
     let whole = sse(&[json!({"type": "response.completed", "response": {"output": output}})]);
     let whole = came(ProviderKind::OpenAiResponses, &[whole.as_bytes()]);
     assert_eq!((whole.text.as_str(), whole.end), ("Good morning.", done(vec![call("now", json!({}), "a")])));
+    let message = json!({"content": "Hello.", "tool_calls": [{"id": "a", "function": {"name": "now", "arguments": "{}"}}]});
+    let beside = json!({"choices": [{"delta": {"content": "Hel"}, "message": {"content": "Hel"}}]});
+    let last = json!({"choices": [{"delta": {"content": "lo."}, "message": {"content": "Hello."}, "finish_reason": "stop"}]});
+    assert_eq!(came(ProviderKind::OpenAi, &[sse(&[beside, last]).as_bytes()]).text, "Hello.");
+    let unstreamed = json!({"choices": [{"message": message, "finish_reason": "stop"}]}).to_string();
+    let unstreamed = came(ProviderKind::OpenAi, &[unstreamed.as_bytes()]);
+    assert_eq!((unstreamed.text.as_str(), unstreamed.end), ("Hello.", done(vec![call("now", json!({}), "a")])));
     let begun = sse(&[
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hello."}}),
         json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "a", "name": "now", "input": {"zone": "UTC"}}}),
@@ -330,6 +338,14 @@ fn what_comes_only_in_the_last_event_counts_too() {
     ]);
     let begun = came(ProviderKind::Anthropic, &[begun.as_bytes()]);
     assert_eq!((begun.text.as_str(), begun.end), ("Hello.", done(vec![call("now", json!({"zone": "UTC"}), "a")])));
+}
+
+#[test]
+fn counts_beyond_sense_are_cut() {
+    let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": null});
+    let stream = sse(&[json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage})]);
+    let end = came(ProviderKind::OpenAi, &[stream.as_bytes()]).end.expect("a whole answer");
+    assert_eq!(end.usage, Usage { input_tokens: 1_000_000_000, output_tokens: 3, cached_tokens: 0 });
 }
 
 #[test]
