@@ -109,6 +109,21 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
     None
 }
 
+/// The members of an object as far as its quotes and brackets hold: each key with its quotes, and its value.
+pub(super) fn members(object: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut at = skip_space(object, 0);
+    std::iter::from_fn(move || {
+        // A brace before the first member, a comma before each other.
+        let key = matches!(object.get(at)?, b'{' | b',').then(|| skip_space(object, at + 1))?;
+        let key_end = value_end(object, key).filter(|_| object[key] == b'"')?;
+        let colon = skip_space(object, key_end);
+        let value = skip_space(object, (object.get(colon) == Some(&b':')).then_some(colon + 1)?);
+        let end = value_end(object, value)?;
+        at = skip_space(object, end);
+        Some((&object[key..key_end], object[value..end].trim_ascii_end()))
+    })
+}
+
 pub(super) fn skip_space(bytes: &[u8], from: usize) -> usize {
     let space = bytes.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     from + space
@@ -159,6 +174,21 @@ mod tests {
         check(r#"[{"n":1},{"t":"abc"#, r#"{"n":1} {"t":"abc…"#);
         check(r#"[{"n":1},"#, r#"{"n":1}"#);
         check("[", "");
+    }
+
+    #[test]
+    fn members_are_found_up_to_where_an_object_breaks() {
+        let check = |object: &str, expected: &str| {
+            let shown = members(object.as_bytes()).map(|(key, value)| [key, b":", value].concat());
+            let shown: Vec<String> = shown.map(|member| String::from_utf8(member).unwrap()).collect();
+            assert_eq!(shown.join(" "), expected, "{object}");
+        };
+        check(r#" { "a" : 1 , "b":{"c":[2]},"d":"\"}" } , {"e":3}"#, r#""a":1 "b":{"c":[2]} "d":"\"}""#);
+        check(r#"{"a":1e400,"b":"\ud800","c":"cut\","d":4}"#, r#""a":1e400 "b":"\ud800" "c":"cut\",""#);
+        check(r#"{"a":[1,"b":2"#, "");
+        check("{}", "");
+        check("[1]", "");
+        check("", "");
     }
 
     #[test]

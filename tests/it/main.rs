@@ -20,6 +20,7 @@ mod discord_deletions;
 mod discord_gateway;
 mod discord_life;
 mod discord_out;
+mod discord_poison;
 mod entries;
 mod fake_discord;
 mod fake_telegram;

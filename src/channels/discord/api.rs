@@ -208,14 +208,16 @@ impl Api {
     }
 
     pub(super) async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T, ApiError> {
-        let body = self.exchange(&call, CALL_TIMEOUT, |request| match &call.body {
+        read_answer(&self.raw(call).await?)
+    }
+
+    /// The answer as it came, for one that is not all JSON perhaps.
+    pub(super) async fn raw(&self, call: Call) -> Result<Vec<u8>, ApiError> {
+        let fill = |request: RequestBuilder| match &call.body {
             Some(body) => request.json(body),
             None => request,
-        });
-        // A call that is answered with nothing is read as `null`.
-        let body = body.await?;
-        let body = if body.is_empty() { b"null".as_slice() } else { body.as_slice() };
-        serde_json::from_slice(body).map_err(|error| ApiError::NoAnswer(error.to_string()))
+        };
+        self.exchange(&call, CALL_TIMEOUT, fill).await
     }
 
     /// The call is a message, and the file its only attachment.
@@ -227,8 +229,7 @@ impl Api {
         let file = File { field: "files[0]", name, media_type, content };
         let form = Form::new(&json!({ "payload_json": message.to_string() }), file);
         let timeout = form.timeout();
-        let body = self.exchange(&call, timeout, |request| request.multipart(form.parts)).await?;
-        serde_json::from_slice(&body).map_err(|error| ApiError::NoAnswer(error.to_string()))
+        read_answer(&self.exchange(&call, timeout, |request| request.multipart(form.parts)).await?)
     }
 
     /// Files lie elsewhere, and whoever has the address may have them: the token stays here.
@@ -292,6 +293,12 @@ impl Api {
             None => ApiError::InBetween { status: status.as_u16() },
         })
     }
+}
+
+/// A call that is answered with nothing is read as `null`.
+pub(super) fn read_answer<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let body = if body.is_empty() { b"null".as_slice() } else { body };
+    serde_json::from_slice(body).map_err(|error| ApiError::NoAnswer(error.to_string()))
 }
 
 pub(super) fn seconds_in(headers: &HeaderMap, name: &str) -> Option<f64> {

@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::api::{ApiError, Call};
+use super::api::{ApiError, Call, read_answer};
+use super::broken_json::{MOST_ON_A_PAGE, Page, read_page};
 use super::directory::{id_in, list};
 use super::intake::Taker;
 use super::parse::{first_id_at, sent_at};
@@ -26,8 +26,6 @@ const MOST_CHANNELS: u32 = 50;
 const MOST_LISTED: usize = 50;
 /// People whose private chat is looked up.
 const MOST_PEOPLE: usize = 20;
-/// Messages of one answer; Discord gives no more.
-const PAGE: usize = 100;
 /// Answers asked for about one channel.
 const MOST_PAGES: usize = 3;
 /// What is older is not answered any more, as on Telegram.
@@ -146,7 +144,7 @@ fn last_message(channel: &Value) -> Option<Seen> {
 async fn private_chat(taker: &Taker<'_>, person: DiscordId) -> Option<Seen> {
     let ours = taker.channel();
     let call = || ours.directory.private_call(person);
-    let raw: Value = patiently(taker, call)
+    let raw: Value = patiently(taker, call, read_answer)
         .await
         .inspect_err(|error| tracing::debug!("the private chat with {person} was not looked up: {error}"))
         .ok()?;
@@ -194,35 +192,43 @@ async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
     let ours = taker.channel();
     let mut after = message.max(first_id_at(ours.api.now_ms() - OLDEST_MS));
     for _ in 0..MOST_PAGES {
-        let call = || Call::get(format!("/channels/{channel}/messages?after={after}&limit={PAGE}"));
-        let mut messages: Vec<Value> = match patiently(taker, call).await {
-            Ok(messages) => messages,
+        let call = || Call::get(format!("/channels/{channel}/messages?after={after}&limit={MOST_ON_A_PAGE}"));
+        let read = |body: &[u8]| read_page(body, after).ok_or_else(|| ApiError::NoAnswer("it is no list".into()));
+        let page = match patiently(taker, call, read).await {
+            Ok(page) => page,
             Err(error) => return not_answered(taker, channel, &error).await,
         };
-        messages.sort_by_key(|message| id_in(message, "id"));
-        let Some(last) = messages.last().and_then(|message| id_in(message, "id")) else { return };
+        let Some(last) = page.newest() else { return };
+        let is_last = page.is_last();
+        let Page { mut messages, broken } = page;
         // What is asked for does not name its server, and without one it would be taken for a private message.
-        match ours.directory.find(&ours.api, channel).await {
-            Ok(known) => complete(taker, known.server, &mut messages).await,
+        let server = match ours.directory.find(&ours.api, channel).await {
+            Ok(known) => known.server,
             Err(error) => return not_answered(taker, channel, &error).await,
-        }
+        };
+        complete(taker, server, &mut messages).await;
+        broken.into_iter().for_each(|broken| taker.broken_message(channel, server, broken));
         for message in &messages {
             taker.message(message, None).await;
         }
-        if messages.len() < PAGE {
+        if is_last {
             return;
         }
         after = last;
     }
-    let most = PAGE * MOST_PAGES;
+    let most = MOST_ON_A_PAGE * MOST_PAGES;
     tracing::warn!("{most} messages or more were missed in the Discord channel {channel}; those after them are left out");
 }
 
 /// Nobody tells these messages again, so trouble that passes is waited out.
-async fn patiently<T: DeserializeOwned>(taker: &Taker<'_>, call: impl Fn() -> Call) -> Result<T, ApiError> {
+async fn patiently<T, R>(taker: &Taker<'_>, call: impl Fn() -> Call, read: R) -> Result<T, ApiError>
+where
+    R: Fn(&[u8]) -> Result<T, ApiError>,
+{
     let mut tries = 1;
     loop {
-        let wait = match taker.channel().api.call(call()).await {
+        let answered = taker.channel().api.raw(call()).await.and_then(|body| read(&body));
+        let wait = match answered {
             Err(ApiError::TooFast(wait)) if tries < TRIES => wait,
             Err(error) if tries < TRIES && !matches!(error, ApiError::Answered { status: 400..500, .. }) => AFTER_TROUBLE * tries,
             answered => return answered,

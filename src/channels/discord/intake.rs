@@ -5,9 +5,11 @@
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::DiscordChannel;
 use super::api::ApiError;
+use super::broken_json::{Broken, BrokenMessage};
 use super::catchup;
 use super::directory::{Surroundings, id, id_in, list};
 use super::parse::{Read, Reader};
@@ -68,24 +70,31 @@ impl<'a> Taker<'a> {
             self.store().await;
             catchup::run(self).await;
         }
+        match data {
+            Ok(data) => self.take_event(&kind, &data).await,
+            Err(broken) => self.keep_broken(format!("event:{}", Uuid::now_v7().simple()), broken),
+        }
+    }
+
+    async fn take_event(&mut self, kind: &str, data: &Value) {
         let directory = &self.channel.directory;
-        match kind.as_str() {
-            "READY" => self.begin(&data).await,
-            "GUILD_CREATE" => self.server(&data).await,
+        match kind {
+            "READY" => self.begin(data).await,
+            "GUILD_CREATE" => self.server(data).await,
             // Without the word, it is only out of reach for a while.
-            "GUILD_DELETE" if data["unavailable"] != true => self.left_server(&data).await,
-            "CHANNEL_CREATE" => drop(directory.learn(&data, None)),
-            "THREAD_CREATE" => self.thread_made(&data).await,
-            "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(&data),
-            "CHANNEL_DELETE" | "THREAD_DELETE" => self.gone(&data).await,
-            "THREAD_LIST_SYNC" => directory.learn_threads(&data),
-            "MESSAGE_CREATE" => self.message(&data, None).await,
+            "GUILD_DELETE" if data["unavailable"] != true => self.left_server(data).await,
+            "CHANNEL_CREATE" => drop(directory.learn(data, None)),
+            "THREAD_CREATE" => self.thread_made(data).await,
+            "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(data),
+            "CHANNEL_DELETE" | "THREAD_DELETE" => self.gone(data).await,
+            "THREAD_LIST_SYNC" => directory.learn_threads(data),
+            "MESSAGE_CREATE" => self.message(data, None).await,
             // Discord also says so when it has made a preview of a link.
-            "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(&data, Some(Note::Edit)).await,
-            "MESSAGE_DELETE" => self.deleted(id_in(&data, "id")),
-            "MESSAGE_DELETE_BULK" => self.deleted(list(&data, "ids").filter_map(id)),
-            "MESSAGE_REACTION_ADD" => self.reaction(&data).await,
-            "INTERACTION_CREATE" => self.interaction(&data).await,
+            "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(data, Some(Note::Edit)).await,
+            "MESSAGE_DELETE" => self.deleted(id_in(data, "id")),
+            "MESSAGE_DELETE_BULK" => self.deleted(list(data, "ids").filter_map(id)),
+            "MESSAGE_REACTION_ADD" => self.reaction(data).await,
+            "INTERACTION_CREATE" => self.interaction(data).await,
             _ => {}
         }
     }
@@ -230,9 +239,22 @@ impl<'a> Taker<'a> {
             Read::NotForUs => {}
             Read::Unreadable(reason) => {
                 tracing::error!("a message from Discord cannot be read: {reason}");
-                self.in_hand.arrivals.push(broken(raw, reason));
+                self.keep_broken(message_update(id_in(raw, "id")), Broken { reason: reason.to_owned(), raw: raw.to_string() });
             }
         }
+    }
+
+    /// A message of a page that is not quite JSON. The next page begins behind it.
+    pub(super) fn broken_message(&mut self, channel: DiscordId, server: Option<DiscordId>, message: BrokenMessage) {
+        tracing::error!("a message of {} bytes from the Discord channel {channel} is not quite JSON", message.broken.raw.len());
+        self.keep_broken(message_update(message.id), message.broken);
+        if let Some(message) = message.id {
+            self.in_hand.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), Seen { channel, message });
+        }
+    }
+
+    fn keep_broken(&mut self, update_id: String, Broken { reason, raw }: Broken) {
+        self.in_hand.arrivals.push(Arrival::Broken { update_id, reason, raw });
     }
 
     /// Once a message had something in it, those that have nothing are really empty.
@@ -307,7 +329,7 @@ impl<'a> Taker<'a> {
     }
 }
 
-fn broken(raw: &Value, reason: &str) -> Arrival {
-    let id = raw["id"].as_str().map_or_else(|| format!("at:{}", now_ms()), str::to_owned);
-    Arrival::Broken { update_id: format!("message:{id}"), reason: reason.to_owned(), raw: raw.to_string() }
+/// The update id of a message that is kept as broken. One without an id comes once.
+fn message_update(id: Option<DiscordId>) -> String {
+    format!("message:{}", id.map_or_else(|| Uuid::now_v7().simple().to_string(), |id| id.to_string()))
 }

@@ -5,6 +5,7 @@
 //! session where one could be resumed; and sleeps inside calls for as long as Discord likes.
 
 mod api;
+mod broken_json;
 mod buckets;
 mod catchup;
 mod checks;

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::socket::random_part;
 
 /// The wait after a connection that was good until it ended, and after the first that could not be made.
@@ -17,6 +19,9 @@ const SOON_AT_MOST: Duration = Duration::from_secs(5);
 const MOST_SOON: u32 = 5;
 /// Keeps a bot that is never let in below the thousand greetings of a day.
 const LONGEST_AFTER_GREETING: Duration = Duration::from_secs(120);
+
+/// After this time a session that cannot be gone on with is the first again.
+const RESTARTS_FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
 /// How far a connection had come when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +72,26 @@ impl Patience {
     /// Connections in a row that led to no session.
     pub(super) fn failures(&self) -> u32 {
         self.unanswered.saturating_add(self.turned_away)
+    }
+}
+
+/// New sessions that were begun because resuming brought nothing. An event that Discord tells at every beginning would use up the
+/// sessions of a day within hours.
+#[derive(Debug, Default)]
+pub(super) struct Restarts {
+    count: u32,
+    last: Option<Instant>,
+}
+
+impl Restarts {
+    /// The wait before the next new session.
+    pub(super) fn next(&mut self, now: Instant) -> Duration {
+        let is_again = self.last.is_some_and(|last| now.duration_since(last) < RESTARTS_FORGOTTEN);
+        *self = Restarts { count: if is_again { self.count.saturating_add(1) } else { 0 }, last: Some(now) };
+        match self.count {
+            0 => Duration::ZERO,
+            again => doubled(SOON_AT_MOST, again).min(LONGEST_AFTER_GREETING),
+        }
     }
 }
 

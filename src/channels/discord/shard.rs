@@ -3,6 +3,7 @@
 //! <https://discord.com/developers/docs/events/gateway>
 
 mod numbers;
+mod resumes;
 
 use std::ops::ControlFlow;
 
@@ -12,13 +13,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::api::Api;
+use super::broken_json::{Broken, BrokenPayload};
 use super::closing::{After, after_close};
 use super::greetings::{Greetings, Turn};
-use super::reconnecting::{Haste, Patience, Reached};
+use super::reconnecting::{Haste, Patience, Reached, Restarts};
 use super::socket::{Close, Dead, Dial, NotOpened, Received, Socket};
 use crate::channels::ListenError;
 
 use numbers::{Numbers, Step};
+use resumes::Resumes;
 
 /// What we want to hear of.
 const INTENTS: GatewayIntents = GatewayIntents::GUILDS
@@ -40,7 +43,7 @@ const SEE_YOU: u16 = 4000;
 pub(super) struct Event {
     /// `MESSAGE_CREATE`
     pub(super) kind: String,
-    pub(super) data: Value,
+    pub(super) data: Result<Value, Broken>,
     /// Events before it never came, and resuming did not bring them.
     pub(super) is_after_gap: bool,
 }
@@ -62,6 +65,7 @@ struct Session {
     /// Absent until Discord has greeted us, and when it has forgotten us.
     known: Option<Known>,
     numbers: Numbers,
+    resumes: Resumes,
     /// On the connection that there is now, or was last.
     is_let_in: bool,
 }
@@ -87,13 +91,15 @@ enum Ended {
     Forgotten,
     /// Events are missing, which resuming may bring.
     Gap,
+    /// READY cannot be read, so there is no session to go on with.
+    BrokenReady,
     /// Nobody wants events any more.
     Unwanted,
 }
 
 impl Ended {
     fn haste(&self) -> Haste {
-        if matches!(self, Ended::Invalid | Ended::Forgotten) { Haste::NotAtOnce } else { Haste::AtOnce }
+        if matches!(self, Ended::Invalid | Ended::Forgotten | Ended::BrokenReady) { Haste::NotAtOnce } else { Haste::AtOnce }
     }
 }
 
@@ -106,12 +112,17 @@ impl From<Dead> for Ended {
 impl<D: Dial> Shard<'_, D> {
     /// Returns only when Discord refuses us for good, or nobody takes events any more.
     pub(super) async fn run(&self) -> Result<(), ListenError> {
-        let (mut session, mut patience) = (Session::default(), Patience::default());
+        let (mut session, mut patience, mut restarts) = (Session::default(), Patience::default(), Restarts::default());
         while !self.events.is_closed() {
             let (reached, ended) = self.once(&mut session).await;
-            let wait = patience.after(reached, ended.haste());
+            let mut wait = patience.after(reached, ended.haste());
             if session.judge(reached, ended)?.is_break() {
                 return Ok(());
+            }
+            if session.is_stuck() {
+                tracing::error!("{} resumes brought nothing new; beginning a new session", resumes::MOST_IN_VAIN);
+                session = Session::default();
+                wait = wait.max(restarts.next(Instant::now()));
             }
             if patience.failures() == FAILURES_TOLD {
                 tracing::error!("Discord has not let us in {FAILURES_TOLD} times in a row; trying on slowly");
@@ -153,9 +164,13 @@ impl<D: Dial> Shard<'_, D> {
     async fn greet(&self, socket: &mut Socket<D::Line>, session: &mut Session, turn: Option<Turn<'_>>) -> Result<(), Dead> {
         let token = self.api.token().expose();
         let greeting = match session.resuming() {
-            Some((id, seen)) => json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": seen } }),
+            Some((id, seen)) => {
+                let resume = json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": seen } });
+                session.resumes.note(seen);
+                resume
+            }
             None => {
-                session.numbers = Numbers::default();
+                *session = Session::default();
                 let properties = json!({ "os": std::env::consts::OS, "browser": "parlor", "device": "parlor" });
                 let (intents, shard) = (INTENTS.bits(), [self.number, self.total]);
                 json!({ "op": 2, "d": { "token": token, "intents": intents, "properties": properties, "shard": shard } })
@@ -189,6 +204,10 @@ impl<D: Dial> Shard<'_, D> {
                     ControlFlow::Continue(event) => room.into_iter().zip(event).for_each(|(room, event)| room.send(event)),
                     ControlFlow::Break(ended) => return ended,
                 },
+                Received::Broken(broken) => match session.take_broken(socket, *broken).await {
+                    ControlFlow::Continue(event) => room.into_iter().zip(event).for_each(|(room, event)| room.send(event)),
+                    ControlFlow::Break(ended) => return ended,
+                },
                 Received::Nothing => {}
                 Received::Closed(close) => return Ended::Closed(close),
                 Received::BeatDue => {
@@ -207,6 +226,11 @@ impl Session {
         Some((self.known.as_ref()?.id.as_str(), self.numbers.last()?))
     }
 
+    /// An event that ends every connection on which it comes is brought by each resume again, and those behind it never come.
+    fn is_stuck(&self) -> bool {
+        self.known.is_some() && self.resumes.are_in_vain(self.numbers.last())
+    }
+
     /// What the end of a connection means for the next. Breaks when there is to be none.
     fn judge(&mut self, reached: Reached, ended: Ended) -> Result<ControlFlow<()>, ListenError> {
         match ended {
@@ -219,6 +243,7 @@ impl Session {
                 self.known = None;
             }
             Ended::Gap => {}
+            Ended::BrokenReady => tracing::error!("Discord's READY cannot be read; beginning a new session"),
             Ended::Closed(close) => match after_close(close.code) {
                 After::Resume => {
                     tracing::info!(discord.close_code = close.code, "the connection to Discord ended: {close}; resuming");
@@ -250,7 +275,8 @@ impl Session {
     {
         match payload["op"].as_u64() {
             Some(0) => {
-                self.take_event(payload["s"].as_u64(), payload["t"].as_str().unwrap_or_default().to_owned(), payload["d"].take())
+                let kind = payload["t"].as_str().unwrap_or_default().to_owned();
+                self.take_event(payload["s"].as_u64(), kind, Ok(payload["d"].take()))
             }
             Some(1) => {
                 socket.beat_was_answered();
@@ -270,7 +296,24 @@ impl Session {
         }
     }
 
-    fn take_event(&mut self, number: Option<u64>, kind: String, data: Value) -> ControlFlow<Ended, Option<Event>> {
+    /// What a payload brings of which only the frame can be read. Its number counts: resuming would bring the same again.
+    async fn take_broken<L>(&mut self, socket: &mut Socket<L>, payload: BrokenPayload) -> ControlFlow<Ended, Option<Event>>
+    where
+        L: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    {
+        match payload.op {
+            Some(0) | None if self.known.is_none() => ControlFlow::Break(Ended::BrokenReady),
+            Some(0) | None => self.take_event(payload.sequence, payload.kind, Err(payload.broken)),
+            Some(op) => self.take(socket, json!({ "op": op })).await,
+        }
+    }
+
+    fn take_event(
+        &mut self,
+        number: Option<u64>,
+        kind: String,
+        data: Result<Value, Broken>,
+    ) -> ControlFlow<Ended, Option<Event>> {
         let step = number.map_or(Step::Next, |number| self.numbers.step(number, Instant::now()));
         if step == Step::Resume {
             return ControlFlow::Break(Ended::Gap);
@@ -281,13 +324,13 @@ impl Session {
     }
 
     fn learn(&mut self, event: &Event) {
-        match event.kind.as_str() {
-            "READY" => {
-                let url = event.data["resume_gateway_url"].as_str().map(str::to_owned);
-                self.known = event.data["session_id"].as_str().map(|id| Known { id: id.to_owned(), url });
+        match (event.kind.as_str(), &event.data) {
+            ("READY", Ok(data)) => {
+                let url = data["resume_gateway_url"].as_str().map(str::to_owned);
+                self.known = data["session_id"].as_str().map(|id| Known { id: id.to_owned(), url });
                 self.is_let_in = true;
             }
-            "RESUMED" => self.is_let_in = true,
+            ("RESUMED", _) => self.is_let_in = true,
             _ => {}
         }
     }

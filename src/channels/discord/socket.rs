@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use super::api::OUR_NAME;
+use super::broken_json::{BrokenPayload, read_payload};
 use crate::channels::connections::plain_cause;
 use crate::channels::describe::one_line;
 
@@ -62,7 +63,8 @@ pub(super) struct Socket<L> {
 /// What a socket gave.
 pub(super) enum Received {
     Payload(Value),
-    /// A ping, or something that is no payload.
+    Broken(Box<BrokenPayload>),
+    /// A ping, or a frame that is no text.
     Nothing,
     Closed(Close),
     BeatDue,
@@ -175,15 +177,20 @@ pub(super) fn random_part() -> f64 {
 
 async fn read<L: AsyncRead + AsyncWrite + Unpin>(stream: &mut WebSocketStream<L>) -> Received {
     match stream.next().await {
-        Some(Ok(Message::Text(text))) => serde_json::from_str(&text).map_or_else(unreadable, Received::Payload),
+        Some(Ok(Message::Text(text))) => match read_payload(&text) {
+            Ok(payload) => Received::Payload(payload),
+            Err(broken) => {
+                tracing::error!(
+                    discord.event = broken.kind,
+                    "Discord sent a payload of {} bytes that is not quite JSON",
+                    text.len()
+                );
+                Received::Broken(Box::new(broken))
+            }
+        },
         Some(Ok(Message::Close(Some(frame)))) => Received::Closed(Close::new(Some(frame.code.into()), &frame.reason)),
         Some(Ok(Message::Close(None))) | None => Received::Closed(Close::default()),
         Some(Ok(_)) => Received::Nothing,
         Some(Err(error)) => Received::Closed(Close::new(None, &plain_cause(&error))),
     }
-}
-
-fn unreadable(error: serde_json::Error) -> Received {
-    tracing::error!("Discord sent something that is no JSON: {error}");
-    Received::Nothing
 }

@@ -48,8 +48,8 @@ pub(super) struct Interactions {
 /// Gives first answers to what wants one, and passes everything on in the order it came. Returns when no more comes.
 pub(super) async fn answer_first(channel: &DiscordChannel, mut events: mpsc::Receiver<Event>, onward: mpsc::Sender<Event>) {
     while let Some(event) = events.recv().await {
-        if event.kind == "INTERACTION_CREATE" {
-            channel.give_first_answer(&event.data);
+        if let ("INTERACTION_CREATE", Ok(data)) = (event.kind.as_str(), &event.data) {
+            channel.give_first_answer(data);
         }
         if onward.send(event).await.is_err() {
             return;

@@ -9,6 +9,8 @@ use tokio::io::DuplexStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::{WebSocketStream, accept_async, client_async};
 
 use super::*;
@@ -40,6 +42,8 @@ struct Script {
     then: VecDeque<Then>,
     /// Payloads that follow once the bot is let in, and end the connection if there are any.
     events: VecDeque<Vec<Value>>,
+    /// Comes after every greeting that there are no events for.
+    always: Option<Value>,
     said: Vec<Said>,
 }
 
@@ -110,9 +114,13 @@ async fn serve(line: DuplexStream, script: std::sync::Arc<Mutex<Script>>, begun:
         let op = payload["op"].as_u64().unwrap();
         let answers = if op == 1 { vec![json!({ "op": 11 })] } else { greeted(&script, op, &payload["d"], begun) };
         for answer in answers {
-            let message = match answer["close"].as_u64() {
-                Some(code) => Message::Close(Some(close(u16::try_from(code).unwrap(), answer["reason"].as_str().unwrap()))),
-                None => Message::text(answer.to_string()),
+            let message = match (answer["close"].as_u64(), answer["raw"].as_str()) {
+                (Some(code), _) => Message::Close(Some(close(u16::try_from(code).unwrap(), answer["reason"].as_str().unwrap()))),
+                (None, Some(raw)) => Message::text(raw),
+                (None, None) if answer["is_no_text"] == true => {
+                    Message::Frame(Frame::message(vec![b'"', 0xff, b'"'], OpCode::Data(Data::Text), true))
+                }
+                (None, None) => Message::text(answer.to_string()),
             };
             if stream.send(message).await.is_err() {
                 return;
@@ -136,7 +144,7 @@ fn greeted(script: &Mutex<Script>, op: u64, data: &Value, begun: Instant) -> Vec
                 2 => vec![event(1, "READY", json!({ "session_id": "s", "user": { "id": "1" } }))],
                 _ => Vec::new(),
             };
-            let next = script.events.pop_front();
+            let next = script.events.pop_front().or_else(|| script.always.clone().map(|payload| vec![payload]));
             let resumed = if op == 6 && next.is_none() { vec![json!({ "op": 0, "t": "RESUMED", "d": {} })] } else { Vec::new() };
             first.into_iter().chain(next.unwrap_or_default()).chain(resumed).collect()
         }
@@ -145,6 +153,20 @@ fn greeted(script: &Mutex<Script>, op: u64, data: &Value, begun: Instant) -> Vec
 
 fn event(number: u64, kind: &str, data: Value) -> Value {
     json!({ "op": 0, "s": number, "t": kind, "d": data })
+}
+
+/// A frame of text that is no UTF-8.
+fn no_text() -> Value {
+    json!({ "is_no_text": true })
+}
+
+/// A payload as it is written here.
+fn raw(payload: &str) -> Value {
+    json!({ "raw": payload })
+}
+
+fn number_of(event: &Event) -> Option<u64> {
+    event.data.as_ref().ok()?["number"].as_u64()
 }
 
 fn invalid(can_resume: bool) -> Value {
@@ -231,7 +253,7 @@ async fn a_jump_in_the_numbers_leads_to_a_resume() {
     let gateway =
         FakeGateway::new([]).sends([vec![number(2), number(5)], vec![number(3), number(4), number(5), resumed, number(7)]]);
     let (events, _) = gateway.run(seconds(30), StartLimit::default()).await;
-    let told: Vec<Option<u64>> = events.iter().map(|event| event.data["number"].as_u64()).collect();
+    let told: Vec<Option<u64>> = events.iter().map(number_of).collect();
     assert_eq!(told, [None, Some(2), Some(3), Some(4), Some(5), None, Some(7)]);
     assert_eq!(gateway.said().iter().map(|said| said.seq).collect::<Vec<_>>(), [None, Some(2)]);
     assert!(events.iter().all(|event| !event.is_after_gap));
@@ -244,8 +266,72 @@ async fn a_gap_that_stays_is_told_once() {
     let jumps = vec![number(5), event(9, "RESUMED", json!({})), number(20), number(30)];
     let gateway = FakeGateway::new([]).sends([vec![number(2), number(5)], jumps]);
     let (events, _) = gateway.run(seconds(30), StartLimit::default()).await;
-    let told: Vec<(Option<u64>, bool)> = events.iter().map(|event| (event.data["number"].as_u64(), event.is_after_gap)).collect();
+    let told: Vec<(Option<u64>, bool)> = events.iter().map(|event| (number_of(event), event.is_after_gap)).collect();
     let expected = [(None, false), (Some(2), false), (Some(5), true), (None, false), (Some(20), false), (Some(30), false)];
     assert_eq!(told, expected);
     assert_eq!(gateway.said().len(), 2, "resumed once");
+}
+
+fn ops(gateway: &FakeGateway) -> Vec<(u64, Option<u64>)> {
+    gateway.said().iter().map(|said| (said.op, said.seq)).collect()
+}
+
+/// An event that ends every connection comes again with every resume.
+#[tokio::test(start_paused = true)]
+async fn resumes_in_vain_lead_to_a_new_session() {
+    let number = |number: u64| event(number, "TYPING_START", json!({ "number": number }));
+    let again = vec![vec![no_text()]; 3];
+    let events = [vec![number(2), no_text()], vec![number(3), no_text()]].into_iter().chain(again).chain([vec![number(2)]]);
+    let gateway = FakeGateway::new([]).sends(events);
+    let (events, _) = gateway.run(seconds(60), StartLimit::default()).await;
+    assert_eq!(ops(&gateway), [(2, None), (6, Some(2)), (6, Some(3)), (6, Some(3)), (6, Some(3)), (2, None)]);
+    assert_eq!(events.iter().map(number_of).collect::<Vec<_>>(), [None, Some(2), Some(3), None, Some(2)]);
+    assert!(gateway.said().last().unwrap().after < seconds(30), "{:?}", gateway.said());
+}
+
+/// Such an event may come at the beginning of every session.
+#[tokio::test(start_paused = true)]
+async fn sessions_that_are_always_in_vain_keep_within_the_limit_of_a_day() {
+    let gateway = FakeGateway::new([]);
+    gateway.script.lock().unwrap().always = Some(no_text());
+    gateway.run(seconds(24 * 60 * 60), StartLimit::default()).await;
+    let identifies = gateway.said().iter().filter(|said| said.op == 2).count();
+    assert!((400..800).contains(&identifies), "{identifies}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_that_is_not_quite_json_keeps_its_number() {
+    let number = |number: u64| event(number, "TYPING_START", json!({ "number": number }));
+    let broken = raw(r#"{"t":"MESSAGE_CREATE","s":3,"op":0,"d":{"content":"\ud800"}}"#);
+    let answer = raw(r#"{"op":11,"d":1e400}"#);
+    let gateway = FakeGateway::new([]).sends([vec![number(2), broken, answer, number(4), raw(r#"{"op":7,"d":}"#)]]);
+    let (events, _) = gateway.run(seconds(30), StartLimit::default()).await;
+    let told: Vec<(&str, bool)> = events.iter().map(|event| (event.kind.as_str(), event.data.is_ok())).collect();
+    let expected =
+        [("READY", true), ("TYPING_START", true), ("MESSAGE_CREATE", false), ("TYPING_START", true), ("RESUMED", true)];
+    assert_eq!(told, expected);
+    assert_eq!(ops(&gateway), [(2, None), (6, Some(4))], "op 7 is understood");
+}
+
+/// Without a number that can be told, the jump behind it shows that an event is missing.
+#[tokio::test(start_paused = true)]
+async fn a_payload_without_a_number_is_passed_over() {
+    let number = |number: u64| event(number, "TYPING_START", json!({ "number": number }));
+    let broken = || raw("{\"op\":0,\"d\":");
+    let resumed = event(5, "RESUMED", json!({}));
+    let gateway = FakeGateway::new([]).sends([vec![number(2), broken(), number(4)], vec![broken(), number(4), resumed]]);
+    let (events, _) = gateway.run(seconds(30), StartLimit::default()).await;
+    let told: Vec<(Option<u64>, bool)> = events.iter().map(|event| (number_of(event), event.is_after_gap)).collect();
+    assert_eq!(told, [(None, false), (Some(2), false), (None, false), (None, false), (Some(4), true), (None, false)]);
+    assert_eq!(ops(&gateway), [(2, None), (6, Some(2))]);
+}
+
+/// Without READY it is not known who the bot is, so nothing that follows could be understood.
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_beginning_cannot_be_read_is_begun_again() {
+    let ready = raw(r#"{"t":"READY","s":1,"op":0,"d":{"session_id":"s","name":"\ud800"}}"#);
+    let gateway = FakeGateway::new([Then::Says(ready)]);
+    let (events, _) = gateway.run(seconds(30), StartLimit::default()).await;
+    assert_eq!(ops(&gateway), [(2, None), (2, None)]);
+    assert_eq!(events.len(), 1);
 }

@@ -158,6 +158,11 @@ impl FakeDiscord {
         self.world().gateway.faults.spoilers.push((event.into(), field.into()));
     }
 
+    /// From now on these bytes become others wherever the server writes them: in events and in answers.
+    pub(crate) fn garble(&self, written: &[u8], sent: &[u8]) {
+        self.shared.garbling.add(written, sent);
+    }
+
     /// Any event at all, with the next number; `guild` decides who gets it.
     pub(crate) fn dispatch_raw(&self, guild: Option<u64>, event: &str, data: Value) {
         self.world().gateway.dispatch(guild, event, data);

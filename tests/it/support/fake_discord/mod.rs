@@ -68,6 +68,7 @@ pub(crate) use routes::Route;
 pub(crate) use users::{ALICE, APPLICATION_ID, BOB, CAROL, OTHER_BOT, PARLOR_BOT, User};
 pub(crate) use world::BotMay;
 
+use crate::support::fake_telegram::cuttable::Garbling;
 use world::{Guild, World};
 
 /// Begins with the bot's id in base64, as real ones do.
@@ -200,11 +201,12 @@ struct Shared {
     world: Mutex<World>,
     /// Wakes tests: the bot called, was answered, connected or went.
     progress: watch::Sender<()>,
+    garbling: Garbling,
 }
 
 impl Shared {
     fn new(base_url: String) -> Self {
-        Self { world: Mutex::new(World::new(base_url)), progress: watch::Sender::new(()) }
+        Self { world: Mutex::new(World::new(base_url)), progress: watch::Sender::new(()), garbling: Garbling::default() }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {

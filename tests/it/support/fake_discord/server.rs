@@ -29,9 +29,10 @@ use crate::support::faults::HoldPoint;
 const MAX_BODY_BYTES: usize = 64 << 20;
 
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let garbling = shared.garbling.clone();
     let app = Router::new().fallback(handle).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)).with_state(shared);
     let app = app.into_make_service_with_connect_info::<Connection>();
-    axum::serve(CuttableListener(listener), app).await.expect("axum serves until aborted");
+    axum::serve(CuttableListener { listener, garbling }, app).await.expect("axum serves until aborted");
 }
 
 async fn handle(

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::super::faults::HoldPoint;
-use super::cuttable::{Connection, CuttableListener};
+use super::cuttable::{Connection, CuttableListener, Garbling};
 use super::faults::Fault;
 use super::journal::Outcome;
 use super::methods;
@@ -30,7 +30,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
         .into_make_service_with_connect_info::<Connection>();
-    axum::serve(CuttableListener(listener), app).await.expect("axum serves until aborted");
+    axum::serve(CuttableListener { listener, garbling: Garbling::default() }, app).await.expect("axum serves until aborted");
 }
 
 async fn handle(
