@@ -259,7 +259,7 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
         channels.push(Arc::new(TelegramChannel::new(telegram, config.group_sessions, outfit)));
     }
     if let Some(discord) = &config.discord {
-        let outfit = discord::Outfit {
+        let deps = discord::ChannelDeps {
             signer: generated_secrets::buttons(db).await?,
             menu: slash::menu(config),
             may_ask: slash::may_ask(checked, db),
@@ -268,7 +268,7 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
             known_people: known_people::on_discord(&config.access, db),
             db: db.clone(),
         };
-        channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, outfit)));
+        channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, deps)));
     }
     Ok(channels)
 }

@@ -13,9 +13,9 @@ use tokio::time::{Instant, timeout};
 use super::api::{ApiError, Call, read_answer};
 use super::broken_json::{MOST_ON_A_PAGE, Page, read_page};
 use super::directory::{id_in, list};
-use super::intake::Taker;
+use super::intake::EventLoop;
 use super::parse::{first_id_at, sent_at};
-use super::seen::{self, Realm, Seen};
+use super::read_positions::{self, ReadPosition, Realm};
 use crate::clock::now_ms;
 use crate::domain::DiscordId;
 use crate::storage::StoreError;
@@ -62,154 +62,154 @@ impl Budget {
 }
 
 /// Asks about the channels that were seen before.
-pub(super) async fn run(taker: &mut Taker<'_>) {
-    taker.budget = Budget::new();
-    let channels = match channels(taker).await {
+pub(super) async fn run(event_loop: &mut EventLoop<'_>) {
+    event_loop.budget = Budget::new();
+    let channels = match channels(event_loop).await {
         Ok(channels) => channels,
         Err(error) => return tracing::error!("what was missed on Discord is not known: {error}"),
     };
     for seen in channels {
-        if !in_time(taker, seen).await {
+        if !in_time(event_loop, seen).await {
             return;
         }
     }
 }
 
 /// Bound channels count from now on, if nothing was ever seen in them.
-async fn channels(taker: &Taker<'_>) -> Result<Vec<Seen>, StoreError> {
-    let channel = taker.channel();
-    let (bound, from) = (channel.bound_channels(), first_id_at(channel.api.now_ms()));
-    channel.db.write(move |tx| seen::begin(tx, &bound, from, now_ms())).await?;
-    channel.db.read(|connection| seen::latest(connection, MOST_CHANNELS)).await
+async fn channels(event_loop: &EventLoop<'_>) -> Result<Vec<ReadPosition>, StoreError> {
+    let bot = event_loop.bot();
+    let (bound, from) = (bot.bound_channels(), first_id_at(bot.api.now_ms()));
+    bot.db.write(move |tx| read_positions::begin(tx, &bound, from, now_ms())).await?;
+    bot.db.read(|connection| read_positions::latest(connection, MOST_CHANNELS)).await
 }
 
 /// Asks about channels and threads of a server in which something was said since it was last heard. One that is new to us counts
 /// from now on.
-pub(super) async fn server(taker: &mut Taker<'_>, raw: &Value) {
+pub(super) async fn server(event_loop: &mut EventLoop<'_>, raw: &Value) {
     let Some(server) = id_in(raw, "id") else { return };
-    taker.budget.renew_if_old();
+    event_loop.budget.renew_if_old();
     let (realm, now) = (Realm::Server(server), now_ms());
-    let now = match heard(taker, realm).await {
+    let now = match heard(event_loop, realm).await {
         Ok(Some(since)) => {
             let made = |thread: &&Value| id_in(thread, "id").is_some_and(|id| id > since && sent_at(id) > now - OLDEST_MS);
             for thread in list(raw, "threads").filter(made).take(MOST_LISTED) {
-                taker.thread_found(thread).await;
+                event_loop.thread_found(thread).await;
             }
-            let ours = taker.channel();
+            let bot = event_loop.bot();
             let listed = list(raw, "channels").chain(list(raw, "threads")).filter_map(last_message);
-            let listed = listed.filter(|seen| ours.may_answer_in(server, seen.channel)).collect();
-            with_listed(taker, since, listed).await;
+            let listed = listed.filter(|seen| bot.may_answer_in(server, seen.channel)).collect();
+            with_listed(event_loop, since, listed).await;
             now
         }
         Ok(None) => now + OVERLAP_MS,
         Err(error) => return tracing::error!("what was missed on Discord is not known: {error}"),
     };
-    taker.heard(realm, first_id_at(now));
-    taker.store().await;
+    event_loop.heard(realm, first_id_at(now));
+    event_loop.store().await;
 }
 
 /// Looks up the private chats of people who are known, for what they wrote since anything private was heard.
-pub(super) async fn private_chats(taker: &mut Taker<'_>) {
+pub(super) async fn private_chats(event_loop: &mut EventLoop<'_>) {
     let (realm, now) = (Realm::PrivateChats, now_ms());
-    let now = match heard(taker, realm).await {
+    let now = match heard(event_loop, realm).await {
         Ok(Some(since)) => {
-            let people = (taker.channel().known_people)().await;
+            let people = (event_loop.bot().known_people)().await;
             let mut listed = Vec::new();
             for person in people.into_iter().take(MOST_PEOPLE) {
                 let begun = Instant::now();
-                let Ok(found) = timeout(taker.budget.time, private_chat(taker, person)).await else { break };
-                taker.budget.time = taker.budget.time.saturating_sub(begun.elapsed());
+                let Ok(found) = timeout(event_loop.budget.time, private_chat(event_loop, person)).await else { break };
+                event_loop.budget.time = event_loop.budget.time.saturating_sub(begun.elapsed());
                 listed.extend(found);
             }
-            with_listed(taker, since, listed).await;
+            with_listed(event_loop, since, listed).await;
             now
         }
         Ok(None) => now + OVERLAP_MS,
         Err(error) => return tracing::error!("what was missed on Discord in private is not known: {error}"),
     };
-    taker.heard(realm, first_id_at(now));
-    taker.store().await;
+    event_loop.heard(realm, first_id_at(now));
+    event_loop.store().await;
 }
 
-async fn heard(taker: &Taker<'_>, realm: Realm) -> Result<Option<DiscordId>, StoreError> {
-    let heard = taker.channel().db.read(move |connection| seen::heard(connection, realm)).await?;
+async fn heard(event_loop: &EventLoop<'_>, realm: Realm) -> Result<Option<DiscordId>, StoreError> {
+    let heard = event_loop.bot().db.read(move |connection| read_positions::heard(connection, realm)).await?;
     Ok(heard.map(|message| first_id_at(sent_at(message) - OVERLAP_MS)))
 }
 
 /// A channel with the last message there is.
-fn last_message(channel: &Value) -> Option<Seen> {
-    Some(Seen { channel: id_in(channel, "id")?, message: id_in(channel, "last_message_id")? })
+fn last_message(channel: &Value) -> Option<ReadPosition> {
+    Some(ReadPosition { channel: id_in(channel, "id")?, message: id_in(channel, "last_message_id")? })
 }
 
-async fn private_chat(taker: &Taker<'_>, person: DiscordId) -> Option<Seen> {
-    let ours = taker.channel();
-    let call = || ours.directory.private_call(person);
-    let raw: Value = patiently(taker, call, read_answer)
+async fn private_chat(event_loop: &EventLoop<'_>, person: DiscordId) -> Option<ReadPosition> {
+    let bot = event_loop.bot();
+    let call = || bot.directory.private_call(person);
+    let raw: Value = patiently(event_loop, call, read_answer)
         .await
         .inspect_err(|error| tracing::debug!("the private chat with {person} was not looked up: {error}"))
         .ok()?;
-    ours.directory.learn(&raw, None);
-    ours.directory.learn_private(person, id_in(&raw, "id")?);
+    bot.directory.learn(&raw, None);
+    bot.directory.learn_private(person, id_in(&raw, "id")?);
     last_message(&raw)
 }
 
 /// Asks about those of the listed channels that have something newer than what was seen there, or else heard anywhere.
-async fn with_listed(taker: &mut Taker<'_>, since: DiscordId, listed: Vec<Seen>) {
+async fn with_listed(event_loop: &mut EventLoop<'_>, since: DiscordId, listed: Vec<ReadPosition>) {
     let ids: Vec<DiscordId> = listed.iter().map(|seen| seen.channel).collect();
-    let seen = match taker.channel().db.read(move |connection| seen::of(connection, &ids)).await {
+    let seen = match event_loop.bot().db.read(move |connection| read_positions::of(connection, &ids)).await {
         Ok(seen) => seen,
         Err(error) => return tracing::error!("what was missed on Discord is not known: {error}"),
     };
     let read_to = |channel: &DiscordId| seen.get(channel).copied().unwrap_or(since);
-    let mut missed: Vec<Seen> = listed.into_iter().filter(|last| last.message > read_to(&last.channel)).collect();
+    let mut missed: Vec<ReadPosition> = listed.into_iter().filter(|last| last.message > read_to(&last.channel)).collect();
     missed.sort_by_key(|last| std::cmp::Reverse(last.message));
-    if missed.len() > taker.budget.listed {
+    if missed.len() > event_loop.budget.listed {
         tracing::warn!("{} channels on Discord have missed messages; not all of them are asked for", missed.len());
-        missed.truncate(taker.budget.listed);
+        missed.truncate(event_loop.budget.listed);
     }
-    taker.budget.listed -= missed.len();
-    for Seen { channel, .. } in missed {
-        if !in_time(taker, Seen { channel, message: read_to(&channel) }).await {
+    event_loop.budget.listed -= missed.len();
+    for ReadPosition { channel, .. } in missed {
+        if !in_time(event_loop, ReadPosition { channel, message: read_to(&channel) }).await {
             return;
         }
     }
 }
 
 /// False when there is no time for more.
-async fn in_time(taker: &mut Taker<'_>, seen: Seen) -> bool {
-    let (left, begun) = (taker.budget.time, Instant::now());
-    let in_time = timeout(left, one(taker, seen)).await.is_ok();
+async fn in_time(event_loop: &mut EventLoop<'_>, seen: ReadPosition) -> bool {
+    let (left, begun) = (event_loop.budget.time, Instant::now());
+    let in_time = timeout(left, one(event_loop, seen)).await.is_ok();
     // Not cut short: nobody would bring what is in hand a second time.
-    taker.store().await;
-    taker.budget.time = left.saturating_sub(begun.elapsed());
+    event_loop.store().await;
+    event_loop.budget.time = left.saturating_sub(begun.elapsed());
     if !in_time {
         tracing::warn!("asking for missed messages on Discord took too long; some may be missing");
     }
     in_time
 }
 
-async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
-    let ours = taker.channel();
-    let mut after = message.max(first_id_at(ours.api.now_ms() - OLDEST_MS));
+async fn one(event_loop: &mut EventLoop<'_>, ReadPosition { channel, message }: ReadPosition) {
+    let bot = event_loop.bot();
+    let mut after = message.max(first_id_at(bot.api.now_ms() - OLDEST_MS));
     for _ in 0..MOST_PAGES {
         let call = || Call::get(format!("/channels/{channel}/messages?after={after}&limit={MOST_ON_A_PAGE}"));
         let read = |body: &[u8]| read_page(body, after).ok_or_else(|| ApiError::NoAnswer("it is no list".into()));
-        let page = match patiently(taker, call, read).await {
+        let page = match patiently(event_loop, call, read).await {
             Ok(page) => page,
-            Err(error) => return not_answered(taker, channel, &error).await,
+            Err(error) => return not_answered(event_loop, channel, &error).await,
         };
         let Some(last) = page.newest() else { return };
         let is_last = page.is_last();
         let Page { mut messages, broken } = page;
         // What is asked for does not name its server, and without one it would be taken for a private message.
-        let server = match ours.directory.find(&ours.api, channel).await {
+        let server = match bot.directory.find(&bot.api, channel).await {
             Ok(known) => known.server,
-            Err(error) => return not_answered(taker, channel, &error).await,
+            Err(error) => return not_answered(event_loop, channel, &error).await,
         };
-        complete(taker, server, &mut messages).await;
-        broken.into_iter().for_each(|broken| taker.broken_message(channel, server, broken));
+        complete(event_loop, server, &mut messages).await;
+        broken.into_iter().for_each(|broken| event_loop.broken_message(channel, server, broken));
         for message in &messages {
-            taker.message(message, None).await;
+            event_loop.message(message, None).await;
         }
         if is_last {
             return;
@@ -221,13 +221,13 @@ async fn one(taker: &mut Taker<'_>, Seen { channel, message }: Seen) {
 }
 
 /// Nobody tells these messages again, so trouble that passes is waited out.
-async fn patiently<T, R>(taker: &Taker<'_>, call: impl Fn() -> Call, read: R) -> Result<T, ApiError>
+async fn patiently<T, R>(event_loop: &EventLoop<'_>, call: impl Fn() -> Call, read: R) -> Result<T, ApiError>
 where
     R: Fn(&[u8]) -> Result<T, ApiError>,
 {
     let mut tries = 1;
     loop {
-        let answered = taker.channel().api.raw(call()).await.and_then(|body| read(&body));
+        let answered = event_loop.bot().api.raw(call()).await.and_then(|body| read(&body));
         let wait = match answered {
             Err(ApiError::TooFast(wait)) if tries < TRIES => wait,
             Err(error) if tries < TRIES && !matches!(error, ApiError::Answered { status: 400..500, .. }) => AFTER_TROUBLE * tries,
@@ -239,9 +239,9 @@ where
 }
 
 /// Gives the messages their server and the roles of who wrote them.
-async fn complete(taker: &Taker<'_>, server: Option<DiscordId>, messages: &mut [Value]) {
+async fn complete(event_loop: &EventLoop<'_>, server: Option<DiscordId>, messages: &mut [Value]) {
     let Some(server) = server else { return };
-    let api = &taker.channel().api;
+    let api = &event_loop.bot().api;
     let mut members = HashMap::<DiscordId, Value>::new();
     for message in messages.iter_mut().filter(|message| message["author"]["bot"] != true) {
         message["guild_id"] = server.to_string().into();
@@ -259,10 +259,10 @@ async fn complete(taker: &Taker<'_>, server: Option<DiscordId>, messages: &mut [
 }
 
 /// A channel that is gone, or closed to us, is not asked about again.
-async fn not_answered(taker: &Taker<'_>, channel: DiscordId, error: &ApiError) {
+async fn not_answered(event_loop: &EventLoop<'_>, channel: DiscordId, error: &ApiError) {
     if matches!(error, ApiError::Answered { status: 403 | 404, .. }) {
         tracing::debug!("the Discord channel {channel} is not caught up with: {error}");
-        if let Err(error) = taker.channel().db.write(move |tx| seen::forget(tx, channel)).await {
+        if let Err(error) = event_loop.bot().db.write(move |tx| read_positions::forget(tx, channel)).await {
             tracing::warn!("a channel that is gone was not forgotten: {error}");
         }
     } else {

@@ -15,7 +15,7 @@ const MOST_KNOWN: usize = 50_000;
 
 /// A channel, thread or category.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct ChannelInfo {
     kind: ChannelType,
     pub(super) server: Option<DiscordId>,
     /// A thread's channel, or a channel's category.
@@ -44,7 +44,7 @@ pub(super) struct Surroundings {
 /// Plain mutex: it is held for a look-up.
 #[derive(Default)]
 pub(super) struct Directory {
-    channels: Mutex<HashMap<DiscordId, Known>>,
+    channels: Mutex<HashMap<DiscordId, ChannelInfo>>,
     /// The channel of each person's private chat.
     private: DashMap<DiscordId, DiscordId>,
 }
@@ -63,9 +63,9 @@ impl Directory {
     }
 
     /// Returns what was known of it before. Events inside a server need not name it again.
-    pub(super) fn learn(&self, channel: &Value, server: Option<DiscordId>) -> Option<Known> {
+    pub(super) fn learn(&self, channel: &Value, server: Option<DiscordId>) -> Option<ChannelInfo> {
         let id = id_in(channel, "id")?;
-        let known = Known::read(channel, server)?;
+        let known = ChannelInfo::read(channel, server)?;
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         if channels.len() >= MOST_KNOWN {
             channels.clear();
@@ -84,18 +84,18 @@ impl Directory {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel);
     }
 
-    pub(super) fn get(&self, channel: DiscordId) -> Option<Known> {
+    pub(super) fn get(&self, channel: DiscordId) -> Option<ChannelInfo> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner).get(&channel).cloned()
     }
 
     /// Asks Discord when it is not known.
-    pub(super) async fn find(&self, api: &Api, channel: DiscordId) -> Result<Known, ApiError> {
+    pub(super) async fn find(&self, api: &Api, channel: DiscordId) -> Result<ChannelInfo, ApiError> {
         if let Some(known) = self.get(channel) {
             return Ok(known);
         }
         let raw: Value = api.call(Call::get(format!("/channels/{channel}"))).await?;
         self.learn(&raw, None);
-        Known::read(&raw, None).ok_or_else(|| ApiError::NoAnswer("it describes no channel".into()))
+        ChannelInfo::read(&raw, None).ok_or_else(|| ApiError::NoAnswer("it describes no channel".into()))
     }
 
     /// What routing wants to know about a channel. What cannot be found out is left open.
@@ -117,7 +117,7 @@ impl Directory {
 
     /// The place a thread is, if it is one.
     pub(super) fn thread(&self, id: DiscordId) -> Option<SessionKey> {
-        let known = self.get(id).filter(Known::is_thread)?;
+        let known = self.get(id).filter(ChannelInfo::is_thread)?;
         Some(SessionKey::DiscordThread { channel: known.parent?, thread: id })
     }
 
@@ -153,11 +153,11 @@ fn open_private(person: DiscordId) -> Call {
     Call::post("/users/@me/channels".into(), json!({ "recipient_id": person.to_string() }))
 }
 
-impl Known {
+impl ChannelInfo {
     fn read(raw: &Value, server: Option<DiscordId>) -> Option<Self> {
         let kind = ChannelType::from(u8::try_from(raw["type"].as_u64()?).ok()?);
         let tag_name = |tag: &Value| Some((id_in(tag, "id")?, tag["name"].as_str()?.to_owned()));
-        Some(Known {
+        Some(ChannelInfo {
             kind,
             server: id_in(raw, "guild_id").or(server),
             parent: id_in(raw, "parent_id"),

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::DiscordChannel;
+use super::bot::Bot;
 use crate::channels::FetchError;
 use crate::domain::FileRef;
 
 const BYTES_PER_MB: u64 = 1_000_000;
 
-impl DiscordChannel {
+impl Bot {
     pub(super) async fn fetch_file(&self, file: &FileRef, to: &Path) -> Result<(), FetchError> {
         let max_mb = self.max_file_mb;
         let max_bytes = u64::from(max_mb) * BYTES_PER_MB;

@@ -7,13 +7,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::DiscordChannel;
 use super::api::ApiError;
+use super::bot::Bot;
 use super::broken_json::{Broken, BrokenMessage};
 use super::catchup;
 use super::directory::{Surroundings, id, id_in, list};
 use super::parse::{Read, Reader};
-use super::seen::{self, Progress, Realm, Seen};
+use super::read_positions::{self, Progress, ReadPosition, Realm};
 use super::shard::Event;
 use crate::channels::{Batch, Intake};
 use crate::clock::now_ms;
@@ -33,25 +33,25 @@ const TRIES: u32 = 3;
 
 /// Everything that is in hand and not stored yet.
 #[derive(Default)]
-struct InHand {
+struct Unstored {
     arrivals: Vec<Arrival>,
     progress: Progress,
 }
 
-pub(super) struct Taker<'a> {
-    channel: &'a DiscordChannel,
+pub(super) struct EventLoop<'a> {
+    bot: &'a Bot,
     intake: &'a Intake,
     stop: &'a CancellationToken,
-    in_hand: InHand,
+    unstored: Unstored,
     /// What asking for missed messages may still take.
     pub(super) budget: catchup::Budget,
     /// Messages in a row with nothing in them; none once it was told, or once one had something.
     empties: Option<u32>,
 }
 
-impl<'a> Taker<'a> {
-    pub(super) fn new(channel: &'a DiscordChannel, intake: &'a Intake, stop: &'a CancellationToken) -> Self {
-        Taker { channel, intake, stop, in_hand: InHand::default(), budget: catchup::Budget::new(), empties: Some(0) }
+impl<'a> EventLoop<'a> {
+    pub(super) fn new(bot: &'a Bot, intake: &'a Intake, stop: &'a CancellationToken) -> Self {
+        EventLoop { bot, intake, stop, unstored: Unstored::default(), budget: catchup::Budget::new(), empties: Some(0) }
     }
 
     /// Returns when no connection is left.
@@ -77,7 +77,7 @@ impl<'a> Taker<'a> {
     }
 
     async fn take_event(&mut self, kind: &str, data: &Value) {
-        let directory = &self.channel.directory;
+        let directory = &self.bot.directory;
         match kind {
             "READY" => self.begin(data).await,
             "GUILD_CREATE" => self.server(data).await,
@@ -106,8 +106,8 @@ impl<'a> Taker<'a> {
             return;
         };
         self.store().await;
-        self.channel.interactions.know_application(id_in(&ready["application"], "id"));
-        self.channel.know_me(me);
+        self.bot.interactions.know_application(id_in(&ready["application"], "id"));
+        self.bot.know_me(me);
         tracing::info!("connected to Discord as {}", ready["user"]["username"].as_str().unwrap_or("the bot"));
         catchup::run(self).await;
         // Discord tells about private chats on the first connection only.
@@ -118,8 +118,8 @@ impl<'a> Taker<'a> {
 
     /// A server tells what it has, when a session begins and when the bot comes to it.
     async fn server(&mut self, raw: &Value) {
-        self.channel.directory.learn_server(raw);
-        if raw["unavailable"] != true && self.channel.me().is_some() {
+        self.bot.directory.learn_server(raw);
+        if raw["unavailable"] != true && self.bot.me().is_some() {
             self.store().await;
             catchup::server(self, raw).await;
         }
@@ -127,14 +127,14 @@ impl<'a> Taker<'a> {
 
     async fn left_server(&self, raw: &Value) {
         let Some(server) = id_in(raw, "id") else { return };
-        if let Err(error) = self.channel.db.write(move |tx| seen::forget_server(tx, server)).await {
+        if let Err(error) = self.bot.db.write(move |tx| read_positions::forget_server(tx, server)).await {
             tracing::warn!("a server that the bot has left was not forgotten: {error}");
         }
     }
 
     /// Discord also says so when we are let into a thread that was there before.
     async fn thread_made(&mut self, raw: &Value) {
-        self.channel.directory.learn(raw, None);
+        self.bot.directory.learn(raw, None);
         if raw["newly_created"] == true {
             self.thread_found(raw).await;
         }
@@ -143,51 +143,51 @@ impl<'a> Taker<'a> {
     /// A thread that was made lately. Its name may be that of an agent.
     pub(super) async fn thread_found(&mut self, raw: &Value) {
         let (Some(reader), Some(id)) = (self.reader(), id_in(raw, "id")) else { return };
-        if let Ok(around) = self.channel.directory.surroundings(&self.channel.api, id).await {
-            self.in_hand.arrivals.extend(reader.thread_made(raw, &around).map(|made| Arrival::TopicMade(Box::new(made))));
+        if let Ok(around) = self.bot.directory.surroundings(&self.bot.api, id).await {
+            self.unstored.arrivals.extend(reader.thread_made(raw, &around).map(|made| Arrival::TopicMade(Box::new(made))));
         }
     }
 
     fn deleted(&mut self, messages: impl IntoIterator<Item = DiscordId>) {
         let messages: Vec<MessageId> = messages.into_iter().map(|id| MessageId(id.to_string())).collect();
         if !messages.is_empty() {
-            self.in_hand.arrivals.push(Arrival::Deleted(messages));
+            self.unstored.arrivals.push(Arrival::Deleted(messages));
         }
     }
 
     /// A channel takes its threads with it, without a word about each.
     async fn gone(&mut self, raw: &Value) {
         let Some(channel) = id_in(raw, "id") else { return };
-        self.channel.directory.learn(raw, None);
-        let place = self.channel.directory.thread(channel);
-        self.channel.directory.forget(channel);
-        self.in_hand.arrivals.push(Arrival::Gone(place.unwrap_or(SessionKey::DiscordChannel { channel, member: None })));
-        if let Err(error) = self.channel.db.write(move |tx| seen::forget(tx, channel)).await {
+        self.bot.directory.learn(raw, None);
+        let place = self.bot.directory.thread(channel);
+        self.bot.directory.forget(channel);
+        self.unstored.arrivals.push(Arrival::Gone(place.unwrap_or(SessionKey::DiscordChannel { channel, member: None })));
+        if let Err(error) = self.bot.db.write(move |tx| read_positions::forget(tx, channel)).await {
             tracing::warn!("a channel that is gone was not forgotten: {error}");
         }
     }
 
     fn changed(&mut self, raw: &Value) {
         let Some(id) = id_in(raw, "id") else { return };
-        let before = self.channel.directory.learn(raw, None);
-        let Some(now) = self.channel.directory.get(id) else { return };
-        let place = self.channel.directory.thread(id);
+        let before = self.bot.directory.learn(raw, None);
+        let Some(now) = self.bot.directory.get(id) else { return };
+        let place = self.bot.directory.thread(id);
         if let (Some(place), Some(name)) = (&place, now.name())
             && before.as_ref().is_none_or(|before| before.name() != Some(name))
         {
-            self.in_hand.arrivals.push(Arrival::Named { place: place.clone(), name: name.to_owned() });
+            self.unstored.arrivals.push(Arrival::Named { place: place.clone(), name: name.to_owned() });
         }
         let was_shut = before.is_some_and(|before| before.is_locked || before.is_archived);
         let is_open_again = was_shut && !now.is_locked && !now.is_archived;
-        if is_open_again || self.channel.lost.forget(id) {
+        if is_open_again || self.bot.refused_channels.forget(id) {
             let place = place.unwrap_or(SessionKey::DiscordChannel { channel: id, member: None });
-            self.in_hand.arrivals.push(Arrival::Reopened(place));
+            self.unstored.arrivals.push(Arrival::Reopened(place));
         }
     }
 
     /// Where `raw` happened. A message alone does not say whether its channel is a thread.
     pub(super) async fn surroundings(&self, raw: &Value) -> Surroundings {
-        let directory = &self.channel.directory;
+        let directory = &self.bot.directory;
         let Some(channel) = id_in(raw, "channel_id") else { return Surroundings::default() };
         // Only private messages name no server. One that was left out must not make a channel private.
         let server = id_in(raw, "guild_id").or_else(|| directory.get(channel)?.server);
@@ -195,7 +195,7 @@ impl<'a> Taker<'a> {
             return Surroundings::default();
         }
         for _ in 0..TRIES {
-            match directory.surroundings(&self.channel.api, channel).await {
+            match directory.surroundings(&self.bot.api, channel).await {
                 Ok(found) => return Surroundings { server, ..found },
                 Err(error) => {
                     tracing::warn!("asking Discord about the channel {channel}: {error}");
@@ -218,13 +218,13 @@ impl<'a> Taker<'a> {
             if let Read::Messages(messages) = &read
                 && let Some(SessionKey::DiscordDm { user }) = messages.first().map(|inbound| &inbound.origin.key)
             {
-                self.channel.directory.learn_private(*user, channel);
+                self.bot.directory.learn_private(*user, channel);
             }
             // Messages that were asked for do not name their server.
-            let server = id_in(raw, "guild_id").or_else(|| self.channel.directory.get(channel)?.server);
-            self.in_hand.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), Seen { channel, message });
+            let server = id_in(raw, "guild_id").or_else(|| self.bot.directory.get(channel)?.server);
+            self.unstored.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), ReadPosition { channel, message });
             if note.is_none() && !reader.is_ours(raw) {
-                self.channel.newest.note(channel, message);
+                self.bot.newest.note(channel, message);
             }
         }
         match read {
@@ -233,7 +233,7 @@ impl<'a> Taker<'a> {
                 if messages.iter().any(|inbound| inbound.addressed == Addressed::NotAtAll) {
                     self.empties = None;
                 }
-                self.in_hand.arrivals.extend(messages.into_iter().map(|inbound| Arrival::Message(Box::new(inbound))));
+                self.unstored.arrivals.extend(messages.into_iter().map(|inbound| Arrival::Message(Box::new(inbound))));
             }
             Read::Empty => self.count_empty(),
             Read::NotForUs => {}
@@ -249,12 +249,12 @@ impl<'a> Taker<'a> {
         tracing::error!("a message of {} bytes from the Discord channel {channel} is not quite JSON", message.broken.raw.len());
         self.keep_broken(message_update(message.id), message.broken);
         if let Some(message) = message.id {
-            self.in_hand.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), Seen { channel, message });
+            self.unstored.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), ReadPosition { channel, message });
         }
     }
 
     fn keep_broken(&mut self, update_id: String, Broken { reason, raw }: Broken) {
-        self.in_hand.arrivals.push(Arrival::Broken { update_id, reason, raw });
+        self.unstored.arrivals.push(Arrival::Broken { update_id, reason, raw });
     }
 
     /// Once a message had something in it, those that have nothing are really empty.
@@ -274,32 +274,31 @@ impl<'a> Taker<'a> {
         let Some(reader) = self.reader() else { return };
         let around = self.surroundings(raw).await;
         let noted = reader.reaction(raw, &around);
-        self.in_hand.arrivals.extend(noted.map(|inbound| Arrival::Message(Box::new(inbound))));
+        self.unstored.arrivals.extend(noted.map(|inbound| Arrival::Message(Box::new(inbound))));
     }
 
     /// It has had its first answer; from here on it is a command that somebody wrote.
     async fn interaction(&mut self, raw: &Value) {
         let Some(reader) = self.reader() else { return };
-        self.channel.directory.learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
+        self.bot.directory.learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
         let around = self.surroundings(raw).await;
-        let Some(inbound) = self.channel.interactions.read(&reader, raw, &around) else { return };
+        let Some(inbound) = self.bot.interactions.read(&reader, raw, &around) else { return };
         if let (None, PersonId::Discord(person), Some(channel)) =
             (around.server, &inbound.origin.person, id_in(raw, "channel_id"))
         {
-            self.channel.directory.learn_private(*person, channel);
+            self.bot.directory.learn_private(*person, channel);
         }
-        self.in_hand.arrivals.push(Arrival::Message(Box::new(inbound)));
+        self.unstored.arrivals.push(Arrival::Message(Box::new(inbound)));
     }
 
     fn reader(&self) -> Option<Reader<'a>> {
-        let channel = self.channel;
-        let me = channel.me()?;
-        Some(Reader { me, group_sessions: channel.group_sessions, nicknames: &channel.nicknames, gather: channel.gather })
+        let bot = self.bot;
+        Some(Reader { me: bot.me()?, group_sessions: bot.group_sessions, nicknames: &bot.nicknames, gather: bot.gather })
     }
 
     /// Returns once everything in hand is on disk. Nobody would send it again, so it is offered until it is taken.
     pub(super) async fn store(&mut self) {
-        let InHand { arrivals, progress } = std::mem::take(&mut self.in_hand);
+        let Unstored { arrivals, progress } = std::mem::take(&mut self.unstored);
         while !arrivals.is_empty() {
             let batch = Batch { platform: Platform::Discord, arrivals: arrivals.clone() };
             if self.intake.accept(batch).await.is_ok() {
@@ -313,7 +312,7 @@ impl<'a> Taker<'a> {
         }
         if !progress.is_empty() {
             let note = move |tx: &rusqlite::Transaction<'_>| progress.note(tx, now_ms());
-            if let Err(error) = self.channel.db.write_as(Durability::Kill, note).await {
+            if let Err(error) = self.bot.db.write_as(Durability::Kill, note).await {
                 tracing::warn!("what was seen on Discord was not noted: {error}");
             }
         }
@@ -321,11 +320,11 @@ impl<'a> Taker<'a> {
 
     /// Everything in it up to this message is known from here on, once that is stored.
     pub(super) fn heard(&mut self, realm: Realm, message: DiscordId) {
-        self.in_hand.progress.heard(realm, message);
+        self.unstored.progress.heard(realm, message);
     }
 
-    pub(super) fn channel(&self) -> &'a DiscordChannel {
-        self.channel
+    pub(super) fn bot(&self) -> &'a Bot {
+        self.bot
     }
 }
 

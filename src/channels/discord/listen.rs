@@ -9,12 +9,15 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{ApiError, Call};
-use super::closing::BAD_TOKEN;
-use super::greetings::{Greetings, StartLimit};
-use super::intake::{QUEUE, Taker};
+use super::bot::Bot;
+use super::close_codes::BAD_TOKEN;
+use super::identify_limit::{IdentifyLimit, StartLimit};
+use super::intake::{EventLoop, QUEUE};
+use super::interactions::acknowledge::acknowledge_all;
+use super::interactions::register::register;
+use super::preflight;
 use super::shard::Shard;
 use super::socket::Network;
-use super::{DiscordChannel, checks, interactions};
 use crate::channels::{Health, Intake, ListenError};
 
 /// How long connections may take to say goodbye.
@@ -22,7 +25,7 @@ const GOODBYE: Duration = Duration::from_secs(3);
 
 /// <https://discord.com/developers/docs/events/gateway#get-gateway-bot>
 #[derive(Deserialize)]
-struct Door {
+struct GatewayInfo {
     url: String,
     #[serde(default = "one")]
     shards: u64,
@@ -34,38 +37,38 @@ fn one() -> u64 {
     1
 }
 
-pub(super) async fn listen(channel: &DiscordChannel, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
+pub(super) async fn listen(bot: &Bot, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
     // The gateway's TLS has no default cryptography.
     crate::http::install_crypto();
-    let door = tokio::select! {
-        door = door(channel) => door?,
+    let info = tokio::select! {
+        info = gateway_info(bot) => info?,
         () = stop.cancelled() => return Ok(()),
     };
     let (events, received) = mpsc::channel(QUEUE);
-    let greetings = Greetings::new(door.session_start_limit);
+    let identify_limit = IdentifyLimit::new(info.session_start_limit);
     let shard = |number| Shard {
-        url: &door.url,
+        url: &info.url,
         dial: &Network,
-        api: &channel.api,
+        api: &bot.api,
         number,
-        total: door.shards,
+        total: info.shards,
         events: events.clone(),
-        greetings: &greetings,
+        identify_limit: &identify_limit,
     };
-    let shards: Vec<Shard<'_, Network>> = (0..door.shards).map(shard).collect();
+    let shards: Vec<Shard<'_, Network>> = (0..info.shards).map(shard).collect();
     drop(events);
     let check = async {
-        tokio::join!(checks::report(channel), interactions::register(channel));
+        tokio::join!(preflight::report(bot), register(bot));
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        ended = take_in(channel, intake, stop, shards, received) => ended,
+        ended = take_in(bot, intake, stop, shards, received) => ended,
         () = check => Ok(()),
     }
 }
 
 async fn take_in(
-    channel: &DiscordChannel,
+    bot: &Bot,
     intake: &Intake,
     stop: &CancellationToken,
     shards: Vec<Shard<'_, Network>>,
@@ -84,10 +87,10 @@ async fn take_in(
     };
     let mut running = std::pin::pin!(running);
     let (queue, passed_on) = mpsc::channel(QUEUE);
-    let taker = Taker::new(channel, intake, stop);
+    let event_loop = EventLoop::new(bot, intake, stop);
     tokio::select! {
         ended = &mut running => return ended,
-        ((), ()) = async { tokio::join!(interactions::answer_first(channel, received, queue), taker.run(passed_on)) } => {}
+        ((), ()) = async { tokio::join!(acknowledge_all(bot, received, queue), event_loop.run(passed_on)) } => {}
         () = stop.cancelled() => {}
     }
     // Nobody takes events any more, so the connections say goodbye.
@@ -96,30 +99,30 @@ async fn take_in(
 }
 
 /// Where to connect, asked until Discord says it.
-async fn door(channel: &DiscordChannel) -> Result<Door, ListenError> {
+async fn gateway_info(bot: &Bot) -> Result<GatewayInfo, ListenError> {
     let mut backoff = Health::backoff();
     loop {
-        match channel.api.call::<Door>(Call::get("/gateway/bot".into())).await {
-            Ok(door) if !channel.api.may_connect_to(&door.url) => {
+        match bot.api.call::<GatewayInfo>(Call::get("/gateway/bot".into())).await {
+            Ok(info) if !bot.api.may_connect_to(&info.url) => {
                 return Err(ListenError(
                     "Discord wants the bot to connect without encryption, which would show its token".into(),
                 ));
             }
-            Ok(door) => match exhausted(&door) {
+            Ok(info) => match exhausted(&info) {
                 Some(wait) => tokio::time::sleep(wait).await,
-                None => return Ok(door),
+                None => return Ok(info),
             },
             Err(ApiError::Answered { status: 401, .. }) => return Err(ListenError(BAD_TOKEN.into())),
             Err(error) => {
                 tracing::warn!("asking Discord where to connect: {error}; trying again in {} s", backoff.peek().as_secs());
-                channel.api.health().pause(&mut backoff).await;
+                bot.api.health().pause(&mut backoff).await;
             }
         }
     }
 }
 
 /// Discord takes back the token of a bot that connects anew too often.
-fn exhausted(door: &Door) -> Option<Duration> {
-    let limit = door.session_start_limit;
-    (limit.remaining < door.shards).then(|| Duration::from_millis(limit.reset_after))
+fn exhausted(info: &GatewayInfo) -> Option<Duration> {
+    let limit = info.session_start_limit;
+    (limit.remaining < info.shards).then(|| Duration::from_millis(limit.reset_after))
 }

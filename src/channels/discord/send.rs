@@ -1,18 +1,19 @@
 //! Sends to Discord. Where something goes is decided by its destination alone, and nobody is ever pinged by it.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use serenity::builder::{CreateAllowedMentions, CreateMessage, EditMessage};
 use serenity::model::channel::{MessageFlags, MessageReference, MessageReferenceKind, Nonce};
 use serenity::model::id::{ChannelId, MessageId as SerenityMessageId};
 
-use super::DiscordChannel;
 use super::api::{ApiError, Call, FileToSend};
+use super::bot::Bot;
 use super::directory::id_in;
 use super::render;
+use super::stored_part::Content;
 use crate::channels::answer_style::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
-use crate::channels::upload::Content;
-use crate::channels::{Part, PlaceLoss, SendError, Text, Ticket};
+use crate::channels::upload;
+use crate::channels::{PlaceLoss, SendError, Text, Ticket};
 use crate::config::Answers;
 use crate::domain::{Destination, DiscordId, MessageId, SessionKey};
 
@@ -28,42 +29,21 @@ mod codes {
     pub(super) const THREAD_LOCKED: u64 = 160_005;
 }
 
-/// What an outbox row keeps of one call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(super) enum StoredPart {
-    /// A whole answer, as a file.
-    File { markdown: String },
-    Message {
-        content: String,
-        /// A message to quote.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        quote: Option<DiscordId>,
-        /// Quoted only if somebody wrote after this message.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        if_others_wrote_after: Option<DiscordId>,
-        /// Rows of buttons and menus, in Discord's words.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        components: Vec<Value>,
-    },
-}
-
 /// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
-pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>, components: &[Value]) -> Vec<Part> {
+pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>, components: &[Value]) -> Vec<Content> {
     let mut rendered = with_speaker(style, text);
     let is_too_long = is_too_long(style, text, rendered.len());
     if is_too_long {
         rendered.truncate(1);
     }
     let last = rendered.len().saturating_sub(1);
-    let part = |(number, content)| {
+    let part = |(number, rendered_text)| {
         let (quote, if_others_wrote_after) = if number == 0 { quoted(style, to, text) } else { (None, None) };
         let components = if number == last { components.to_vec() } else { Vec::new() };
-        StoredPart::Message { content, quote, if_others_wrote_after, components }
+        Content::Message { text: rendered_text, quote, if_others_wrote_after, components }
     };
-    let file = is_too_long.then(|| StoredPart::File { markdown: text.markdown.to_owned() });
-    let parts = rendered.into_iter().enumerate().map(part).chain(file);
-    parts.map(|part| Part(serde_json::to_string(&part).expect("text and numbers are JSON"))).collect()
+    let file = is_too_long.then(|| Content::File { markdown: text.markdown.to_owned() });
+    rendered.into_iter().enumerate().map(part).chain(file).collect()
 }
 
 fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<String> {
@@ -85,18 +65,18 @@ fn quoted(style: Answers, to: &Destination, text: &Text<'_>) -> (Option<DiscordI
     }
 }
 
-pub(super) fn stored(part: &Part) -> Result<StoredPart, SendError> {
-    serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))
-}
-
-impl DiscordChannel {
-    pub(super) async fn send_part(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError> {
-        let stored = stored(part)?;
+impl Bot {
+    pub(super) async fn send_content(
+        &self,
+        to: &Destination,
+        content: &Content,
+        ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
         let channel = self.address(to).await?;
-        let sent = match self.create(channel, &stored, ticket).await {
+        let sent = match self.create(channel, content, ticket).await {
             Err(error) if is_asleep(&error) => {
                 self.reopen(channel).await?;
-                self.create(channel, &stored, ticket).await
+                self.create(channel, content, ticket).await
             }
             created => created,
         };
@@ -111,7 +91,7 @@ impl DiscordChannel {
     ) -> Result<MessageId, SendError> {
         match sent {
             Ok(sent) => {
-                self.lost.forget(channel);
+                self.refused_channels.forget(channel);
                 let id = id_in(&sent, "id").ok_or_else(|| SendError::Unknown("Discord gave the message no id".into()))?;
                 Ok(MessageId(id.to_string()))
             }
@@ -119,21 +99,20 @@ impl DiscordChannel {
         }
     }
 
-    async fn create(&self, channel: DiscordId, part: &StoredPart, ticket: &Ticket) -> Result<Value, ApiError> {
+    async fn create(&self, channel: DiscordId, content: &Content, ticket: &Ticket) -> Result<Value, ApiError> {
         let path = format!("/channels/{channel}/messages");
-        match part {
-            StoredPart::Message { content, quote, if_others_wrote_after, components } => {
+        match content {
+            Content::Message { text, quote, if_others_wrote_after, components } => {
                 let is_clear = if_others_wrote_after.is_some_and(|last| !self.newest.is_after(&channel, last));
-                let message =
-                    quote.iter().filter(|_| !is_clear).fold(new_message(self.style, content, ticket), |message, quote| {
-                        let reference = MessageReference::new(MessageReferenceKind::Default, serenity_channel(channel));
-                        let quoted = reference.message_id(SerenityMessageId::new(quote.0.max(1))).fail_if_not_exists(false);
-                        message.reference_message(quoted)
-                    });
+                let message = quote.iter().filter(|_| !is_clear).fold(new_message(self.style, text, ticket), |message, quote| {
+                    let reference = MessageReference::new(MessageReferenceKind::Default, serenity_channel(channel));
+                    let quoted = reference.message_id(SerenityMessageId::new(quote.0.max(1))).fail_if_not_exists(false);
+                    message.reference_message(quoted)
+                });
                 self.api.call(Call::post(path, with_components(body(&message), components))).await
             }
-            StoredPart::File { markdown } => {
-                let content = Content::Text(markdown.clone());
+            Content::File { markdown } => {
+                let content = upload::Content::Text(markdown.clone());
                 let file = FileToSend { name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
                 self.api.upload(Call::post(path, body(&new_message(self.style, WHOLE_ANSWER, ticket))), file).await
             }
@@ -151,7 +130,7 @@ impl DiscordChannel {
             SessionKey::DiscordThread { thread, .. } => *thread,
             other => return Err(SendError::Refused(format!("{other} is not on Discord"))),
         };
-        match self.lost.left_alone(channel) {
+        match self.refused_channels.left_alone(channel) {
             Some(loss) => Err(SendError::PlaceLost(loss)),
             None => Ok(channel),
         }
@@ -160,7 +139,7 @@ impl DiscordChannel {
     /// A thread sleeps after a while. One that somebody locked stays as it is, even if we may open it.
     pub(super) async fn reopen(&self, thread: DiscordId) -> Result<(), SendError> {
         let locked = || {
-            self.lost.note(thread, PlaceLoss::ThreadLocked);
+            self.refused_channels.note(thread, PlaceLoss::ThreadLocked);
             Err(SendError::PlaceLost(PlaceLoss::ThreadLocked))
         };
         if self.directory.get(thread).is_some_and(|known| known.is_locked) {
@@ -180,7 +159,7 @@ impl DiscordChannel {
     pub(super) fn send_error(&self, channel: DiscordId, to: &Destination, error: ApiError) -> SendError {
         match loss(to, &error) {
             Some(loss) => {
-                self.lost.note(channel, loss);
+                self.refused_channels.note(channel, loss);
                 SendError::PlaceLost(loss)
             }
             None => plain_error(error),

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::DiscordChannel;
 use super::api::{ApiError, Call, FileToSend};
+use super::bot::Bot;
 use super::send::{body, is_asleep, new_message};
 use crate::channels::upload::Content;
 use crate::channels::{SendError, Ticket};
@@ -20,7 +20,7 @@ const MAX_CAPTION_CHARS: usize = 2000;
 /// "Request entity too large", by number and by status.
 const TOO_LARGE: u64 = 40005;
 
-impl DiscordChannel {
+impl Bot {
     pub(super) async fn send_stored(
         &self,
         to: &Destination,

@@ -2,8 +2,8 @@
 //!
 //! <https://discord.com/developers/docs/events/gateway>
 
-mod numbers;
 mod resumes;
+mod sequence;
 
 use std::ops::ControlFlow;
 
@@ -14,14 +14,14 @@ use tokio::time::{Instant, sleep};
 
 use super::api::Api;
 use super::broken_json::{Broken, BrokenPayload};
-use super::closing::{After, after_close};
-use super::greetings::{Greetings, Turn};
+use super::close_codes::{After, after_close};
+use super::identify_limit::{IdentifyLimit, IdentifyPermit};
 use super::reconnecting::{Haste, Patience, Reached, Restarts};
 use super::socket::{Close, Dead, Dial, NotOpened, Received, Socket};
 use crate::channels::ListenError;
 
-use numbers::{Numbers, Step};
 use resumes::Resumes;
+use sequence::{Sequence, Step};
 
 /// What we want to hear of.
 const INTENTS: GatewayIntents = GatewayIntents::GUILDS
@@ -56,22 +56,22 @@ pub(super) struct Shard<'a, D> {
     pub(super) total: u64,
     pub(super) events: mpsc::Sender<Event>,
     /// Shared by all connections of the bot.
-    pub(super) greetings: &'a Greetings,
+    pub(super) identify_limit: &'a IdentifyLimit,
 }
 
 /// What is needed to go on where a connection broke.
 #[derive(Debug, Default)]
 struct Session {
     /// Absent until Discord has greeted us, and when it has forgotten us.
-    known: Option<Known>,
-    numbers: Numbers,
+    known: Option<ResumePoint>,
+    sequence: Sequence,
     resumes: Resumes,
     /// On the connection that there is now, or was last.
     is_let_in: bool,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ResumePoint {
     id: String,
     /// Where to resume, if not where we began.
     url: Option<String>,
@@ -141,7 +141,7 @@ impl<D: Dial> Shard<'_, D> {
         let turn = match session.resuming() {
             Some(_) => None,
             None => tokio::select! {
-                turn = self.greetings.turn() => Some(turn),
+                turn = self.identify_limit.turn() => Some(turn),
                 () = self.events.closed() => return (Reached::Nothing, Ended::Unwanted),
             },
         };
@@ -161,7 +161,12 @@ impl<D: Dial> Shard<'_, D> {
         (if session.is_let_in { Reached::Session } else { Reached::Greeting }, ended)
     }
 
-    async fn greet(&self, socket: &mut Socket<D::Line>, session: &mut Session, turn: Option<Turn<'_>>) -> Result<(), Dead> {
+    async fn greet(
+        &self,
+        socket: &mut Socket<D::Line>,
+        session: &mut Session,
+        permit: Option<IdentifyPermit<'_>>,
+    ) -> Result<(), Dead> {
         let token = self.api.token().expose();
         let greeting = match session.resuming() {
             Some((id, seen)) => {
@@ -177,7 +182,7 @@ impl<D: Dial> Shard<'_, D> {
             }
         };
         // Counted even if it does not arrive.
-        turn.into_iter().for_each(Turn::take);
+        permit.into_iter().for_each(IdentifyPermit::take);
         socket.say(&greeting).await
     }
 
@@ -211,7 +216,7 @@ impl<D: Dial> Shard<'_, D> {
                 Received::Nothing => {}
                 Received::Closed(close) => return Ended::Closed(close),
                 Received::BeatDue => {
-                    if let Err(dead) = socket.beat(session.numbers.last()).await {
+                    if let Err(dead) = socket.beat(session.sequence.last()).await {
                         return dead.into();
                     }
                 }
@@ -223,12 +228,12 @@ impl<D: Dial> Shard<'_, D> {
 impl Session {
     /// What to resume with.
     fn resuming(&self) -> Option<(&str, u64)> {
-        Some((self.known.as_ref()?.id.as_str(), self.numbers.last()?))
+        Some((self.known.as_ref()?.id.as_str(), self.sequence.last()?))
     }
 
     /// An event that ends every connection on which it comes is brought by each resume again, and those behind it never come.
     fn is_stuck(&self) -> bool {
-        self.known.is_some() && self.resumes.are_in_vain(self.numbers.last())
+        self.known.is_some() && self.resumes.are_in_vain(self.sequence.last())
     }
 
     /// What the end of a connection means for the next. Breaks when there is to be none.
@@ -280,7 +285,7 @@ impl Session {
             }
             Some(1) => {
                 socket.beat_was_answered();
-                match socket.beat(self.numbers.last()).await {
+                match socket.beat(self.sequence.last()).await {
                     Ok(()) => ControlFlow::Continue(None),
                     Err(dead) => ControlFlow::Break(dead.into()),
                 }
@@ -314,7 +319,7 @@ impl Session {
         kind: String,
         data: Result<Value, Broken>,
     ) -> ControlFlow<Ended, Option<Event>> {
-        let step = number.map_or(Step::Next, |number| self.numbers.step(number, Instant::now()));
+        let step = number.map_or(Step::Next, |number| self.sequence.step(number, Instant::now()));
         if step == Step::Resume {
             return ControlFlow::Break(Ended::Gap);
         }
@@ -327,7 +332,7 @@ impl Session {
         match (event.kind.as_str(), &event.data) {
             ("READY", Ok(data)) => {
                 let url = data["resume_gateway_url"].as_str().map(str::to_owned);
-                self.known = data["session_id"].as_str().map(|id| Known { id: id.to_owned(), url });
+                self.known = data["session_id"].as_str().map(|id| ResumePoint { id: id.to_owned(), url });
                 self.is_let_in = true;
             }
             ("RESUMED", _) => self.is_let_in = true,

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::DiscordChannel;
 use super::api::{ApiError, Call};
-use super::send::{StoredPart, body, changed_message, plain_error, stored};
+use super::bot::Bot;
+use super::send::{body, changed_message, plain_error};
+use super::stored_part::{Content, StoredPart};
 use crate::channels::{Medium, Part, Revision, SendError, Streaming};
 use crate::domain::{Destination, DiscordId, MessageId};
 
@@ -19,7 +20,7 @@ pub(super) const STREAMING: Streaming = Streaming::Previews { medium: Medium::Me
 pub(super) const WORKING: &str = "👀";
 pub(super) const FAILED: &str = "😢";
 
-impl DiscordChannel {
+impl Bot {
     pub(super) async fn revise_part(&self, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
         match revision {
             Revision::Draft { .. } => Err(SendError::Refused("Discord has no drafts".into())),
@@ -29,12 +30,17 @@ impl DiscordChannel {
     }
 
     async fn edit(&self, to: &Destination, message: DiscordId, part: &Part) -> Result<(), SendError> {
-        let content = match stored(part)? {
-            StoredPart::Message { content, .. } => content,
-            // A file cannot be put into a message: the message goes, and then the file is sent.
-            StoredPart::File { .. } => return self.remove(to, message).await.and(Err(SendError::Gone)),
+        let text = match StoredPart::read(part)? {
+            StoredPart::Channel { content: Content::Message { text, .. } } => text,
+            StoredPart::Interaction(_) => {
+                return Err(SendError::Refused("a response to an interaction is sent, not put into a message".into()));
+            }
+            // A message cannot take up a file: the message is deleted, and then the file is sent.
+            StoredPart::Channel { content: Content::File { .. } } => {
+                return self.remove(to, message).await.and(Err(SendError::Gone));
+            }
         };
-        let changed = body(&changed_message(self.style, &content));
+        let changed = body(&changed_message(self.style, &text));
         let call = |channel| Call::patch(format!("/channels/{channel}/messages/{message}"), changed.clone());
         self.change(to, call).await
     }

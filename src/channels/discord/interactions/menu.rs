@@ -2,14 +2,9 @@
 //!
 //! <https://discord.com/developers/docs/interactions/application-commands>
 
-use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 
-use crate::channels::discord::DiscordChannel;
-use crate::channels::discord::api::{ApiError, Call};
 use crate::channels::discord::directory::list;
-use crate::domain::DiscordId;
-use crate::storage::{Db, StoreError};
 
 /// Discord's limits.
 const MAX_DESCRIPTION_CHARS: usize = 100;
@@ -102,7 +97,8 @@ impl Menu {
         self.commands.iter().find(|command| data["name"] == *command.name)
     }
 
-    fn registered(&self) -> Value {
+    /// The list as Discord is told it.
+    pub(super) fn registered(&self) -> Value {
         self.commands.iter().map(registered).collect()
     }
 }
@@ -154,47 +150,6 @@ fn suggestion(Suggestion { label, value }: &Suggestion) -> Value {
 
 fn shortened(text: &str, max_chars: usize) -> String {
     text.chars().take(max_chars).collect()
-}
-
-/// Tells Discord the commands, all at once, if they are not what it was last told. Failing is no harm: the next start tries
-/// again.
-pub(in crate::channels::discord) async fn register(channel: &DiscordChannel) {
-    let mut application = channel.interactions.application.subscribe();
-    let Ok(application) = application.wait_for(Option::is_some).await.map(|application| *application) else { return };
-    let Some(application) = application else { return };
-    if let Err(error) = tell(channel, application).await {
-        tracing::warn!("the slash commands were not registered: {error}");
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-enum RegisterError {
-    #[error("{0}")]
-    Api(#[from] ApiError),
-    #[error("{0}")]
-    Store(#[from] StoreError),
-}
-
-async fn tell(channel: &DiscordChannel, application: DiscordId) -> Result<(), RegisterError> {
-    let wanted = channel.interactions.menu.registered();
-    // The whole list rather than a hash of it: it is short, and it can be read.
-    let text = wanted.to_string();
-    if told_before(&channel.db, application).await?.as_ref() == Some(&text) {
-        return Ok(());
-    }
-    channel.api.call::<Value>(Call::replace_all(format!("/applications/{application}/commands"), wanted)).await?;
-    Ok(remember(&channel.db, application, text).await?)
-}
-
-async fn told_before(db: &Db, application: DiscordId) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT commands FROM discord_commands WHERE application = ?1";
-    let application = application.0.cast_signed();
-    db.read(move |connection| connection.query_row(sql, [application], |row| row.get(0)).optional()).await
-}
-
-async fn remember(db: &Db, application: DiscordId, commands: String) -> Result<(), StoreError> {
-    let sql = "INSERT OR REPLACE INTO discord_commands (application, commands) VALUES (?1, ?2)";
-    db.write(move |tx| tx.execute(sql, params![application.0.cast_signed(), commands]).map(drop)).await
 }
 
 #[cfg(test)]

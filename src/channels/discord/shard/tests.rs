@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::{WebSocketStream, accept_async, client_async};
 
 use super::*;
-use crate::channels::discord::greetings::StartLimit;
+use crate::channels::discord::identify_limit::StartLimit;
 use crate::config::Secret;
 
 /// What the gateway does after a greeting, in place of letting the bot in.
@@ -71,9 +71,10 @@ impl FakeGateway {
 
     /// Runs a shard for this long, and returns the events that came.
     async fn run(&self, time: Duration, limit: StartLimit) -> (Vec<Event>, Option<Result<(), ListenError>>) {
-        let (api, greetings) = (Api::new("http://127.0.0.1:1", Secret::new("t")), Greetings::new(limit));
+        let (api, identify_limit) = (Api::new("http://127.0.0.1:1", Secret::new("t")), IdentifyLimit::new(limit));
         let (events, mut received) = mpsc::channel(10_000);
-        let shard = Shard { url: "ws://gateway", dial: self, api: &api, number: 0, total: 1, events, greetings: &greetings };
+        let shard =
+            Shard { url: "ws://gateway", dial: self, api: &api, number: 0, total: 1, events, identify_limit: &identify_limit };
         let ended = timeout(time, shard.run()).await.ok();
         drop(shard);
         let mut all = Vec::new();

@@ -18,7 +18,7 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct Sequence {
     last: Option<u64>,
     resumed_at: Option<Instant>,
     asked_at: Option<Instant>,
@@ -26,7 +26,7 @@ pub(super) struct Numbers {
     missing: u64,
 }
 
-impl Numbers {
+impl Sequence {
     /// The number of the last event that was taken.
     pub(super) fn last(&self) -> Option<u64> {
         self.last
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_gap_leads_to_a_resume_and_then_to_a_question() {
-        let (mut numbers, begun) = (Numbers::default(), Instant::now());
+        let (mut numbers, begun) = (Sequence::default(), Instant::now());
         let mut check = |number, after: u64, expected| {
             assert_eq!(numbers.step(number, begun + Duration::from_secs(after)), expected, "{number}");
         };
@@ -96,6 +96,6 @@ mod tests {
     /// A session that is resumed has a last number. A new one begins with any.
     #[test]
     fn the_first_number_follows_nothing() {
-        assert_eq!(Numbers::default().step(17, Instant::now()), Step::Next);
+        assert_eq!(Sequence::default().step(17, Instant::now()), Step::Next);
     }
 }

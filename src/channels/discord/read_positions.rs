@@ -11,7 +11,7 @@ const MOST_KEPT: u32 = 500;
 
 /// A channel and the last message that was seen there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ReadPosition {
     pub(super) channel: DiscordId,
     pub(super) message: DiscordId,
 }
@@ -40,7 +40,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn saw(&mut self, realm: Realm, Seen { channel, message }: Seen) {
+    pub(super) fn saw(&mut self, realm: Realm, ReadPosition { channel, message }: ReadPosition) {
         let seen = self.channels.entry(channel).or_insert(message);
         *seen = message.max(*seen);
         self.heard(realm, message);
@@ -84,9 +84,9 @@ pub(super) fn begin(tx: &Transaction<'_>, channels: &[DiscordId], message: Disco
 }
 
 /// The liveliest first.
-pub(super) fn latest(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<Seen>> {
+pub(super) fn latest(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<ReadPosition>> {
     let mut statement = connection.prepare_cached("SELECT channel, message FROM discord_seen ORDER BY seen_at DESC LIMIT ?1")?;
-    let seen = statement.query_map([limit], |row| Ok(Seen { channel: id(row.get(0)?), message: id(row.get(1)?) }))?;
+    let seen = statement.query_map([limit], |row| Ok(ReadPosition { channel: id(row.get(0)?), message: id(row.get(1)?) }))?;
     seen.collect()
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::DiscordChannel;
 use super::api::{ApiError, Call};
-use crate::domain::DiscordId;
+use super::bot::Bot;
+use super::expected_places::{Expected, ExpectedPlace};
 
 /// More bindings than this are not asked about.
 const MOST_ASKED: usize = 20;
@@ -16,29 +16,13 @@ const MOST_ASKED: usize = 20;
 /// Servers tell what they have by themselves, soon after the greeting. What they told is not asked.
 const SERVERS_TELL: Duration = Duration::from_secs(2);
 
-/// A place that a binding names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectedPlace {
-    /// The binding's `match`, for the operator.
-    pub binding: String,
-    pub what: Expected,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    Server(DiscordId),
-    Category(DiscordId),
-    /// Or a thread.
-    Channel(DiscordId),
-}
-
-pub(super) async fn report(channel: &DiscordChannel) {
-    channel.connected().await;
+pub(super) async fn report(bot: &Bot) {
+    bot.connected().await;
     tokio::time::sleep(SERVERS_TELL).await;
-    for ExpectedPlace { binding, what } in channel.expected.iter().take(MOST_ASKED) {
+    for ExpectedPlace { binding, what } in bot.expected.iter().take(MOST_ASKED) {
         let asked = match what {
-            Expected::Server(server) => channel.api.call::<Value>(Call::get(format!("/guilds/{server}"))).await.map(drop),
-            Expected::Category(id) | Expected::Channel(id) => channel.directory.find(&channel.api, *id).await.map(drop),
+            Expected::Server(server) => bot.api.call::<Value>(Call::get(format!("/guilds/{server}"))).await.map(drop),
+            Expected::Category(id) | Expected::Channel(id) => bot.directory.find(&bot.api, *id).await.map(drop),
         };
         match (asked, what) {
             (Err(ApiError::Answered { status: 403 | 404, .. }), Expected::Server(_)) => {

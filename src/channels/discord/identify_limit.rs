@@ -41,11 +41,11 @@ impl Default for StartLimit {
 }
 
 /// An async mutex, because the shard that waits holds the line for those behind it.
-pub(super) struct Greetings {
-    line: Mutex<Line>,
+pub(super) struct IdentifyLimit {
+    line: Mutex<Queue>,
 }
 
-struct Line {
+struct Queue {
     last: Option<Instant>,
     left: u64,
     per_day: u64,
@@ -53,9 +53,9 @@ struct Line {
 }
 
 /// The right to greet. Not used, it goes to the next in the line.
-pub(super) struct Turn<'a>(MutexGuard<'a, Line>);
+pub(super) struct IdentifyPermit<'a>(MutexGuard<'a, Queue>);
 
-impl Turn<'_> {
+impl IdentifyPermit<'_> {
     /// The greeting is said now.
     pub(super) fn take(mut self) {
         self.0.last = Some(Instant::now());
@@ -66,14 +66,14 @@ impl Turn<'_> {
     }
 }
 
-impl Greetings {
+impl IdentifyLimit {
     pub(super) fn new(limit: StartLimit) -> Self {
         let renewed_at = Instant::now() + Duration::from_millis(limit.reset_after).min(DAY);
-        Greetings { line: Mutex::new(Line { last: None, left: limit.remaining, per_day: limit.total.max(1), renewed_at }) }
+        IdentifyLimit { line: Mutex::new(Queue { last: None, left: limit.remaining, per_day: limit.total.max(1), renewed_at }) }
     }
 
     /// Returns when it is the caller's turn.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(super) async fn turn(&self) -> IdentifyPermit<'_> {
         let mut line = self.line.lock().await;
         if let Some(last) = line.last {
             sleep_until(last + APART).await;
@@ -86,7 +86,7 @@ impl Greetings {
         if line.renewed_at <= Instant::now() {
             (line.left, line.renewed_at) = (line.per_day, Instant::now() + DAY);
         }
-        Turn(line)
+        IdentifyPermit(line)
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn greetings_are_apart_and_no_more_than_the_day_allows() {
         let limit = StartLimit { total: 2, remaining: 3, reset_after: 60_000 };
-        let (greetings, start) = (Greetings::new(limit), Instant::now());
+        let (greetings, start) = (IdentifyLimit::new(limit), Instant::now());
         drop(greetings.turn().await);
         let mut times = Vec::new();
         for _ in 0..6 {

@@ -16,25 +16,25 @@ const LEFT_ALONE: Duration = Duration::from_secs(60);
 /// Channels that are remembered.
 const MOST_KEPT: usize = 1000;
 
-struct Loss {
+struct Refusal {
     why: PlaceLoss,
     refusals: u32,
     since: Instant,
 }
 
 #[derive(Default)]
-pub(super) struct Losses {
-    channels: DashMap<DiscordId, Loss>,
+pub(super) struct RefusedChannels {
+    channels: DashMap<DiscordId, Refusal>,
 }
 
-impl Losses {
+impl RefusedChannels {
     pub(super) fn note(&self, channel: DiscordId, why: PlaceLoss) {
         if self.channels.len() >= MOST_KEPT {
             self.channels.clear();
         }
         let since = Instant::now();
-        let mut loss = self.channels.entry(channel).or_insert(Loss { why, refusals: 0, since });
-        *loss = Loss { why, refusals: loss.refusals + 1, since };
+        let mut loss = self.channels.entry(channel).or_insert(Refusal { why, refusals: 0, since });
+        *loss = Refusal { why, refusals: loss.refusals + 1, since };
     }
 
     /// Why a channel is not even asked right now.

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::payload::person;
 use crate::channels::Choice;
+use crate::channels::discord::directory::id_in;
 use crate::domain::{Destination, DiscordId, SessionKey};
 use crate::signing::Signer;
 
@@ -26,7 +28,7 @@ mod kinds {
 
 /// Where a button counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+enum Scope {
     /// Or a thread.
     Channel(DiscordId),
     Private(DiscordId),
@@ -52,8 +54,18 @@ pub(super) fn components(signer: &Signer, to: &Destination, choices: &[Choice]) 
     vec![json!({ "type": kinds::ROW, "components": row })]
 }
 
-/// The command; none if we never made that button for this place.
-pub(super) fn pressed<'a>(signer: &Signer, scope: Scope, payload: &'a str) -> Option<&'a str> {
+/// The command of the button or choice that was pressed; none if Parlor never made it for this place.
+pub(super) fn pressed(signer: &Signer, raw: &Value) -> Option<String> {
+    let data = &raw["data"];
+    let payload = data["values"][0].as_str().or_else(|| data["custom_id"].as_str())?;
+    let scope = match id_in(raw, "guild_id") {
+        Some(_) => Scope::Channel(id_in(raw, "channel_id")?),
+        None => Scope::Private(person(raw)?),
+    };
+    signed_command(signer, scope, payload).map(str::to_owned)
+}
+
+fn signed_command<'a>(signer: &Signer, scope: Scope, payload: &'a str) -> Option<&'a str> {
     let tag_chars = signer.tag("").len();
     let (tag, command) = (payload.get(..tag_chars)?, payload.get(tag_chars..)?);
     signer.accepts(&signed(scope, command), tag).then_some(command)
@@ -96,12 +108,12 @@ mod tests {
         let signer = Signer::new(&[7; 32]);
         let row = &components(&signer, &to("discord:thread:5:6"), &choices(1))[0];
         let payload = row["components"][0]["custom_id"].as_str().unwrap();
-        assert_eq!(pressed(&signer, Scope::Channel(DiscordId(6)), payload), Some("/agent a0"));
-        assert_eq!(pressed(&signer, Scope::Channel(DiscordId(5)), payload), None);
-        assert_eq!(pressed(&signer, Scope::Private(DiscordId(6)), payload), None);
-        assert_eq!(pressed(&signer, Scope::Channel(DiscordId(6)), &payload.replace("a0", "a1")), None);
+        assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(6)), payload), Some("/agent a0"));
+        assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(5)), payload), None);
+        assert_eq!(signed_command(&signer, Scope::Private(DiscordId(6)), payload), None);
+        assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(6)), &payload.replace("a0", "a1")), None);
         for torn in ["", "x", "😀😀😀😀😀", &payload[..10]] {
-            assert_eq!(pressed(&signer, Scope::Channel(DiscordId(6)), torn), None, "{torn}");
+            assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(6)), torn), None, "{torn}");
         }
     }
 

@@ -1,0 +1,136 @@
+//! One bot: its way to Discord, its settings, and the channels and people it knows. Everything else here works on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+use super::api::Api;
+use super::directory::{ChannelInfo, Directory};
+use super::expected_places::{Expected, ExpectedPlace};
+use super::interactions::menu::Menu;
+use super::interactions::state::{Interactions, MayAsk};
+use super::refused_channels::RefusedChannels;
+use crate::channels::Limits;
+use crate::channels::newest::Newest;
+use crate::channels::nicknames::Nicknames;
+use crate::config::{Answers, Discord, GroupSessions};
+use crate::domain::DiscordId;
+use crate::signing::Signer;
+use crate::storage::Db;
+
+/// One bot's connection.
+pub(super) struct Bot {
+    pub(super) api: Arc<Api>,
+    pub(super) directory: Arc<Directory>,
+    pub(super) refused_channels: RefusedChannels,
+    /// The newest message of each channel and thread.
+    pub(super) newest: Newest<DiscordId, DiscordId>,
+    /// Who we are; Discord tells when it greets us.
+    pub(super) me: watch::Sender<Option<DiscordId>>,
+    pub(super) limits: Limits,
+    /// Whether answers are shown while they are written.
+    pub(super) streaming: bool,
+    pub(super) group_sessions: GroupSessions,
+    pub(super) nicknames: Nicknames,
+    pub(super) style: Answers,
+    /// How long messages of one person are waited for, to be taken as one.
+    pub(super) gather: Duration,
+    pub(super) max_file_mb: u32,
+    pub(super) expected: Vec<ExpectedPlace>,
+    /// Every place of a server is answered in, not only bound ones.
+    pub(super) is_open: bool,
+    pub(super) known_people: KnownPeople,
+    pub(super) interactions: Interactions,
+    /// For what was seen before.
+    pub(super) db: Db,
+}
+
+/// What a bot needs besides its config.
+pub struct ChannelDeps {
+    /// Of buttons and menus.
+    pub signer: Signer,
+    pub menu: Menu,
+    pub may_ask: MayAsk,
+    /// What bindings name.
+    pub expected: Vec<ExpectedPlace>,
+    /// Every place of a server is answered in, not only bound ones.
+    pub is_open: bool,
+    pub known_people: KnownPeople,
+    pub db: Db,
+}
+
+/// Tells who may have written to the bot in private, those first who are most likely to.
+pub type KnownPeople = Arc<dyn Fn() -> BoxFuture<'static, Vec<DiscordId>> + Send + Sync>;
+
+impl Bot {
+    pub(super) fn new(config: &Discord, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {
+        let platform = &config.platform;
+        let limits = Limits {
+            all_per_second: config.limits.per_second,
+            chat_per_second: config.limits.channel_per_second,
+            group_per_minute: 0,
+        };
+        Bot {
+            api: Arc::new(Api::new(&platform.api_url, platform.token.clone())),
+            directory: Arc::default(),
+            refused_channels: RefusedChannels::default(),
+            newest: Newest::default(),
+            me: watch::Sender::new(None),
+            limits,
+            streaming: platform.streaming,
+            group_sessions,
+            nicknames: Nicknames::new(&platform.nicknames),
+            style: platform.answers,
+            gather: platform.gather(),
+            max_file_mb: platform.max_file_mb,
+            expected: deps.expected,
+            is_open: deps.is_open,
+            known_people: deps.known_people,
+            interactions: Interactions::new(deps.menu, deps.may_ask, deps.signer),
+            db: deps.db,
+        }
+    }
+
+    pub(super) fn me(&self) -> Option<DiscordId> {
+        *self.me.borrow()
+    }
+
+    /// Discord has greeted us, so it is well.
+    pub(super) fn know_me(&self, me: DiscordId) {
+        self.api.health().well();
+        self.me.send_replace(Some(me));
+    }
+
+    /// Returns once Discord has greeted us.
+    pub(super) async fn connected(&self) {
+        // The sender lives as long as we do.
+        drop(self.me.subscribe().wait_for(Option::is_some).await);
+    }
+
+    /// Whether the config opens a channel or thread of a server. What was opened with `/agent` has been seen before.
+    pub(super) fn may_answer_in(&self, server: DiscordId, channel: DiscordId) -> bool {
+        let Some(known) = self.directory.get(channel).filter(ChannelInfo::has_messages) else { return false };
+        let above = known.parent.filter(|_| known.is_thread());
+        let category = match above {
+            Some(above) => self.directory.get(above).and_then(|above| above.parent),
+            None => known.parent,
+        };
+        let opens = |place: &ExpectedPlace| match place.what {
+            Expected::Server(id) => id == server,
+            Expected::Category(id) => category == Some(id),
+            Expected::Channel(id) => id == channel || above == Some(id),
+        };
+        self.is_open || self.expected.iter().any(opens)
+    }
+
+    /// Channels and threads that bindings name.
+    pub(super) fn bound_channels(&self) -> Vec<DiscordId> {
+        let channel = |place: &ExpectedPlace| match place.what {
+            Expected::Channel(channel) => Some(channel),
+            Expected::Server(_) | Expected::Category(_) => None,
+        };
+        self.expected.iter().filter_map(channel).collect()
+    }
+}

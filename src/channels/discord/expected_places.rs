@@ -1,0 +1,19 @@
+//! Places that bindings name, for the checks at the start and for catching up.
+
+use crate::domain::DiscordId;
+
+/// A place that a binding names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedPlace {
+    /// The binding's `match`, for the operator.
+    pub binding: String,
+    pub what: Expected,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    Server(DiscordId),
+    Category(DiscordId),
+    /// Or a thread.
+    Channel(DiscordId),
+}
