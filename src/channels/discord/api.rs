@@ -22,20 +22,20 @@ use crate::channels::upload::{Content, File, Form};
 use crate::clock::now_ms;
 use crate::config::Secret;
 
-/// A plain call that takes longer than this has failed.
+/// A plain call has failed after this time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest message of a refusal that is shown; Discord's own are short.
+/// The longest text of a refusal in the log; Discord's own texts are short.
 const MAX_MESSAGE_CHARS: usize = 200;
-/// Fields that are named when Discord finds fault with a call, and how deep they may lie.
+/// Faulty fields in the log for one refusal, and their deepest nesting.
 const MOST_FAULTS: usize = 5;
 const DEEPEST_FIELD: usize = 8;
-/// The longest name of a field or a fault; Discord's own are shorter.
+/// The longest name of a field or a fault; Discord's own names are shorter.
 const MAX_FAULT_CHARS: usize = 60;
-/// Clocks that differ by less are the same: Discord tells whole seconds, and its answer takes a while to come.
+/// A smaller difference is no difference: Discord's dates have whole seconds, and answers take a while to come.
 const SAME_TIME_MS: i64 = 60 * 1000;
 
-/// Discord turns away who does not begin like this: <https://discord.com/developers/docs/reference#user-agent>.
+/// Discord refuses other forms: <https://discord.com/developers/docs/reference#user-agent>.
 pub(super) const OUR_NAME: &str = concat!("DiscordBot (parlor, ", env!("CARGO_PKG_VERSION"), ")");
 
 pub(super) struct Api {
@@ -48,7 +48,7 @@ pub(super) struct Api {
     ahead_ms: AtomicI64,
 }
 
-/// One call.
+/// A call to the REST API.
 pub(super) struct Call {
     method: Method,
     /// After `/api/v10`.
@@ -73,7 +73,7 @@ impl Call {
         Call { method: Method::PUT, path, body: None }
     }
 
-    /// Everything there was is gone afterwards.
+    /// Replaces the whole list at the path.
     pub(super) fn replace_all(path: String, body: Value) -> Self {
         Call { method: Method::PUT, path, body: Some(body) }
     }
@@ -82,11 +82,11 @@ impl Call {
         Call { method: Method::DELETE, path, body: None }
     }
 
-    /// Discord counts by the kind of call and the channel or server it is about: the ids after that make no difference.
+    /// Discord counts calls by kind and by channel or server; ids further on in the path make no difference.
     fn bucket(&self) -> String {
         let path = self.path.split('?').next().unwrap_or_default();
         if path.starts_with("/interactions/") || path.starts_with("/webhooks/") {
-            // Each has limits of its own, and its token must not be seen: this name is in the log.
+            // Every interaction has limits of its own. Its token is hashed, because the log names the bucket.
             return format!("{} interaction {:x}", self.method, BuildHasherDefault::<DefaultHasher>::default().hash_one(path));
         }
         let is_id = |step: &str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
@@ -95,35 +95,35 @@ impl Call {
     }
 }
 
-/// A file that goes along with a call.
+/// A file to upload with a call.
 pub(super) struct FileToSend<'a> {
     pub(super) name: &'a str,
     pub(super) media_type: &'a str,
     pub(super) content: Content,
 }
 
-/// Why a call did not work.
+/// The reason for a failed call.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
-    /// Discord answered that it will not.
+    /// Discord refused the call.
     #[error("Discord answered {status}: {message} ({code})")]
     Answered { status: u16, code: u64, message: String },
-    /// Too many calls, as Discord says or as it said it would.
+    /// Too many calls: Discord answered 429, or announced the limit in an earlier answer.
     #[error("Discord asks to wait {} s", .0.as_secs_f32().ceil())]
     TooFast(Duration),
-    /// Something on the way to Discord answered: it says nothing about the token or the channel.
+    /// A proxy on the way answered, so the status says nothing about the token or the channel.
     #[error("Discord was not reached: something on the way answered {status}")]
     InBetween { status: u16 },
     /// No connection was made, so nothing was sent.
     #[error("Discord cannot be reached: {0}")]
     NotReached(String),
-    /// The call was made, but no answer came that could be read.
+    /// The call was made, but no readable answer came.
     #[error("Discord gave no readable answer: {0}")]
     NoAnswer(String),
 }
 
 impl ApiError {
-    /// Whether this is about Discord or the way there, and not about what was asked.
+    /// Whether Discord or the way there failed, rather than the request.
     fn is_outage(&self) -> bool {
         match self {
             ApiError::Answered { status, .. } => *status >= 500,
@@ -133,7 +133,7 @@ impl ApiError {
     }
 }
 
-/// <https://discord.com/developers/docs/reference#error-messages>, and what a 429 says besides.
+/// <https://discord.com/developers/docs/reference#error-messages>, with the fields of a 429.
 #[derive(Deserialize)]
 struct Refusal {
     #[serde(default)]
@@ -142,13 +142,13 @@ struct Refusal {
     retry_after: Option<f64>,
     #[serde(default)]
     global: bool,
-    /// What is wrong with which field.
+    /// The faults by field.
     #[serde(default)]
     errors: Value,
 }
 
 impl Refusal {
-    /// For the operator. Of the call itself nothing is repeated but the names of fields.
+    /// For the operator. The names of fields are the only words taken from the call.
     fn in_words(&self) -> String {
         let mut faults = Vec::new();
         collect_faults(&self.errors, &mut Vec::new(), &mut faults);
@@ -157,7 +157,7 @@ impl Refusal {
     }
 }
 
-/// Finds what Discord says about each field, such as `content BASE_TYPE_MAX_LENGTH`.
+/// Collects the faults of each field, such as `content BASE_TYPE_MAX_LENGTH`.
 fn collect_faults<'e>(errors: &'e Value, path: &mut Vec<&'e str>, faults: &mut Vec<String>) {
     let Some(fields) = errors.as_object().filter(|_| path.len() < DEEPEST_FIELD) else { return };
     for (name, inner) in fields {
@@ -176,7 +176,7 @@ fn collect_faults<'e>(errors: &'e Value, path: &mut Vec<&'e str>, faults: &mut V
     }
 }
 
-/// What could be something else than a name is left out.
+/// Keeps only the characters of names, because the log must not repeat people's words.
 fn plain_name(text: &str) -> String {
     let plain = text.trim().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | ' '));
     plain.take(MAX_FAULT_CHARS).collect()
@@ -189,7 +189,7 @@ impl Api {
         Api { base_url, token, connections, buckets, health: Health::default(), ahead_ms: AtomicI64::new(0) }
     }
 
-    /// A gateway is as well protected as the API is: the token is said there too.
+    /// The gateway needs the same encryption as the API, because the token is sent to both.
     pub(super) fn may_connect_to(&self, url: &str) -> bool {
         url.starts_with("wss://") || (url.starts_with("ws://") && self.base_url.starts_with("http://"))
     }
@@ -198,7 +198,7 @@ impl Api {
         &self.health
     }
 
-    /// The time on Discord's clock, which its ids are made of. Ours may be wrong by days.
+    /// The time on Discord's clock, from which ids are made. This machine's clock may be wrong by days.
     pub(super) fn now_ms(&self) -> i64 {
         now_ms().saturating_add(self.ahead_ms.load(Ordering::Relaxed))
     }
@@ -211,7 +211,7 @@ impl Api {
         read_answer(&self.raw(call).await?)
     }
 
-    /// The answer as it came, for one that is not all JSON perhaps.
+    /// The bytes of the answer, for callers with a tolerant reader.
     pub(super) async fn raw(&self, call: Call) -> Result<Vec<u8>, ApiError> {
         let fill = |request: RequestBuilder| match &call.body {
             Some(body) => request.json(body),
@@ -224,7 +224,7 @@ impl Api {
     pub(super) async fn upload<T: DeserializeOwned>(&self, call: Call, file: FileToSend<'_>) -> Result<T, ApiError> {
         let FileToSend { name, media_type, content } = file;
         let mut message = call.body.clone().unwrap_or_default();
-        // Discord keeps the files that this list names by their number, and drops the others.
+        // Discord keeps the files in this list, by their number, and drops all others.
         message["attachments"] = json!([{ "id": 0, "filename": name }]);
         let file = File { field: "files[0]", name, media_type, content };
         let form = Form::new(&json!({ "payload_json": message.to_string() }), file);
@@ -232,7 +232,7 @@ impl Api {
         read_answer(&self.exchange(&call, timeout, |request| request.multipart(form.parts)).await?)
     }
 
-    /// Files lie elsewhere, and whoever has the address may have them: the token stays here.
+    /// Files lie on another host, and their address is enough to fetch them, so the token is not sent.
     pub(super) async fn download(&self, url: &str, to: &Path, max_bytes: u64) -> Result<bool, ApiError> {
         self.connections.download(url, to, max_bytes).await.map_err(|error| match error {
             DownloadError::Answered(status) => ApiError::InBetween { status: status.as_u16() },
@@ -287,7 +287,7 @@ impl Api {
             self.buckets.wait(if is_global { None } else { Some(bucket) }, wait);
             return Err(ApiError::TooFast(wait));
         }
-        // Discord speaks JSON. What stands in front of it answers with HTML.
+        // Discord answers with JSON, proxies in front of Discord with HTML.
         Err(match refusal {
             Some(refusal) => ApiError::Answered { status: status.as_u16(), code: refusal.code, message: refusal.in_words() },
             None => ApiError::InBetween { status: status.as_u16() },
@@ -295,7 +295,7 @@ impl Api {
     }
 }
 
-/// A call that is answered with nothing is read as `null`.
+/// An empty answer is read as `null`.
 pub(super) fn read_answer<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = if body.is_empty() { b"null".as_slice() } else { body };
     serde_json::from_slice(body).map_err(|error| ApiError::NoAnswer(error.to_string()))

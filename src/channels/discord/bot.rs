@@ -1,4 +1,4 @@
-//! One bot: its way to Discord, its settings, and the channels and people it knows. Everything else here works on it.
+//! A bot's state: API, settings, known channels and interactions. The other files here work on this state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::domain::DiscordId;
 use crate::signing::Signer;
 use crate::storage::Db;
 
-/// One bot's connection.
+/// A bot's state, shared by listening and sending.
 pub(super) struct Bot {
     pub(super) api: Arc<Api>,
     pub(super) directory: Arc<Directory>,
     pub(super) refused_channels: RefusedChannels,
     /// The newest message of each channel and thread.
     pub(super) newest: Newest<DiscordId, DiscordId>,
-    /// Who we are; Discord tells when it greets us.
+    /// The bot's own id, from READY.
     pub(super) me: watch::Sender<Option<DiscordId>>,
     pub(super) limits: Limits,
     /// Whether answers are shown while they are written.
@@ -35,7 +35,7 @@ pub(super) struct Bot {
     pub(super) group_sessions: GroupSessions,
     pub(super) nicknames: Nicknames,
     pub(super) style: Answers,
-    /// How long messages of one person are waited for, to be taken as one.
+    /// Messages of a person within this time are taken together.
     pub(super) gather: Duration,
     pub(super) max_file_mb: u32,
     pub(super) expected: Vec<ExpectedPlace>,
@@ -43,17 +43,17 @@ pub(super) struct Bot {
     pub(super) is_open: bool,
     pub(super) known_people: KnownPeople,
     pub(super) interactions: Interactions,
-    /// For what was seen before.
+    /// Has the read positions and the registered commands.
     pub(super) db: Db,
 }
 
-/// What a bot needs besides its config.
+/// Dependencies of a bot beside its config.
 pub struct ChannelDeps {
-    /// Of buttons and menus.
+    /// Signs buttons and menus.
     pub signer: Signer,
     pub menu: Menu,
     pub may_ask: MayAsk,
-    /// What bindings name.
+    /// Places in bindings.
     pub expected: Vec<ExpectedPlace>,
     /// Every place of a server is answered in, not only bound ones.
     pub is_open: bool,
@@ -61,7 +61,7 @@ pub struct ChannelDeps {
     pub db: Db,
 }
 
-/// Tells who may have written to the bot in private, those first who are most likely to.
+/// Lists people with a private chat to look up after an absence, the likeliest first.
 pub type KnownPeople = Arc<dyn Fn() -> BoxFuture<'static, Vec<DiscordId>> + Send + Sync>;
 
 impl Bot {
@@ -97,19 +97,19 @@ impl Bot {
         *self.me.borrow()
     }
 
-    /// Discord has greeted us, so it is well.
+    /// READY also shows that Discord is in good health.
     pub(super) fn know_me(&self, me: DiscordId) {
         self.api.health().well();
         self.me.send_replace(Some(me));
     }
 
-    /// Returns once Discord has greeted us.
+    /// Returns once READY has come.
     pub(super) async fn connected(&self) {
-        // The sender lives as long as we do.
+        // The sender is a field of the bot, so the wait cannot fail.
         drop(self.me.subscribe().wait_for(Option::is_some).await);
     }
 
-    /// Whether the config opens a channel or thread of a server. What was opened with `/agent` has been seen before.
+    /// Whether the config opens a channel or thread of a server. Places opened with `/agent` have a read position and need no look here.
     pub(super) fn may_answer_in(&self, server: DiscordId, channel: DiscordId) -> bool {
         let Some(known) = self.directory.get(channel).filter(ChannelInfo::has_messages) else { return false };
         let above = known.parent.filter(|_| known.is_thread());
@@ -125,7 +125,7 @@ impl Bot {
         self.is_open || self.expected.iter().any(opens)
     }
 
-    /// Channels and threads that bindings name.
+    /// Channels and threads in bindings.
     pub(super) fn bound_channels(&self) -> Vec<DiscordId> {
         let channel = |place: &ExpectedPlace| match place.what {
             Expected::Channel(channel) => Some(channel),

@@ -1,6 +1,7 @@
-//! Payloads and messages of Discord that are not quite JSON: read as far as their quotes and brackets hold. Pure.
+//! Reads broken JSON of Discord as far as quotes and brackets hold. Pure.
 //!
-//! The sequence number of an event counts even if its data cannot be read, and so does the id of a message.
+//! The sequence number of a broken event and the id of a broken message still count, so that the connection and the read position get
+//! past them.
 
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use super::directory::id_in;
 use crate::channels::json_list::{self, Item, members, skip_space};
 use crate::domain::DiscordId;
 
-/// JSON that could not be read.
+/// Unreadable JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Broken {
     /// For the operator; never quotes the JSON.
@@ -22,7 +23,7 @@ impl Broken {
     }
 }
 
-/// A gateway payload that could not be read, with the fields around its data.
+/// An unreadable gateway payload, with the fields around its data.
 ///
 /// <https://discord.com/developers/docs/events/gateway-events#payload-structure>
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,14 +47,14 @@ pub(super) fn read_payload(text: &str) -> Result<Value, BrokenPayload> {
     })
 }
 
-/// A message of a page that could not be read.
+/// An unreadable message of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BrokenMessage {
     pub(super) id: Option<DiscordId>,
     pub(super) broken: Broken,
 }
 
-/// Messages of one page; Discord gives no more.
+/// Messages of a page; Discord gives no more.
 pub(super) const MOST_ON_A_PAGE: usize = 100;
 
 /// The messages of a channel, oldest first.
@@ -63,7 +64,7 @@ pub(super) struct Page {
     pub(super) broken: Vec<BrokenMessage>,
 }
 
-/// Reads a page of messages that were written after one. None if the page is no list, or ends in the middle.
+/// Reads a page of messages newer than `after`. None if the page is no list, or breaks off in the middle.
 pub(super) fn read_page(body: &[u8], after: DiscordId) -> Option<Page> {
     let body = body.trim_ascii_start();
     let list = json_list::cut(body.starts_with(b"[").then_some(body)?, begins_message);
@@ -82,7 +83,7 @@ pub(super) fn read_page(body: &[u8], after: DiscordId) -> Option<Page> {
 }
 
 impl Page {
-    /// Whether no page follows. Broken messages may have been taken for one.
+    /// Whether no page follows. A page with broken messages cannot tell, because two of them may be counted as a single item.
     pub(super) fn is_last(&self) -> bool {
         self.broken.is_empty() && self.messages.len() < MOST_ON_A_PAGE
     }
@@ -99,20 +100,20 @@ fn begins_message(bytes: &[u8]) -> bool {
     has("channel_id") && has("author")
 }
 
-/// Without brackets that hold, the newest id counts: users, files and replied messages are older than the message they are in.
+/// The newest id counts where the brackets do not hold: users, files and replied messages are older than their message.
 fn message_id(raw: &[u8], after: DiscordId) -> Option<DiscordId> {
     let own = members(raw).find(|(key, _)| *key == b"\"id\"").and_then(|(_, value)| snowflake(value));
     own.or_else(|| values_of(raw, "id").filter_map(snowflake).filter(|id| *id > after).max())
 }
 
-/// A field of a payload: from the beginning as far as the brackets hold, else the last of that name. In a text of somebody the
-/// quotes around the name would have backslashes.
+/// A field of a payload: from the beginning as far as the brackets hold, else the last field of this name. Inside people's words the
+/// quotes around a name would have backslashes.
 fn field<'a>(payload: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let held = members(payload).find(|(key, _)| *key == quoted(name).as_bytes()).map(|(_, value)| value);
     held.or_else(|| values_of(payload, name).last())
 }
 
-/// What follows each key of this name, up to the end of the text.
+/// The text behind each key of this name.
 fn values_of<'a>(text: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
     let key = format!("{}:", quoted(name));
     let found = (0..text.len()).filter(move |at| text[*at..].starts_with(key.as_bytes()));
@@ -130,7 +131,7 @@ fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(&value[..digits]).ok().filter(|_| is_whole)?.parse().ok()
 }
 
-/// The name of an event, which has no escapes.
+/// A string without escapes, such as the name of an event.
 fn string(value: &[u8]) -> Option<&str> {
     let inner = value.strip_prefix(b"\"")?;
     let end = inner.iter().position(|byte| *byte == b'"')?;

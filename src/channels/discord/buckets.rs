@@ -1,4 +1,4 @@
-//! What Discord says about its limits with every answer, kept so that the next call does not run into them.
+//! Remembers the rate limits from Discord's answers, so that the next call does not run into them.
 //!
 //! <https://discord.com/developers/docs/topics/rate-limits>
 
@@ -12,19 +12,19 @@ use super::api::seconds_in;
 
 /// A call waits this long by itself; a longer wait is told to the caller.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// Waits that are kept; when there are more, those that are over are let go of.
+/// Waits in memory; above this number the expired waits are dropped.
 const MOST_KEPT: usize = 1000;
 /// Stands for all calls together.
 const EVERYTHING: &str = "";
 
-/// Kinds of calls that must wait, and until when.
+/// Kinds of calls with a wait, and the end of each wait.
 #[derive(Default)]
 pub(super) struct Buckets {
     until: DashMap<String, Instant>,
 }
 
 impl Buckets {
-    /// Returns when the call may be made, or how long it would have to wait.
+    /// Returns when the call may be made; an error is the length of a wait that the caller has to decide about.
     pub(super) async fn ready(&self, bucket: &str) -> Result<(), Duration> {
         let until = [EVERYTHING, bucket].into_iter().filter_map(|bucket| self.until.get(bucket).map(|until| *until)).max();
         let wait = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
@@ -35,7 +35,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// The last call that was allowed for now has been made.
+    /// Reads the headers: no remaining call means a wait.
     pub(super) fn note(&self, bucket: &str, headers: &HeaderMap) {
         if seconds_in(headers, "x-ratelimit-remaining") == Some(0.0)
             && let Some(wait) = seconds_in(headers, "x-ratelimit-reset-after")

@@ -1,8 +1,7 @@
-//! Asks for what was written while nobody listened, after every new session.
+//! Fetches missed messages after every new session.
 //!
-//! Channels that were seen before are asked about by what was seen last. Servers list their channels and active threads with the
-//! last message of each, which shows where something was missed in a place that was never seen. Private chats are listed
-//! nowhere: those of people who are known are looked up.
+//! Channels with a read position are asked for newer messages. For other channels and active threads a server lists the last
+//! message, and a newer id shows a miss. Discord lists no private chats, so the chats of known people are looked up.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,31 +19,31 @@ use crate::clock::now_ms;
 use crate::domain::DiscordId;
 use crate::storage::StoreError;
 
-/// Channels that are asked about because they were seen before, the liveliest first.
+/// Channels with a read position to ask about, the liveliest first.
 const MOST_CHANNELS: u32 = 50;
-/// Channels that are asked about because a server lists something newer, the newest first.
+/// Channels to ask about because a server lists a newer message, the newest first.
 const MOST_LISTED: usize = 50;
-/// People whose private chat is looked up.
+/// Private chats to look up.
 const MOST_PEOPLE: usize = 20;
-/// Answers asked for about one channel.
+/// Pages to fetch of a channel.
 const MOST_PAGES: usize = 3;
-/// What is older is not answered any more, as on Telegram.
+/// Older messages are not answered any more, as on Telegram.
 const OLDEST_MS: i64 = 24 * 60 * 60 * 1000;
-/// Messages of different channels may come in another order than they were written, by about this much.
+/// Events of different channels may be out of order by about this much.
 const OVERLAP_MS: i64 = 5000;
-/// Tries to ask for one thing.
+/// Tries of each call.
 const TRIES: u32 = 4;
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
-/// Live messages wait until this is over, so it may not take for ever.
+/// Live messages wait for the end of catching up, so the time is bounded.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A server that comes back after this time, with no new session, has all the time again.
+/// Within a session the budget is renewed after this time, for servers coming back from an outage.
 const RENEWED_AFTER: Duration = Duration::from_secs(10 * 60);
 
-/// What catching up may still take.
+/// The time and the channels left for catching up.
 #[derive(Debug)]
 pub(super) struct Budget {
     time: Duration,
-    /// Channels that servers list.
+    /// Channels from the lists of servers.
     listed: usize,
     renewed_at: Instant,
 }
@@ -61,7 +60,7 @@ impl Budget {
     }
 }
 
-/// Asks about the channels that were seen before.
+/// Catches up with the channels that have a read position.
 pub(super) async fn run(event_loop: &mut EventLoop<'_>) {
     event_loop.budget = Budget::new();
     let channels = match channels(event_loop).await {
@@ -75,7 +74,7 @@ pub(super) async fn run(event_loop: &mut EventLoop<'_>) {
     }
 }
 
-/// Bound channels count from now on, if nothing was ever seen in them.
+/// Bound channels without a read position begin now.
 async fn channels(event_loop: &EventLoop<'_>) -> Result<Vec<ReadPosition>, StoreError> {
     let bot = event_loop.bot();
     let (bound, from) = (bot.bound_channels(), first_id_at(bot.api.now_ms()));
@@ -83,8 +82,8 @@ async fn channels(event_loop: &EventLoop<'_>) -> Result<Vec<ReadPosition>, Store
     bot.db.read(|connection| read_positions::latest(connection, MOST_CHANNELS)).await
 }
 
-/// Asks about channels and threads of a server in which something was said since it was last heard. One that is new to us counts
-/// from now on.
+/// Catches up with channels and threads of a server that list a message newer than the last event from there. A new server
+/// begins now.
 pub(super) async fn server(event_loop: &mut EventLoop<'_>, raw: &Value) {
     let Some(server) = id_in(raw, "id") else { return };
     event_loop.budget.renew_if_old();
@@ -108,7 +107,7 @@ pub(super) async fn server(event_loop: &mut EventLoop<'_>, raw: &Value) {
     event_loop.store().await;
 }
 
-/// Looks up the private chats of people who are known, for what they wrote since anything private was heard.
+/// Catches up with the private chats of known people, from the last private event on.
 pub(super) async fn private_chats(event_loop: &mut EventLoop<'_>) {
     let (realm, now) = (Realm::PrivateChats, now_ms());
     let now = match heard(event_loop, realm).await {
@@ -136,7 +135,7 @@ async fn heard(event_loop: &EventLoop<'_>, realm: Realm) -> Result<Option<Discor
     Ok(heard.map(|message| first_id_at(sent_at(message) - OVERLAP_MS)))
 }
 
-/// A channel with the last message there is.
+/// A channel with its last message.
 fn last_message(channel: &Value) -> Option<ReadPosition> {
     Some(ReadPosition { channel: id_in(channel, "id")?, message: id_in(channel, "last_message_id")? })
 }
@@ -153,7 +152,7 @@ async fn private_chat(event_loop: &EventLoop<'_>, person: DiscordId) -> Option<R
     last_message(&raw)
 }
 
-/// Asks about those of the listed channels that have something newer than what was seen there, or else heard anywhere.
+/// Catches up with the listed channels whose last message is newer than the read position, or than `since` without a position.
 async fn with_listed(event_loop: &mut EventLoop<'_>, since: DiscordId, listed: Vec<ReadPosition>) {
     let ids: Vec<DiscordId> = listed.iter().map(|seen| seen.channel).collect();
     let seen = match event_loop.bot().db.read(move |connection| read_positions::of(connection, &ids)).await {
@@ -175,11 +174,11 @@ async fn with_listed(event_loop: &mut EventLoop<'_>, since: DiscordId, listed: V
     }
 }
 
-/// False when there is no time for more.
+/// False when the time is used up.
 async fn in_time(event_loop: &mut EventLoop<'_>, seen: ReadPosition) -> bool {
     let (left, begun) = (event_loop.budget.time, Instant::now());
     let in_time = timeout(left, one(event_loop, seen)).await.is_ok();
-    // Not cut short: nobody would bring what is in hand a second time.
+    // The timeout must not cover storing: Discord does not send the messages a second time.
     event_loop.store().await;
     event_loop.budget.time = left.saturating_sub(begun.elapsed());
     if !in_time {
@@ -201,7 +200,7 @@ async fn one(event_loop: &mut EventLoop<'_>, ReadPosition { channel, message }: 
         let Some(last) = page.newest() else { return };
         let is_last = page.is_last();
         let Page { mut messages, broken } = page;
-        // What is asked for does not name its server, and without one it would be taken for a private message.
+        // Messages of a page do not name their server, and a message without a server would count as private.
         let server = match bot.directory.find(&bot.api, channel).await {
             Ok(known) => known.server,
             Err(error) => return not_answered(event_loop, channel, &error).await,
@@ -220,7 +219,7 @@ async fn one(event_loop: &mut EventLoop<'_>, ReadPosition { channel, message }: 
     tracing::warn!("{most} messages or more were missed in the Discord channel {channel}; those after them are left out");
 }
 
-/// Nobody tells these messages again, so trouble that passes is waited out.
+/// Makes a call again after passing trouble, because a given-up page is lost.
 async fn patiently<T, R>(event_loop: &EventLoop<'_>, call: impl Fn() -> Call, read: R) -> Result<T, ApiError>
 where
     R: Fn(&[u8]) -> Result<T, ApiError>,
@@ -238,7 +237,7 @@ where
     }
 }
 
-/// Gives the messages their server and the roles of who wrote them.
+/// Adds to each message its server and its author's roles.
 async fn complete(event_loop: &EventLoop<'_>, server: Option<DiscordId>, messages: &mut [Value]) {
     let Some(server) = server else { return };
     let api = &event_loop.bot().api;
@@ -258,7 +257,7 @@ async fn complete(event_loop: &EventLoop<'_>, server: Option<DiscordId>, message
     }
 }
 
-/// A channel that is gone, or closed to us, is not asked about again.
+/// Forgets a channel after a 403 or 404, so that the next start does not ask again.
 async fn not_answered(event_loop: &EventLoop<'_>, channel: DiscordId, error: &ApiError) {
     if matches!(error, ApiError::Answered { status: 403 | 404, .. }) {
         tracing::debug!("the Discord channel {channel} is not caught up with: {error}");

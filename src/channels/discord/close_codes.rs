@@ -1,17 +1,17 @@
-//! What a close code means for us.
+//! The meaning of close codes: resume, identify or give up.
 //!
 //! <https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>
 
 use serenity::constants::close_codes;
 
-/// Discord has no name for it in serenity: the version of its API is gone.
+/// serenity has no constant for this code: Discord no longer offers the version of the API.
 const INVALID_API_VERSION: u16 = 4012;
 
-/// What to do when Discord closed the connection.
+/// The next step after a close.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum After {
     Resume,
-    /// The session is lost, so we begin anew.
+    /// The session is lost.
     Identify,
     /// Trying again would not help. For the operator.
     GiveUp(String),

@@ -1,6 +1,6 @@
-//! Puts into words what a message has besides its text, and makes the marks in its text readable.
+//! Describes attachments, polls and replies in words, and makes mentions and emoji readable.
 //!
-//! Pure, and read from the raw message, so that what is not known yet is not lost.
+//! Pure, and read from the raw message, so that fields unknown to serenity are not lost.
 //! <https://discord.com/developers/docs/resources/message#message-object>
 
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::channels::describe::{
 };
 use crate::domain::{Attachment, DiscordId, FileRef};
 
-/// Files of one message; Discord takes ten.
+/// Files of a message; Discord takes ten.
 const MAX_FILES: usize = 10;
 
-/// Everything that was sent besides text.
+/// Files, stickers and polls.
 pub(super) fn attachments(message: &Value) -> Vec<Attachment> {
     let files = list(message, "attachments").take(MAX_FILES).map(file);
     let stickers = list(message, "sticker_items").map(|sticker| described(titled("sticker", words(sticker, "name"))));
@@ -22,13 +22,13 @@ pub(super) fn attachments(message: &Value) -> Vec<Attachment> {
     files.chain(stickers).chain(poll).collect()
 }
 
-/// Where the message comes from and what it answers, in brackets.
+/// Marks in brackets for a forwarded message and for a reply.
 pub(super) fn marks(message: &Value, me: DiscordId) -> Vec<String> {
     let forwarded = forwarded(message).map(|_| "[forwarded]".to_owned());
     forwarded.into_iter().chain(reply(message, me)).collect()
 }
 
-/// The message that this one only passes on.
+/// The forwarded message inside a message.
 pub(super) fn forwarded(message: &Value) -> Option<&Value> {
     list(message, "message_snapshots").next().map(|snapshot| &snapshot["message"]).filter(|inner| inner.is_object())
 }
@@ -44,7 +44,7 @@ fn reply(message: &Value, me: DiscordId) -> Option<String> {
     Some(replying(&author, shown(replied)))
 }
 
-/// A message in few words: its text, else what it is.
+/// A message in few words: its text, else its first attachment.
 fn shown(message: &Value) -> Option<String> {
     let written = message["content"].as_str().and_then(|text| one_line(&readable(text, message), MAX_QUOTE_CHARS));
     written.map(quoted).or_else(|| attachments(message).into_iter().next().map(|attachment| attachment.description))
@@ -58,7 +58,7 @@ fn file(raw: &Value) -> Attachment {
     let length = seconds.map(|seconds| duration(seconds.as_secs()));
     let kind = raw["content_type"].as_str().and_then(|kind| kind.split('/').next()).unwrap_or_default();
     let (what, details) = match kind {
-        // Only what was spoken into Discord itself has a waveform.
+        // Discord's own voice messages have a waveform, uploaded audio has none.
         "audio" if raw.get("waveform").is_some() => ("voice message".to_owned(), [length, None]),
         "image" => (titled("image", name.clone()), [dimensions, None]),
         "video" => (titled("video", name.clone()), [dimensions, length]),
@@ -85,14 +85,14 @@ fn described(description: String) -> Attachment {
     Attachment { description, file: None }
 }
 
-/// The name people see: the one on the server, else the one everywhere, else the account's.
+/// The displayed name: the nickname on the server, else the global name, else the account's.
 pub(super) fn display_name(user: &Value, member: &Value) -> String {
     let names = [member.get("nick"), user.get("global_name"), user.get("username")];
     let name = names.into_iter().flatten().filter_map(Value::as_str).find(|name| !name.trim().is_empty());
     name_line(name.unwrap_or("somebody"))
 }
 
-/// Writes `@Bob` for `<@222>` and `:wave:` for `<:wave:5>`, as people see it.
+/// Writes `@Bob` for `<@222>` and `:wave:` for `<:wave:5>`, as Discord shows them.
 pub(super) fn readable(text: &str, message: &Value) -> String {
     let mut readable = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What channels and threads there are: learnt from events, and asked for when a message comes from one that is not known.
+//! The known channels and threads: learnt from events, and fetched when a message comes from an unknown channel.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use serenity::model::channel::ChannelType;
 use super::api::{Api, ApiError, Call};
 use crate::domain::{DiscordId, SessionKey};
 
-/// When more are known than this, all are forgotten and asked for again: nobody has so many that are in use.
+/// Above this number the directory is emptied and filled again by calls; bots in real use stay far below.
 const MOST_KNOWN: usize = 50_000;
 
 /// A channel, thread or category.
@@ -23,17 +23,17 @@ pub(super) struct ChannelInfo {
     name: Option<String>,
     /// Ids of a forum post's tags.
     tags: Vec<DiscordId>,
-    /// What a forum's tags are called.
+    /// Names of a forum's tags.
     tag_names: HashMap<DiscordId, String>,
     pub(super) is_locked: bool,
     pub(super) is_archived: bool,
 }
 
-/// Where a message was written, as far as routing asks.
+/// The place of a message, as far as routing asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Surroundings {
     pub(super) server: Option<DiscordId>,
-    /// A thread's channel. Absent for what is no thread.
+    /// A thread's channel; absent for other channels.
     pub(super) thread_of: Option<DiscordId>,
     pub(super) category: Option<DiscordId>,
     /// A thread's name.
@@ -41,7 +41,7 @@ pub(super) struct Surroundings {
     pub(super) tags: Vec<String>,
 }
 
-/// Plain mutex: it is held for a look-up.
+/// A plain mutex, because a look-up holds the lock only for a moment.
 #[derive(Default)]
 pub(super) struct Directory {
     channels: Mutex<HashMap<DiscordId, ChannelInfo>>,
@@ -50,19 +50,19 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Everything a server tells about itself.
+    /// Learns the channels and threads in `GUILD_CREATE`.
     pub(super) fn learn_server(&self, server: &Value) {
         let id = id_in(server, "id");
         list(server, "channels").chain(list(server, "threads")).for_each(|channel| drop(self.learn(channel, id)));
     }
 
-    /// The threads of a server that we may see now.
+    /// Learns the threads in `THREAD_LIST_SYNC`.
     pub(super) fn learn_threads(&self, sync: &Value) {
         let server = id_in(sync, "guild_id");
         list(sync, "threads").for_each(|thread| drop(self.learn(thread, server)));
     }
 
-    /// Returns what was known of it before. Events inside a server need not name it again.
+    /// Returns the earlier entry. `server` is for channels inside `GUILD_CREATE`, which do not name their server.
     pub(super) fn learn(&self, channel: &Value, server: Option<DiscordId>) -> Option<ChannelInfo> {
         let id = id_in(channel, "id")?;
         let known = ChannelInfo::read(channel, server)?;
@@ -73,7 +73,7 @@ impl Directory {
         channels.insert(id, known)
     }
 
-    /// What interactions tell of their channel is less than what others do.
+    /// Learns the channel of an interaction, which has fewer fields than other events, so an existing entry stays.
     pub(super) fn learn_if_new(&self, channel: &Value, server: Option<DiscordId>) {
         if id_in(channel, "id").is_some_and(|id| server.is_some() && self.get(id).is_none()) {
             self.learn(channel, server);
@@ -88,7 +88,7 @@ impl Directory {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner).get(&channel).cloned()
     }
 
-    /// Asks Discord when it is not known.
+    /// Fetches an unknown channel.
     pub(super) async fn find(&self, api: &Api, channel: DiscordId) -> Result<ChannelInfo, ApiError> {
         if let Some(known) = self.get(channel) {
             return Ok(known);
@@ -98,7 +98,7 @@ impl Directory {
         ChannelInfo::read(&raw, None).ok_or_else(|| ApiError::NoAnswer("it describes no channel".into()))
     }
 
-    /// What routing wants to know about a channel. What cannot be found out is left open.
+    /// The place as routing needs it. An unreachable parent channel leaves category and tags empty.
     pub(super) async fn surroundings(&self, api: &Api, channel: DiscordId) -> Result<Surroundings, ApiError> {
         let known = self.find(api, channel).await?;
         let Some(parent) = known.parent.filter(|_| known.is_thread()) else {
@@ -115,7 +115,7 @@ impl Directory {
         })
     }
 
-    /// The place a thread is, if it is one.
+    /// The session key of a thread; none for other channels.
     pub(super) fn thread(&self, id: DiscordId) -> Option<SessionKey> {
         let known = self.get(id).filter(ChannelInfo::is_thread)?;
         Some(SessionKey::DiscordThread { channel: known.parent?, thread: id })
@@ -128,7 +128,7 @@ impl Directory {
         self.private.insert(person, channel);
     }
 
-    /// The call that describes somebody's private chat, with its last message.
+    /// The call for a person's private chat, whose answer has the last message.
     pub(super) fn private_call(&self, person: DiscordId) -> Call {
         match self.private.get(&person).map(|channel| *channel) {
             Some(channel) => Call::get(format!("/channels/{channel}")),
@@ -136,7 +136,7 @@ impl Directory {
         }
     }
 
-    /// The channel of somebody's private chat; opens it when there is none yet.
+    /// The channel of a person's private chat, opened if need be.
     pub(super) async fn private(&self, api: &Api, person: DiscordId) -> Result<DiscordId, ApiError> {
         if let Some(channel) = self.private.get(&person).map(|channel| *channel) {
             return Ok(channel);
@@ -148,7 +148,7 @@ impl Directory {
     }
 }
 
-/// Nobody sees that a private chat is open. One that is open already is described.
+/// Opening shows nothing to the person. For an open chat Discord answers with its channel.
 fn open_private(person: DiscordId) -> Call {
     Call::post("/users/@me/channels".into(), json!({ "recipient_id": person.to_string() }))
 }
@@ -173,7 +173,7 @@ impl ChannelInfo {
         matches!(self.kind, ChannelType::NewsThread | ChannelType::PublicThread | ChannelType::PrivateThread)
     }
 
-    /// A forum has posts instead, which are threads.
+    /// Forums have no messages of their own: their posts are threads.
     pub(super) fn has_messages(&self) -> bool {
         use ChannelType as T;
         self.is_thread() || matches!(self.kind, T::Text | T::Private | T::Voice | T::News | T::Stage)
@@ -184,7 +184,7 @@ impl ChannelInfo {
     }
 }
 
-/// Discord writes ids as text.
+/// Discord writes ids as strings.
 pub(super) fn id(value: &Value) -> Option<DiscordId> {
     value.as_str()?.parse().ok()
 }

@@ -1,8 +1,8 @@
-//! Places that bindings name, for the checks at the start and for catching up.
+//! The places in bindings, for the checks at the start and for catching up.
 
 use crate::domain::DiscordId;
 
-/// A place that a binding names.
+/// The place of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedPlace {
     /// The binding's `match`, for the operator.

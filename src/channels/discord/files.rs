@@ -1,4 +1,4 @@
-//! Fetches files that people sent. Discord gives an address with each, which holds for about a day.
+//! Fetches attachments from the address in their message, which is valid for about a day.
 
 use std::path::Path;
 

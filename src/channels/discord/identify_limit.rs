@@ -1,5 +1,4 @@
-//! Keeps the bot's greetings apart and counts them: Discord allows one in five seconds, and so many a day. It takes back the token
-//! of a bot that greets more often.
+//! Keeps IDENTIFYs five seconds apart and below the number of a day. Discord resets the token of a bot above its limit.
 //!
 //! <https://discord.com/developers/docs/events/gateway#session-start-limit-object>
 
@@ -9,16 +8,16 @@ use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until};
 
-/// What Discord asks for, and a little more.
+/// Discord's five seconds, and a little more.
 const APART: Duration = Duration::from_millis(5100);
-/// Fewer greetings than this left for today are worth a word.
+/// The log warns below this number of remaining IDENTIFYs.
 const FEW: u64 = 20;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What Discord says about greetings when it is asked where to connect.
+/// The limit in the answer of `GET /gateway/bot`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct StartLimit {
-    /// In a day.
+    /// IDENTIFYs of a day.
     #[serde(default = "a_thousand")]
     pub(super) total: u64,
     pub(super) remaining: u64,
@@ -40,7 +39,7 @@ impl Default for StartLimit {
     }
 }
 
-/// An async mutex, because the shard that waits holds the line for those behind it.
+/// An async mutex, because a waiting shard keeps the shards behind it in line.
 pub(super) struct IdentifyLimit {
     line: Mutex<Queue>,
 }
@@ -52,11 +51,11 @@ struct Queue {
     renewed_at: Instant,
 }
 
-/// The right to greet. Not used, it goes to the next in the line.
+/// The right to identify. An unused permit goes to the next shard in line.
 pub(super) struct IdentifyPermit<'a>(MutexGuard<'a, Queue>);
 
 impl IdentifyPermit<'_> {
-    /// The greeting is said now.
+    /// Counts the IDENTIFY.
     pub(super) fn take(mut self) {
         self.0.last = Some(Instant::now());
         self.0.left = self.0.left.saturating_sub(1);
@@ -72,8 +71,8 @@ impl IdentifyLimit {
         IdentifyLimit { line: Mutex::new(Queue { last: None, left: limit.remaining, per_day: limit.total.max(1), renewed_at }) }
     }
 
-    /// Returns when it is the caller's turn.
-    pub(super) async fn turn(&self) -> IdentifyPermit<'_> {
+    /// Waits in line, and for the limit.
+    pub(super) async fn permit(&self) -> IdentifyPermit<'_> {
         let mut line = self.line.lock().await;
         if let Some(last) = line.last {
             sleep_until(last + APART).await;
@@ -98,10 +97,10 @@ mod tests {
     async fn greetings_are_apart_and_no_more_than_the_day_allows() {
         let limit = StartLimit { total: 2, remaining: 3, reset_after: 60_000 };
         let (greetings, start) = (IdentifyLimit::new(limit), Instant::now());
-        drop(greetings.turn().await);
+        drop(greetings.permit().await);
         let mut times = Vec::new();
         for _ in 0..6 {
-            greetings.turn().await.take();
+            greetings.permit().await.take();
             times.push(start.elapsed().as_millis());
         }
         let day = DAY.as_millis();

@@ -1,6 +1,6 @@
-//! Takes events, one after the other in the order they came, and puts what concerns us into the inbox.
+//! Takes events in their order, one at a time, and hands messages to the inbox.
 //!
-//! Discord has no acknowledgement: what was not stored is asked for again when we are back, by what was seen last.
+//! Discord has no acknowledgement: after an absence the messages behind the read position are fetched again.
 
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -20,18 +20,18 @@ use crate::clock::now_ms;
 use crate::domain::{Addressed, Arrival, DiscordId, MessageId, Note, PersonId, Platform, SessionKey};
 use crate::storage::Durability;
 
-/// Events that wait to be looked at. When full, the connection is read no further.
+/// Events in the queue. A full queue stops the reading of the connection.
 pub(super) const QUEUE: usize = 1024;
-/// Events that are stored together when many wait.
+/// Events in a batch when many wait.
 const TOGETHER: usize = 64;
-/// Messages in a row, from servers, with nothing in them: then the operator is told why that may be.
+/// Empty messages in a row, after which the operator is told about the missing intent.
 const EMPTIES_TOLD: u32 = 5;
-/// The pause before a batch that was not taken is offered again.
+/// The pause before a refused batch is offered again.
 const NOT_TAKEN: std::time::Duration = std::time::Duration::from_millis(500);
-/// Tries to find out where a message was written.
+/// Tries to look up the channel of a message.
 const TRIES: u32 = 3;
 
-/// Everything that is in hand and not stored yet.
+/// Arrivals and read positions before they are stored.
 #[derive(Default)]
 struct Unstored {
     arrivals: Vec<Arrival>,
@@ -43,9 +43,9 @@ pub(super) struct EventLoop<'a> {
     intake: &'a Intake,
     stop: &'a CancellationToken,
     unstored: Unstored,
-    /// What asking for missed messages may still take.
+    /// The rest of the budget for catching up.
     pub(super) budget: catchup::Budget,
-    /// Messages in a row with nothing in them; none once it was told, or once one had something.
+    /// Empty messages in a row; none after the warning, or after a message with content.
     empties: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> EventLoop<'a> {
         EventLoop { bot, intake, stop, unstored: Unstored::default(), budget: catchup::Budget::new(), empties: Some(0) }
     }
 
-    /// Returns when no connection is left.
+    /// Returns when all connections have ended.
     pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>) {
         let mut waiting = Vec::with_capacity(TOGETHER);
         while events.recv_many(&mut waiting, TOGETHER).await > 0 {
@@ -81,7 +81,7 @@ impl<'a> EventLoop<'a> {
         match kind {
             "READY" => self.begin(data).await,
             "GUILD_CREATE" => self.server(data).await,
-            // Without the word, it is only out of reach for a while.
+            // `unavailable` is an outage of the server; otherwise the bot has left.
             "GUILD_DELETE" if data["unavailable"] != true => self.left_server(data).await,
             "CHANNEL_CREATE" => drop(directory.learn(data, None)),
             "THREAD_CREATE" => self.thread_made(data).await,
@@ -89,7 +89,7 @@ impl<'a> EventLoop<'a> {
             "CHANNEL_DELETE" | "THREAD_DELETE" => self.gone(data).await,
             "THREAD_LIST_SYNC" => directory.learn_threads(data),
             "MESSAGE_CREATE" => self.message(data, None).await,
-            // Discord also says so when it has made a preview of a link.
+            // Link previews also come as updates, without this timestamp.
             "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(data, Some(Note::Edit)).await,
             "MESSAGE_DELETE" => self.deleted(id_in(data, "id")),
             "MESSAGE_DELETE_BULK" => self.deleted(list(data, "ids").filter_map(id)),
@@ -99,7 +99,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// A new session: what came since the last one has to be asked for.
+    /// Begins a new session by catching up.
     async fn begin(&mut self, ready: &Value) {
         let Some(me) = id_in(&ready["user"], "id") else {
             tracing::error!("Discord does not say who the bot is; it will not be heard");
@@ -110,13 +110,13 @@ impl<'a> EventLoop<'a> {
         self.bot.know_me(me);
         tracing::info!("connected to Discord as {}", ready["user"]["username"].as_str().unwrap_or("the bot"));
         catchup::run(self).await;
-        // Discord tells about private chats on the first connection only.
+        // Private chats belong to the first shard.
         if ready["shard"][0].as_u64().unwrap_or(0) == 0 {
             catchup::private_chats(self).await;
         }
     }
 
-    /// A server tells what it has, when a session begins and when the bot comes to it.
+    /// `GUILD_CREATE` comes at the beginning of a session, after an outage, and when the bot joins.
     async fn server(&mut self, raw: &Value) {
         self.bot.directory.learn_server(raw);
         if raw["unavailable"] != true && self.bot.me().is_some() {
@@ -132,7 +132,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Discord also says so when we are let into a thread that was there before.
+    /// `THREAD_CREATE` also comes when the bot is added to an older thread.
     async fn thread_made(&mut self, raw: &Value) {
         self.bot.directory.learn(raw, None);
         if raw["newly_created"] == true {
@@ -140,7 +140,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// A thread that was made lately. Its name may be that of an agent.
+    /// Reports a new thread, because its name may be an agent's.
     pub(super) async fn thread_found(&mut self, raw: &Value) {
         let (Some(reader), Some(id)) = (self.reader(), id_in(raw, "id")) else { return };
         if let Ok(around) = self.bot.directory.surroundings(&self.bot.api, id).await {
@@ -155,7 +155,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// A channel takes its threads with it, without a word about each.
+    /// Discord sends no event for the threads of a deleted channel.
     async fn gone(&mut self, raw: &Value) {
         let Some(channel) = id_in(raw, "id") else { return };
         self.bot.directory.learn(raw, None);
@@ -185,11 +185,11 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Where `raw` happened. A message alone does not say whether its channel is a thread.
+    /// The place of an event. Messages do not say whether their channel is a thread.
     pub(super) async fn surroundings(&self, raw: &Value) -> Surroundings {
         let directory = &self.bot.directory;
         let Some(channel) = id_in(raw, "channel_id") else { return Surroundings::default() };
-        // Only private messages name no server. One that was left out must not make a channel private.
+        // A missing server means a private message, so a known channel's server is taken for an incomplete event.
         let server = id_in(raw, "guild_id").or_else(|| directory.get(channel)?.server);
         if server.is_none() {
             return Surroundings::default();
@@ -211,7 +211,7 @@ impl<'a> EventLoop<'a> {
 
     pub(super) async fn message(&mut self, raw: &Value, note: Option<Note>) {
         let Some(reader) = self.reader() else { return };
-        // Nothing is asked about places where only machines talk.
+        // Messages of bots are not worth a call for their channel.
         let around = if reader.is_from_a_person(raw) { self.surroundings(raw).await } else { Surroundings::default() };
         let read = reader.message(raw, &around, note);
         if let (Some(channel), Some(message)) = (id_in(raw, "channel_id"), id_in(raw, "id")) {
@@ -220,7 +220,7 @@ impl<'a> EventLoop<'a> {
             {
                 self.bot.directory.learn_private(*user, channel);
             }
-            // Messages that were asked for do not name their server.
+            // Messages of a page do not name their server.
             let server = id_in(raw, "guild_id").or_else(|| self.bot.directory.get(channel)?.server);
             self.unstored.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), ReadPosition { channel, message });
             if note.is_none() && !reader.is_ours(raw) {
@@ -229,7 +229,7 @@ impl<'a> EventLoop<'a> {
         }
         match read {
             Read::Messages(messages) => {
-                // What mentions the bot comes with its text in any case.
+                // Messages with a mention of the bot have their text even without the intent.
                 if messages.iter().any(|inbound| inbound.addressed == Addressed::NotAtAll) {
                     self.empties = None;
                 }
@@ -244,7 +244,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// A message of a page that is not quite JSON. The next page begins behind it.
+    /// Keeps a broken message of a page, and moves the read position past the message.
     pub(super) fn broken_message(&mut self, channel: DiscordId, server: Option<DiscordId>, message: BrokenMessage) {
         tracing::error!("a message of {} bytes from the Discord channel {channel} is not quite JSON", message.broken.raw.len());
         self.keep_broken(message_update(message.id), message.broken);
@@ -257,7 +257,7 @@ impl<'a> EventLoop<'a> {
         self.unstored.arrivals.push(Arrival::Broken { update_id, reason, raw });
     }
 
-    /// Once a message had something in it, those that have nothing are really empty.
+    /// Counts only until the first message with content, which shows that the intent is on.
     fn count_empty(&mut self) {
         let Some(count) = &mut self.empties else { return };
         *count += 1;
@@ -277,7 +277,7 @@ impl<'a> EventLoop<'a> {
         self.unstored.arrivals.extend(noted.map(|inbound| Arrival::Message(Box::new(inbound))));
     }
 
-    /// It has had its first answer; from here on it is a command that somebody wrote.
+    /// The acknowledged interaction goes on as a written command.
     async fn interaction(&mut self, raw: &Value) {
         let Some(reader) = self.reader() else { return };
         self.bot.directory.learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
@@ -296,7 +296,7 @@ impl<'a> EventLoop<'a> {
         Some(Reader { me: bot.me()?, group_sessions: bot.group_sessions, nicknames: &bot.nicknames, gather: bot.gather })
     }
 
-    /// Returns once everything in hand is on disk. Nobody would send it again, so it is offered until it is taken.
+    /// Returns once the arrivals are on disk. A refused batch is offered again, because Discord does not send messages twice.
     pub(super) async fn store(&mut self) {
         let Unstored { arrivals, progress } = std::mem::take(&mut self.unstored);
         while !arrivals.is_empty() {
@@ -306,7 +306,7 @@ impl<'a> EventLoop<'a> {
             }
             tokio::select! {
                 () = tokio::time::sleep(NOT_TAKEN) => {}
-                // The next start asks for it.
+                // The next start catches up.
                 () = self.stop.cancelled() => return,
             }
         }
@@ -318,7 +318,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Everything in it up to this message is known from here on, once that is stored.
+    /// Marks a server or the private chats as read up to this message.
     pub(super) fn heard(&mut self, realm: Realm, message: DiscordId) {
         self.unstored.progress.heard(realm, message);
     }
@@ -328,7 +328,7 @@ impl<'a> EventLoop<'a> {
     }
 }
 
-/// The update id of a message that is kept as broken. One without an id comes once.
+/// The update id of a broken message; random if the message has no readable id.
 fn message_update(id: Option<DiscordId>) -> String {
     format!("message:{}", id.map_or_else(|| Uuid::now_v7().simple().to_string(), |id| id.to_string()))
 }

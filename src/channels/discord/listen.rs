@@ -1,4 +1,4 @@
-//! Connects to the gateway, as often as Discord wants it, and keeps listening.
+//! Connects to the gateway with the recommended number of shards, and keeps listening.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::shard::Shard;
 use super::socket::Network;
 use crate::channels::{Health, Intake, ListenError};
 
-/// How long connections may take to say goodbye.
+/// The longest wait for the close of the connections.
 const GOODBYE: Duration = Duration::from_secs(3);
 
 /// <https://discord.com/developers/docs/events/gateway#get-gateway-bot>
@@ -74,7 +74,7 @@ async fn take_in(
     shards: Vec<Shard<'_, Network>>,
     received: mpsc::Receiver<super::shard::Event>,
 ) -> Result<(), ListenError> {
-    // The first connection that is refused for good ends them all: they have one token.
+    // All shards have the same token, so a refusal for good ends them all.
     let running = async {
         let mut running: Vec<_> = shards.iter().map(|shard| Box::pin(shard.run())).collect();
         loop {
@@ -93,12 +93,12 @@ async fn take_in(
         ((), ()) = async { tokio::join!(acknowledge_all(bot, received, queue), event_loop.run(passed_on)) } => {}
         () = stop.cancelled() => {}
     }
-    // Nobody takes events any more, so the connections say goodbye.
+    // The receiver of events is gone, so the shards close their connections.
     drop(timeout(GOODBYE, running).await);
     Ok(())
 }
 
-/// Where to connect, asked until Discord says it.
+/// Asks for the gateway's address until Discord answers.
 async fn gateway_info(bot: &Bot) -> Result<GatewayInfo, ListenError> {
     let mut backoff = Health::backoff();
     loop {
@@ -121,7 +121,7 @@ async fn gateway_info(bot: &Bot) -> Result<GatewayInfo, ListenError> {
     }
 }
 
-/// Discord takes back the token of a bot that connects anew too often.
+/// The wait for more IDENTIFYs, because Discord resets the token of a bot above its limit.
 fn exhausted(info: &GatewayInfo) -> Option<Duration> {
     let limit = info.session_start_limit;
     (limit.remaining < info.shards).then(|| Duration::from_millis(limit.reset_after))

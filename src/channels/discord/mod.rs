@@ -1,8 +1,8 @@
 //! Discord: events from the gateway in, Markdown out.
 //!
-//! serenity brings Discord's types and the bodies of calls. The connection and the calls are our own, because its client
-//! runs every event by itself, so that messages overtake each other; drops events that it cannot read without a word; begins a new
-//! session where one could be resumed; and sleeps inside calls for as long as Discord likes.
+//! serenity brings Discord's types and the bodies of calls. The connection and the calls are our own, because serenity's client
+//! handles events in parallel, so that messages overtake each other; drops unreadable events without a log line; begins new
+//! sessions instead of resuming; and sleeps inside calls for as long as Discord likes.
 
 mod api;
 mod bot;
@@ -59,7 +59,7 @@ pub use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggest
 /// Discord remembers nonces for "the past few minutes".
 const NONCES_LIVE: Duration = Duration::from_secs(120);
 
-/// Discord, as one of the platforms.
+/// The platform Discord.
 pub struct DiscordChannel {
     bot: Bot,
 }

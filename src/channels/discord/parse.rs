@@ -10,14 +10,14 @@ use crate::channels::nicknames::Nicknames;
 use crate::config::GroupSessions;
 use crate::domain::{Addressed, Attachment, DiscordId, Extras, Inbound, MessageId, Note, Origin, PersonId, SessionKey, Together};
 
-/// A plain message, and one that replies. All others are Discord's own.
+/// Plain messages and replies. All other types are Discord's own notices.
 const MESSAGES_OF_PEOPLE: [u64; 2] = [0, 19];
-/// The first moment of 2015, from which ids count.
+/// Ids count from the beginning of 2015.
 const EPOCH_MS: i64 = 1_420_070_400_000;
-/// How long the lane waits for the other files of a message, which come with it.
+/// The lane's wait for the other files of the same message.
 const FILES_WAIT: Duration = Duration::from_millis(200);
 
-/// What reading depends on besides the message.
+/// The settings for reading.
 pub(super) struct Reader<'a> {
     pub(super) me: DiscordId,
     pub(super) group_sessions: GroupSessions,
@@ -26,14 +26,14 @@ pub(super) struct Reader<'a> {
     pub(super) gather: Duration,
 }
 
-/// What a message turned out to be.
+/// A message, read.
 #[derive(Debug, PartialEq)]
 pub(super) enum Read {
-    /// More than one when several files were attached: they are answered as one.
+    /// Several files make several messages, answered together.
     Messages(Vec<Inbound>),
-    /// There is nothing in it, as when Discord does not let us see it.
+    /// No content at all, as without the intent.
     Empty,
-    /// Not from a person to us.
+    /// Written by a bot, a webhook or Discord.
     NotForUs,
     Unreadable(&'static str),
 }
@@ -57,7 +57,7 @@ impl Reader<'_> {
             return Read::Empty;
         }
         let key = self.key(channel, author, around);
-        // What is passed on was said to somebody else.
+        // A mention in a forwarded message was not meant for the bot here.
         let (text, mentioned) = if forwarded.is_some() { (written, false) } else { self.without_call(written) };
         let text = content::readable(text, raw);
         let first = Inbound {
@@ -73,7 +73,7 @@ impl Reader<'_> {
         Read::Messages(self.with_files(first, attachments))
     }
 
-    /// Somebody made a thread. Its name is the text.
+    /// A new thread, with its name as the text.
     pub(super) fn thread_made(&self, raw: &Value, around: &Surroundings) -> Option<Inbound> {
         let (thread, owner) = (id_in(raw, "id")?, id_in(raw, "owner_id").filter(|owner| *owner != self.me)?);
         let key = SessionKey::DiscordThread { channel: around.thread_of?, thread };
@@ -89,7 +89,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Somebody reacted to a message of ours. The place is only the channel until the message is looked up.
+    /// A reaction to a message of the bot. The key names only the channel, until the gateway looks the message up.
     pub(super) fn reaction(&self, raw: &Value, around: &Surroundings) -> Option<Inbound> {
         let (person, channel, message) = (id_in(raw, "user_id")?, id_in(raw, "channel_id")?, id_in(raw, "message_id")?);
         let is_about_us = id_in(raw, "message_author_id").is_none_or(|author| author == self.me);
@@ -119,7 +119,7 @@ impl Reader<'_> {
         is_plain && !is_bot && !self.is_ours(raw)
     }
 
-    /// Whether the bot itself wrote it.
+    /// Whether the bot is the author.
     pub(super) fn is_ours(&self, raw: &Value) -> bool {
         id_in(&raw["author"], "id") == Some(self.me)
     }
@@ -128,14 +128,14 @@ impl Reader<'_> {
         place(self.group_sessions, channel, author, around)
     }
 
-    /// Takes our name off the beginning, and tells whether it is anywhere.
+    /// The text without a mention of the bot at its beginning, and whether the bot is mentioned anywhere.
     fn without_call<'t>(&self, text: &'t str) -> (&'t str, bool) {
         let names = [format!("<@{}>", self.me), format!("<@!{}>", self.me)];
         let is_mentioned = names.iter().any(|name| text.contains(name));
         let begun = text.trim_start();
         let rest = names.iter().find_map(|name| begun.strip_prefix(name));
         let rest = rest.map(|rest| rest.trim_start_matches([',', ':', '.', '!', '?']).trim_start());
-        // Called and nothing more: the call is the message, because models refuse one without text.
+        // A mention alone stays as the text, because models refuse empty messages.
         (rest.filter(|rest| !rest.is_empty()).unwrap_or(text), is_mentioned)
     }
 
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A message has one file here, so each further one is a message that belongs to the first.
+    /// An `Inbound` has a single file, so each further file is a message of its own, taken together with the first.
     fn with_files(&self, first: Inbound, attachments: Vec<Attachment>) -> Vec<Inbound> {
         let together = match (self.gather.is_zero(), attachments.len()) {
             (true, 0 | 1) => None,
@@ -168,7 +168,7 @@ impl Reader<'_> {
             extras: Extras { marks: Vec::new(), attachment: Some(attachment), ..whole.extras.clone() },
             ..whole.clone()
         });
-        // An edit changes the words; the files are known.
+        // An edit changes only the text.
         let further: Vec<Inbound> = further.filter(|_| whole.extras.note.is_none()).collect();
         std::iter::once(whole).chain(further).collect()
     }
@@ -197,7 +197,7 @@ pub(super) fn origin(key: SessionKey, person: DiscordId, raw: &Value, around: &S
     }
 }
 
-/// Each form of a message is one update.
+/// Every version of a message is an update of its own.
 fn update_id(id: DiscordId, raw: &Value, note: Option<Note>) -> String {
     match note {
         Some(_) => format!("edit:{id}:{}", raw["edited_timestamp"].as_str().unwrap_or_default()),
@@ -205,12 +205,12 @@ fn update_id(id: DiscordId, raw: &Value, note: Option<Note>) -> String {
     }
 }
 
-/// When something was made is part of its id.
+/// The time of creation, from an id.
 pub(super) fn sent_at(id: DiscordId) -> i64 {
     i64::try_from(id.0 >> 22).unwrap_or(0) + EPOCH_MS
 }
 
-/// The id that something made at this time would have at least.
+/// The smallest possible id of this time.
 pub(super) fn first_id_at(time_ms: i64) -> DiscordId {
     DiscordId(u64::try_from(time_ms - EPOCH_MS).unwrap_or(0) << 22)
 }

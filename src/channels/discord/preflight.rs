@@ -1,6 +1,6 @@
-//! Looks at the start whether the bot can reach what bindings name, and says in the log where not.
+//! Checks at the start whether the bot can see the places in bindings, and warns in the log.
 //!
-//! Beside everything else: nothing waits for it, and a question that fails is not asked again.
+//! Nothing waits for these checks, and a failed call is not repeated.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::api::{ApiError, Call};
 use super::bot::Bot;
 use super::expected_places::{Expected, ExpectedPlace};
 
-/// More bindings than this are not asked about.
+/// Bindings to check; each may cost a call.
 const MOST_ASKED: usize = 20;
 
-/// Servers tell what they have by themselves, soon after the greeting. What they told is not asked.
+/// `GUILD_CREATE` events come soon after READY and save the calls for their channels.
 const SERVERS_TELL: Duration = Duration::from_secs(2);
 
 pub(super) async fn report(bot: &Bot) {

@@ -1,4 +1,4 @@
-//! How far each channel was read, and each server heard: the `discord_seen` and `discord_heard` tables.
+//! Read positions of channels and servers: the `discord_seen` and `discord_heard` tables.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,17 +6,17 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::domain::DiscordId;
 
-/// Channels that are kept; those that were silent for longest are let go of.
+/// Channels in the table; the longest silent are dropped.
 const MOST_KEPT: u32 = 500;
 
-/// A channel and the last message that was seen there.
+/// A channel and its last read message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadPosition {
     pub(super) channel: DiscordId,
     pub(super) message: DiscordId,
 }
 
-/// What is heard as one: everything in it that comes before something heard was heard too.
+/// Places whose events come in a common order, so that a single position tells how far they were heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Realm {
     Server(DiscordId),
@@ -32,7 +32,7 @@ impl Realm {
     }
 }
 
-/// What was seen and heard, and is not noted yet.
+/// Positions that wait to be stored.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     channels: BTreeMap<DiscordId, DiscordId>,
@@ -55,7 +55,7 @@ impl Progress {
         self.channels.is_empty() && self.realms.is_empty()
     }
 
-    /// Never goes back.
+    /// Positions never move back.
     pub(super) fn note(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
         let mut seen = tx.prepare_cached(
             "INSERT INTO discord_seen (channel, message, seen_at) VALUES (?1, ?2, ?3)
@@ -72,7 +72,7 @@ impl Progress {
     }
 }
 
-/// Those of which nothing is known begin here; the others stay as they are. Lets go of what is too old.
+/// Gives channels without a position this position, and drops the longest silent channels.
 pub(super) fn begin(tx: &Transaction<'_>, channels: &[DiscordId], message: DiscordId, now: i64) -> rusqlite::Result<()> {
     let mut statement =
         tx.prepare_cached("INSERT INTO discord_seen (channel, message, seen_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?;
@@ -90,7 +90,7 @@ pub(super) fn latest(connection: &Connection, limit: u32) -> rusqlite::Result<Ve
     seen.collect()
 }
 
-/// The last message that was seen in each of these, as far as one was.
+/// The positions of these channels, as far as known.
 pub(super) fn of(connection: &Connection, channels: &[DiscordId]) -> rusqlite::Result<HashMap<DiscordId, DiscordId>> {
     let mut statement = connection.prepare_cached("SELECT message FROM discord_seen WHERE channel = ?1")?;
     let mut seen = HashMap::new();
@@ -101,7 +101,7 @@ pub(super) fn of(connection: &Connection, channels: &[DiscordId]) -> rusqlite::R
     Ok(seen)
 }
 
-/// The last message that was heard anywhere in it; none when it was never listened to.
+/// The position of a server or of the private chats; none before the first session.
 pub(super) fn heard(connection: &Connection, realm: Realm) -> rusqlite::Result<Option<DiscordId>> {
     let mut statement = connection.prepare_cached("SELECT message FROM discord_heard WHERE server = ?1")?;
     Ok(statement.query_row([realm.number()], |row| row.get(0)).optional()?.map(id))
@@ -111,12 +111,12 @@ pub(super) fn forget(tx: &Transaction<'_>, channel: DiscordId) -> rusqlite::Resu
     tx.prepare_cached("DELETE FROM discord_seen WHERE channel = ?1")?.execute([number(channel)]).map(drop)
 }
 
-/// The bot is not there any more. If it comes back, it begins anew.
+/// For a server without the bot; a return begins anew.
 pub(super) fn forget_server(tx: &Transaction<'_>, server: DiscordId) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM discord_heard WHERE server = ?1")?.execute([number(server)]).map(drop)
 }
 
-/// SQLite's numbers have a sign; ids of this century leave its bit free.
+/// SQLite's integers have a sign; ids of this century leave the sign bit free.
 fn number(id: DiscordId) -> i64 {
     id.0.cast_signed()
 }

@@ -1,4 +1,4 @@
-//! How long a shard waits before it connects again. Pure, but for the random part.
+//! The wait of a shard before its next connection. Pure, but for the random part.
 //!
 //! <https://discord.com/developers/docs/events/gateway#resuming>
 
@@ -8,27 +8,27 @@ use tokio::time::Instant;
 
 use super::socket::random_part;
 
-/// The wait after a connection that was good until it ended, and after the first that could not be made.
+/// The wait after a good connection, and after the first failed connection.
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
-/// A server that is back is found within this time. Connections are not counted by Discord, only greetings are.
+/// Bounds the time until a returned server is found. Discord counts IDENTIFYs, not connections.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
-/// What Discord asks for after an invalid session: something between one and five seconds.
+/// Discord asks for one to five seconds after an invalid session.
 const SOON: Duration = Duration::from_secs(1);
 const SOON_AT_MOST: Duration = Duration::from_secs(5);
-/// Connections in a row that Discord greeted and then ended, before they become fewer.
+/// Short waits in a row after greetings without a session; then the waits grow.
 const MOST_SOON: u32 = 5;
-/// Keeps a bot that is never let in below the thousand greetings of a day.
+/// Keeps a bot without a session below the thousand IDENTIFYs of a day.
 const LONGEST_AFTER_GREETING: Duration = Duration::from_secs(120);
 
-/// After this time a session that cannot be gone on with is the first again.
+/// Restarts further apart than this do not add up.
 const RESTARTS_FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
-/// How far a connection had come when it ended.
+/// The progress of a connection before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// Discord did not greet us.
+    /// No HELLO came.
     Nothing,
-    /// Discord greeted us: it is in good health, but did not let us in.
+    /// HELLO came, so Discord is in good health, but no session.
     Greeting,
     /// A session was begun or resumed.
     Session,
@@ -38,20 +38,20 @@ pub(super) enum Reached {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Haste {
     AtOnce,
-    /// Discord called the session invalid, and wants to be left alone for a moment.
+    /// Discord called the session invalid, and asks for a pause.
     NotAtOnce,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// Connections in a row without a greeting.
+    /// Connections in a row without a HELLO.
     unanswered: u32,
-    /// Greetings in a row that led to no session.
+    /// HELLOs in a row without a session.
     turned_away: u32,
 }
 
 impl Patience {
-    /// The wait after a connection that has come this far.
+    /// The wait after a connection with this progress.
     pub(super) fn after(&mut self, reached: Reached, haste: Haste) -> Duration {
         match reached {
             Reached::Nothing => self.unanswered = self.unanswered.saturating_add(1),
@@ -69,14 +69,14 @@ impl Patience {
         }
     }
 
-    /// Connections in a row that led to no session.
+    /// Connections in a row without a session.
     pub(super) fn failures(&self) -> u32 {
         self.unanswered.saturating_add(self.turned_away)
     }
 }
 
-/// New sessions that were begun because resuming brought nothing. An event that Discord tells at every beginning would use up the
-/// sessions of a day within hours.
+/// Counts new sessions after resumes in vain. A broken event at the beginning of every session would otherwise use up the
+/// IDENTIFYs of a day within hours.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     count: u32,

@@ -1,4 +1,4 @@
-//! Channels that took nothing from us lately. Discord locks out whoever knocks too often where it may not.
+//! Circuit breaker: after three refusals a channel is left alone for a minute. Discord bans bots with many invalid requests.
 //!
 //! <https://discord.com/developers/docs/topics/rate-limits#invalid-request-limit-aka-cloudflare-bans>
 
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use crate::channels::PlaceLoss;
 use crate::domain::DiscordId;
 
-/// Refusals in a row after which a channel is left alone for a while.
+/// Refusals in a row before the pause.
 const MOST_REFUSALS: u32 = 3;
 const LEFT_ALONE: Duration = Duration::from_secs(60);
-/// Channels that are remembered.
+/// Channels in memory.
 const MOST_KEPT: usize = 1000;
 
 struct Refusal {
@@ -37,13 +37,13 @@ impl RefusedChannels {
         *loss = Refusal { why, refusals: loss.refusals + 1, since };
     }
 
-    /// Why a channel is not even asked right now.
+    /// The reason for a pause; none if the channel may be called.
     pub(super) fn left_alone(&self, channel: DiscordId) -> Option<PlaceLoss> {
         let loss = self.channels.get(&channel)?;
         (loss.refusals >= MOST_REFUSALS && loss.since.elapsed() < LEFT_ALONE).then_some(loss.why)
     }
 
-    /// It takes messages, or may do so again. True when it was lost.
+    /// Ends the count of a channel. True if there were refusals.
     pub(super) fn forget(&self, channel: DiscordId) -> bool {
         self.channels.remove(&channel).is_some()
     }

@@ -1,7 +1,7 @@
 //! Turns an agent's Markdown into Discord's, cut into messages.
 //!
-//! Discord shows most of it by itself, so the text stays as it was written. Only what Discord does not know is put another
-//! way: tables, code in other fences or without, small headings, rules, links by reference.
+//! Discord shows most Markdown itself, so the text stays as written. Rewritten are tables, code in other fences or indented, small
+//! headings, rules and reference links.
 //! <https://support.discord.com/hc/en-us/articles/210298617>
 
 mod blocks;
@@ -13,10 +13,10 @@ mod tests;
 use blocks::blocks;
 use split::split;
 
-/// Discord's limit for one message. It counts characters; UTF-16 units are never fewer.
+/// Discord's limit for a message. Discord counts characters; UTF-16 units are never fewer.
 const MAX_UNITS: usize = 2000;
 
-/// Makes the messages for an answer. None, when there is nothing to see in it.
+/// The messages for an answer; none for an invisible text.
 pub(super) fn render(markdown: &str) -> Vec<String> {
     split(&blocks(markdown), MAX_UNITS)
 }

@@ -1,4 +1,4 @@
-//! Sends to Discord. Where something goes is decided by its destination alone, and nobody is ever pinged by it.
+//! Sends to Discord. The destination alone decides the channel, and no message pings anybody.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ mod codes {
     pub(super) const THREAD_LOCKED: u64 = 160_005;
 }
 
-/// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
+/// The first part quotes, and buttons stand under the last part. An answer of too many parts becomes its first part and a file.
 pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>, components: &[Value]) -> Vec<Content> {
     let mut rendered = with_speaker(style, text);
     let is_too_long = is_too_long(style, text, rendered.len());
@@ -54,7 +54,7 @@ fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<String> {
     }
 }
 
-/// What is quoted, and after which message others must have written for that.
+/// The message to quote, and the message after which others must have written.
 fn quoted(style: Answers, to: &Destination, text: &Text<'_>) -> (Option<DiscordId>, Option<DiscordId>) {
     let Some(question) = text.answers else { return (None, None) };
     let (message, upto) = (question.message.0.parse().ok(), question.upto.0.parse().ok());
@@ -119,7 +119,7 @@ impl Bot {
         }
     }
 
-    /// Where a place is. For a private chat that is a channel of its own.
+    /// The channel of a place. Private chats have a channel of their own.
     pub(super) async fn address(&self, to: &Destination) -> Result<DiscordId, SendError> {
         let channel = match to.place() {
             SessionKey::DiscordDm { user } => {
@@ -136,7 +136,7 @@ impl Bot {
         }
     }
 
-    /// A thread sleeps after a while. One that somebody locked stays as it is, even if we may open it.
+    /// Unarchives a thread. A locked thread stays closed, even if the bot has the permission to open threads.
     pub(super) async fn reopen(&self, thread: DiscordId) -> Result<(), SendError> {
         let locked = || {
             self.refused_channels.note(thread, PlaceLoss::ThreadLocked);
@@ -167,7 +167,7 @@ impl Bot {
     }
 }
 
-/// Nothing was written in the thread for long.
+/// Discord archives a thread after some time of silence.
 pub(super) fn is_asleep(error: &ApiError) -> bool {
     matches!(error, ApiError::Answered { code: codes::THREAD_ARCHIVED, .. })
 }
@@ -191,15 +191,15 @@ pub(super) fn plain_error(error: ApiError) -> SendError {
     match error {
         ApiError::TooFast(wait) => SendError::RetryAfter(wait),
         ApiError::Answered { status: 404, code: codes::UNKNOWN_MESSAGE, .. } => SendError::Gone,
-        // 401 is about the token: the answer is kept until there is a valid one.
+        // A 401 is about the token: the answer waits for a valid token.
         ApiError::Answered { status: 401, .. } | ApiError::NotReached(_) => SendError::NotSent(text),
-        // An error inside Discord, or of what stands in front of it, may come after the message was taken.
+        // An error of Discord, or of a proxy in front, may come after the message was taken.
         ApiError::Answered { status: 500.., .. } | ApiError::InBetween { .. } | ApiError::NoAnswer(_) => SendError::Unknown(text),
         ApiError::Answered { .. } => SendError::Refused(text),
     }
 }
 
-/// Of a call that comes before the message itself, which was then not sent.
+/// For calls before the message itself: without them the message was surely not sent.
 fn before_sending(error: SendError) -> SendError {
     match error {
         SendError::Unknown(text) => SendError::NotSent(text),
@@ -207,7 +207,7 @@ fn before_sending(error: SendError) -> SendError {
     }
 }
 
-/// The ticket makes a second try of the same message no second message.
+/// The nonce makes a second try of the same message no second message.
 pub(super) fn new_message(style: Answers, content: &str, ticket: &Ticket) -> CreateMessage {
     let message = CreateMessage::new().content(content).allowed_mentions(nobody());
     let message = message.nonce(Nonce::String(ticket.0.clone())).enforce_nonce(true);
@@ -226,12 +226,12 @@ pub(super) fn with_components(mut message: Value, components: &[Value]) -> Value
     message
 }
 
-/// What models write may name everybody. It is shown, and pings nobody.
+/// Texts of models may contain `@everyone`. The mention is shown, and pings no person.
 fn nobody() -> CreateAllowedMentions {
     CreateAllowedMentions::new().replied_user(false)
 }
 
-/// serenity lists no attachments where there are none. To Discord that would say that none may be there, so the list is left out.
+/// serenity writes an empty list of attachments. To Discord an empty list means "no attachments", so the field is removed.
 pub(super) fn body(message: &impl Serialize) -> Value {
     let mut body = serde_json::to_value(message).expect("texts and numbers are JSON");
     if let Some(fields) = body.as_object_mut() {

@@ -13,9 +13,9 @@ use crate::channels::upload::Content;
 use crate::channels::{SendError, Ticket};
 use crate::domain::{Destination, DiscordId, MessageId, OutgoingFile};
 
-/// What Discord takes from a bot on a server that nobody boosts.
+/// Discord's limit for bots on servers without boosts.
 pub(crate) const MAX_UPLOAD_BYTES: u64 = 10 * 1024 * 1024;
-/// Words that can stand beside a file.
+/// Discord's limit for the text beside a file.
 const MAX_CAPTION_CHARS: usize = 2000;
 /// "Request entity too large", by number and by status.
 const TOO_LARGE: u64 = 40005;
@@ -39,7 +39,7 @@ impl Bot {
         self.sent(channel, to, sent)
     }
 
-    /// A file that cannot be had or is too large is told in the place: somebody waits for it.
+    /// Tells the place about a missing or too large file, because people wait for the file.
     async fn attach(&self, channel: DiscordId, file: &OutgoingFile, path: &Path, ticket: &Ticket) -> Result<Value, ApiError> {
         let content = match Content::open(path).await {
             Ok(content) => content,

@@ -1,4 +1,4 @@
-//! One session with Discord's gateway: greets, listens, and resumes when the connection breaks. Gives events in the order they came.
+//! A session with Discord's gateway: identifies, listens, and resumes when the connection breaks. Events keep their order.
 //!
 //! <https://discord.com/developers/docs/events/gateway>
 
@@ -23,7 +23,7 @@ use crate::channels::ListenError;
 use resumes::Resumes;
 use sequence::{Sequence, Step};
 
-/// What we want to hear of.
+/// The wanted kinds of events.
 const INTENTS: GatewayIntents = GatewayIntents::GUILDS
     .union(GatewayIntents::GUILD_MESSAGES)
     .union(GatewayIntents::GUILD_MESSAGE_REACTIONS)
@@ -31,20 +31,20 @@ const INTENTS: GatewayIntents = GatewayIntents::GUILDS
     .union(GatewayIntents::DIRECT_MESSAGE_REACTIONS)
     .union(GatewayIntents::MESSAGE_CONTENT);
 
-/// Connections in a row that came to nothing before the operator is told.
+/// Failed connections in a row before the operator is told.
 const FAILURES_TOLD: u32 = 4;
 /// Ends the session.
 const GOODBYE: u16 = 1000;
 /// Ends the connection, and leaves the session to be resumed.
 const SEE_YOU: u16 = 4000;
 
-/// Something that happened on Discord.
+/// A dispatch of the gateway.
 #[derive(Debug)]
 pub(super) struct Event {
     /// `MESSAGE_CREATE`
     pub(super) kind: String,
     pub(super) data: Result<Value, Broken>,
-    /// Events before it never came, and resuming did not bring them.
+    /// Earlier events are missing, also after a resume.
     pub(super) is_after_gap: bool,
 }
 
@@ -59,41 +59,41 @@ pub(super) struct Shard<'a, D> {
     pub(super) identify_limit: &'a IdentifyLimit,
 }
 
-/// What is needed to go on where a connection broke.
+/// The state of a session between two connections.
 #[derive(Debug, Default)]
 struct Session {
-    /// Absent until Discord has greeted us, and when it has forgotten us.
+    /// Absent before READY, and when the session is lost.
     known: Option<ResumePoint>,
     sequence: Sequence,
     resumes: Resumes,
-    /// On the connection that there is now, or was last.
+    /// Whether READY or RESUMED came on the last connection.
     is_let_in: bool,
 }
 
 #[derive(Debug)]
 struct ResumePoint {
     id: String,
-    /// Where to resume, if not where we began.
+    /// Discord's own address for resuming.
     url: Option<String>,
 }
 
-/// Why a connection ended.
+/// The end of a connection.
 enum Ended {
-    /// It was never made.
+    /// No connection was made.
     NotOpened(String),
-    /// Discord said so, or it broke.
+    /// A close by Discord, or a broken connection.
     Closed(Close),
-    /// Discord wants us to come back.
+    /// Discord asks for a new connection (op 7).
     AskedTo,
-    /// Discord does not know the session right now, but may again.
+    /// The session is invalid for now (op 9, resumable).
     Invalid,
-    /// Discord has forgotten the session.
+    /// The session is lost (op 9).
     Forgotten,
-    /// Events are missing, which resuming may bring.
+    /// Missing events, which a resume may bring.
     Gap,
-    /// READY cannot be read, so there is no session to go on with.
+    /// An unreadable READY leaves no session to go on with.
     BrokenReady,
-    /// Nobody wants events any more.
+    /// The receiver of events is gone.
     Unwanted,
 }
 
@@ -110,7 +110,7 @@ impl From<Dead> for Ended {
 }
 
 impl<D: Dial> Shard<'_, D> {
-    /// Returns only when Discord refuses us for good, or nobody takes events any more.
+    /// Returns only when Discord refuses the bot for good, or the receiver of events is gone.
     pub(super) async fn run(&self) -> Result<(), ListenError> {
         let (mut session, mut patience, mut restarts) = (Session::default(), Patience::default(), Restarts::default());
         while !self.events.is_closed() {
@@ -135,13 +135,13 @@ impl<D: Dial> Shard<'_, D> {
         Ok(())
     }
 
-    /// One connection, from its greeting to its end.
+    /// A connection from HELLO to its end.
     async fn once(&self, session: &mut Session) -> (Reached, Ended) {
-        // In the line before there is a connection: Discord closes one on which nothing is said for long.
-        let turn = match session.resuming() {
+        // The wait in line comes before connecting, because Discord closes connections without an IDENTIFY.
+        let permit = match session.resuming() {
             Some(_) => None,
             None => tokio::select! {
-                turn = self.identify_limit.turn() => Some(turn),
+                permit = self.identify_limit.permit() => Some(permit),
                 () = self.events.closed() => return (Reached::Nothing, Ended::Unwanted),
             },
         };
@@ -153,7 +153,7 @@ impl<D: Dial> Shard<'_, D> {
             Err(NotOpened::Failed(error)) => return (Reached::Nothing, Ended::NotOpened(error)),
         };
         session.is_let_in = false;
-        let ended = match self.greet(&mut socket, session, turn).await {
+        let ended = match self.greet(&mut socket, session, permit).await {
             Ok(()) => self.listen(&mut socket, session).await,
             Err(dead) => dead.into(),
         };
@@ -181,7 +181,7 @@ impl<D: Dial> Shard<'_, D> {
                 json!({ "op": 2, "d": { "token": token, "intents": intents, "properties": properties, "shard": shard } })
             }
         };
-        // Counted even if it does not arrive.
+        // Counts even if the message gets lost.
         permit.into_iter().for_each(IdentifyPermit::take);
         socket.say(&greeting).await
     }
@@ -226,17 +226,17 @@ impl<D: Dial> Shard<'_, D> {
 }
 
 impl Session {
-    /// What to resume with.
+    /// The arguments of RESUME.
     fn resuming(&self) -> Option<(&str, u64)> {
         Some((self.known.as_ref()?.id.as_str(), self.sequence.last()?))
     }
 
-    /// An event that ends every connection on which it comes is brought by each resume again, and those behind it never come.
+    /// A frame that breaks every connection comes again with each resume, and the events behind the frame never come.
     fn is_stuck(&self) -> bool {
         self.known.is_some() && self.resumes.are_in_vain(self.sequence.last())
     }
 
-    /// What the end of a connection means for the next. Breaks when there is to be none.
+    /// Prepares the next connection. Breaks when the shard should end.
     fn judge(&mut self, reached: Reached, ended: Ended) -> Result<ControlFlow<()>, ListenError> {
         match ended {
             Ended::Unwanted => return Ok(ControlFlow::Break(())),
@@ -267,13 +267,13 @@ impl Session {
             },
         }
         if reached == Reached::Nothing {
-            // The address for resuming may be gone.
+            // Discord's address for resuming may be gone.
             self.known.iter_mut().for_each(|known| known.url = None);
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What a payload brings: an event, the end, or nothing to tell.
+    /// Handles a payload: an event to pass on, the end of the connection, or neither.
     async fn take<L>(&mut self, socket: &mut Socket<L>, mut payload: Value) -> ControlFlow<Ended, Option<Event>>
     where
         L: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
@@ -301,7 +301,7 @@ impl Session {
         }
     }
 
-    /// What a payload brings of which only the frame can be read. Its number counts: resuming would bring the same again.
+    /// Handles a broken payload by the fields around its data. The number counts, because a resume would bring the same payload.
     async fn take_broken<L>(&mut self, socket: &mut Socket<L>, payload: BrokenPayload) -> ControlFlow<Ended, Option<Event>>
     where
         L: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,

@@ -22,11 +22,11 @@ use super::broken_json::{BrokenPayload, read_payload};
 use crate::channels::connections::plain_cause;
 use crate::channels::describe::one_line;
 
-/// A server that does not greet by then is gone.
+/// The longest wait for HELLO.
 const GREETING: Duration = Duration::from_secs(15);
-/// How long we wait for Discord to say goodbye as well.
+/// The longest wait for Discord's close frame.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// The largest server that was seen takes a few megabytes.
+/// `GUILD_CREATE` of a large server has a few megabytes.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
 /// The protocol allows about as much for the reason of a close.
 const MAX_REASON_CHARS: usize = 120;
@@ -38,7 +38,7 @@ pub(super) trait Dial: Sync {
     fn dial(&self, url: &str) -> impl Future<Output = Result<WebSocketStream<Self::Line>, String>> + Send;
 }
 
-/// To wherever the address points.
+/// Dials over TCP, with or without TLS.
 pub(super) struct Network;
 
 impl Dial for Network {
@@ -60,11 +60,11 @@ pub(super) struct Socket<L> {
     is_answered: bool,
 }
 
-/// What a socket gave.
+/// A frame, or the time for a heartbeat.
 pub(super) enum Received {
     Payload(Value),
     Broken(Box<BrokenPayload>),
-    /// A ping, or a frame that is no text.
+    /// A ping or a binary frame.
     Nothing,
     Closed(Close),
     BeatDue,
@@ -75,7 +75,7 @@ pub(super) enum Received {
 pub(super) struct Close {
     /// Absent when the connection broke.
     pub(super) code: Option<u16>,
-    /// In Discord's words, or what broke.
+    /// Discord's reason, or the error of the connection.
     pub(super) reason: Option<String>,
 }
 
@@ -96,9 +96,9 @@ impl fmt::Display for Close {
     }
 }
 
-/// Why there is no connection.
+/// The reason for a missing connection.
 pub(super) enum NotOpened {
-    /// Discord closed it before it greeted us.
+    /// A close before HELLO.
     Closed(Close),
     Failed(String),
 }
@@ -113,7 +113,7 @@ impl From<&str> for NotOpened {
 pub(super) struct Dead(pub(super) &'static str);
 
 impl<L: AsyncRead + AsyncWrite + Unpin> Socket<L> {
-    /// Connects, and waits for Discord's greeting.
+    /// Connects, and waits for HELLO.
     pub(super) async fn open(dial: &impl Dial<Line = L>, url: &str) -> Result<Self, NotOpened> {
         let url = format!("{}/?v=10&encoding=json", url.trim_end_matches('/'));
         let connecting = timeout(GREETING, dial.dial(&url)).await;
@@ -164,12 +164,12 @@ impl<L: AsyncRead + AsyncWrite + Unpin> Socket<L> {
     }
 }
 
-/// The first comes after a part of the interval, so that not all bots beat together after an outage.
+/// The first heartbeat comes after a random part of the interval, so that bots do not beat together after an outage.
 fn beats(every: Duration) -> Interval {
     interval_at(Instant::now() + every.mul_f64(random_part()), every)
 }
 
-/// From 0 to 1. Without a random number it is all.
+/// A random number from 0 to 1; 1 if the system has no randomness.
 pub(super) fn random_part() -> f64 {
     let mut byte = [0; 1];
     getrandom::fill(&mut byte).map_or(1.0, |()| f64::from(byte[0]) / 255.0)

@@ -7,7 +7,7 @@ use super::interactions::handle::Handle;
 use crate::channels::{Part, SendError};
 use crate::domain::DiscordId;
 
-/// One call to Discord.
+/// A call to Discord.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "to", rename_all = "snake_case")]
 pub(super) enum StoredPart {
@@ -15,7 +15,7 @@ pub(super) enum StoredPart {
     Interaction(InteractionPart),
 }
 
-/// One part of the response to an interaction.
+/// A part of the response to an interaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InteractionPart {
     pub(super) handle: Handle,
@@ -35,7 +35,7 @@ pub(super) enum Content {
         /// The message to quote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quote: Option<DiscordId>,
-        /// The quote is left out unless somebody wrote after this message.
+        /// The quote is left out unless other people wrote after this message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         if_others_wrote_after: Option<DiscordId>,
         /// Rows of buttons and menus, as Discord takes them.

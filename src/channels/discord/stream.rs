@@ -1,4 +1,4 @@
-//! Changes what is on the screen: edits of our own messages, and marks on those of others.
+//! Edits and deletes the bot's own messages, and sets status reactions on messages of people.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Bot {
         }
     }
 
-    /// A sleeping thread is woken first.
+    /// An archived thread is opened first.
     async fn change(&self, to: &Destination, call: impl Fn(DiscordId) -> Call) -> Result<(), SendError> {
         let channel = self.address(to).await?;
         let changed = match self.api.call::<Value>(call(channel)).await {
@@ -65,7 +65,7 @@ impl Bot {
         changed.map(drop).map_err(|error| self.send_error(channel, to, error))
     }
 
-    /// Takes the place of the mark before; `None` only takes that away. A channel may not allow it, which harms nobody.
+    /// Replaces the status reaction; `None` removes it. A refusal is only logged, because some channels allow no reactions.
     pub(super) async fn mark(&self, to: &Destination, message: &MessageId, emoji: Option<&str>) {
         let (Ok(channel), Ok(message)) = (self.address(to).await, id(message)) else { return };
         let path = |emoji: &str| format!("/channels/{channel}/messages/{message}/reactions/{}/@me", percent_encoded(emoji));
@@ -85,7 +85,7 @@ impl Bot {
     pub(super) async fn typing(&self, to: &Destination) -> Result<(), SendError> {
         let channel = self.address(to).await?;
         let call = Call::post(format!("/channels/{channel}/typing"), serde_json::json!({}));
-        // A thread that sleeps takes no typing, and is woken by the answer: that says nothing about the place.
+        // Archived threads refuse typing and are opened by the answer, so a refusal says nothing about the place.
         self.api.call::<Value>(call).await.map(drop).map_err(plain_error)
     }
 }

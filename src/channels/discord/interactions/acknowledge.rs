@@ -12,7 +12,7 @@ use crate::channels::discord::bot::Bot;
 use crate::channels::discord::directory::id_in;
 use crate::channels::discord::shard::Event;
 
-/// Acknowledges interactions, and passes every event on in the order it came. Returns when the events end.
+/// Acknowledges interactions, and passes all events on in their order. Returns when the events end.
 pub(crate) async fn acknowledge_all(bot: &Bot, mut events: mpsc::Receiver<Event>, onward: mpsc::Sender<Event>) {
     while let Some(event) = events.recv().await {
         if let ("INTERACTION_CREATE", Ok(data)) = (event.kind.as_str(), &event.data) {

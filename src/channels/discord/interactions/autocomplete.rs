@@ -1,4 +1,4 @@
-//! Offers choices to a person who types an option, if that person may use commands.
+//! Offers choices while a person types an option, if the person may use commands.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) fn offer_choices(bot: &Bot, id: DiscordId, path: String, raw: &Value)
     });
 }
 
-/// The person who types, and the place.
+/// The typing person, and the place.
 async fn asker(api: &Api, directory: &Directory, sessions: GroupSessions, raw: &Value) -> Option<Origin> {
     let (channel, person, server) = (id_in(raw, "channel_id")?, person(raw)?, id_in(raw, "guild_id"));
     let around = match server {

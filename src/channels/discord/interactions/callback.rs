@@ -12,10 +12,10 @@ use crate::domain::DiscordId;
 
 /// Discord refuses later ones.
 const WITHIN: Duration = Duration::from_secs(3);
-/// The pause before a call that failed on the way is made again.
+/// The pause before the next try after trouble on the way.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// The flag of a message that only the person who asked can see.
+/// The flag of a message for the asking person alone.
 pub(super) const EPHEMERAL: u64 = 1 << 6;
 
 mod kinds {
@@ -29,7 +29,7 @@ pub(super) fn deferred(is_ephemeral: bool) -> Value {
     json!({ "type": kinds::DEFERRED_MESSAGE, "data": { "flags": if is_ephemeral { EPHEMERAL } else { 0 } } })
 }
 
-/// A press that shows nothing by itself.
+/// Shows nothing; the answer comes as a message.
 pub(super) fn silent() -> Value {
     json!({ "type": kinds::DEFERRED_UPDATE })
 }
@@ -43,7 +43,7 @@ pub(super) fn choices(choices: &[Value]) -> Value {
     json!({ "type": kinds::AUTOCOMPLETE_RESULT, "data": { "choices": choices } })
 }
 
-/// Makes the call again until it counts no more. A late one does no harm: the answer is then an ordinary message.
+/// Tries until the time is over. A late callback does no harm: the answer is then an ordinary message.
 pub(super) async fn give(api: &Api, id: DiscordId, (path, body): (String, Value)) {
     let giving = async {
         loop {

@@ -1,4 +1,4 @@
-//! Buttons and menus under a message: commands that somebody presses instead of writing them.
+//! Buttons and menus under a message, each for a command that could also be written.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::signing::Signer;
 const MAX_PAYLOAD_CHARS: usize = 100;
 const MAX_LABEL_CHARS: usize = 80;
 const BUTTONS_IN_A_ROW: usize = 5;
-/// More cannot be in a menu; the text lists them all.
+/// Discord's limit for a menu; the text of the message lists all choices.
 const MOST_IN_A_MENU: usize = 25;
 
-/// What a menu is called. Its choices carry what counts.
+/// The menu's own id. The signed commands are in its choices.
 const MENU: &str = "choose";
 
-/// <https://discord.com/developers/docs/components/reference#what-is-a-component-component-types>
+/// `type` and `style` of components: <https://discord.com/developers/docs/components/reference>
 mod kinds {
     pub(super) const ROW: u8 = 1;
     pub(super) const BUTTON: u8 = 2;
@@ -26,7 +26,7 @@ mod kinds {
     pub(super) const GREY: u8 = 2;
 }
 
-/// Where a button counts.
+/// The place in which a button is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// Or a thread.
@@ -34,7 +34,7 @@ enum Scope {
     Private(DiscordId),
 }
 
-/// A few choices are buttons, more are a menu. A command that does not fit into one can still be written.
+/// A few choices are buttons, more are a menu. Commands above Discord's limit have no button and can be written.
 pub(super) fn components(signer: &Signer, to: &Destination, choices: &[Choice]) -> Vec<Value> {
     let Some(scope) = scope(to.place()) else { return Vec::new() };
     let payload = |choice: &Choice| format!("{}{}", signer.tag(&signed(scope, &choice.command)), choice.command);
@@ -54,7 +54,7 @@ pub(super) fn components(signer: &Signer, to: &Destination, choices: &[Choice]) 
     vec![json!({ "type": kinds::ROW, "components": row })]
 }
 
-/// The command of the button or choice that was pressed; none if Parlor never made it for this place.
+/// The command behind a press or choice; none without Parlor's signature for this place.
 pub(super) fn pressed(signer: &Signer, raw: &Value) -> Option<String> {
     let data = &raw["data"];
     let payload = data["values"][0].as_str().or_else(|| data["custom_id"].as_str())?;

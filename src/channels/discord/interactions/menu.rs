@@ -1,4 +1,4 @@
-//! The slash commands: what Discord is told of them, what it offers while somebody types, and what was written in the end.
+//! The slash commands: their registration, their suggestions, and the command line of a use.
 //!
 //! <https://discord.com/developers/docs/interactions/application-commands>
 
@@ -11,13 +11,13 @@ const MAX_DESCRIPTION_CHARS: usize = 100;
 const MAX_SUGGESTION_CHARS: usize = 100;
 const MOST_SUGGESTIONS: usize = 25;
 
-/// An option that takes text.
+/// The type of text options.
 const TEXT: u8 = 3;
-/// Servers and private chats with the bot; not chats of people that it is no part of.
+/// Servers and private chats with the bot, but no chats among other people.
 const CONTEXTS: [u8; 2] = [0, 1];
-/// Bots are brought to a server, not taken along by a person.
+/// Installed on servers, not by single users.
 const INSTALLED_ON_SERVERS: [u8; 1] = [0];
-/// On a server only its administrators see the command. Whoever uses it is still asked whether they are an owner.
+/// Only administrators of a server see the command. Ownership is still checked at each use.
 const ADMINISTRATORS_ONLY: &str = "0";
 
 #[derive(Debug, Clone, Default)]
@@ -30,10 +30,10 @@ pub struct SlashCommand {
     /// Without the slash.
     pub name: String,
     pub description: String,
-    /// In the order in which they are written.
+    /// In the order of the command line.
     pub options: Vec<SlashOption>,
     pub owners_only: bool,
-    /// Nobody but the one who asks needs to see the answer.
+    /// The answer is ephemeral.
     pub is_for_asker_alone: bool,
 }
 
@@ -45,37 +45,37 @@ pub struct SlashOption {
     pub offered: Offered,
 }
 
-/// What can be chosen instead of written.
+/// Choices for an option.
 #[derive(Debug, Clone)]
 pub enum Offered {
     Nothing,
-    /// One of these and nothing else.
+    /// Discord takes no other value.
     Choices(Vec<Suggestion>),
-    /// What fits is shown while somebody types; anything may be written.
+    /// Shown while the person types; other values are fine too.
     Suggestions(Vec<Suggestion>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
     pub label: String,
-    /// As it is written in a command.
+    /// The word in the command line.
     pub value: String,
 }
 
 impl Menu {
-    /// The command line that somebody put together.
+    /// The command line for a use of a command.
     pub(super) fn line(&self, data: &Value) -> String {
         let name = data["name"].as_str().unwrap_or_default();
         let given: Vec<(&str, String)> = list(data, "options").filter_map(given).collect();
         let known = self.find(data).map(|command| command.options.as_slice()).unwrap_or_default();
         let in_order = known.iter().filter_map(|option| given.iter().find(|(name, _)| *name == option.name));
-        // One that an older version of us offered.
+        // An older version of Parlor may have registered other options.
         let unknown = given.iter().filter(|(name, _)| known.iter().all(|option| option.name != *name));
         let words = in_order.chain(unknown).map(|(_, value)| value.trim());
         std::iter::once(format!("/{name}").as_str()).chain(words).collect::<Vec<_>>().join(" ").trim_end().to_owned()
     }
 
-    /// What fits what somebody has typed so far, in an option of a command.
+    /// The suggestions for the text typed so far.
     pub(super) fn suggestions(&self, data: &Value) -> Vec<Value> {
         let Some(focused) = list(data, "options").find(|option| option["focused"] == true) else { return Vec::new() };
         let option = self.find(data).and_then(|command| command.options.iter().find(|option| focused["name"] == *option.name));
@@ -88,7 +88,7 @@ impl Menu {
         offered.iter().filter(fits).filter(short_enough).take(MOST_SUGGESTIONS).map(suggestion).collect()
     }
 
-    /// What we do not have is nobody else's business either.
+    /// The answer to an unknown command is ephemeral too.
     pub(super) fn is_for_asker_alone(&self, data: &Value) -> bool {
         self.find(data).is_none_or(|command| command.is_for_asker_alone)
     }
@@ -97,7 +97,7 @@ impl Menu {
         self.commands.iter().find(|command| data["name"] == *command.name)
     }
 
-    /// The list as Discord is told it.
+    /// The list in Discord's format.
     pub(super) fn registered(&self) -> Value {
         self.commands.iter().map(registered).collect()
     }
@@ -113,7 +113,7 @@ fn given(option: &Value) -> Option<(&str, String)> {
 }
 
 fn registered(command: &SlashCommand) -> Value {
-    // Discord asks for what is required first, wherever it is written.
+    // Discord wants required options first, whatever their order in the command line.
     let (required, optional): (Vec<_>, Vec<_>) = command.options.iter().partition(|option| option.is_required);
     let mut registered = json!({
         "type": 1,

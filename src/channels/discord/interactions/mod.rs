@@ -1,5 +1,5 @@
-//! Slash commands, buttons and menus. Discord wants an answer within three seconds, so each is acknowledged as soon as it comes, beside
-//! everything else. Then it takes the way of a command that somebody wrote.
+//! Slash commands, buttons and menus. Discord wants an answer within three seconds, so interactions are acknowledged at once, beside
+//! everything else, and then handled like written commands.
 //!
 //! <https://discord.com/developers/docs/interactions/receiving-and-responding>
 

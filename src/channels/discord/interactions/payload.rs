@@ -1,4 +1,4 @@
-//! The fields of an interaction as Discord sends it.
+//! The fields of an interaction.
 //!
 //! <https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-object>
 
@@ -13,7 +13,7 @@ pub(super) enum InteractionKind {
     /// A button or a menu.
     Component,
     Autocomplete,
-    /// Parlor offers nothing that leads to these.
+    /// Parlor offers no forms or other kinds.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! Reads an interaction as the command line that the person could have written.
+//! Reads an interaction as a written command line.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::channels::discord::parse::{Reader, origin, sent_at};
 use crate::domain::{Addressed, Extras, Inbound, MessageId};
 
 impl Interactions {
-    /// None for an interaction whose acknowledgement was all it gets.
+    /// None for an interaction with no answer beyond its acknowledgement.
     pub(crate) fn read(&self, reader: &Reader<'_>, raw: &Value, around: &Surroundings) -> Option<Inbound> {
         let (id, channel, person) = (id_in(raw, "id")?, id_in(raw, "channel_id")?, person(raw)?);
         let (text, acknowledged) = match kind(raw) {

@@ -1,4 +1,4 @@
-//! Registers the slash commands with Discord: the table `discord_commands` has the list that Discord was last told.
+//! Registers the slash commands with Discord. The table `discord_commands` has the last registered list.
 //!
 //! <https://discord.com/developers/docs/interactions/application-commands#bulk-overwrite-global-application-commands>
 

@@ -22,26 +22,26 @@ use crate::domain::{Destination, MessageId, SessionKey};
 /// Discord takes responses for so long.
 const TOKEN_LIVES: Duration = Duration::from_secs(15 * 60);
 
-/// Codes by which Discord refuses a late response: no such message, webhook or interaction, or a token that is too old.
+/// Discord's codes for a late response: unknown message, webhook or interaction, or an expired token.
 const TOO_LATE: [u64; 4] = [10008, 10015, 10062, 50027];
 
-/// The call that brings a part to the person.
+/// The kind of call for a part.
 enum Way {
-    /// Edits the message that says "thinking…".
+    /// Edits the message "thinking…".
     Original,
-    /// A follow-up that only the person sees.
+    /// An ephemeral follow-up.
     Ephemeral { thinking: Thinking },
     /// An ordinary channel message. Preferred, because its nonce makes a retry safe.
     ChannelMessage,
 }
 
 enum Thinking {
-    /// Everyone sees "thinking…", so it is deleted first.
+    /// The public "thinking…" is deleted first.
     MustGo,
     IsGone,
 }
 
-/// Gives each part its address: the interaction that `to` waits for, else the channel.
+/// Gives each part its address: the waiting interaction of `to`, else the channel.
 pub(crate) fn addressed(to: &Destination, text: &Text<'_>, contents: Vec<Content>) -> Vec<StoredPart> {
     let Some(handle) = to.reply().and_then(Handle::open) else {
         return contents.into_iter().map(|content| StoredPart::Channel { content }).collect();
@@ -62,7 +62,7 @@ impl Bot {
         if matches!(way, Way::ChannelMessage) {
             return self.send_content(to, &part.content, ticket).await;
         }
-        // Discord refuses a response that overtakes the acknowledgement.
+        // Discord refuses a response before the acknowledgement.
         self.interactions.acknowledged(part.handle.id).await;
         let responded = if part.is_too_late(self.api.now_ms()) { None } else { self.respond_in_time(part, &way).await? };
         match responded {
@@ -122,7 +122,7 @@ impl Bot {
         }
     }
 
-    /// A late ephemeral answer goes to the person's private chat, because the channel must not see it.
+    /// A late ephemeral answer goes to the person's private chat, because the channel must not see the text.
     async fn send_privately(&self, part: &InteractionPart, ticket: &Ticket) -> Result<MessageId, SendError> {
         let to = Destination::stored(SessionKey::DiscordDm { user: part.handle.person });
         self.send_content(&to, &part.content, ticket).await.map_err(|error| match error {
@@ -135,7 +135,7 @@ impl Bot {
 }
 
 impl InteractionPart {
-    /// Follow-ups have no nonce, so Discord cannot tell a repeated one.
+    /// Follow-ups have no nonce, so Discord does not recognise a repetition.
     pub(crate) fn has_no_nonce(&self) -> bool {
         matches!(self.way(), Way::Ephemeral { .. })
     }

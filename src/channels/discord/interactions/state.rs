@@ -1,4 +1,4 @@
-//! The commands and buttons of a bot, and the acknowledgements that are under way.
+//! A bot's commands and button signatures, and its acknowledgements under way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) struct Interactions {
     pub(super) menu: Menu,
     pub(super) may_ask: MayAsk,
     pub(super) signer: Signer,
-    /// The application that owns the commands, as READY names it.
+    /// The application of the commands, from READY.
     pub(super) application: watch::Sender<Option<DiscordId>>,
     /// Acknowledgements under way. The sender is dropped at the end of the call.
     pub(super) under_way: Arc<DashMap<DiscordId, watch::Receiver<()>>>,
@@ -55,13 +55,13 @@ impl Interactions {
         components::components(&self.signer, to, text.choices)
     }
 
-    /// Discord wants the flag with the deferral, before the answer is known. Private chats show everything to one person anyway, and
-    /// ephemeral messages vanish from them.
+    /// Discord wants the flag with the deferral, before the answer is known. Private chats need no ephemeral messages, and would lose
+    /// them soon.
     pub(super) fn is_ephemeral(&self, raw: &Value) -> bool {
         id_in(raw, "guild_id").is_some() && self.menu.is_for_asker_alone(&raw["data"])
     }
 
-    /// Returns once an interaction is acknowledged, or that has failed. Acknowledgements of an earlier process are over.
+    /// Returns after the acknowledgement of an interaction, whether successful or not. Acknowledgements of an earlier process are over.
     pub(super) async fn acknowledged(&self, interaction: DiscordId) {
         let under_way = self.under_way.get(&interaction).map(|under_way| under_way.clone());
         if let Some(mut under_way) = under_way {

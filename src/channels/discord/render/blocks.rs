@@ -1,4 +1,4 @@
-//! Tells code from text, and puts into Discord's words what it would not understand.
+//! Separates code from text, and rewrites Markdown unknown to Discord.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use crate::channels::markdown::table::Table;
 use crate::channels::markdown::{options, prepared, split_info};
 
 const RULE: &str = "———";
-/// Marks of a heading that Discord knows.
+/// Heading levels known to Discord.
 const MOST_HASHES: usize = 3;
-/// Ends code and begins it, wherever it stands.
+/// The fence around code.
 pub(super) const FENCE: &str = "```";
 
 /// A stretch of an answer.
@@ -52,14 +52,14 @@ fn read_code<'a>(events: &mut impl Iterator<Item = (Event<'a>, Range<usize>)>) -
         .fold(String::new(), |all, text| all + &text)
 }
 
-/// Copies the source, but for what is replaced.
+/// Copies the source with replacements.
 struct Writer<'a> {
     source: &'a str,
     /// How far the source is dealt with.
     cursor: usize,
     text: String,
     blocks: Vec<Block>,
-    /// The addresses of open links by reference; none for links that stay as they are.
+    /// The addresses of open reference links; none for unchanged links.
     links: Vec<Option<String>>,
     /// Where the last thing inside a link ended.
     inner_end: usize,
@@ -73,7 +73,7 @@ impl Writer<'_> {
                 self.replace(range.start..end, RULE);
             }
             Event::Start(Tag::Heading { level, .. }) => self.heading(range.clone(), *level),
-            // An image is shown by its address, which a link has too.
+            // An image becomes a link: Discord previews the address.
             Event::Start(Tag::Image { .. }) if self.source[range.start..].starts_with('!') => {
                 self.replace(range.start..range.start + 1, "");
                 self.links.push(None);
@@ -93,7 +93,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Discord finds emphasis where Markdown has none, as in `f(*a) + g(*b)`: what is no mark is escaped.
+    /// Discord finds emphasis where Markdown has none, as in `f(*a) + g(*b)`, so plain characters are escaped.
     fn plain(&mut self, range: Range<usize>) {
         let is_apart = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
         for (at, _) in self.source[range.clone()].match_indices('*').map(|(at, star)| (range.start + at, star)) {
@@ -144,7 +144,7 @@ impl Writer<'_> {
         let before = if is_plain { remainder.to_owned() } else { format!("{language} {remainder}") };
         self.text.push_str(&without_fences(&before, ESCAPED));
         if code.trim().is_empty() {
-            // The fences of empty code are all there is to see of it.
+            // Of empty code the fences are shown as text, because nothing else would be visible.
             self.text.push_str(&without_fences(&self.source[range.clone()], ESCAPED));
             self.cursor = self.cursor.max(range.end);
             return;
@@ -161,7 +161,7 @@ impl Writer<'_> {
         self.cursor = self.cursor.max(range.end);
     }
 
-    /// What stands before code in its line: the marks of the quote or list that it is in.
+    /// Removes the marks of a quote or list before code, because a fence stands at the beginning of its line.
     fn leave_line(&mut self) {
         let line = self.text.rfind('\n').map_or(0, |at| at + 1);
         if self.text[line..].chars().all(|c| c.is_whitespace() || c == '>') {
@@ -185,7 +185,7 @@ impl Writer<'_> {
     }
 
     fn end_text(&mut self) {
-        // What was put together may have made a fence that neither part had.
+        // Joining two texts can make a fence that neither had.
         let text = with_whole_addresses(&without_fences(&std::mem::take(&mut self.text), ESCAPED));
         if !text.trim().is_empty() {
             self.blocks.push(Block::Text(text.trim_matches('\n').to_owned()));
@@ -199,7 +199,7 @@ impl Writer<'_> {
     }
 }
 
-/// Discord links a bare address as it is written, so an escape would become part of it.
+/// Discord links a bare address with every character, so an escape would become part of the address.
 fn with_whole_addresses(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     let mut rest = text;
@@ -218,7 +218,7 @@ fn span(code: &str) -> String {
     if code.contains('`') { format!("`` {code} ``") } else { format!("`{code}`") }
 }
 
-/// What stands before each backtick that would be part of a fence: in code something that nobody sees.
+/// Separates the backticks of a fence inside code, invisibly.
 const APART: &str = "\u{200b}";
 const ESCAPED: &str = "\\";
 

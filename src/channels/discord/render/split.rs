@@ -1,4 +1,4 @@
-//! Packs blocks into messages. Code that goes on in the next message is closed in one and opened again in the other.
+//! Packs blocks into messages. Code across two messages is closed at the end of the first and opened again in the second.
 
 use super::blocks::{Block, FENCE};
 use crate::channels::markdown::cut::{Rest, count_units};
@@ -18,7 +18,7 @@ pub(super) fn split(blocks: &[Block], units: usize) -> Vec<String> {
 
 struct Packer {
     units: usize,
-    /// The message that is being filled.
+    /// The message under construction.
     part: String,
     parts: Vec<String>,
 }
@@ -68,18 +68,18 @@ impl Packer {
             if !is_whole {
                 self.end_part();
             }
-            // The break is where the message ends; the indentation after it stays.
+            // The message ends at the line break; the indentation of the next line stays.
             start = if text[cut..].starts_with('\n') { cut + 1 } else { cut };
         }
     }
 
-    /// What is left in the message, with a line break before what comes.
+    /// The room left in the message after a line break.
     fn room(&self) -> usize {
         let used = if self.part.is_empty() { 0 } else { count_units(&self.part) + 1 };
         self.units.saturating_sub(used)
     }
 
-    /// Also when it has no room at all, so that something always fits after it ended.
+    /// Whether a long block should begin in a new message. An empty message always takes a piece, so that the splitting ends.
     fn is_more_than_half_full(&self) -> bool {
         !self.part.is_empty() && self.room() < self.units / 2
     }
@@ -91,7 +91,7 @@ impl Packer {
         self.part.push_str(piece);
     }
 
-    /// Discord refuses what nobody would see.
+    /// Drops invisible messages, because Discord refuses them.
     fn end_part(&mut self) {
         let part = std::mem::take(&mut self.part);
         let part = part.trim_end_matches(is_trimmed);

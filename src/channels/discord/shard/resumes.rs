@@ -1,7 +1,7 @@
-//! Counts resumes that bring nothing new.
+//! Counts resumes without a new event.
 
-/// Resumes from one number after which the session is given up. Fewer would end sessions that a passing trouble of Discord keeps
-/// from being resumed; each one more leaves the bot deaf for some seconds longer.
+/// Resumes from the same number before the session is given up. Fewer would end sessions in a passing trouble of Discord; more
+/// would leave the bot deaf for some seconds longer.
 pub(super) const MOST_IN_VAIN: u32 = 3;
 
 #[derive(Debug, Default)]

@@ -1,19 +1,19 @@
-//! The numbers of a session's events: which was the last, and whether one is missing.
+//! The sequence numbers of a session's events, and gaps between them.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A gap is acted upon this often at most: a server may count in a way of its own.
+/// The shortest time between two reactions to gaps, because a compatible server may count differently.
 const ACTED_UPON_EVERY: Duration = Duration::from_secs(60);
 
-/// What the number of an event says.
+/// The meaning of an event's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Next,
-    /// Events before it are missing. It was not taken: resuming from the last one may bring them all.
+    /// Earlier events are missing. The event is not taken: a resume may bring them all in order.
     Resume,
-    /// Events before it are missing, and resuming did not bring them.
+    /// Earlier events are missing, also after a resume.
     Gap,
 }
 
@@ -22,12 +22,12 @@ pub(super) struct Sequence {
     last: Option<u64>,
     resumed_at: Option<Instant>,
     asked_at: Option<Instant>,
-    /// Events that never came, in this session.
+    /// Missing events of this session.
     missing: u64,
 }
 
 impl Sequence {
-    /// The number of the last event that was taken.
+    /// The number of the last event.
     pub(super) fn last(&self) -> Option<u64> {
         self.last
     }
@@ -59,7 +59,7 @@ impl Sequence {
     }
 }
 
-/// Notes the time if it is due.
+/// Whether the time for another reaction has come; notes the time.
 fn is_due(last: &mut Option<Instant>, now: Instant) -> bool {
     let is_due = last.is_none_or(|last| now.duration_since(last) >= ACTED_UPON_EVERY);
     if is_due {
