@@ -24,8 +24,7 @@
 //! - [`cli`]: the command line, one file per verb.
 //!
 //! Beside them, for everyone: `backoff` (waits between tries), `clock` (the time), `http` (how clients begin), `open_files` (how many
-//! there may be), `signing` (tags on buttons), [`telemetry`] (logs),
-//! [`work`] (what is under way).
+//! there may be), `signing` (tags on buttons), [`telemetry`] (logs).
 
 pub mod access;
 pub mod agents;
@@ -53,4 +52,3 @@ pub mod telemetry;
 pub mod tenants;
 pub mod tools;
 pub mod turn;
-pub mod work;

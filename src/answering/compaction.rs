@@ -31,7 +31,6 @@ use crate::storage::{Db, StoreError};
 use crate::tools::{Relation, Scope, ToolBox};
 use crate::turn::history::{self, MAX_MESSAGES};
 use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
-use crate::work::Work;
 
 /// The most tokens a summary may take to write, thoughts included: more than its 500 words need in any language. It does not
 /// depend on how long the agent's answers may be.
@@ -74,9 +73,16 @@ pub(super) struct Compaction {
     pub(super) aliases: Arc<Aliases>,
     pub(super) budgets: Budgets,
     pub(super) summing: Arc<Summing>,
-    pub(super) work: Work,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
+}
+
+/// The tasks of summaries are counted apart from the answers, for which people wait. Closed from the start, so that waiting ends
+/// whenever there is none.
+pub(super) fn tasks() -> TaskTracker {
+    let tasks = TaskTracker::new();
+    tasks.close();
+    tasks
 }
 
 /// Summaries that are being made.
@@ -192,7 +198,7 @@ impl Compaction {
     pub(super) fn begin(&self, finished: Finished) {
         let (place, view) = (finished.scope.place.clone(), finished.view);
         let Some(over) = self.summing.begin(&self.aliases, &place, view) else { return };
-        let (own, guard) = (self.clone(), self.work.begin());
+        let own = self.clone();
         self.tasks.spawn(async move {
             let agent = finished.scope.agent.id.clone();
             match AssertUnwindSafe(own.sum_up(finished)).catch_unwind().await {
@@ -201,7 +207,7 @@ impl Compaction {
                 Err(_) => tracing::error!(agent.id = %agent, session = %place, "a summary panicked"),
             }
             own.summing.end(&place, view);
-            drop((over, guard));
+            drop(over);
         });
     }
 

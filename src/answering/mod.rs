@@ -26,7 +26,6 @@ use std::sync::Arc;
 
 use dashmap::DashSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::agents::Memories;
 use crate::delivery::Delivery;
@@ -39,7 +38,6 @@ use crate::routing::pins::Pins;
 use crate::storage::Db;
 use crate::subagents::Subagents;
 use crate::tools::ToolBox;
-use crate::work::Work;
 
 pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
@@ -68,15 +66,13 @@ pub(crate) struct Deps {
     pub(crate) memories: Memories,
     pub(crate) subagents: Subagents,
     pub(crate) bootstrapped: DashSet<AgentUid>,
-    pub(crate) work: Work,
-    pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
 
 impl Answering {
     pub(crate) fn new(deps: Deps) -> Self {
         let Deps { db, snapshots, router, pins, aliases, overrides, delivery, tools, memories, subagents, .. } = deps;
-        let Deps { bootstrapped, work, tasks, stop, .. } = deps;
+        let Deps { bootstrapped, stop, .. } = deps;
         let (snapshot, bootstrapped) = (snapshots.current(), Arc::new(bootstrapped));
         let slots = Slots::new(snapshot.config.max_running, snapshot.registry.all().len());
         let admission = Admission { router, overrides, slots, stop: stop.clone() };
@@ -86,8 +82,7 @@ impl Answering {
             aliases: aliases.clone(),
             budgets: budgets.clone(),
             summing: Arc::new(Summing::new()),
-            work,
-            tasks,
+            tasks: compaction::tasks(),
             stop: stop.clone(),
         };
         let requests =
@@ -129,6 +124,15 @@ impl Answering {
 
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
+    }
+
+    pub(crate) fn is_summing_up(&self) -> bool {
+        !self.compaction.tasks.is_empty()
+    }
+
+    /// Returns when no summary is being made.
+    pub(crate) async fn summed_up(&self) {
+        self.compaction.tasks.wait().await;
     }
 
     pub(crate) fn budgets(&self) -> &Budgets {

@@ -182,10 +182,10 @@ pub struct Ticket(pub String);
 pub enum Progress<'a> {
     /// A turn is running; said again every few seconds.
     Working,
-    /// The next piece of the speaker's answer.
-    Text { speaker: &'a str, text: &'a str },
-    /// The reason for a pause, for places where pieces are shown at once.
-    Remark(&'a str),
+    /// The next piece of the answer of `speaker` to `question`; none where no person asked.
+    Text { speaker: &'a str, question: Option<&'a MessageId>, text: &'a str },
+    /// Why there is nothing to read yet, for places that show pieces as they come.
+    Remark { question: Option<&'a MessageId>, text: &'a str },
     /// The turn of this message has come.
     Begun(&'a MessageId),
     /// And is over.

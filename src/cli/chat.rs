@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::sync::Arc;
 
 use clap::Args;
@@ -55,7 +56,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         Ok(()) => chat.read_lines().await,
         failed => failed,
     };
-    chat.gateway.shutdown().await;
+    chat.leave().await;
     talked
 }
 
@@ -150,7 +151,7 @@ impl Chat {
         }
     }
 
-    /// Prints everything that comes until the line is answered.
+    /// Prints everything that comes until the line is answered. Summaries are made meanwhile and keep no line waiting.
     async fn say(&mut self, line: String) -> Outcome {
         if !self.terminal.say(self.place.clone(), line).await {
             self.screen.note("The gateway does not take messages any more.");
@@ -159,20 +160,41 @@ impl Chat {
         loop {
             tokio::select! {
                 biased;
-                Some(shown) = self.terminal.screen.recv() => self.screen.show(shown),
+                Some(shown) = self.terminal.screen.recv() => self.screen.show(shown, &self.place),
                 reason = self.gateway.deserted() => return Err(Failure::Failed(reason)),
-                () = self.gateway.settled() => break,
+                () = self.gateway.answered() => break,
             }
         }
         while let Ok(shown) = self.terminal.screen.try_recv() {
-            self.screen.show(shown);
+            self.screen.show(shown, &self.place);
         }
         Ok(())
+    }
+
+    /// Ends the gateway, and prints the messages that still come.
+    async fn leave(self) {
+        let Chat { gateway, mut terminal, mut screen, place } = self;
+        if gateway.is_summing_up() {
+            screen.remark(SUMMING_UP);
+        }
+        let mut ending = pin!(gateway.shutdown());
+        loop {
+            tokio::select! {
+                biased;
+                Some(shown) = terminal.screen.recv() => screen.show(shown, &place),
+                () = &mut ending => break,
+            }
+        }
+        while let Ok(shown) = terminal.screen.try_recv() {
+            screen.show(shown, &place);
+        }
     }
 }
 
 /// What the terminal itself understands; the gateway's list does not have it.
 const HERE_TOO: &str = "In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.";
+
+const SUMMING_UP: &str = "The conversation is being summed up; this takes ten seconds at most.";
 
 fn prompt(place: &SessionKey) -> String {
     match place {

@@ -3,18 +3,21 @@
 use std::io::{Write, stdout};
 use std::path::Path;
 
-use crate::channels::local::Shown;
+use crate::channels::local::{Shown, Whole};
+use crate::domain::SessionKey;
 
 pub(super) struct Screen {
     interactive: bool,
     /// Somebody is in the middle of saying something.
     speaking: bool,
+    /// Messages that came in the middle of an answer, until it is complete.
+    held: Vec<Whole>,
     at_line_start: bool,
 }
 
 impl Screen {
     pub(super) fn new(interactive: bool) -> Self {
-        Screen { interactive, speaking: false, at_line_start: true }
+        Screen { interactive, speaking: false, held: Vec::new(), at_line_start: true }
     }
 
     pub(super) fn welcome(&mut self, created: Option<&Path>) {
@@ -30,7 +33,17 @@ impl Screen {
         self.print(&format!("{dim}{text}{plain}\n"));
     }
 
-    pub(super) fn show(&mut self, shown: Shown) {
+    /// A note that is no part of the conversation, so that a script that reads the answers does not get it.
+    pub(super) fn remark(&mut self, text: &str) {
+        if self.interactive {
+            self.note(text);
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    /// `here` is the place where the person writes.
+    pub(super) fn show(&mut self, shown: Shown, here: &SessionKey) {
         match shown {
             Shown::Text { speaker, text } => {
                 if !self.speaking {
@@ -40,11 +53,32 @@ impl Screen {
                 self.print(&printable(&text));
             }
             Shown::End => {
-                self.speaking = false;
-                if !self.at_line_start {
-                    self.print("\n");
-                }
+                self.end();
+                let held = std::mem::take(&mut self.held);
+                held.into_iter().for_each(|whole| self.whole(whole, here));
             }
+            Shown::Whole(whole) if self.speaking => self.held.push(whole),
+            Shown::Whole(whole) => self.whole(whole, here),
+        }
+    }
+
+    /// A message has a heading unless it is about the line that the person just wrote.
+    fn whole(&mut self, Whole { place, is_left, speaker, text }: Whole, here: &SessionKey) {
+        match (is_left, place == *here) {
+            (true, true) => self.note("What was asked here before is answered now:"),
+            (true, false) => self.note(&format!("What was asked before in {place} is answered now:")),
+            (false, false) => self.note(&format!("In {place}:")),
+            (false, true) => {}
+        }
+        self.name(speaker.as_deref());
+        self.print(&printable(&text));
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.speaking = false;
+        if !self.at_line_start {
+            self.print("\n");
         }
     }
 

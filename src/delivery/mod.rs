@@ -27,7 +27,6 @@ use crate::channels::{Channel, Pace, Part, Text};
 use crate::clock::now_ms;
 use crate::domain::{Destination, Inbound, Moved, OutgoingFile, Platform, SessionKey};
 use crate::storage::{Db, Durability, StoreError};
-use crate::work::Work;
 
 pub use outbox::Kind;
 pub use progress::{AnswerInProgress, ProgressHandle};
@@ -77,7 +76,7 @@ struct Inner {
     places: DashMap<SessionKey, usize>,
     /// Places that do not exist any more.
     gone: DashSet<SessionKey>,
-    work: Work,
+    work: TaskTracker,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -103,7 +102,7 @@ impl Delivery {
         channels: &[Arc<dyn Channel>],
         owners: Vec<Destination>,
         outgoing: PathBuf,
-        work: Work,
+        work: TaskTracker,
     ) -> (Self, mpsc::Receiver<MovedAway>) {
         let (moves, told) = mpsc::channel(MOVES);
         let outlet = |channel: &Arc<dyn Channel>| Outlet::new(channel.clone());

@@ -149,11 +149,12 @@ async fn due(signs: &mut Option<Interval>) {
 }
 
 async fn take_in(scene: Scene<'_>, words: &Words, event: &TurnEvent) {
+    let question = scene.answer.question.as_ref().map(|question| &question.message);
     match (words, event) {
         (Words::AsTheyCome, TurnEvent::Text(text)) => {
-            scene.progress(Progress::Text { speaker: &scene.answer.speaker, text }).await;
+            scene.progress(Progress::Text { speaker: &scene.answer.speaker, question, text }).await;
         }
-        (Words::AsTheyCome, TurnEvent::Slow) => scene.progress(Progress::Remark(SLOW)).await,
+        (Words::AsTheyCome, TurnEvent::Slow) => scene.progress(Progress::Remark { question, text: SLOW }).await,
         (Words::Unseen(_), TurnEvent::Text(_)) => {}
         (Words::Collected(so_far), TurnEvent::Text(text)) => so_far.send_modify(|so_far| {
             so_far.text.push_str(text);
@@ -195,13 +196,13 @@ mod tests {
 
     use async_trait::async_trait;
     use tokio_util::sync::CancellationToken;
+    use tokio_util::task::TaskTracker;
 
     use super::*;
     use crate::channels::{Abilities, Channel, FetchError, Intake, ListenError, Part, Text, Ticket};
     use crate::delivery::Delivery;
     use crate::domain::{FileRef, MessageId, Platform};
     use crate::storage::Db;
-    use crate::work::Work;
 
     /// Notes when it is told to show that an agent works.
     struct Watched {
@@ -245,7 +246,7 @@ mod tests {
         let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
         let channel = Arc::new(Watched { lasts, begun: Instant::now(), signs: Mutex::default() });
         let channels: [Arc<dyn Channel>; 1] = [channel.clone()];
-        let (delivery, _moves) = Delivery::new(db, &channels, Vec::new(), folder.path().to_owned(), Work::new());
+        let (delivery, _moves) = Delivery::new(db, &channels, Vec::new(), folder.path().to_owned(), TaskTracker::new());
         let to = Destination::stored("local:home".parse().unwrap());
         let handle = delivery.progress(AnswerInProgress { to, speaker: "Main".into(), inbox_id: 1, question: None });
         tokio::time::sleep(Duration::from_secs(20)).await;

@@ -58,7 +58,7 @@ pub(super) enum Allowed {
 
 /// Sends the place's rows until none is left, beginning with the one that was claimed already, if any.
 pub(super) fn start(inner: &Arc<Inner>, place: &SessionKey, first: Option<Begun>, allowed: Allowed) {
-    let guard = inner.work.begin();
+    let guard = inner.work.token();
     let (inner, place) = (inner.clone(), place.clone());
     inner.tasks.clone().spawn(async move {
         if let Some(outlet) = inner.outlet_of(&place) {

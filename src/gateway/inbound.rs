@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rusqlite::Transaction;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
 use super::deletions::{self, Deleted};
@@ -27,13 +28,12 @@ use crate::records::group_migration::Followed;
 use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
 use crate::routing::{Resolved, Route, names};
 use crate::storage::{self, StoreError};
-use crate::work::WorkGuard;
 
 /// Rows that an earlier process left are taken up in portions of this many.
 const REPLAY_PORTION: u32 = 500;
 
 /// Takes up what an earlier process left, then everything that comes, until every channel has stopped.
-pub(super) async fn receive(state: Arc<GatewayState>, mut received: IntakeReceiver, starting: WorkGuard) {
+pub(super) async fn receive(state: Arc<GatewayState>, mut received: IntakeReceiver, starting: TaskTrackerToken) {
     take_up(&state).await;
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
@@ -43,7 +43,7 @@ pub(super) async fn receive(state: Arc<GatewayState>, mut received: IntakeReceiv
                 moves.iter().for_each(|(known, followed)| known.go_on(&state, followed));
                 renamed.iter().for_each(|place| state.names.changed(place));
                 retried.iter().for_each(|(place, rows)| state.delivery.submit(place, *rows));
-                let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, state.work.begin())).collect();
+                let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, state.work.token())).collect();
                 // The channel may have stopped listening meanwhile; the rows are ours now either way.
                 let _ = stored.send(());
                 for (accepted, guard) in guarded {
@@ -129,7 +129,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
     match inbound {
         Ok(inbound) if inbound.extras.internal.is_some() => take_up_internal(state, Accepted::new(id, inbound)).await,
         Ok(inbound) if state.delivery.reaches(&inbound.origin.key) => {
-            let (accepted, guard) = (Accepted::new(id, inbound), Some(state.work.begin()));
+            let (accepted, guard) = (Accepted::new(id, inbound), Some(state.work.token()));
             look_at(state, Received { accepted, is_paired: None, arrived: Arrived::Before, guard }).await;
         }
         // What came from a platform that is off in this process waits until it is on again.
@@ -171,7 +171,7 @@ struct Received {
     is_paired: Option<bool>,
     arrived: Arrived,
     /// Given to the lane with the message.
-    guard: Option<WorkGuard>,
+    guard: Option<TaskTrackerToken>,
 }
 
 /// A message is only let go of once something is written about it, or its lane has it.

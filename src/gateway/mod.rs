@@ -22,6 +22,7 @@ use dashmap::DashSet;
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -45,9 +46,8 @@ use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
-use crate::work::Work;
 
-/// How long shutdown waits for turns and sends before it leaves the rest to the next start.
+/// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next start.
 const DRAIN: Duration = Duration::from_secs(10);
 /// The pause before a channel that panicked is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -79,7 +79,8 @@ struct GatewayState {
     names: Names,
     aliases: Arc<Aliases>,
     delivery: Delivery,
-    work: Work,
+    /// Counts what has no answer yet: messages, subagents and sends.
+    work: TaskTracker,
     stop: CancellationToken,
 }
 
@@ -140,7 +141,9 @@ impl Gateway {
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
         let (registry, agent_rows) = checked.registry(home, &db).await?;
-        let work = Work::new();
+        let work = TaskTracker::new();
+        // Closed from the start, so that waiting ends whenever nothing is counted.
+        work.close();
         let owners = checked.config.access.owners.iter().filter_map(Destination::owner).collect();
         let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, outgoing::folder(home.path()), work.clone());
         let pins = Arc::new(pins::remembered(db.clone()));
@@ -183,7 +186,7 @@ impl Gateway {
         let tasks = TaskTracker::new();
         let (intake, received) = Intake::new();
         // Held until what an earlier process left behind is back under way, so that nobody takes the gateway for settled.
-        let starting = state.work.begin();
+        let starting = state.work.token();
         tasks.spawn(inbound::receive(state.clone(), received, starting));
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
@@ -198,8 +201,21 @@ impl Gateway {
     }
 
     /// Returns when nothing that was accepted is still waiting for its answer.
+    pub async fn answered(&self) {
+        self.state.work.wait().await;
+    }
+
+    /// Returns when nothing is under way any more, summaries included.
     pub async fn settled(&self) {
-        self.state.work.settled().await;
+        self.answered().await;
+        self.state.services.sessions.summed_up().await;
+        // Owners may have been told what a summary cost.
+        self.answered().await;
+    }
+
+    /// Whether a summary is being made, beside the answers.
+    pub fn is_summing_up(&self) -> bool {
+        self.state.services.sessions.is_summing_up()
     }
 
     /// Returns with the reason when nothing can be taken in any more: no channel listens, or nothing can be stored.
@@ -225,8 +241,13 @@ impl Gateway {
         self.tasks.wait().await;
         // Where nothing can be stored, nothing comes to its end by waiting.
         let is_hopeless = self.state.services.db.is_harmed();
-        if !is_hopeless && tokio::time::timeout(DRAIN, self.settled()).await.is_err() {
+        let deadline = Instant::now() + DRAIN;
+        if !is_hopeless && timeout_at(deadline, self.answered()).await.is_err() {
             tracing::warn!("not everything could be answered in time; the next start goes on with it");
+        }
+        // A summary that takes longer is given up: a later turn has it made.
+        if !is_hopeless {
+            drop(timeout_at(deadline, self.settled()).await);
         }
         self.state.services.sessions.stop();
         self.state.delivery.stop();

@@ -9,12 +9,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Queue;
 use crate::answering::{LaneNews, LaneView};
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
-use crate::work::WorkGuard;
 
 /// Messages that wait in one place. One more is refused, and the person is told.
 pub(super) const MOST_WAITING: usize = 100;
@@ -40,7 +40,7 @@ pub(super) struct Waiting {
     pub(super) accepted: Accepted,
     pub(super) purpose: Purpose,
     /// Held until the message is done with.
-    pub(super) guard: WorkGuard,
+    pub(super) guard: TaskTrackerToken,
     pub(super) since: Instant,
     pub(super) arrived: Arrived,
 }

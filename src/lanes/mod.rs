@@ -10,6 +10,7 @@ use std::sync::Arc;
 use dashmap::{DashMap, DashSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::agents::{Agent, Chosen, Memories};
 use crate::answering::{self, Answering};
@@ -24,7 +25,6 @@ use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{self, Subagents, Submit};
 use crate::tools::ToolBox;
-use crate::work::{Work, WorkGuard};
 
 pub use crate::subagents::{Arrived, Item, Unknown};
 
@@ -40,7 +40,8 @@ pub struct Services {
     pub aliases: Arc<Aliases>,
     pub delivery: Delivery,
     pub tools: ToolBox,
-    pub work: Work,
+    /// Counts what has no answer yet: messages, subagents and sends.
+    pub work: TaskTracker,
     pub memories: Memories,
     /// Turns that an earlier process began, with the inbox rows that they answer along with their own.
     pub absorbing: DashMap<i64, Vec<i64>>,
@@ -73,7 +74,7 @@ pub struct Queue {
 #[derive(Debug)]
 pub struct LaneFull {
     /// Given back.
-    pub guard: WorkGuard,
+    pub guard: TaskTrackerToken,
     /// Nobody was told yet. Telling it for every message would keep the answers waiting even longer.
     pub news: bool,
 }
@@ -91,7 +92,7 @@ impl Sessions {
             aliases: aliases.clone(),
             delivery: delivery.clone(),
             submit,
-            work: work.clone(),
+            work,
             tasks: tasks.clone(),
             stop: stop.clone(),
         });
@@ -107,8 +108,6 @@ impl Sessions {
             memories,
             subagents: subagents.clone(),
             bootstrapped,
-            work,
-            tasks: tasks.clone(),
             stop: stop.clone(),
         });
         let keeper = Keeper { db, snapshots: snapshots.clone(), admission: answering.admission().clone(), stop: stop.clone() };
@@ -129,12 +128,12 @@ impl Sessions {
     }
 
     /// Queues a message in its place's lane. The guard is held until it is answered.
-    pub fn submit(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
+    pub fn submit(&self, accepted: Accepted, arrived: Arrived, guard: TaskTrackerToken) -> Result<(), LaneFull> {
         self.lanes.submit(accepted, Purpose::Answer, arrived, guard)
     }
 
     /// Queues a message that is kept without an answer. A lane in which much waits does not take it.
-    pub fn observe(&self, accepted: Accepted, arrived: Arrived, guard: WorkGuard) -> Result<(), LaneFull> {
+    pub fn observe(&self, accepted: Accepted, arrived: Arrived, guard: TaskTrackerToken) -> Result<(), LaneFull> {
         self.lanes.submit(accepted, Purpose::Observe, arrived, guard)
     }
 
@@ -206,6 +205,15 @@ impl Sessions {
         self.lanes.lanes.len()
     }
 
+    pub fn is_summing_up(&self) -> bool {
+        self.answering.is_summing_up()
+    }
+
+    /// Returns when no summary is being made.
+    pub async fn summed_up(&self) {
+        self.answering.summed_up().await;
+    }
+
     /// Begins no further turn. Messages that wait stay in the inbox for the next start.
     pub fn stop(&self) {
         self.lanes.stop.cancel();
@@ -216,5 +224,6 @@ impl Sessions {
     pub async fn abandon(&self) {
         self.lanes.abandon.cancel();
         self.lanes.tasks.wait().await;
+        self.summed_up().await;
     }
 }

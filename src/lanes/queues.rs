@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::keep::Keeper;
 use super::lane::{Lane, Purpose, Waiting};
@@ -18,7 +19,6 @@ use crate::home::Snapshots;
 use crate::records::inbox::Accepted;
 use crate::routing;
 use crate::subagents::{Arrived, LaneRequest};
-use crate::work::WorkGuard;
 
 /// The lanes of all places.
 pub(super) struct Lanes {
@@ -43,7 +43,7 @@ impl Lanes {
         accepted: Accepted,
         purpose: Purpose,
         arrived: Arrived,
-        guard: WorkGuard,
+        guard: TaskTrackerToken,
     ) -> Result<(), LaneFull> {
         let waiting = Waiting { accepted, purpose, guard, since: Instant::now(), arrived };
         if arrived == Arrived::Before && self.is_absorbed(&waiting) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::keep::Kept;
 use super::lane::{Lane, MOST_WAITING, NotBefore, Purpose, RunningTurn};
@@ -12,12 +13,11 @@ use crate::answering::{ActiveTurn, Due, Ended, Exchange, LaneView};
 use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
-use crate::work::WorkGuard;
 
 /// A turn that was put aside, with those who wait for its end.
 struct Parked {
     turn: Box<ActiveTurn>,
-    guards: Vec<WorkGuard>,
+    guards: Vec<TaskTrackerToken>,
     /// What was answered since.
     meanwhile: Vec<Exchange>,
 }
@@ -36,7 +36,7 @@ struct Taken {
     arrived: Arrived,
     halt: CancellationToken,
     lane: LaneView,
-    guards: Vec<WorkGuard>,
+    guards: Vec<TaskTrackerToken>,
 }
 
 impl Lanes {
@@ -57,7 +57,7 @@ impl Lanes {
     }
 
     /// Returns whom to let go of, or none when the rest is left to the next start.
-    async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<WorkGuard>> {
+    async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<TaskTrackerToken>> {
         let (ended, guards) = match job {
             Job::Fresh(taken) if taken.purpose == Purpose::Observe => {
                 self.keeper.observed(&taken.accepted).await;

@@ -16,6 +16,7 @@ use rusqlite::Transaction;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::access::{Role, people};
 use crate::clock::now_ms;
@@ -30,7 +31,6 @@ use crate::routing::aliases::Aliases;
 use crate::storage::{self, Db, Durability, StoreError};
 use crate::tools::{OnFinish, Parent};
 use crate::turn::Charge;
-use crate::work::{Work, WorkGuard};
 
 pub(crate) use effects::{Asker, Carried};
 pub(crate) use internal_turn::InternalTurn;
@@ -52,7 +52,7 @@ struct Inner {
     aliases: Arc<Aliases>,
     delivery: Delivery,
     submit: Submit,
-    work: Work,
+    work: TaskTracker,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// Subagents that have not ended, by their inbox row.
@@ -68,7 +68,7 @@ pub(crate) struct Deps {
     pub(crate) aliases: Arc<Aliases>,
     pub(crate) delivery: Delivery,
     pub(crate) submit: Submit,
-    pub(crate) work: Work,
+    pub(crate) work: TaskTracker,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -194,12 +194,12 @@ impl Subagents {
         let found: Vec<(i64, Running)> = found.map(|entry| (*entry.key(), entry.value().clone())).collect();
         for (id, running) in found {
             self.inner.submit.halt(running.session, vec![id]);
-            let guard = self.inner.work.begin();
+            let guard = self.inner.work.token();
             self.inner.tasks.spawn(self.clone().write_stop(id, running.run, guard));
         }
     }
 
-    async fn write_stop(self, id: i64, run: String, _guard: WorkGuard) {
+    async fn write_stop(self, id: i64, run: String, _guard: TaskTrackerToken) {
         let name = Arc::new(run);
         let write = || {
             let run = name.clone();

@@ -1,10 +1,11 @@
 //! How internal turns get into their lanes. The lanes stand above this room, so they are reached through a sender.
 
 use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
-use crate::work::{Work, WorkGuard};
 
 /// When a message was taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) enum LaneRequest {
     Queue {
         accepted: Box<Accepted>,
         arrived: Arrived,
-        guard: WorkGuard,
+        guard: TaskTrackerToken,
     },
     /// Ends the turns of these inbox rows in one lane.
     Halt {
@@ -34,17 +35,17 @@ pub(crate) enum LaneRequest {
 #[derive(Clone)]
 pub(crate) struct Submit {
     requests: mpsc::UnboundedSender<LaneRequest>,
-    work: Work,
+    work: TaskTracker,
 }
 
 impl Submit {
-    pub(crate) fn new(work: Work) -> (Self, mpsc::UnboundedReceiver<LaneRequest>) {
+    pub(crate) fn new(work: TaskTracker) -> (Self, mpsc::UnboundedReceiver<LaneRequest>) {
         let (requests, receiver) = mpsc::unbounded_channel();
         (Submit { requests, work }, receiver)
     }
 
     pub(crate) fn queue(&self, accepted: Accepted, arrived: Arrived) {
-        let guard = self.work.begin();
+        let guard = self.work.token();
         self.send(LaneRequest::Queue { accepted: Box::new(accepted), arrived, guard });
     }
 

@@ -207,6 +207,7 @@ impl Side for OnLocal {
                 match shown {
                     Shown::Text { text, .. } => saying.push_str(&text),
                     Shown::End => desk.screen.send_modify(|said| said.push(std::mem::take(&mut saying))),
+                    Shown::Whole(whole) => desk.screen.send_modify(|said| said.push(whole.text)),
                 }
             }
         });

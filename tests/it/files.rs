@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use parlor::channels::local::{LocalChannel, Shown};
+use parlor::channels::local::{LocalChannel, Shown, Whole};
 use parlor::gateway::Gateway;
 use parlor::home::Home;
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ async fn the_terminal_is_told_where_the_file_is() {
     }
     let mut shown = Vec::new();
     while let Ok(next) = terminal.screen.try_recv() {
-        if let Shown::Text { speaker: None, text } = next {
+        if let Shown::Whole(Whole { speaker: None, text, .. }) = next {
             shown.push(text.replace(&home.path().display().to_string(), "HOME"));
         }
     }

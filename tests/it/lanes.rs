@@ -20,13 +20,14 @@ use parlor::records::inbox::Accepted;
 use parlor::routing::pins;
 use parlor::storage::Db;
 use parlor::tools::{Outcome, Risk, Scope, Tool, ToolBox};
-use parlor::work::{Work, WorkGuard};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// What a message does that comes in at the very moment at which a place's lane ends.
 struct Barges {
     sessions: Sessions,
-    message: Mutex<Option<(Accepted, WorkGuard)>>,
+    message: Mutex<Option<(Accepted, TaskTrackerToken)>>,
 }
 
 impl Wake for Barges {
@@ -44,12 +45,14 @@ async fn a_message_that_comes_while_its_lane_ends_is_answered() {
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
     let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::standard()).await;
     let message = |id| Accepted::new(id, from_alice(id));
-    let second = Mutex::new(Some((message(2), work.begin())));
-    sessions.submit(message(1), Arrived::Now, work.begin()).expect("the lane has room");
+    let second = Mutex::new(Some((message(2), work.token())));
+    let first = TaskTracker::new();
+    first.close();
+    sessions.submit(message(1), Arrived::Now, first.token()).expect("the lane has room");
     let waker = Waker::from(Arc::new(Barges { sessions: sessions.clone(), message: second }));
-    let mut ended = pin!(work.settled());
+    let mut ended = pin!(first.wait());
     assert!(ended.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
-    work.settled().await;
+    work.wait().await;
     assert_eq!(crate::support::house::ask(home.path(), "SELECT group_concat(inbox_id) FROM turns"), "1,2");
 }
 
@@ -78,9 +81,9 @@ async fn a_tool_that_panics_ends_no_turn() {
     std::fs::write(home.path().join("config.toml"), "[agents.main]\n").expect("writes");
     let (sessions, work) = bare_sessions(&Home::new(home.path()), ToolBox::of(vec![Box::new(Boom)])).await;
     let asked = Accepted::new(1, Inbound { text: "use boom {}".into(), ..from_alice(1) });
-    sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
-    sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.begin()).expect("the lane has room");
-    work.settled().await;
+    sessions.submit(asked, Arrived::Now, work.token()).expect("the lane has room");
+    sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.token()).expect("the lane has room");
+    work.wait().await;
     let ask = |sql| crate::support::house::ask(home.path(), sql);
     assert_eq!(ask("SELECT group_concat(outcome) FROM turns"), "answered,answered");
     let answer = ask("SELECT text FROM messages WHERE kind = 'agent' ORDER BY id DESC LIMIT 1");
@@ -141,12 +144,12 @@ async fn an_answer_that_cannot_be_rendered_ends_no_lane() {
         "CREATE TRIGGER fails BEFORE INSERT ON turns WHEN NEW.outcome = 'panicked' BEGIN SELECT RAISE(ABORT, 'full'); END";
     store.execute_batch(fails).expect("the statement works");
     let asked = Accepted::new(1, Inbound { text: "an egg".into(), ..from_alice(1) });
-    sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
-    sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.begin()).expect("the lane has room");
+    sessions.submit(asked, Arrived::Now, work.token()).expect("the lane has room");
+    sessions.submit(Accepted::new(2, from_alice(2)), Arrived::Now, work.token()).expect("the lane has room");
     let rest = async {
         drop(channel.told.subscribe().wait_for(|told| *told == 2).await);
         store.execute_batch("DROP TRIGGER fails").expect("the statement works");
-        work.settled().await;
+        work.wait().await;
     };
     tokio::time::timeout(Duration::from_secs(20), rest).await.expect("the lane goes on");
     let sent = channel.sent.lock().expect("nobody panics here").clone();
@@ -165,8 +168,8 @@ async fn a_send_that_panics_silences_no_place() {
     let (sessions, work) = sessions_with(&Home::new(home.path()), ToolBox::standard(), &channels).await;
     for (id, text) in [(1, "a glass"), (2, "a cup")] {
         let asked = Accepted::new(id, Inbound { text: text.into(), ..from_alice(id) });
-        sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
-        tokio::time::timeout(Duration::from_secs(20), work.settled()).await.expect("it is sent or given up");
+        sessions.submit(asked, Arrived::Now, work.token()).expect("the lane has room");
+        tokio::time::timeout(Duration::from_secs(20), work.wait()).await.expect("it is sent or given up");
     }
     let sent = channel.sent.lock().expect("nobody panics here").clone();
     assert!(matches!(sent.as_slice(), [cup] if cup.contains("a cup")), "{sent:?}");
@@ -208,7 +211,7 @@ async fn an_agent_with_much_to_do_leaves_room_for_another() {
     let ask = |id: i64| {
         let origin = Origin::new(format!("telegram:dm:{id}").parse().expect("a key"), "telegram:111".parse().expect("a person"));
         let asked = Accepted::new(id, Inbound { origin, text: "use gate {}".into(), ..from_alice(id) });
-        sessions.submit(asked, Arrived::Now, work.begin()).expect("the lane has room");
+        sessions.submit(asked, Arrived::Now, work.token()).expect("the lane has room");
     };
     (1..=1000).for_each(ask);
     assert_eq!(told.recv().await.as_deref(), Some("main"));
@@ -231,15 +234,16 @@ async fn an_agent_with_much_to_do_leaves_room_for_another() {
 }
 
 /// Lanes with the built-in model and nowhere to send to.
-async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, Work) {
+async fn bare_sessions(home: &Home, tools: ToolBox) -> (Sessions, TaskTracker) {
     sessions_with(home, tools, &[]).await
 }
 
-async fn sessions_with(home: &Home, tools: ToolBox, channels: &[Arc<dyn Channel>]) -> (Sessions, Work) {
+async fn sessions_with(home: &Home, tools: ToolBox, channels: &[Arc<dyn Channel>]) -> (Sessions, TaskTracker) {
     let checked = CheckedConfig::load(home, Secrets::Required).expect("the config is fine");
     let db = Db::open(&home.database()).await.expect("the store opens");
     let (registry, _) = checked.registry(home, &db).await.expect("the store works");
-    let work = Work::new();
+    let work = TaskTracker::new();
+    work.close();
     let memories = Memories::new(db.clone());
     let snapshot = Snapshot::new(checked.config.clone(), checked.table.clone(), Arc::new(registry));
     let sessions = Sessions::new(Services {

@@ -61,6 +61,7 @@ mod stuck;
 mod subagents;
 mod support;
 mod tenants;
+mod terminal;
 mod topics;
 mod topics_life;
 mod turns;

@@ -113,7 +113,7 @@ impl Channel for DiscordChannel {
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
             Progress::Working => return self.bot.typing(to).await,
-            Progress::Text { .. } | Progress::Remark(_) => {}
+            Progress::Text { .. } | Progress::Remark { .. } => {}
             Progress::Begun(message) => self.bot.mark(to, message, Some(stream::WORKING)).await,
             Progress::Over(message, outcome) => {
                 self.bot.mark(to, message, (outcome == Outcome::Failed).then_some(stream::FAILED)).await;

@@ -133,7 +133,7 @@ impl Channel for TelegramChannel {
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
             Progress::Working => send::typing(&self.api, to).await,
-            Progress::Text { .. } | Progress::Remark(_) => Ok(()),
+            Progress::Text { .. } | Progress::Remark { .. } => Ok(()),
             Progress::Begun(message) => reactions::set(&self.api, to, message, Some(WORKING)).await,
             Progress::Over(message, outcome) => {
                 let emoji = (outcome == Outcome::Failed).then_some(FAILED);
