@@ -15,7 +15,7 @@ use super::texts::{SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, p
 use crate::channels::{Outcome, Text, followed_by};
 use crate::clock::now_ms;
 use crate::delivery::{Delivery, Kind, outbox, preview_messages, reservation};
-use crate::domain::{AgentUid, Destination, Internal};
+use crate::domain::{AgentUid, Destination, Internal, SessionKey};
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal;
 use crate::records::subagents::{End, State};
@@ -76,7 +76,7 @@ impl Finish {
         }
         let ending = Ending::of(&turn, result);
         turn.follow_moves(&self.aliases);
-        let drafting = || Rows { answer: self.draft(&turn, &ending), effects: self.draft_effects(&turn) };
+        let drafting = || Rows { answer: self.draft(&turn, &ending, true), effects: self.draft_effects(&turn) };
         // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
         let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return self.broken(turn).await };
         let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
@@ -99,7 +99,7 @@ impl Finish {
         let said = Some(turn.run.shown()).filter(|said| !said.is_empty());
         let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| followed_by(said, STOPPED));
         let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done, cut: None };
-        let drafting = || if is_shown { self.draft(&turn, &ending) } else { Vec::new() };
+        let drafting = || self.draft(&turn, &ending, is_shown);
         let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
         let rows = Rows { answer, effects: Vec::new() };
         let Some(mut turn) = self.close(turn, ending, rows).await else { return Ended::LeftBehind };
@@ -144,9 +144,9 @@ impl Finish {
         Some(turn)
     }
 
-    fn draft(&self, turn: &ActiveTurn, ending: &Ending) -> Vec<outbox::Draft> {
+    fn draft(&self, turn: &ActiveTurn, ending: &Ending, is_wanted: bool) -> Vec<outbox::Draft> {
         let to = Destination::of(&turn.accepted.inbound);
-        if to.place().is_internal() {
+        if !is_delivered(is_wanted, to.place()) {
             return Vec::new();
         }
         let label = turn.agent.label();
@@ -177,8 +177,8 @@ impl Finish {
         let destination = Destination::of(&accepted.inbound);
         let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
         let text = panicked(accepted.id);
-        let is_delivered = !destination.place().is_internal();
         let text_for_people = Text { answers: question.as_ref(), ..Text::plain(&text) };
+        let is_delivered = is_delivered(true, destination.place());
         let rows = if is_delivered { self.delivery.draft(&destination, Kind::Error, &text_for_people) } else { Vec::new() };
         let run = match &accepted.inbound.extras.internal {
             Some(Internal::Subagent { run }) => Some(run.clone()),
@@ -219,5 +219,31 @@ impl Finish {
         }
         turn.end_mark(Outcome::Failed);
         Ended::Over(None)
+    }
+}
+
+/// No platform has an internal place, such as that of a subagent. Its words reach people only through a turn in a place of theirs.
+fn is_delivered(is_wanted: bool, place: &SessionKey) -> bool {
+    is_wanted && !place.is_internal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_delivered;
+
+    /// S2.17
+    #[test]
+    fn an_answer_is_delivered_if_it_is_wanted_and_its_place_is_not_internal() {
+        let check = |is_wanted, place: &str, expected| {
+            assert_eq!(is_delivered(is_wanted, &place.parse().unwrap()), expected, "{is_wanted} {place}");
+        };
+        for place in ["telegram:dm:111", "discord:channel:8101", "local:home"] {
+            check(true, place, true);
+            check(false, place, false);
+        }
+        for place in ["child:1-0-0", "cron:rose:daily"] {
+            check(true, place, false);
+            check(false, place, false);
+        }
     }
 }

@@ -81,7 +81,22 @@ async fn private_chats_can_be_open_or_closed() {
     }
 }
 
-/// S4.22: a binding chooses an agent; it lets nobody in.
+/// S4.22
+#[tokio::test]
+async fn a_private_chat_that_is_bound_to_its_person_has_that_agent() {
+    let bound =
+        "[access]\ndms = \"open\"\n[agents.main]\n[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:111\"\nagent = \"rose\"\n";
+    let house = House::new(bound).await;
+    let gateway = house.open().await;
+    for (person, agent) in [(ALICE, "You are Rose (agent id: rose)."), (BOB, "You are Main (agent id: main).")] {
+        house.telegram.dm(person).says("hello").await;
+        house.settled(&gateway).await;
+        assert_eq!(house.model.last_request().system.lines().next(), Some(agent));
+    }
+    gateway.shutdown().await;
+}
+
+/// A binding chooses an agent; it opens the bot to nobody.
 #[tokio::test]
 async fn a_binding_lets_no_stranger_in() {
     let house = House::new("[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:222\"\nagent = \"rose\"\n").await;

@@ -357,7 +357,6 @@ macro_rules! on_every_platform {
 }
 
 on_every_platform! {
-    /// S4.15
     an_answer_lands_where_it_was_asked_for
     messages_of_a_place_are_answered_in_order
     places_do_not_wait_for_each_other
@@ -371,6 +370,8 @@ on_every_platform! {
     a_file_lands_in_the_inbox_of_the_agent
     an_answer_that_is_shown_early_is_finished_once
     a_restart_keeps_the_pin_and_what_was_said
+    /// S4.15
+    each_topic_has_its_own_history_also_after_a_restart
 }
 
 async fn an_answer_lands_where_it_was_asked_for<S: Side>() {
@@ -565,11 +566,32 @@ async fn a_restart_keeps_the_pin_and_what_was_said<S: Side>() {
     scene.close().await;
 }
 
+/// The group and the first topic have the same agent.
+async fn each_topic_has_its_own_history_also_after_a_restart<S: Side>() {
+    let mut scene = Scene::<S>::new(HEARS_ALL).await;
+    let lamps = [(scene.side.group(), "green"), (scene.side.topic(0), "red"), (scene.side.topic(1), "blue")];
+    for (spot, colour) in &lamps {
+        ask(spot, Who::Member, &format!("the lamp is {colour}")).await;
+    }
+    scene.settled().await;
+    scene.close().await;
+    scene.open().await;
+    for (spot, colour) in &lamps {
+        ask(spot, Who::Member, "which colour?").await;
+        let heard = scene.house.model.last_request().raw.to_string();
+        let colours: Vec<&str> =
+            ["green", "red", "blue"].into_iter().filter(|other| heard.contains(&format!("the lamp is {other}"))).collect();
+        assert_eq!(colours, [*colour], "{heard}");
+    }
+    scene.settled().await;
+    scene.close().await;
+}
+
 const BOTH: &str = "[access]\ndms = \"open\"\nrequire_mention = false\n[agents.main]\n\
     [[bindings]]\nmatch = \"telegram:group:-1001\"\nagent = \"main\"\n\
     [[bindings]]\nmatch = \"discord:channel:8101\"\nagent = \"main\"\n";
 
-/// S4.16: killed with messages of both platforms in every state, and not one is lost or answered twice.
+/// Killed with messages of both platforms in every state, and not one is lost or answered twice.
 #[tokio::test]
 async fn a_kill_loses_nothing_on_either_platform() {
     let house = House::new(BOTH).await;

@@ -7,6 +7,7 @@ use insta::assert_snapshot;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 
+use crate::support::House;
 use crate::support::house::parlor;
 
 pub(crate) struct Ran {
@@ -97,7 +98,7 @@ async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
     ");
 }
 
-/// S3.29, S1.59: the same place after a restart.
+/// S3.29: the same place after a restart.
 #[tokio::test]
 async fn chat_as_an_agent_stays_with_that_agent() {
     let home = fresh_home().await;
@@ -118,6 +119,20 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
     let unknown = run_with_input(home.path(), &["chat"], "/topic Not A Topic\n").await;
     assert_snapshot!(unknown.stdout, @"a topic is written with a-z, 0-9, - and _, not `Not A Topic`.");
+}
+
+/// S1.59: until somebody chooses, the default; afterwards the choice, also when there is another default.
+#[tokio::test]
+async fn a_place_without_a_binding_keeps_the_agent_that_was_chosen() {
+    let home = fresh_home().await;
+    let speaker = |printed: &str| printed.lines().last().and_then(|line| line.split_once(':')).map(|(name, _)| name.to_owned());
+    let shed = |lines: &'static str| run_with_input(home.path(), &["chat", "--topic", "shed"], lines);
+    assert_eq!(speaker(&shed("hello\n").await.stdout).as_deref(), Some("☕ Main"));
+    assert_eq!(speaker(&shed("/agent ada\nhello\n").await.stdout).as_deref(), Some("🛠️ Ada"));
+    assert_eq!(run(home.path(), &["agent", "default", "rose"]).await.code, 0);
+    assert_eq!(speaker(&shed("still you?\n").await.stdout).as_deref(), Some("🛠️ Ada"));
+    let attic = run_with_input(home.path(), &["chat", "--topic", "attic"], "hello\n").await;
+    assert_eq!(speaker(&attic.stdout).as_deref(), Some("🌹 Rose"), "a new place has the new default");
 }
 
 /// Part of S0.31.
@@ -189,7 +204,19 @@ async fn every_agent_has_the_one_user_file_of_the_house() {
     }
 }
 
-/// S0.30, S3.5: exactly what the model is told; the bootstrap goes after the first turn.
+/// S0.30: to the byte what the model is told, in the first turn and in the next.
+#[tokio::test]
+async fn agent_prompt_prints_what_the_model_is_told() {
+    let house = House::new("[agents.main]\n").await;
+    assert_eq!(run(house.home.path(), &["init"]).await.code, 0);
+    for line in ["hello\n", "again\n"] {
+        let printed = run(house.home.path(), &["agent", "prompt", "main"]).await.stdout;
+        run_with_input(house.home.path(), &["chat"], line).await;
+        assert_eq!(format!("{}\n", house.model.last_request().system), printed);
+    }
+}
+
+/// S3.5: the same bytes as long as nothing changes; the bootstrap goes after the first turn.
 #[tokio::test]
 async fn agent_prompt_prints_the_same_bytes_until_something_changes() {
     let home = fresh_home().await;

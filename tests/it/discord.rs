@@ -79,8 +79,8 @@ async fn one_process_answers_on_both_platforms() {
     assert_eq!(dm.wait_for_sent(1).await.text, "re: hello in private");
     gateway.settled().await;
     assert_eq!((discord.identifies().len(), discord.connections()), (1, 1));
-    let systems: Vec<String> = house.model.journal().into_iter().map(|request| request.system).collect();
-    assert!(systems[1].contains("Rose") && !systems[0].contains("# Rose"), "the channel is Rose's");
+    let agents = "SELECT group_concat(slug) FROM (SELECT slug FROM turns JOIN agents ON uid = agent_uid ORDER BY turns.id)";
+    assert_eq!(house.ask(agents), "ada,rose,main", "the topic is Ada's, the channel Rose's");
     gateway.shutdown().await;
     assert_eq!(discord.closed_by_bot(), [1000]);
 }

@@ -11,7 +11,7 @@ fn spoken_to(request: &Request) -> &str {
     request.system.lines().next().unwrap_or_default()
 }
 
-/// S4.39, S0.58: no agent, no binding, no switch in the config, and everybody is answered everywhere.
+/// S4.39, S0.58, S0.7: no agent, no binding, no switch in the config, and everybody is answered everywhere.
 #[tokio::test]
 async fn one_agent_answers_everywhere_without_a_word_about_routing() {
     let house = House::new("[access]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n").await;

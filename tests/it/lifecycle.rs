@@ -1,8 +1,12 @@
 //! Starting, stopping, being killed, and being in the way of another process.
 
+use std::path::Path;
+
+use crate::cli::run_with_input;
 use crate::support::House;
 use crate::support::fake_telegram::{ALICE, Fault};
-use crate::support::house::{Process, parlor};
+use crate::support::house::{Process, ask, parlor};
+use crate::tenants::files;
 
 const OPEN: &str = "[access]\ndms = \"open\"\n";
 
@@ -110,9 +114,9 @@ async fn a_webhook_in_the_way_is_removed() {
     gateway.shutdown().await;
 }
 
-/// S1.52, S1.53, S0.7, S0.58
+/// S1.53
 #[tokio::test]
-async fn a_first_start_makes_a_home_once() {
+async fn a_first_start_without_a_platform_makes_a_home_and_says_what_is_missing() {
     let home = tempfile::tempdir().expect("a folder");
     let home = home.path().join("new");
     let first = parlor(&home).arg("run").output().await.expect("it starts");
@@ -127,6 +131,22 @@ async fn a_first_start_makes_a_home_once() {
     parlor(&home).arg("run").output().await.expect("it starts");
     assert_eq!(std::fs::read_to_string(home.join("agents/main/SOUL.md")).expect("reads"), "mine now");
     assert!(!home.join("agents/rose/SOUL.md").exists(), "a second start changes nothing");
+}
+
+/// S1.52: a chat is the one verb that starts on a machine where nothing is set up.
+#[tokio::test]
+async fn a_first_start_makes_home_agent_and_database_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path().join("new");
+    let first = run_with_input(&home, &["chat"], "hello\n").await;
+    assert!(first.code == 0 && first.stdout.contains("Main:"), "{}", first.stdout);
+    let known = || ask(&home, "SELECT group_concat(slug || ' ' || hex(uid) || ' ' || created_at) FROM agents ORDER BY slug");
+    let (made, agents) = (files(&home), known());
+    let second = run_with_input(&home, &["chat"], "").await;
+    assert_eq!((second.code, second.stdout.as_str(), second.stderr.as_str()), (0, "", ""));
+    assert!(made.contains_key(Path::new("agents/main/SOUL.md")) && agents.contains("main "), "{:?} {agents}", made.keys());
+    assert_eq!((files(&home), known()), (made, agents), "a second start changes nothing");
+    assert_eq!(ask(&home, "SELECT count(*) FROM messages"), "2", "and keeps what was said");
 }
 
 /// What waits for Telegram is not spent by a chat in the terminal.

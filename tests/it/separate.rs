@@ -67,7 +67,7 @@ fn name_of(request: &Request) -> String {
     first.trim_start_matches("You are ").split(" (").next().unwrap_or_default().to_owned()
 }
 
-/// S1.26, S2.19: by /agent, for one message, and back again.
+/// S1.26: by /agent, for one message, and back again. No agent reads the marks, and the transcript has them all.
 #[tokio::test]
 async fn each_agent_finds_its_own_part_again() {
     let room = Room::new(TEAM).await;
@@ -106,6 +106,12 @@ async fn each_agent_finds_its_own_part_again() {
     assistant: Main answers.
     ---
     user: [Alice] what was it
+    ");
+    let marks = "SELECT group_concat(text, char(10)) FROM (SELECT text FROM messages WHERE kind = 'handoff' ORDER BY id)";
+    assert_snapshot!(room.house.ask(marks), @"
+    Alice handed this place from main to rose
+    Alice handed this place from rose to ada
+    Alice handed this place from rose to main
     ");
     room.end().await;
 }
@@ -218,6 +224,7 @@ async fn the_end_of_a_run_is_told_to_who_wanted_it() {
     room.house.model.enqueue_when("watch the lamps", Script::ToolCalls(vec![spawn]));
     room.house.model.enqueue_when("count the lamps", Script::text("Seven lamps."));
     room.says("watch the lamps").await;
+    assert_eq!(room.place.texts(), ["Main answers."], "the end of the subagent is said to nobody");
     room.says("/agent rose").await;
     room.says("a poem").await;
     assert_snapshot!(room.heard(), @"

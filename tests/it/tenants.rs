@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::cli::{Ran, fresh_home, run, run_with_input};
 use crate::support::House;
-use crate::support::house::ask;
+use crate::support::house::{ask, parlor};
 
 pub(crate) async fn fine(home: &Path, arguments: &[&str]) -> String {
     let ran = run(home, arguments).await;
@@ -388,12 +388,25 @@ async fn a_former_id_finds_its_agent_for_thirty_days() {
     ");
 }
 
-/// S0.5
+/// S0.5: the person's own folder, the one for temporary files and the one that the command is typed in stay empty.
 #[tokio::test]
 async fn nothing_is_written_outside_the_home() {
     let parent = tempfile::tempdir().expect("a folder");
-    let home = parent.path().join("house");
-    fine(&home, &["init"]).await;
+    let [home, own, temporary, here] = ["house", "own", "temporary", "here"].map(|name| parent.path().join(name));
+    for folder in [&own, &temporary, &here] {
+        std::fs::create_dir(folder).expect("makes");
+    }
+    let fine = async |arguments: &[&str]| {
+        let mut command = parlor(&home);
+        command.args(arguments).env("HOME", &own).env("TMPDIR", &temporary).current_dir(&here);
+        let output = command.output().await.expect("it starts");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    fine(&["init"]).await;
+    std::fs::create_dir_all(home.join("agents/stray")).expect("makes");
+    std::fs::write(home.join("agents/stray/SOUL.md"), "A cat.").expect("writes");
+    let package = home.join("dot.tar");
+    let package = package.to_str().expect("text");
     for arguments in [
         &["agent", "add", "dot"][..],
         &["agent", "rename", "dot", "spot"],
@@ -402,11 +415,16 @@ async fn nothing_is_written_outside_the_home() {
         &["agent", "remove", "spot"],
         &["agent", "restore", "spot"],
         &["agent", "purge", "spot", "--yes"],
+        &["agent", "adopt", "stray"],
+        &["agent", "export", "dot", "-o", package],
+        &["agent", "import", package, "--as", "dash"],
     ] {
-        fine(&home, arguments).await;
+        fine(arguments).await;
     }
-    let found: Vec<_> = std::fs::read_dir(parent.path()).expect("reads").flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(found, ["house"]);
+    let outside: Vec<PathBuf> = files(parent.path()).into_keys().filter(|path| !path.starts_with("house")).collect();
+    assert!(outside.is_empty(), "files outside of the home: {outside:?}");
+    let folders = [&own, &temporary, &here].map(|folder| std::fs::read_dir(folder).expect("reads").count());
+    assert_eq!(folders, [0; 3], "folders outside of the home");
     assert_eq!(files(&home.join("archive")).len(), 0);
 }
 

@@ -12,7 +12,7 @@ fn has(request: &Request, text: &str) -> bool {
     request.raw.to_string().contains(text)
 }
 
-/// S1.2, S2.19: the secret is in what people said to Ada, what she said, and what people said while the place was hers.
+/// S1.2: the secret is in what people said to Ada, what she said, and what people said while the place was hers.
 #[tokio::test]
 async fn an_agent_reads_nothing_of_what_was_said_to_and_by_another() {
     let walls = Walls::with_top(SEPARATE, TEAM).await;
