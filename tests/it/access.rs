@@ -65,8 +65,7 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
     assert_eq!(carol.texts().len(), 1, "another code lets nobody else in");
     bob.says("/pair ABCD2345").await;
     assert_eq!(bob.wait_for_sent(3).await.text, "Only an owner can let people in.");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -145,8 +144,7 @@ async fn an_owner_learns_how_to_open_a_place_and_can_open_it_with_a_pin() {
     assert_eq!(lobby.wait_for_sent(2).await.text, "Rose (rose) answers here from now on. /agent reset undoes that.");
     lobby.says(BOB, "@parlor_bot hello").await;
     assert_eq!(lobby.wait_for_sent(3).await.text, "re: [Bob] hello");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -154,8 +152,7 @@ async fn a_stranger_is_not_told_that_an_agent_is_gone() {
     let house = House::new("[access]\ndms = \"open\"\n[agents.main]\n[agents.rose]\n").await;
     let gateway = house.open().await;
     house.telegram.dm(BOB).says("/agent rose").await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     house.configure("", "[access]\ndms = \"closed\"\n[agents.main]\n");
     let gateway = house.open().await;
     house.telegram.dm(BOB).says("hello").await;

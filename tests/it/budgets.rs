@@ -58,8 +58,7 @@ async fn what_was_spent_counts_after_a_restart() {
     for text in ["one", "two", "three"] {
         let gateway = house.open().await;
         bob.says(text).await;
-        house.settled(&gateway).await;
-        gateway.shutdown().await;
+        house.close(gateway).await;
     }
     assert_eq!(bob.texts().len(), 2);
     assert_eq!(house.model.journal().len(), 1);
@@ -144,7 +143,7 @@ async fn a_stop_while_a_round_is_written_does_not_count_it_twice() {
     );
     house.tell("CREATE TRIGGER slow_stop AFTER INSERT ON decisions BEGIN SELECT count FROM slow; END");
     house.tell("CREATE TRIGGER slow_round AFTER INSERT ON rounds BEGIN SELECT count FROM slow; END");
-    house.model.enqueue(Script::Held(Box::new(look_at_the_clock())));
+    house.model.enqueue(look_at_the_clock().held());
     alice.says("the time").await;
     house.model.wait_for_requests(1).await;
     alice.says("/stop").await;
@@ -165,7 +164,7 @@ async fn a_kill_neither_loses_nor_doubles_what_was_spent() {
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(look_at_the_clock());
-    house.model.enqueue(Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue(Script::text("never seen").held());
     alice.says("the time").await;
     house.model.wait_for_requests(2).await;
     process.kill().await;

@@ -405,7 +405,7 @@ async fn messages_of_a_place_are_answered_in_order<S: Side>() {
 async fn places_do_not_wait_for_each_other<S: Side>() {
     let mut scene = Scene::<S>::new(HEARS_ALL).await;
     let (slow, quick) = (scene.side.topic(0), scene.side.topic(1));
-    scene.house.model.enqueue_when("slow", Script::Held(Box::new(Script::text("at last"))));
+    scene.house.model.enqueue_when("slow", Script::text("at last").held());
     slow.says(Who::Member, "slow").await;
     scene.house.model.wait_for_open(1).await;
     assert_eq!(ask(&quick, Who::Member, "quick").await, "re: [Bob] quick");

@@ -5,7 +5,7 @@ use parlor::gateway::Gateway;
 use serde_json::Value;
 
 use crate::support::House;
-use crate::support::fake_telegram::{ALICE, BOB, Place};
+use crate::support::fake_telegram::{ALICE, BOB, Place, buttons};
 use crate::support::house::parlor;
 
 /// A name that no button has room for.
@@ -73,8 +73,7 @@ impl Talk {
 
     async fn stop(&mut self) {
         let gateway = self.gateway.take().expect("it runs");
-        self.house.settled(&gateway).await;
-        gateway.shutdown().await;
+        self.house.close(gateway).await;
     }
 
     async fn restart(&mut self) {
@@ -86,15 +85,6 @@ impl Talk {
     fn asked(&self) -> String {
         self.house.model.last_request().model
     }
-}
-
-fn buttons(reply_markup: &Value) -> Vec<(String, String)> {
-    let rows = reply_markup["inline_keyboard"].as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    rows.iter()
-        .flat_map(|row| row.as_array().cloned().unwrap_or_default())
-        .map(|button| (text(&button["text"]), text(&button["callback_data"])))
-        .collect()
 }
 
 /// S2.5

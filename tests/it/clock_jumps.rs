@@ -33,8 +33,7 @@ async fn a_wait_is_no_longer_than_it_was_asked_for_when_the_clock_goes_back() {
     house.wait_until_stored(WAITING, "1").await;
     clock_goes_back_twelve_hours(&house);
     assert_eq!(alice.wait_for_sent(1).await.text, "re: hello");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// Who starts after the jump knows only what is stored.
@@ -66,8 +65,7 @@ async fn a_row_is_not_too_old_because_the_clock_went_forward() {
     house.wait_until_stored(WAITING, "1").await;
     clock_goes_forward_two_days(&house);
     assert_eq!(alice.wait_for_sent(1).await.text, "re: hello");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// The time that a row was really tried for counts, over restarts too.
@@ -93,14 +91,12 @@ async fn what_was_missed_on_discord_is_caught_up_with_by_discords_own_clock() {
     let discord = house.add_discord("").await;
     discord.set_back(Duration::from_secs(2 * 24 * 60 * 60));
     let general = discord.guild(8001, "Garden").text_channel(8101, "general");
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     general.says(fake_discord::BOB, "one").await;
     assert_eq!(general.wait_for_sent(1).await.text, "re: one");
     gateway.shutdown().await;
     general.says(fake_discord::BOB, "two").await;
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     assert_eq!(general.wait_for_sent(2).await.text, "re: two");
     gateway.settled().await;
     gateway.shutdown().await;

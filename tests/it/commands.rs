@@ -254,8 +254,7 @@ async fn a_pin_to_an_agent_that_is_gone_is_dropped_and_told_once() {
     let mut talk = Talk::in_topic(5).await;
     talk.alice("/agent night-desk").await;
     let Talk { house, gateway, place, .. } = talk;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     house.configure("", &TEAM.replace("[agents.night-desk]\nname = \"Night Desk\"\n", ""));
 
     let gateway = house.open().await;
@@ -305,8 +304,7 @@ async fn a_plain_group_is_opened_as_a_group() {
     agent = "main"
     For you alone in this group, write telegram:group:-77:111.
     "#);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// The turn that uses one up must not take the next one with it.
@@ -350,8 +348,7 @@ async fn a_once_to_an_agent_that_is_gone_leaves_the_lasting_switch() {
     talk.alice("/agent night-desk").await;
     talk.alice("/agent rose once").await;
     let Talk { house, gateway, place, .. } = talk;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     let without_rose = TEAM.replace("[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"offline\"\n", "");
     house.configure("", &without_rose.replace("agent = \"rose\"\n", "agent = \"main\"\n"));
 

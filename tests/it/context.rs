@@ -90,7 +90,7 @@ fn is_summary(request: &Request) -> bool {
 
 /// As [`talkative`], but a summary comes only when the test lets it.
 fn slow_to_sum_up(request: &Request) -> Script {
-    if is_summary(request) { Script::Held(Box::new(talkative(request))) } else { talkative(request) }
+    if is_summary(request) { talkative(request).held() } else { talkative(request) }
 }
 
 /// Talks until a summary is being made, and tells how many answers that took.

@@ -58,7 +58,7 @@ async fn an_answer_that_was_shown_while_it_was_written_is_marked_too() {
     let group = house.telegram.supergroup(-1001);
     let text = "This is the beginning of a long story that is shown while it is written, up to its end.";
     house.model.enqueue(Script::TextAndToolCalls(text.into(), vec![("now".into(), json!({}))]));
-    house.model.enqueue(Script::Held(Box::new(Script::limited("And then\n\n```rust\nfn main() {"))));
+    house.model.enqueue(Script::limited("And then\n\n```rust\nfn main() {").held());
     group.says(ALICE, "a story").await;
     group.wait_for_sent(1).await;
     house.model.release();

@@ -16,8 +16,7 @@ async fn markdown_becomes_text_with_entities() {
     assert_eq!(sent.text, "Bold and code:\n\n• one\n• two");
     let kinds: Vec<&str> = sent.entities.iter().filter_map(|entity| entity["type"].as_str()).collect();
     assert_eq!(kinds, ["bold", "code"]);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -194,8 +193,7 @@ async fn a_tool_call_is_run_and_its_result_goes_back() {
     house.telegram.dm(ALICE).says("try something else").await;
     let answer = house.telegram.dm(ALICE).wait_for_sent(2).await.text;
     assert!(answer.starts_with("tool said: There is no tool shell. You have: now, "), "{answer}");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// Text survives entities that teloxide does not know.
@@ -205,8 +203,7 @@ async fn an_unknown_entity_costs_nobody_their_text() {
     let gateway = house.open().await;
     house.telegram.dm(ALICE).says("see you tomorrow at noon").marking("tomorrow", "date_time").await;
     assert_eq!(house.telegram.dm(ALICE).wait_for_sent(1).await.text, "re: see you tomorrow at noon");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// Topics share their chat's allowance, so what one is told counts for all of them.
@@ -265,8 +262,7 @@ async fn a_row_written_under_a_wrong_clock_is_not_held_for_years() {
     house.telegram.dm(ALICE);
     let gateway = house.open().await;
     assert_eq!(house.telegram.dm(ALICE).wait_for_sent(1).await.text, "hello");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// A row that must wait has been let through once; waiting costs no second place in the group's minute.
@@ -284,8 +280,7 @@ async fn a_row_that_waits_is_counted_once() {
     let group = house.telegram.group(-77);
     let gateway = house.open().await;
     assert_eq!(group.wait_for_sent(1).await.text, "hello");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// An answer that cannot be written for a while keeps nothing else from being sent there.

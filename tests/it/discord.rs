@@ -1,6 +1,5 @@
 //! Conversations on Discord: where people write, who answers there, and what the agent reads.
 
-use parlor::gateway::Gateway;
 use serde_json::json;
 
 use crate::support::House;
@@ -41,20 +40,7 @@ agent = "night-desk"
 "#;
 
 async fn team() -> (House, FakeDiscord, GuildHandle) {
-    with_keys("", TEAM).await
-}
-
-async fn with_keys(keys: &str, rest: &str) -> (House, FakeDiscord, GuildHandle) {
-    let house = House::new(rest).await;
-    let discord = house.add_discord(keys).await;
-    let guild = discord.guild(GARDEN, "Garden");
-    (house, discord, guild)
-}
-
-async fn open(house: &House, discord: &FakeDiscord) -> Gateway {
-    let gateway = house.open().await;
-    discord.connected().await;
-    gateway
+    House::with_garden("", TEAM).await
 }
 
 /// Who had the last turn.
@@ -68,7 +54,7 @@ async fn one_process_answers_on_both_platforms() {
     let house = House::new(&format!("{TEAM}[[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nagent = \"ada\"\n")).await;
     let discord = house.add_discord("").await;
     let general = discord.guild(GARDEN, "Garden").text_channel(8101, "general");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let topic = house.telegram.forum(-1001).topic(5, "Ada");
     topic.says(crate::support::fake_telegram::BOB, "hello from a topic").await;
     assert_eq!(topic.wait_for_sent(1).await.text, "re: [Bob] hello from a topic");
@@ -95,7 +81,7 @@ async fn every_kind_of_place_has_its_key() {
     let news = guild.announcement_channel(8202, "news").below(&category);
     let old_thread = general.thread(8111, "old talk");
     let forum = guild.forum(8300, "questions", &[(71, "bug"), (72, "idea")]);
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let whoami = async |room: &Room, expected: &str, agent: &str| {
         room.says(ALICE, "/whoami").await;
         let answer = room.wait_for_sent(1).await.text;
@@ -125,7 +111,7 @@ async fn a_post_is_routed_by_its_tag_its_name_and_the_roles_of_its_author() {
     guild.gives_roles(CAROL, &[9001]);
     let forum = guild.forum(8300, "questions", &[(71, "bug"), (72, "idea")]);
     let lounge = guild.text_channel(8400, "lounge");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let expect = async |room: &Room, count: usize, agent: &str| {
         room.wait_for_sent(count).await;
         gateway.settled().await;
@@ -151,7 +137,7 @@ async fn a_post_is_routed_by_its_tag_its_name_and_the_roles_of_its_author() {
 async fn a_new_post_is_answered_once() {
     let (house, discord, guild) = team().await;
     let forum = guild.forum(8300, "questions", &[(71, "bug")]);
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let post = forum.posts(BOB, "It broke", &[71], "it does not start").await;
     assert_eq!(post.wait_for_sent(1).await.text, "re: [Bob] it does not start");
     discord.deliver_again(post.id, post.id);
@@ -170,7 +156,7 @@ async fn commands_are_written_as_on_telegram() {
     let (house, discord, guild) = team().await;
     let general = guild.text_channel(8101, "general");
     let thread = general.thread(8111, "talk");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     thread.says(BOB, &format!("{} /agent ada", PARLOR_BOT.mention())).await;
     assert!(thread.wait_for_sent(1).await.text.contains("Ada"), "{:?}", thread.texts());
     thread.says(BOB, "hello").await;
@@ -207,10 +193,10 @@ agent = "main"
 /// Mentions, replies and nicknames turn to the bot; machines and Discord itself do not.
 #[tokio::test]
 async fn where_a_mention_is_wanted_only_that_is_answered() {
-    let (house, discord, guild) = with_keys("nicknames = [\"parlor\"]", MENTION).await;
+    let (house, discord, guild) = House::with_garden("nicknames = [\"parlor\"]", MENTION).await;
     let general = guild.text_channel(8101, "general");
     let thread = general.thread(8111, "talk");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     thread.says(BOB, "we talk among ourselves").await;
     thread.says(OTHER_BOT, &format!("{} beep", PARLOR_BOT.mention())).await;
     thread.says(BOB, &format!("{} through a hook", PARLOR_BOT.mention())).through_webhook(5).await;
@@ -241,7 +227,7 @@ async fn where_a_mention_is_wanted_only_that_is_answered() {
 async fn what_is_not_text_is_read_too() {
     let (house, discord, guild) = team().await;
     let general = guild.text_channel(8101, "general");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     general.says(BOB, "two files").attaching("a.txt", "text/plain", b"first").attaching("b.txt", "text/plain", b"second").await;
     let answer = general.wait_for_sent(1).await.text;
     assert!(answer.contains("two files") && answer.contains("saved as inbox/"), "{answer}");
@@ -267,7 +253,7 @@ async fn what_is_not_text_is_read_too() {
 async fn edits_and_reactions_reach_the_agent() {
     let (house, discord, guild) = team().await;
     let thread = guild.text_channel(8101, "general").thread(8111, "talk");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.model.hold();
     thread.says(BOB, "first").await;
     house.model.wait_for_open(1).await;
@@ -290,9 +276,9 @@ async fn edits_and_reactions_reach_the_agent() {
 /// With `auto_bind`, a new thread or post that is called like an agent is that agent's.
 #[tokio::test]
 async fn a_thread_that_is_called_like_an_agent_is_given_to_it() {
-    let (house, discord, guild) = with_keys("auto_bind = true", TEAM).await;
+    let (house, discord, guild) = House::with_garden("auto_bind = true", TEAM).await;
     let general = guild.text_channel(8101, "general");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let thread = general.creates_thread(BOB, "Ada").await;
     assert!(thread.wait_for_sent(1).await.text.contains("Ada"), "{:?}", thread.texts());
     thread.says(BOB, "hello").await;

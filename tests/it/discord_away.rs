@@ -3,9 +3,8 @@
 use parlor::gateway::Gateway;
 
 use crate::support::House;
-use crate::support::fake_discord::{ALICE, BOB, CAROL, FakeDiscord, GuildHandle, Room, Route};
+use crate::support::fake_discord::{ALICE, BOB, CAROL, FakeDiscord, Room, Route};
 
-const GARDEN: u64 = 8001;
 const BOUND: &str = r#"
 [access]
 owners = ["discord:111"]
@@ -20,17 +19,9 @@ match = "discord:category:8200"
 agent = "main"
 "#;
 
-async fn house(keys: &str, rest: &str) -> (House, FakeDiscord, GuildHandle) {
-    let house = House::new(rest).await;
-    let discord = house.add_discord(keys).await;
-    let guild = discord.guild(GARDEN, "Garden");
-    (house, discord, guild)
-}
-
 /// Returns once the bot knows from when on it listens: to the server and to private chats.
 async fn open(house: &House, discord: &FakeDiscord) -> Gateway {
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(discord).await;
     house.wait_until_stored("SELECT count(*) FROM discord_heard", "2").await;
     gateway
 }
@@ -52,7 +43,7 @@ async fn caught_up(gateway: &Gateway, place: &Room) {
 
 #[tokio::test]
 async fn a_thread_and_a_post_made_meanwhile_are_answered() {
-    let (house, discord, guild) = house("", BOUND).await;
+    let (house, discord, guild) = House::with_garden("", BOUND).await;
     let general = guild.text_channel(8101, "general");
     let forum = guild.forum(8201, "questions", &[]).below(&guild.category(8200, "Lab"));
     let elsewhere = guild.text_channel(8301, "elsewhere");
@@ -79,7 +70,7 @@ async fn a_thread_and_a_post_made_meanwhile_are_answered() {
 #[tokio::test]
 async fn an_open_house_is_caught_up_with_everywhere() {
     let open_house = "[access]\ngroups = \"open\"\nrequire_mention = false\n";
-    let (house, discord, guild) = house("", open_house).await;
+    let (house, discord, guild) = House::with_garden("", open_house).await;
     let (general, quiet) = (guild.text_channel(8101, "general"), guild.text_channel(8102, "quiet"));
     quiet.says(BOB, "long before").await;
     open(&house, &discord).await.shutdown().await;
@@ -99,7 +90,7 @@ async fn an_open_house_is_caught_up_with_everywhere() {
 /// Discord does not say who wrote in private; owners and people who were let in are looked up.
 #[tokio::test]
 async fn a_first_private_message_of_somebody_known_is_answered() {
-    let (house, discord, guild) = house("", BOUND).await;
+    let (house, discord, guild) = House::with_garden("", BOUND).await;
     let general = guild.text_channel(8101, "general");
     open(&house, &discord).await.shutdown().await;
     house.tell("INSERT INTO people (id, name, paired_at, created_at) VALUES ('discord:222', 'Bob', 1, 1)");
@@ -120,7 +111,7 @@ async fn a_first_private_message_of_somebody_known_is_answered() {
 async fn a_first_private_message_of_somebody_who_talked_elsewhere_is_answered() {
     let open_dms =
         "[access]\ndms = \"open\"\nrequire_mention = false\n[[bindings]]\nmatch = \"discord:channel:8101\"\nagent = \"main\"\n";
-    let (house, discord, guild) = house("", open_dms).await;
+    let (house, discord, guild) = House::with_garden("", open_dms).await;
     let general = guild.text_channel(8101, "general");
     let gateway = open(&house, &discord).await;
     general.says(BOB, "hello").await;
@@ -137,7 +128,7 @@ async fn a_first_private_message_of_somebody_who_talked_elsewhere_is_answered() 
 /// The name of a thread made meanwhile counts as if it had just been made.
 #[tokio::test]
 async fn a_thread_made_meanwhile_is_bound_by_its_name() {
-    let (house, discord, guild) = house("auto_bind = true", BOUND).await;
+    let (house, discord, guild) = House::with_garden("auto_bind = true", BOUND).await;
     let general = guild.text_channel(8101, "general");
     open(&house, &discord).await.shutdown().await;
     let thread = general.creates_thread(BOB, "rose").await;
@@ -154,7 +145,7 @@ async fn a_thread_made_meanwhile_is_bound_by_its_name() {
 /// A server that takes the bot in has talked before, and not to the bot.
 #[tokio::test]
 async fn what_was_said_before_the_bot_came_is_left_alone() {
-    let (house, discord, guild) = house("", BOUND.replace("8101", "9101").as_str()).await;
+    let (house, discord, guild) = House::with_garden("", BOUND.replace("8101", "9101").as_str()).await;
     guild.text_channel(8101, "general");
     let gateway = open(&house, &discord).await;
     gateway.shutdown().await;

@@ -23,8 +23,7 @@ async fn house(keys: &str) -> (House, FakeDiscord, Room, Gateway) {
     let house = House::new(OPEN).await;
     let discord = house.add_discord(keys).await;
     let thread = discord.guild(8001, "Garden").text_channel(8101, "general").thread(8111, "talk");
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     house.wait_until_stored("SELECT count(*) FROM discord_heard", "2").await;
     (house, discord, thread, gateway)
 }
@@ -135,7 +134,7 @@ async fn a_turn_that_answers_others_too_goes_on() {
     thread.says(BOB, "and a question").await;
     house.wait_until_stored(WAITING, "3").await;
     // The two that waited are answered as one.
-    house.model.enqueue(Script::Held(Box::new(Script::text("Both."))));
+    house.model.enqueue(Script::text("Both.").held());
     house.model.release();
     thread.wait_for_sent(1).await;
     house.model.wait_for_open(1).await;

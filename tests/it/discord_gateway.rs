@@ -17,8 +17,7 @@ async fn house() -> (House, FakeDiscord, Room) {
 #[tokio::test]
 async fn the_gateway_hears_the_same_name_as_the_rest() {
     let (house, discord, general) = house().await;
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     general.says(BOB, "hello").await;
     general.wait_for_sent(1).await;
     let name = format!("DiscordBot (parlor, {})", env!("CARGO_PKG_VERSION"));

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use parlor::gateway::Gateway;
 use serde_json::json;
 
 use crate::support::House;
@@ -14,16 +13,9 @@ const OPEN: &str =
     "[access]\ndms = \"open\"\nrequire_mention = false\n[[bindings]]\nmatch = \"discord:channel:8101\"\nagent = \"main\"\n";
 
 async fn house() -> (House, FakeDiscord, Room) {
-    let house = House::new(OPEN).await;
-    let discord = house.add_discord("").await;
-    let general = discord.guild(GARDEN, "Garden").text_channel(8101, "general");
+    let (house, discord, garden) = House::with_garden("", OPEN).await;
+    let general = garden.text_channel(8101, "general");
     (house, discord, general)
-}
-
-async fn open(house: &House, discord: &FakeDiscord) -> Gateway {
-    let gateway = house.open().await;
-    discord.connected().await;
-    gateway
 }
 
 async fn answered(room: &Room, text: &str, count: usize) {
@@ -34,7 +26,7 @@ async fn answered(room: &Room, text: &str, count: usize) {
 #[tokio::test]
 async fn a_connection_that_breaks_is_resumed_and_nothing_is_missing() {
     let (house, discord, general) = house().await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     answered(&general, "one", 1).await;
     discord.drop_connections();
     general.says(BOB, "two").await;
@@ -59,7 +51,7 @@ async fn a_connection_that_breaks_is_resumed_and_nothing_is_missing() {
 async fn a_heartbeat_without_an_answer_leads_to_a_resume() {
     let (house, discord, general) = house().await;
     discord.set_heartbeat_interval(Duration::from_millis(300));
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     discord.wait_for_heartbeats(2).await;
     assert_eq!(discord.connections(), 1, "heartbeats that are answered keep it");
     let silence = discord.withhold_heartbeat_acks();
@@ -74,7 +66,7 @@ async fn a_heartbeat_without_an_answer_leads_to_a_resume() {
 #[tokio::test]
 async fn what_was_said_in_a_lost_session_is_asked_for() {
     let (house, discord, general) = house().await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     answered(&general, "one", 1).await;
     gateway.settled().await;
     discord.forget_sessions();
@@ -125,13 +117,13 @@ async fn what_was_said_while_the_process_was_gone_is_answered_once() {
 #[tokio::test]
 async fn a_bound_channel_is_caught_up_with_even_if_it_was_silent() {
     let (house, discord, general) = house().await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.wait_until_stored("SELECT count(*) FROM discord_seen", "1").await;
     gateway.shutdown().await;
     general.says(BOB, "anybody?").await;
     discord.fail(Route::GetMessages, Fault::Html(503)).once();
     discord.fail(Route::GetMessages, Fault::RateLimited(0.3)).once();
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     assert_eq!(general.wait_for_sent(1).await.text, "re: anybody?");
     gateway.shutdown().await;
 }
@@ -147,13 +139,13 @@ async fn a_missed_message_is_routed_as_if_it_had_just_come() {
     guild.role(9001, "crew");
     guild.gives_roles(BOB, &[9001]);
     let thread = guild.text_channel(8101, "general").thread(8111, "talk");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     thread.says(BOB, "one").await;
     thread.wait_for_sent(1).await;
     gateway.shutdown().await;
     thread.says(BOB, "two").await;
     thread.says(CAROL, "three").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     assert_eq!(thread.wait_for_sent(2).await.text, "re: [Bob] two");
     gateway.settled().await;
     assert_eq!(
@@ -167,7 +159,7 @@ async fn a_missed_message_is_routed_as_if_it_had_just_come() {
 #[tokio::test]
 async fn the_same_message_twice_is_one() {
     let (house, discord, general) = house().await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let said = general.says(BOB, "one").await;
     discord.deliver_again(said.channel_id, said.message_id);
     answered(&general, "two", 2).await;
@@ -181,7 +173,7 @@ async fn the_same_message_twice_is_one() {
 async fn messages_do_not_overtake_each_other() {
     let (house, discord, general) = house().await;
     let thread = general.thread(8111, "talk");
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     for number in 0..30 {
         thread.says(BOB, &format!("number {number}")).await;
     }
@@ -198,7 +190,7 @@ async fn messages_do_not_overtake_each_other() {
 #[tokio::test]
 async fn an_event_with_a_field_missing_is_read_or_kept_for_the_operator() {
     let (house, discord, general) = house().await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     discord.spoil_next("MESSAGE_CREATE", "timestamp");
     answered(&general, "without a time", 1).await;
     discord.spoil_next("MESSAGE_CREATE", "content");
@@ -280,7 +272,7 @@ async fn as_many_connections_are_made_as_discord_wants() {
 async fn an_outage_is_waited_out() {
     let (house, discord, general) = house().await;
     discord.fail(Route::GetGatewayBot, Fault::Html(502)).times(2);
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     answered(&general, "one", 1).await;
     discord.reject_next_resume();
     discord.drop_connections();

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use parlor::gateway::Gateway;
 use serde_json::json;
 
 use crate::support::House;
@@ -11,7 +10,6 @@ use crate::support::fake_discord::{ALICE, BOB, BotMay, CAROL, FakeDiscord, Fault
 use crate::support::fake_model::Script;
 use crate::support::house::parlor;
 
-const GARDEN: u64 = 8001;
 const OPEN: &str = r#"
 [access]
 owners = ["discord:111"]
@@ -23,16 +21,9 @@ agent = "main"
 "#;
 
 async fn house(keys: &str) -> (House, FakeDiscord, Room) {
-    let house = House::new(OPEN).await;
-    let discord = house.add_discord(keys).await;
-    let general = discord.guild(GARDEN, "Garden").text_channel(8101, "general");
+    let (house, discord, garden) = House::with_garden(keys, OPEN).await;
+    let general = garden.text_channel(8101, "general");
     (house, discord, general)
-}
-
-async fn open(house: &House, discord: &FakeDiscord) -> Gateway {
-    let gateway = house.open().await;
-    discord.connected().await;
-    gateway
 }
 
 const FAILED: &str = "SELECT count(*) FROM outbox WHERE state = 'failed'";
@@ -41,7 +32,7 @@ const FAILED: &str = "SELECT count(*) FROM outbox WHERE state = 'failed'";
 #[tokio::test]
 async fn an_answer_pings_nobody_and_shows_no_previews() {
     let (house, discord, general) = house("").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.model.enqueue(Script::text("@everyone and <@222>, see https://example.org"));
     general.says(BOB, "shout").await;
     let answer = general.wait_for_sent(1).await;
@@ -53,7 +44,7 @@ async fn an_answer_pings_nobody_and_shows_no_previews() {
 #[tokio::test]
 async fn a_long_answer_is_cut_and_a_very_long_one_becomes_a_file() {
     let (house, discord, general) = house("max_parts = 3").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let code: Vec<String> = (0..300).map(|number| format!("line {number}")).collect();
     house.model.enqueue(Script::text(format!("Look:\n\n```python\n{}\n```\n\nDone.", code.join("\n"))));
     general.says(BOB, "code").await;
@@ -73,7 +64,7 @@ async fn a_long_answer_is_cut_and_a_very_long_one_becomes_a_file() {
 #[tokio::test]
 async fn an_answer_quotes_its_question_when_others_wrote_in_between() {
     let (house, discord, general) = house("show_agent = true").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.model.hold();
     let question = general.says(BOB, "what is up?").await;
     house.model.wait_for_open(1).await;
@@ -94,7 +85,7 @@ const ANSWER: &str = "**This answer** takes its time, so that one can see it bei
 #[tokio::test]
 async fn an_answer_is_shown_while_it_is_written() {
     let (house, discord, general) = house("").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.model.enqueue(Script::Pauses { text: ANSWER.into(), after: vec![12, 16] });
     general.says(BOB, "tell me").await;
     let first = general.wait_for_sent(1).await;
@@ -119,8 +110,8 @@ async fn reacted(discord: &FakeDiscord, count: usize) {
 #[tokio::test]
 async fn reactions_show_how_far_an_answer_is() {
     let (house, discord, general) = house("reactions = true").await;
-    let gateway = open(&house, &discord).await;
-    house.model.enqueue(Script::Held(Box::new(Script::status(400, "{}"))));
+    let gateway = house.open_with(&discord).await;
+    house.model.enqueue(Script::status(400, "{}").held());
     let said = general.says(BOB, "hard one").await;
     reacted(&discord, 1).await;
     assert_eq!(general.reactions_to(said.message_id)[0].1, "👀");
@@ -136,7 +127,7 @@ async fn reactions_show_how_far_an_answer_is() {
 #[tokio::test]
 async fn a_send_whose_answer_was_lost_is_repeated_and_seen_once() {
     let (house, discord, general) = house("").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     for fault in [Fault::DroppedAfter, Fault::InvalidJson, Fault::DroppedBefore, Fault::Html(502)] {
         discord.fail(Route::CreateMessage, fault).once();
     }
@@ -156,7 +147,7 @@ async fn a_send_whose_answer_was_lost_is_repeated_and_seen_once() {
 #[tokio::test]
 async fn a_wait_that_discord_asks_for_is_kept() {
     let (house, discord, general) = house("").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     discord.fail(Route::CreateMessage, Fault::RateLimited(0.7)).once();
     general.says(BOB, "hello").await;
     assert_eq!(general.wait_for_sent(1).await.text, "re: hello");
@@ -172,7 +163,7 @@ async fn an_archived_thread_is_woken_and_a_locked_one_is_parked() {
     let (house, discord, general) = house("streaming = false").await;
     let thread = general.creates_thread(BOB, "talk").await;
     let owner = discord.dm(ALICE);
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     thread.says(BOB, "before").await;
     thread.wait_for_sent(1).await;
     house.model.hold();
@@ -209,7 +200,7 @@ async fn an_archived_thread_is_woken_and_a_locked_one_is_parked() {
 #[tokio::test]
 async fn a_place_that_sleeps_through_the_typing_is_still_answered() {
     let (house, discord, general) = house("streaming = false").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.model.hold();
     discord.fail(Route::Typing, Fault::THREAD_ARCHIVED).times(9);
     for (number, person) in [ALICE, BOB, CAROL].into_iter().enumerate() {
@@ -229,7 +220,7 @@ async fn a_place_that_sleeps_through_the_typing_is_still_answered() {
 #[tokio::test]
 async fn a_channel_that_takes_nothing_is_parked_and_retried() {
     let (house, discord, general) = house("streaming = false").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let owner = discord.dm(ALICE);
     general.lets_bot(BotMay::OnlyRead);
     general.says(BOB, "one").await;
@@ -252,7 +243,7 @@ async fn a_channel_that_takes_nothing_is_parked_and_retried() {
 #[tokio::test]
 async fn a_place_that_is_gone_or_closed_is_told_and_left_alone() {
     let (mut house, discord, general) = house("streaming = false").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     let bob = discord.dm(BOB);
     bob.blocks_bot();
     bob.says("hello").await;
@@ -276,7 +267,7 @@ async fn a_place_that_is_gone_or_closed_is_told_and_left_alone() {
 #[tokio::test]
 async fn an_answer_whose_message_was_deleted_is_sent_again() {
     let (house, discord, general) = house("").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.model.enqueue(Script::Pauses { text: ANSWER.into(), after: vec![12] });
     general.says(BOB, "tell me").await;
     let first = general.wait_for_sent(1).await;
@@ -292,7 +283,7 @@ async fn an_answer_whose_message_was_deleted_is_sent_again() {
 #[tokio::test]
 async fn an_agent_sends_a_file() {
     let (house, discord, general) = house("").await;
-    let gateway = open(&house, &discord).await;
+    let gateway = house.open_with(&discord).await;
     house.write("agents/main/workspace/plan.md", "# The plan");
     let call = json!({ "path": "plan.md", "caption": "@everyone, the plan" });
     house.model.enqueue(Script::tool_call("file_send", call));

@@ -18,8 +18,7 @@ async fn one_agent_answers_everywhere_without_a_word_about_routing() {
     let discord = house.add_discord("").await;
     let guild = discord.guild(8001, "Garden");
     let (channel, forum) = (guild.text_channel(8101, "general"), guild.forum(8300, "questions", &[]));
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     let telegram = &house.telegram;
     telegram.dm(ALICE).says("in private").await;
     telegram.group(-7).says(BOB, "in a group").await;
@@ -73,8 +72,7 @@ agent = "coder"
 async fn everything_in_another_gateways_agent_entry_can_be_said() {
     let house = House::new(CODER).await;
     let discord = house.add_discord("").await;
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     house.model.enqueue(Script::tool_call("file_write", json!({ "path": "note.md", "content": "x" })));
     house.telegram.forum(-1001).topic(101, "Code").says(BOB, "in its topic").await;
     house.settled(&gateway).await;
@@ -107,8 +105,7 @@ async fn two_people_never_share_a_private_conversation() {
                 [[bindings]]\nmatch = \"discord:dm\"\nagent = \"rose\"\n";
     let house = House::with_top("group_sessions = \"shared\"", rest).await;
     let discord = house.add_discord("").await;
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     for round in 1..=2 {
         for person in [ALICE, BOB] {
             house.telegram.dm(person).says(&format!("{} {round}", person.first_name)).await;

@@ -66,8 +66,7 @@ async fn a_guest_cannot_make_an_agent_write() {
     rose.says(ALICE, "@parlor_bot write it down").await;
     rose.wait_for_sent(2).await;
     assert_eq!(tool_results(&house).last().map(String::as_str), Some("Wrote 14 bytes to `note.md`."));
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// S2.8, S2.50, S4.51 by agent.
@@ -86,8 +85,7 @@ async fn a_switch_changes_the_tools() {
     rose.wait_for_sent(3).await;
     assert_eq!(house.model.last_request().tools, ["now", "file_read"]);
     assert_snapshot!(tool_results(&house).join("\n"), @"The tool `web_fetch` was not run: the agent's `tools.allow` does not name it. Go on without it.");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -350,7 +348,7 @@ async fn a_kill_before_the_answer_sends_the_file_once() {
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(send("a.bin", None));
-    house.model.enqueue(Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue(Script::text("never seen").held());
     alice.says("send it").await;
     house.model.wait_for_requests(2).await;
     process.kill().await;

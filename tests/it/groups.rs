@@ -176,8 +176,7 @@ async fn in_a_plain_group_only_ones_own_talk_is_context() {
     group.says(BOB, "@parlor_bot well?").await;
     group.wait_for_sent(1).await;
     assert_eq!(last_conversation(&house), ["user: mine", "user: well?"]);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// Talk that was accepted and not yet kept when the process was killed is kept by the next one.
@@ -317,8 +316,7 @@ async fn an_answer_that_moves_to_another_chat_quotes_nothing() {
     held.release();
     let gateway = house.open().await;
     assert_eq!(new.wait_for_sent(1).await.reply_to, None);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -332,8 +330,7 @@ async fn an_answer_shows_its_agent_when_asked_to() {
     assert_eq!(sent.entities, [serde_json::json!({ "type": "bold", "offset": 0, "length": 7 })]);
     rose.says(BOB, "/help").await;
     assert!(!rose.wait_for_sent(2).await.text.contains("🌹"), "the gateway itself is no agent");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -344,8 +341,7 @@ async fn links_have_no_preview_unless_asked_for() {
         house.telegram.dm(ALICE).says("https://example.org").await;
         let call = house.telegram.wait_for_calls("sendMessage", 1).await;
         assert_eq!(call.params["link_preview_options"], options);
-        house.settled(&gateway).await;
-        gateway.shutdown().await;
+        house.close(gateway).await;
     }
 }
 
@@ -414,8 +410,7 @@ async fn a_reaction_tells_how_far_the_answer_is() {
     assert_eq!(reaction(failed.message_id).as_deref(), Some("😢"));
     rose.says(BOB, "just talk").await;
     rose.says(BOB, "/help").await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     assert_eq!(house.telegram.calls("setMessageReaction").len(), 4, "only what is for an agent");
 }
 

@@ -82,8 +82,7 @@ async fn a_preview_on_discord_whose_answer_was_lost_is_finished_in_the_same_mess
     let house = House::new(OPEN).await;
     let discord = house.add_discord("").await;
     let general = discord.guild(8001, "Garden").text_channel(8101, "general");
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     discord.fail(Route::CreateMessage, fake_discord::Fault::HtmlAfter(502)).once();
     house.model.enqueue(Script::Pauses { text: ANSWER.into(), after: vec![12] });
     general.says(fake_discord::BOB, "tell me").await;
@@ -137,6 +136,5 @@ async fn a_slow_platform_has_a_bounded_number_of_sends_in_flight() {
     assert_eq!(house.ask("SELECT count(*) FROM outbox WHERE state = 'sending'"), MOST_IN_FLIGHT.to_string());
     assert_eq!(house.telegram.calls("sendMessage").len(), MOST_IN_FLIGHT);
     hold.release();
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }

@@ -70,7 +70,7 @@ async fn replies_and_forwards_carry_what_they_refer_to() {
 async fn an_edit_replaces_a_message_that_still_waits() {
     let (house, alice) = open_house().await;
     let gateway = house.open().await;
-    house.model.enqueue_when("first", Script::Held(Box::new(Script::text("done"))));
+    house.model.enqueue_when("first", Script::text("done").held());
     alice.says("first").await;
     let second = alice.says("secnd").await;
     house.model.wait_for_requests(1).await;
@@ -92,7 +92,7 @@ async fn an_edit_replaces_a_message_that_still_waits() {
 async fn an_edit_after_the_turn_began_is_a_note_behind_it() {
     let (house, alice) = open_house().await;
     let gateway = house.open().await;
-    house.model.enqueue_when("frist", Script::Held(Box::new(Script::text("done"))));
+    house.model.enqueue_when("frist", Script::text("done").held());
     let first = alice.says("frist").await;
     house.model.wait_for_requests(1).await;
     alice.edits(first.message_id, "first").await;

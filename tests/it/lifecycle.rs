@@ -110,8 +110,7 @@ async fn a_webhook_in_the_way_is_removed() {
     house.telegram.dm(ALICE).says("hello").await;
     house.telegram.dm(ALICE).wait_for_sent(1).await;
     assert_eq!(house.telegram.calls("deleteWebhook").len(), 1);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// S1.53
@@ -227,8 +226,7 @@ async fn a_page_of_html_instead_of_updates_does_not_end_listening() {
     let gateway = house.open().await;
     house.telegram.dm(ALICE).says("hello").await;
     house.telegram.dm(ALICE).wait_for_sent(1).await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]

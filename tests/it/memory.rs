@@ -94,8 +94,7 @@ async fn people_have_things_remembered_and_forgotten() {
     let mute = house.telegram.forum(-1001).topic(9, "Mute");
     mute.says(ALICE, "/remember anything").await;
     assert_snapshot!(mute.wait_for_sent(1).await.text, @"Mute has no memory: it is off in the config.");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// S2.19, S4.16, S3.23: recall is for the turn only, two topics of an agent share it, two agents do not.
@@ -196,8 +195,7 @@ async fn agents_save_note_edit_and_search() {
     house.model.enqueue(Script::tool_call("memory_search", json!({ "query": "green" })));
     main.says("go on").await;
     assert_snapshot!(without_days(&main.wait_for_sent(1).await.text), @"tool said: - [rose] TODAY: Ann likes green tea");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// S0.36, S0.37, S0.45, S0.61 to S0.64, S2.40

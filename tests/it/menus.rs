@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::House;
-use crate::support::fake_telegram::{ALICE, BOB, Fault};
+use crate::support::fake_telegram::{ALICE, BOB, Fault, buttons};
 
 const TEAM: &str = r#"
 [access]
@@ -22,16 +22,6 @@ agent = "main"
 locked = true
 "#;
 
-/// Labels and payloads of the buttons under a message.
-fn buttons(reply_markup: &Value) -> Vec<(String, String)> {
-    let rows = reply_markup["inline_keyboard"].as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    rows.iter()
-        .flat_map(|row| row.as_array().cloned().unwrap_or_default())
-        .map(|button| (text(&button["text"]), text(&button["callback_data"])))
-        .collect()
-}
-
 /// S1.25 for Telegram.
 #[tokio::test]
 async fn a_press_switches_like_the_command_also_after_a_restart() {
@@ -47,8 +37,7 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
         "not the one who answers already"
     );
     assert!(offered[0].1.len() <= 64);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 
     let gateway = house.open().await;
     topic.presses(BOB, list.message_id, &offered[0].1).await;
@@ -61,8 +50,7 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
     assert_eq!(offered.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["Main", "↩ reset"]);
     topic.presses(BOB, shown.message_id, &offered[1].1).await;
     assert!(topic.wait_for_sent(4).await.text.starts_with("Main (main) answers here again"));
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -97,8 +85,7 @@ async fn a_press_is_no_way_around_a_lock() {
     let list = locked.wait_for_sent(1).await;
     locked.presses(BOB, list.message_id, &buttons(&list.reply_markup)[0].1).await;
     assert_eq!(locked.wait_for_sent(2).await.text, "This place is locked to its agent; only an owner can switch it.");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -140,6 +127,5 @@ async fn a_menu_that_cannot_be_set_is_in_nobodys_way() {
     let gateway = house.open().await;
     house.telegram.dm(ALICE).says("hello").await;
     house.telegram.dm(ALICE).wait_for_sent(1).await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }

@@ -641,7 +641,7 @@ async fn the_fake_server_follows_its_script() {
     let (_, usage) = ask("again").await.end.expect("the answer is complete");
     assert_eq!(usage, Usage { input_tokens: 9, output_tokens: 1, cached_tokens: 0 });
 
-    setup.server.enqueue(Script::Held(Box::new(Script::text("at last"))));
+    setup.server.enqueue(Script::text("at last").held());
     let come = setup.server.journal().len() + 1;
     let release = async {
         setup.server.wait_for_requests(come).await;

@@ -104,7 +104,7 @@ async fn a_home_that_was_moved_goes_on_where_it_stopped() {
     house.model.enqueue(Script::text("It is written."));
     topic.says(ALICE, "write a draft").await;
     topic.wait_for_sent(3).await;
-    house.model.enqueue_when("read it out", Script::Held(Box::new(Script::text("lost with the process"))));
+    house.model.enqueue_when("read it out", Script::text("lost with the process").held());
     topic.says(ALICE, "read it out").await;
     house.model.wait_for_open(1).await;
     house.telegram.all_confirmed().await;

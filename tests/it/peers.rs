@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::House;
-use crate::support::fake_model::{Request, Script};
+use crate::support::fake_model::Script;
 use crate::support::fake_telegram::{ALICE, BOB};
 
 /// Rose and Ada share a desk, Ada and Max another; Rose and Max share nothing but Ada.
@@ -36,14 +36,6 @@ fn ask(agent: &str, text: &str) -> Script {
     Script::tool_call("agent_send", json!({ "agent": agent, "text": text }))
 }
 
-fn results(request: &Request) -> Vec<&str> {
-    request.messages.iter().filter(|(role, _)| role == "tool").map(|(_, text)| text.as_str()).collect()
-}
-
-fn asked_about(house: &House, text: &str) -> Vec<Request> {
-    house.model.journal().into_iter().filter(|request| request.last_text().contains(text)).collect()
-}
-
 /// S3.8, S4.33
 #[tokio::test]
 async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
@@ -56,7 +48,7 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
     assert_eq!(rose.texts(), ["Ada says three."]);
-    let asked = asked_about(&house, "how many beds");
+    let asked = house.model.asked_about("how many beds");
     assert!(asked[0].system.starts_with("You are Ada"));
     insta::assert_snapshot!(asked[0].last_text(), @"
     [@rose writes to you. Nobody else reads this: your answer goes to that agent.]
@@ -69,7 +61,7 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     house.model.enqueue_when("and tomorrow", Script::text("Four."));
     rose.says(ALICE, "ask again").await;
     house.settled(&gateway).await;
-    let asked = asked_about(&house, "and tomorrow");
+    let asked = house.model.asked_about("and tomorrow");
     assert!(asked[0].messages.iter().any(|(role, text)| role == "assistant" && text == "Three."), "she remembers");
     assert_eq!(house.ask("SELECT count(DISTINCT place_id) || ' ' || count(*) FROM subagents WHERE relation = 'peer'"), "1 2");
     gateway.shutdown().await;
@@ -88,7 +80,7 @@ async fn who_shares_no_group_is_not_reached() {
     ));
     rose.says(ALICE, "write to everybody").await;
     house.settled(&gateway).await;
-    insta::assert_snapshot!(results(&house.model.last_request()).join("\n"), @"
+    insta::assert_snapshot!(house.model.last_request().results().join("\n"), @"
     Nothing was sent: that is you. Answer it yourself, or give a part of it to a subagent with `spawn`.
     Nothing was sent: `max` is not in a peer group with you here. You have: ada.
     Nothing was sent: `adda` is not in a peer group with you here. Did you mean `ada`?
@@ -101,7 +93,7 @@ async fn who_shares_no_group_is_not_reached() {
     house.model.enqueue_when("ask max for me", ask("max", "hello"));
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
-    insta::assert_snapshot!(results(&asked_about(&house, "was not run")[0])[0], @"The tool `agent_send` was not run: you were asked by another agent yourself, and messages go one hop. Go on without it.");
+    insta::assert_snapshot!(house.model.asked_about("was not run")[0].results()[0], @"The tool `agent_send` was not run: you were asked by another agent yourself, and messages go one hop. Go on without it.");
     assert_eq!(house.ask("SELECT count(*) FROM subagents"), "1");
     gateway.shutdown().await;
 }
@@ -118,7 +110,7 @@ async fn a_group_for_another_platform_does_not_count_here() {
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
     assert_eq!(house.ask("SELECT count(*) FROM subagents"), "0");
-    assert!(results(&house.model.last_request())[0].starts_with("Nothing was sent: `ada` is not in a peer group with you here."));
+    assert!(house.model.last_request().results()[0].starts_with("Nothing was sent: `ada` is not in a peer group with you here."));
     gateway.shutdown().await;
 }
 
@@ -144,7 +136,7 @@ async fn an_agent_writes_only_where_it_is_at_home() {
     house.model.enqueue_when("spread the word", Script::ToolCalls(calls.clone()));
     rose.says(ALICE, "spread the word").await;
     house.settled(&gateway).await;
-    insta::assert_snapshot!(results(&house.model.last_request()).join("\n---\n"), @"
+    insta::assert_snapshot!(house.model.last_request().results().join("\n---\n"), @"
     You can write to:
     - `telegram:topic:-1001:102` (“Roses”)
     - `telegram:dm:111`
@@ -169,7 +161,7 @@ async fn an_agent_writes_only_where_it_is_at_home() {
     rose.says(BOB, "spread the word").await;
     house.settled(&gateway).await;
     let last = house.model.last_request();
-    let list = results(&last).pop().expect("a list");
+    let list = last.results().pop().expect("a list");
     assert!(!list.contains("telegram:dm:111") && list.contains("telegram:topic:-1001:102"), "{list}");
     gateway.shutdown().await;
 }

@@ -65,8 +65,7 @@ async fn files_are_known_by_what_is_in_them() {
     alice.says("").without("text").with("document", document("g", "photo.png")).await;
     alice.wait_for_sent(2).await;
     assert_eq!(pictures(&house.model.last_request()), [] as [&str; 0]);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -102,8 +101,7 @@ async fn what_is_too_large_or_too_many_is_told() {
     let told = alice.wait_for_sent(2).await.text;
     assert!(told.ends_with("-photo.jpg, not shown: more than 10 pictures]"), "{told}");
     assert_eq!(pictures(&house.model.last_request()).len(), 10);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]

@@ -118,8 +118,7 @@ async fn on_discord_the_first_part_decides_too() {
     let house = House::new(OPEN).await;
     let discord = house.add_discord("").await;
     let general = discord.guild(8001, "Garden").text_channel(8101, "general");
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     house.model.enqueue(slow());
     let asked = general.says(fake_discord::BOB, &format!("{} tell me", fake_discord::PARLOR_BOT.mention())).await;
     house.model.wait_for_open(1).await;

@@ -23,8 +23,7 @@ async fn a_send_that_works_ends_the_wait_of_the_poller() {
     alice.wait_for_sent(1).await;
     let next = house.telegram.wait_for_calls("getUpdates", polls + 4).await;
     assert!(next.at - last_failure.at < Duration::from_secs(3), "{:?}", next.at - last_failure.at);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// The third failed send in a row is followed by a wait of four seconds, which another place's message ends.
@@ -42,6 +41,5 @@ async fn a_call_that_works_ends_the_waits_of_sends() {
     let calls = house.telegram.calls("sendMessage");
     let fourth = calls.iter().rfind(|call| call.params["chat_id"] == ALICE.id).expect("it was sent");
     assert!(fourth.at - third.at < Duration::from_secs(3), "{:?}", fourth.at - third.at);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }

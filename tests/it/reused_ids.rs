@@ -22,8 +22,7 @@ async fn the_result_of_an_old_subagent_is_not_given_to_somebody_else() {
     house.model.enqueue_when("count the money", Script::text("Alice has 7 coins."));
     house.model.enqueue(Script::text("Counted."));
     alice.says("how rich am I").await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     let newest: i64 = house.ask("SELECT max(id) FROM inbox").parse().expect("a number");
     house.tell("DELETE FROM inbox");
 

@@ -49,8 +49,7 @@ impl Room {
 
     async fn restart(self, top: &str, team: &str) -> Self {
         let Room { house, gateway, place } = self;
-        house.settled(&gateway).await;
-        gateway.shutdown().await;
+        house.close(gateway).await;
         house.configure(top, team);
         let gateway = house.open().await;
         Room { house, gateway, place }
@@ -275,8 +274,7 @@ async fn an_exported_agent_takes_along_its_own_part() {
     room.says("/agent rose").await;
     room.says("a poem about the sea").await;
     let Room { house, gateway, .. } = room;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     let package = house.home.path().join("rose.tar.gz");
     let path = package.to_str().expect("a path");
     let exported = run(house.home.path(), &["agent", "export", "rose", "--output", path]).await;
@@ -297,8 +295,8 @@ async fn a_task_of_an_agent_that_is_gone_is_asked_anew() {
     let house = House::with_top(TOP, &format!("{TEAM}{bound}")).await;
     let process = house.spawn().await;
     let place = house.telegram.forum(-1001).topic(5, "A room");
-    house.model.enqueue_when("count the vaults", Script::Held(Box::new(Script::tool_call("now", json!({})))));
-    house.model.enqueue_when("which colour", Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue_when("count the vaults", Script::tool_call("now", json!({})).held());
+    house.model.enqueue_when("which colour", Script::text("never seen").held());
     place.says(ALICE, "count the vaults").await;
     house.model.wait_for_open(1).await;
     place.says(ALICE, "which colour").await;
@@ -335,7 +333,7 @@ async fn nobody_waits_for_the_summary_of_anothers_part() {
     let house = House::with_top(TOP, &format!("context_tokens = 3000\n{TEAM}")).await;
     let is_summary = |request: &Request| request.last_text().contains("[Sum all of this up");
     house.model.answer_with(move |request| match is_summary(request) {
-        true => Script::Held(Box::new(Script::text("They talked."))),
+        true => Script::text("They talked.").held(),
         false => Script::text("much to say about that. ".repeat(30)),
     });
     let gateway = house.open().await;

@@ -110,8 +110,7 @@ async fn skills_in_the_chat_say_what_the_agent_here_has() {
     chat.says("/agent dot").await;
     chat.says("/skills").await;
     assert_snapshot!(chat.wait_for_sent(5).await.text, @"Dot has no skills: skills = [] in config.toml.");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// S0.56

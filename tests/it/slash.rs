@@ -32,8 +32,7 @@ async fn team(rest: &str) -> (House, FakeDiscord, GuildHandle, Room) {
 
 /// Returns once the commands are there to be used.
 async fn open(house: &House, discord: &FakeDiscord) -> Gateway {
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(discord).await;
     discord.wait_for_commands(1).await;
     gateway
 }
@@ -101,8 +100,7 @@ async fn the_commands_are_registered_once_and_again_only_when_they_changed() {
 async fn commands_that_cannot_be_registered_are_in_nobodys_way() {
     let (house, discord, _, _) = team("").await;
     discord.fail(Route::OverwriteCommands, Fault::INVALID_FORM).once();
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     discord.wait_for_calls(Route::OverwriteCommands, 1).await;
     discord.dm(ALICE).says("hello").await;
     assert_eq!(discord.dm(ALICE).wait_for_sent(1).await.text, "re: hello");

@@ -21,10 +21,9 @@ async fn a_silent_model_is_told_in_the_place_and_the_answer_takes_over() {
     let house = House::new(OPEN).await;
     let discord = house.add_discord("").await;
     let general = discord.guild(8001, "Garden").text_channel(8101, "general");
-    let gateway = house.open().await;
-    discord.connected().await;
+    let gateway = house.open_with(&discord).await;
     let (group, alice) = (house.telegram.supergroup(-1001), house.telegram.dm(ALICE));
-    house.model.answer_with(|_| Script::Held(Box::new(Script::text("here it is"))));
+    house.model.answer_with(|_| Script::text("here it is").held());
     group.says(ALICE, "tell me").await;
     alice.says("tell me").await;
     general.says(fake_discord::BOB, "tell me").await;

@@ -389,7 +389,7 @@ async fn a_turn_that_fails_after_a_preview_says_so_in_the_same_message() {
     let gateway = house.open().await;
     let group = house.telegram.supergroup(-1001);
     house.model.enqueue(Script::TextAndToolCalls(ANSWER.into(), vec![("now".into(), json!({}))]));
-    house.model.enqueue(Script::Held(Box::new(Script::status(401, "{}"))));
+    house.model.enqueue(Script::status(401, "{}").held());
     group.says(ALICE, "tell me").await;
     assert_eq!(group.wait_for_sent(1).await.text, SHOWN);
     house.model.release();

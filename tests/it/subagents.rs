@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::House;
-use crate::support::fake_model::{Request, Script};
+use crate::support::fake_model::Script;
 use crate::support::fake_telegram::ALICE;
 
 const OPEN: &str = "[access]\nowners = [\"telegram:111\"]\n";
@@ -19,18 +19,6 @@ fn three() -> Script {
     Script::ToolCalls(["apples", "pears", "plums"].map(|fruit| spawn(&format!("count {fruit}"), json!({}))).to_vec())
 }
 
-fn held(text: &str) -> Script {
-    Script::Held(Box::new(Script::text(text)))
-}
-
-fn results(request: &Request) -> Vec<&str> {
-    request.messages.iter().filter(|(role, _)| role == "tool").map(|(_, text)| text.as_str()).collect()
-}
-
-fn asked_about(house: &House, text: &str) -> Vec<Request> {
-    house.model.journal().into_iter().filter(|request| request.last_text().contains(text)).collect()
-}
-
 /// S2.23, S2.24, S3.6, S3.7
 #[tokio::test]
 async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
@@ -39,7 +27,7 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
     for fruit in ["apples", "pears", "plums"] {
-        house.model.enqueue_when(&format!("count {fruit}"), held(&format!("7 {fruit}")));
+        house.model.enqueue_when(&format!("count {fruit}"), Script::text(format!("7 {fruit}")).held());
     }
     house.model.enqueue(Script::text("All counted."));
     alice.says("count the fruit").await;
@@ -52,8 +40,8 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
     assert_eq!(alice.texts(), ["All counted."]);
     let journal = house.model.journal();
     assert_eq!((journal.len(), house.model.most_at_once()), (5, 3));
-    assert_eq!(results(&journal[4]), ["7 apples", "7 pears", "7 plums"], "in the order of the calls");
-    insta::assert_snapshot!(asked_about(&house, "count pears")[0].last_text(), @"
+    assert_eq!(journal[4].results(), ["7 apples", "7 pears", "7 plums"], "in the order of the calls");
+    insta::assert_snapshot!(house.model.asked_about("count pears")[0].last_text(), @"
     [You work for @main now. Nobody else reads this: your answer goes to that agent as the result of the task that follows. Do it completely, and answer with what came of it.]
 
     count pears
@@ -81,7 +69,7 @@ async fn people_are_answered_while_subagents_work() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
     for fruit in ["apples", "pears", "plums"] {
-        house.model.enqueue_when(&format!("count {fruit}"), held(&format!("7 {fruit}")));
+        house.model.enqueue_when(&format!("count {fruit}"), Script::text(format!("7 {fruit}")).held());
     }
     house.model.enqueue_when("what time", Script::text("Noon."));
     house.model.enqueue_when("which day", Script::text("Monday."));
@@ -96,7 +84,7 @@ async fn people_are_answered_while_subagents_work() {
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["Noon.", "Monday.", "All counted."]);
     let last = house.model.last_request();
-    assert_eq!(results(&last), ["7 apples", "7 pears", "7 plums"], "in the order of the calls");
+    assert_eq!(last.results(), ["7 apples", "7 pears", "7 plums"], "in the order of the calls");
     let (first, second) = (last.last_text().find("what time is it"), last.last_text().find("which day is it"));
     assert!(first.is_some() && first < second, "after the results, in their order: {}", last.last_text());
     assert_eq!(house.ask("SELECT sum(input_tokens) FROM turns"), "735", "every call counts once");
@@ -111,7 +99,7 @@ async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "wait": false }))]));
-    house.model.enqueue_when("read the news", held("Nothing happened today."));
+    house.model.enqueue_when("read the news", Script::text("Nothing happened today.").held());
     house.model.enqueue_when("It has begun", Script::text("On it."));
     alice.says("keep me posted").await;
     assert_eq!(alice.wait_for_sent(1).await.text, "On it.");
@@ -160,14 +148,14 @@ async fn one_that_is_to_be_reported_wakes_its_parent() {
     house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
     house.model.enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
     house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", held("Nothing happened today."));
+    house.model.enqueue_when("read the news", Script::text("Nothing happened today.").held());
     alice.says("tell me when you have read the news").await;
     assert_eq!(alice.wait_for_sent(1).await.text, "On it.");
     house.model.wait_for_open(1).await;
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["On it.", "Nothing new, Alice."]);
-    let told = asked_about(&house, "Tell the people here");
+    let told = house.model.asked_about("Tell the people here");
     insta::assert_snapshot!(told[0].last_text(), @"
     [@agent:main] finished
 
@@ -193,7 +181,7 @@ async fn a_kill_costs_no_finished_subagent() {
     house.model.enqueue(three());
     house.model.enqueue_when("count apples", Script::text("7 apples"));
     house.model.enqueue_when("count pears", Script::text("7 pears"));
-    house.model.enqueue_when("count plums", held("never seen"));
+    house.model.enqueue_when("count plums", Script::text("never seen").held());
     alice.says("count the fruit").await;
     house.wait_until_stored("SELECT count(*) FROM subagents WHERE state = 'finished'", "2").await;
     house.model.wait_for_requests(4).await;
@@ -203,9 +191,9 @@ async fn a_kill_costs_no_finished_subagent() {
     let process = house.spawn().await;
     alice.wait_for_sent(1).await;
     assert_eq!(alice.texts(), ["All counted."]);
-    let asked = ["apples", "pears", "plums"].map(|fruit| asked_about(&house, &format!("count {fruit}")).len());
+    let asked = ["apples", "pears", "plums"].map(|fruit| house.model.asked_about(&format!("count {fruit}")).len());
     assert_eq!(asked, [1, 1, 2]);
-    assert_eq!(results(&house.model.last_request()), ["7 apples", "7 pears", "7 plums"]);
+    assert_eq!(house.model.last_request().results(), ["7 apples", "7 pears", "7 plums"]);
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
     house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
     process.stop().await;
@@ -221,7 +209,7 @@ async fn a_kill_takes_nothing_off_what_subagents_have_used() {
         house.model.enqueue(three());
         house.model.enqueue_when("count apples", Script::text("7 apples"));
         house.model.enqueue_when("count pears", Script::text("7 pears"));
-        house.model.enqueue_when("count plums", held("7 plums"));
+        house.model.enqueue_when("count plums", Script::text("7 plums").held());
         alice.says("count the fruit").await;
         house.wait_until_stored("SELECT count(*) FROM tool_calls WHERE result IS NOT NULL", "2").await;
         house.model.wait_for_requests(4).await;
@@ -249,9 +237,9 @@ async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
     house.model.enqueue_when("count apples", Script::text("7 apples"));
-    house.model.enqueue_when("count pears", held("never seen"));
-    house.model.enqueue_when("count plums", held("never seen"));
-    house.model.enqueue_when("what time", held("never seen either"));
+    house.model.enqueue_when("count pears", Script::text("never seen").held());
+    house.model.enqueue_when("count plums", Script::text("never seen").held());
+    house.model.enqueue_when("what time", Script::text("never seen either").held());
     alice.says("count the fruit").await;
     house.wait_until_stored("SELECT count(*) FROM subagents WHERE state = 'finished'", "1").await;
     house.model.wait_for_requests(4).await;
@@ -269,7 +257,7 @@ async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {
     let mut texts = alice.texts();
     texts.sort_unstable();
     assert_eq!(texts, ["All counted.", "Noon."]);
-    let asked = ["apples", "pears", "plums"].map(|fruit| asked_about(&house, &format!("count {fruit}")).len());
+    let asked = ["apples", "pears", "plums"].map(|fruit| house.model.asked_about(&format!("count {fruit}")).len());
     assert_eq!(asked, [1, 2, 2]);
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
     house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
@@ -284,7 +272,7 @@ async fn a_kill_leaves_a_report_that_is_still_made() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
     house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", held("never seen"));
+    house.model.enqueue_when("read the news", Script::text("never seen").held());
     alice.says("tell me the news").await;
     alice.wait_for_sent(1).await;
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
@@ -308,7 +296,7 @@ async fn a_run_of_somebody_who_is_no_owner_any_more_has_no_owners_tools() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
     house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", held("never seen"));
+    house.model.enqueue_when("read the news", Script::text("never seen").held());
     alice.says("tell me the news").await;
     alice.wait_for_sent(1).await;
     house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
@@ -332,7 +320,7 @@ async fn stop_ends_a_task_with_its_subagents() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
     for fruit in ["apples", "pears", "plums"] {
-        house.model.enqueue_when(&format!("count {fruit}"), held("never seen"));
+        house.model.enqueue_when(&format!("count {fruit}"), Script::text("never seen").held());
     }
     alice.says("count the fruit").await;
     house.model.wait_for_open(3).await;
@@ -361,7 +349,7 @@ async fn stop_ends_a_subagent_whose_parent_has_ended() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
     house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", held("never seen"));
+    house.model.enqueue_when("read the news", Script::text("never seen").held());
     alice.says("tell me the news").await;
     alice.wait_for_sent(1).await;
     house.model.wait_for_requests(3).await;
@@ -371,8 +359,7 @@ async fn stop_ends_a_subagent_whose_parent_has_ended() {
     assert_eq!(house.ask("SELECT state FROM subagents"), "stopped");
     alice.says("/stop").await;
     assert_eq!(alice.wait_for_sent(3).await.text, "Nothing is being done here.");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// S3.7
@@ -385,8 +372,8 @@ async fn a_subagent_that_wants_one_of_its_own_hears_why_not() {
     house.model.enqueue_when("count apples", Script::ToolCalls(vec![spawn("count them", json!({}))]));
     alice.says("count").await;
     house.settled(&gateway).await;
-    let refused = asked_about(&house, "was not run");
-    assert_eq!(results(&refused[0]), ["The tool `spawn` was not run: a subagent cannot start another. Go on without it."]);
+    let refused = house.model.asked_about("was not run");
+    assert_eq!(refused[0].results(), ["The tool `spawn` was not run: a subagent cannot start another. Go on without it."]);
     assert_eq!(house.ask("SELECT count(*) FROM subagents"), "1");
     gateway.shutdown().await;
 }
@@ -402,7 +389,7 @@ async fn a_turn_starts_so_many_and_no_more() {
     alice.says("divide it").await;
     house.settled(&gateway).await;
     let last = house.model.last_request();
-    let results = results(&last);
+    let results = last.results();
     assert_eq!(results.iter().filter(|result| **result == "done").count(), 8);
     insta::assert_snapshot!(results.iter().find(|result| **result != "done").expect("a refusal"), @"Nothing was started: a turn may start 8, and this one has. Do the rest yourself or in your next turn.");
     gateway.shutdown().await;
@@ -423,10 +410,10 @@ async fn a_subagent_has_no_tool_that_its_parent_lacks() {
     house.model.enqueue_when("look it up", Script::tool_call("web_fetch", json!({ "url": "https://example.org" })));
     alice.says("ask ada").await;
     house.settled(&gateway).await;
-    let adas = asked_about(&house, "look it up");
+    let adas = house.model.asked_about("look it up");
     assert!(adas[0].system.starts_with("You are Ada"), "{}", adas[0].system);
     assert_eq!(adas[0].tools, ["now", "file_read"]);
-    insta::assert_snapshot!(results(&asked_about(&house, "was not run")[0])[0], @"The tool `web_fetch` was not run: the agent you work for may not use it: the agent's `tools.deny` names it. Go on without it.");
+    insta::assert_snapshot!(house.model.asked_about("was not run")[0].results()[0], @"The tool `web_fetch` was not run: the agent you work for may not use it: the agent's `tools.deny` names it. Go on without it.");
     gateway.shutdown().await;
 }
 

@@ -499,8 +499,7 @@ async fn while_a_gateway_runs_only_the_config_is_edited() {
     }
     fine(house.home.path(), &["agent", "add", "dot"]).await;
     fine(house.home.path(), &["agent", "default", "dot"]).await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// What somebody decided meanwhile is not overruled by an agent that comes back.

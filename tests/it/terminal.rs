@@ -85,16 +85,12 @@ async fn talk_until_summed_up(house: &House, chat: &mut Chat, summary: Script) {
     }
 }
 
-fn held(text: &str) -> Script {
-    Script::Held(Box::new(Script::text(text)))
-}
-
 /// The model is silent about the summary for as long as the test runs.
 #[tokio::test]
 async fn nobody_at_the_terminal_waits_for_a_summary() {
     let house = House::new(LOCAL).await;
     let mut chat = Chat::start(&house, None);
-    talk_until_summed_up(&house, &mut chat, held("never")).await;
+    talk_until_summed_up(&house, &mut chat, Script::text("never").held()).await;
     chat.types("/whoami").await;
     assert!(chat.line().await.starts_with("You are ann"));
     let rest = chat.ends().await;
@@ -106,7 +102,7 @@ async fn nobody_at_the_terminal_waits_for_a_summary() {
 async fn a_chat_that_ends_gives_a_summary_some_time() {
     let house = House::new(LOCAL).await;
     let mut chat = Chat::start(&house, None);
-    talk_until_summed_up(&house, &mut chat, held("They spoke about the garden.")).await;
+    talk_until_summed_up(&house, &mut chat, Script::text("They spoke about the garden.").held()).await;
     let releasing = async {
         house.model.wait_for_open(1).await;
         house.model.release();
@@ -133,7 +129,7 @@ async fn answers_left_from_before_stand_under_their_topic_and_in_no_reply() {
     house.model.release();
     let story = "Once upon a time there was a lamp that nobody lit, until somebody did, and that was that.";
     house.model.enqueue_when("a story, please", Script::Pauses { text: story.into(), after: vec![9] });
-    house.model.enqueue_when("a fix, please", held("Fixed."));
+    house.model.enqueue_when("a fix, please", Script::text("Fixed.").held());
     let mut chat = Chat::start(&house, Some("writing"));
     house.model.wait_for_requests(5).await;
     chat.types("/whoami").await;

@@ -58,8 +58,7 @@ async fn two_topics_of_one_forum_reach_two_agents_also_after_a_restart() {
             room(&house, topic, name).says(ALICE, &format!("{round} in {topic}")).await;
         }
         house.telegram.forum(FORUM).says(BOB, &format!("{round} in general")).await;
-        house.settled(&gateway).await;
-        gateway.shutdown().await;
+        house.close(gateway).await;
         assert_eq!(asked(&house, &format!("{round} in 101")), "You are Rose 🌹 (agent id: rose).");
         assert_eq!(asked(&house, &format!("{round} in 102")), "You are Ada (agent id: ada).");
         assert_eq!(asked(&house, &format!("{round} in 103")), "You are Main (agent id: main).", "unbound: the group's agent");
@@ -180,8 +179,7 @@ async fn a_broken_update_is_recorded_and_stops_nobody() {
     rose.says(ALICE, "/status").await;
     let status = rose.wait_for_sent(2).await.text;
     assert!(status.ends_with("Unreadable updates: 2."), "{status}");
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 /// S2.14, S4.49
@@ -190,7 +188,7 @@ async fn topics_do_not_wait_for_each_other_and_messages_of_one_never_overlap() {
     let house = forum_of_three().await;
     let gateway = house.open().await;
     let (rose, ada) = (room(&house, 101, "Roses"), room(&house, 102, "Code"));
-    house.model.enqueue_when("slow", Script::Held(Box::new(Script::text("slow answer"))));
+    house.model.enqueue_when("slow", Script::text("slow answer").held());
     rose.says(ALICE, "slow").await;
     rose.says(BOB, "after the slow one").await;
     house.model.wait_for_requests(1).await;
@@ -338,8 +336,7 @@ agent = "rose"
     let gateway = house.open().await;
     let bugs = house.telegram.forum(FORUM).creates_topic(ALICE, "bug-7").await;
     let first = bugs.says(ALICE, "first").await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     let gateway = house.open().await;
     bugs.says(BOB, "a reply").replying_to(first.message_id).await;
     house.settled(&gateway).await;

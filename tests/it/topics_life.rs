@@ -86,8 +86,7 @@ async fn a_closed_topic_keeps_its_answers_and_tells_the_owner_once() {
     assert_eq!(owner.texts(), [TOLD, TOLD], "a new spell is told again");
     rose.reopens_topic(CAROL).await;
     rose.wait_for_sent(5).await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -256,8 +255,7 @@ async fn a_new_topic_called_like_an_agent_is_given_to_it_where_its_maker_may() {
         status.starts_with("Night Desk (night-desk) answers here in “night desk” with fake/any (default_model)."),
         "{status}"
     );
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
 }
 
 #[tokio::test]
@@ -368,8 +366,7 @@ async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts
     let gateway = house.open().await;
     house.telegram.dm(ALICE);
     house.telegram.group(OLD).migrates_to(NEW).await;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("it is there");
     let line = config.lines().position(|line| line.contains("telegram:group:-5")).expect("it is named") + 1;
     assert_eq!(house.telegram.dm(ALICE).texts(), [format!("{BECAME}{line}.")]);

@@ -26,7 +26,7 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::Held(Box::new(look_at_the_clock())));
+    house.model.enqueue(look_at_the_clock().held());
     house.model.enqueue_when("which colour", Script::text("Blue."));
     house.model.enqueue_when("Go on with your task", Script::text("The report is done."));
     alice.says("write the report").await;
@@ -114,7 +114,7 @@ async fn a_kill_in_the_middle_of_a_task_costs_no_finished_tool() {
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(look_at_the_clock());
-    house.model.enqueue(Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue(Script::text("never seen").held());
     alice.says("what time is it where you are").await;
     house.model.wait_for_requests(2).await;
     process.kill().await;
@@ -142,7 +142,7 @@ async fn a_tool_that_ran_while_the_process_was_killed_is_told_as_interrupted() {
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(look_at_the_clock());
-    house.model.enqueue(Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue(Script::text("never seen").held());
     alice.says("the time").await;
     house.model.wait_for_requests(2).await;
     process.kill().await;
@@ -162,14 +162,14 @@ async fn a_backlog_that_has_begun_is_one_answer_after_a_kill_too() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::Held(Box::new(Script::text("Begun."))));
+    house.model.enqueue(Script::text("Begun.").held());
     alice.says("begin").await;
     house.model.wait_for_open(1).await;
     alice.says("one").await;
     alice.says("two").await;
     house.telegram.all_confirmed().await;
     house.model.enqueue(look_at_the_clock());
-    house.model.enqueue(Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue(Script::text("never seen").held());
     house.model.release();
     house.model.wait_for_requests(3).await;
     process.kill().await;
@@ -188,7 +188,7 @@ async fn stop_ends_the_task_and_leaves_what_waits() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue_when("endless", Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue_when("endless", Script::text("never seen").held());
     alice.says("something endless").await;
     house.model.wait_for_open(1).await;
     alice.says("and then this").await;
@@ -218,7 +218,7 @@ async fn stop_all_clears_the_backlog_too() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue_when("endless", Script::Held(Box::new(Script::text("never seen"))));
+    house.model.enqueue_when("endless", Script::text("never seen").held());
     alice.says("something endless").await;
     house.model.wait_for_open(1).await;
     alice.says("one").await;
@@ -282,8 +282,7 @@ async fn a_message_that_has_to_wait_is_seen_to_be_taken() {
     house.telegram.wait_for_calls("setMessageReaction", 2).await;
     assert_eq!(house.telegram.reaction_to(ALICE.id, waiting.message_id).as_deref(), Some("👀"));
     house.model.release();
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     assert_eq!(house.telegram.reaction_to(ALICE.id, waiting.message_id), None);
 }
 

@@ -235,8 +235,7 @@ async fn telegram_is_told_the_address_until_it_takes_it() {
     announced(&house, 2).await;
     let asked = house.telegram.dm(ALICE).says("hello").await;
     assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
 }
 

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use super::fake_discord::FakeDiscord;
+use super::fake_discord::{FakeDiscord, GuildHandle};
 use super::fake_model::{Dialect, FakeModel};
 use super::fake_telegram::{ALICE, FakeTelegram};
 
@@ -71,6 +71,14 @@ impl House {
         discord
     }
 
+    /// A house with a Discord and one server in it.
+    pub(crate) async fn with_garden(keys: &str, rest: &str) -> (Self, FakeDiscord, GuildHandle) {
+        let house = House::new(rest).await;
+        let discord = house.add_discord(keys).await;
+        let guild = discord.guild(8001, "Garden");
+        (house, discord, guild)
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.home.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder can be made");
@@ -86,6 +94,19 @@ impl House {
             }
         }
         panic!("the home stayed locked");
+    }
+
+    /// Returns once the bot is connected to Discord too.
+    pub(crate) async fn open_with(&self, discord: &FakeDiscord) -> Gateway {
+        let gateway = self.open().await;
+        discord.connected().await;
+        gateway
+    }
+
+    /// Waits for every answer, and stops.
+    pub(crate) async fn close(&self, gateway: Gateway) {
+        self.settled(&gateway).await;
+        gateway.shutdown().await;
     }
 
     pub(crate) async fn try_open(&self) -> Result<Gateway, StartError> {

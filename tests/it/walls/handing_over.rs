@@ -9,10 +9,6 @@ use crate::support::fake_telegram::ALICE;
 /// Only in what Ada's model wrote to its tools.
 const DRAFT: &str = "karmesin1618";
 
-fn has(request: &Request, text: &str) -> bool {
-    request.raw.to_string().contains(text)
-}
-
 /// S2.19, S1.2: not what the first agent called, found or recalled.
 #[tokio::test]
 async fn the_next_agent_reads_what_was_said_and_not_what_was_looked_up() {
@@ -29,15 +25,15 @@ async fn the_next_agent_reads_what_was_said_and_not_what_was_looked_up() {
     walls.house.model.enqueue(Script::text("The vault is closed."));
     walls.says(&place, "Is the vault closed?").await;
     let ada = walls.read_by("Ada").pop().expect("she was asked");
-    assert!(has(&ada, SECRET) && has(&ada, DRAFT) && has(&ada, "[From memory"), "there is something to leak");
+    assert!(ada.has(SECRET) && ada.has(DRAFT) && ada.has("[From memory"), "there is something to leak");
 
     walls.says(&place, "/agent rose").await;
     let search = |words: &str| ("transcript_search".to_owned(), json!({ "words": words }));
     walls.house.model.enqueue(Script::ToolCalls(vec![search("vault"), search("closed"), search("%")]));
     walls.says(&place, "And you, is the vault closed?").await;
     let rose = walls.read_by("Rose").pop().expect("she was asked");
-    assert!(has(&rose, "[@ada] The vault is closed."), "what was said stays");
-    assert!(!has(&rose, DRAFT) && !has(&rose, "[From memory"), "{}", rose.raw);
+    assert!(rose.has("[@ada] The vault is closed."), "what was said stays");
+    assert!(!rose.has(DRAFT) && !rose.has("[From memory"), "{}", rose.raw);
     walls.rose_knows_nothing("after a handoff");
     let texts = format!("%{SECRET}%");
     assert_eq!(
@@ -60,7 +56,7 @@ async fn an_agent_is_not_told_what_another_has_come_to_in_a_task_that_waits() {
         format!("I have found {SECRET}, going on."),
         vec![("file_read".to_owned(), json!({ "path": "vault.md" }))],
     );
-    walls.house.model.enqueue_when("count the vaults", Script::Held(Box::new(round)));
+    walls.house.model.enqueue_when("count the vaults", round.held());
     walls.house.model.enqueue_when("which colour", Script::text("Blue."));
     walls.house.model.enqueue_when("Go on with your task", Script::text("Seven vaults."));
     place.says(ALICE, "count the vaults").await;
@@ -104,15 +100,15 @@ async fn a_summary_has_nothing_but_what_was_said() {
     for n in 0..10 {
         walls.says(&place, &format!("question {n} about the vault, {}", "with many words ".repeat(10))).await;
     }
-    let summing: Vec<Request> = walls.read_by("Ada").into_iter().filter(|request| has(request, "[Sum all of this up")).collect();
+    let summing: Vec<Request> = walls.read_by("Ada").into_iter().filter(|request| request.has("[Sum all of this up")).collect();
     assert!(!summing.is_empty(), "it was summed up");
-    assert!(summing.iter().all(|request| !has(request, SECRET)), "{}", summing[0].raw);
+    assert!(summing.iter().all(|request| !request.has(SECRET)), "{}", summing[0].raw);
 
     walls.house.model.answer_with(|_| Script::text("I see."));
     walls.says(&place, "/agent rose").await;
     walls.says(&place, "what is this about").await;
     let rose = walls.read_by("Rose").pop().expect("she was asked");
-    assert!(has(&rose, "They talked about vaults."), "{}", rose.raw);
+    assert!(rose.has("They talked about vaults."), "{}", rose.raw);
     walls.rose_knows_nothing("a summary");
     walls.end().await;
 }

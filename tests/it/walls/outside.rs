@@ -203,8 +203,7 @@ async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
     let walls = Walls::new(TEAM).await;
     walls.says(&walls.rose, "/remember A poem about a vault").await;
     let Walls { house, gateway, .. } = walls;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     let home = house.home.path();
     for arguments in [&["agent", "remove", "ada"][..], &["agent", "add", "ada", "--personality", "Quiet."]] {
         let ran = run(home, arguments).await;

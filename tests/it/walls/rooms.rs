@@ -8,10 +8,6 @@ use crate::support::fake_telegram::ALICE;
 
 const SEPARATE: &str = "switch = \"separate\"";
 
-fn has(request: &Request, text: &str) -> bool {
-    request.raw.to_string().contains(text)
-}
-
 /// S1.2: the secret is in what people said to Ada, what she said, and what people said while the place was hers.
 #[tokio::test]
 async fn an_agent_reads_nothing_of_what_was_said_to_and_by_another() {
@@ -26,7 +22,7 @@ async fn an_agent_reads_nothing_of_what_was_said_to_and_by_another() {
     let asked = place.says(ALICE, &format!("Is {SECRET} the vault code?")).await;
     walls.house.settled(&walls.gateway).await;
     let ada = walls.read_by("Ada").pop().expect("she was asked");
-    assert!(has(&ada, SECRET), "there is something to leak");
+    assert!(ada.has(SECRET), "there is something to leak");
 
     walls.says(&place, "/agent rose").await;
     place.edits(asked.message_id, &format!("Is {SECRET} the code of the vault?")).await;
@@ -40,13 +36,13 @@ async fn an_agent_reads_nothing_of_what_was_said_to_and_by_another() {
     walls.rose_knows_nothing("agents are separate");
     assert!(walls.results()[0].starts_with("Nothing with these words"), "{:?}", walls.results());
     let rose = walls.read_by("Rose").pop().expect("she was asked");
-    assert!(!has(&rose, "the code of the vault") && !has(&rose, "@ada"), "{}", rose.raw);
+    assert!(!rose.has("the code of the vault") && !rose.has("@ada"), "{}", rose.raw);
 
     walls.says(&place, "/agent ada").await;
     walls.says(&place, "and now").await;
     let ada = walls.read_by("Ada").pop().expect("she was asked");
-    assert!(has(&ada, &format!("The vault code is {SECRET}.")), "her part is there again: {}", ada.raw);
-    assert!(!has(&ada, "what is the code"), "and nothing of Rose's: {}", ada.raw);
+    assert!(ada.has(&format!("The vault code is {SECRET}.")), "her part is there again: {}", ada.raw);
+    assert!(!ada.has("what is the code"), "and nothing of Rose's: {}", ada.raw);
     walls.end().await;
 }
 
@@ -60,7 +56,7 @@ async fn a_task_that_waits_is_none_of_anothers_business() {
         format!("I have found {SECRET}, going on."),
         vec![("file_read".to_owned(), json!({ "path": "vault.md" }))],
     );
-    walls.house.model.enqueue_when("count the vaults", Script::Held(Box::new(round)));
+    walls.house.model.enqueue_when("count the vaults", round.held());
     walls.house.model.enqueue_when("which colour", Script::text("Blue."));
     walls.house.model.enqueue_when("Go on with your task", Script::text("Seven vaults."));
     place.says(ALICE, &format!("count the vaults of {SECRET}")).await;
@@ -76,7 +72,7 @@ async fn a_task_that_waits_is_none_of_anothers_business() {
     insta::assert_snapshot!(rose.last_text(), @"[Alice] which colour is it");
     let ada = walls.read_by("Ada").pop().expect("she went on");
     insta::assert_snapshot!(ada.last_text(), @"[You were put aside for a while. Nothing was said meanwhile that your task depends on. Go on with it.]");
-    assert!(!has(&ada, "which colour") && !has(&ada, "Blue."), "{}", ada.raw);
+    assert!(!ada.has("which colour") && !ada.has("Blue."), "{}", ada.raw);
     walls.end().await;
 }
 
@@ -100,15 +96,15 @@ async fn a_summary_is_of_one_part_and_for_its_agent() {
     }
     let summing = |name: &str| {
         let all = walls.read_by(name).into_iter();
-        all.filter(|request| has(request, "[Sum all of this up")).collect::<Vec<Request>>()
+        all.filter(|request| request.has("[Sum all of this up")).collect::<Vec<Request>>()
     };
     assert!(!summing("Ada").is_empty() && !summing("Rose").is_empty(), "both were summed up");
     walls.rose_knows_nothing("a summary");
     let rose = walls.read_by("Rose").pop().expect("she was asked");
-    assert!(has(&rose, "They talked about poems."), "{}", rose.raw);
+    assert!(rose.has("They talked about poems."), "{}", rose.raw);
     walls.says(&place, "/agent ada").await;
     walls.says(&place, "what is this about").await;
     let ada = walls.read_by("Ada").pop().expect("she was asked");
-    assert!(has(&ada, &format!("They talked about {SECRET}.")) && !has(&ada, "poems"), "{}", ada.raw);
+    assert!(ada.has(&format!("They talked about {SECRET}.")) && !ada.has("poems"), "{}", ada.raw);
     walls.end().await;
 }

@@ -67,8 +67,7 @@ async fn nothing_writes_the_root_identity_files() {
     let asked = walls.read_by("Rose").pop().expect("she was asked");
     assert!(asked.system.contains("USER.md of the house"), "she inherits them: {}", asked.system);
     let Walls { house, gateway, .. } = walls;
-    house.settled(&gateway).await;
-    gateway.shutdown().await;
+    house.close(gateway).await;
     let verbs: [&[&str]; 8] = [
         &["agent", "add", "dot"],
         &["agent", "clone", "rose", "lily"],

@@ -136,6 +136,11 @@ impl Script {
         Self::ToolCalls(vec![(name.to_owned(), arguments)])
     }
 
+    /// The same, but not before `release`.
+    pub(crate) fn held(self) -> Self {
+        Self::Held(Box::new(self))
+    }
+
     pub(crate) fn status(code: u16, body: &str) -> Self {
         Self::Status { code, headers: Vec::new(), body: body.to_owned() }
     }
@@ -176,6 +181,16 @@ impl Request {
     /// What the model was told last: a person's words or a tool's result.
     pub(crate) fn last_text(&self) -> &str {
         self.messages.last().map_or("", |(_, text)| text.as_str())
+    }
+
+    /// Whether the text is anywhere in the request.
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.raw.to_string().contains(text)
+    }
+
+    /// What tools have said, in the order of the calls.
+    pub(crate) fn results(&self) -> Vec<&str> {
+        self.messages.iter().filter(|(role, _)| role == "tool").map(|(_, text)| text.as_str()).collect()
     }
 }
 
@@ -257,6 +272,11 @@ impl FakeModel {
     /// All requests so far, in order of arrival.
     pub(crate) fn journal(&self) -> Vec<Request> {
         self.shared.plan().journal.clone()
+    }
+
+    /// The requests whose last text contains this.
+    pub(crate) fn asked_about(&self, text: &str) -> Vec<Request> {
+        self.journal().into_iter().filter(|request| request.last_text().contains(text)).collect()
     }
 
     pub(crate) fn last_request(&self) -> Request {

@@ -241,3 +241,13 @@ impl Drop for ServerTask {
         self.task.abort();
     }
 }
+
+/// Labels and payloads of the buttons under a message.
+pub(crate) fn buttons(reply_markup: &Value) -> Vec<(String, String)> {
+    let rows = reply_markup["inline_keyboard"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    rows.iter()
+        .flat_map(|row| row.as_array().cloned().unwrap_or_default())
+        .map(|button| (text(&button["text"]), text(&button["callback_data"])))
+        .collect()
+}
