@@ -1,4 +1,4 @@
-//! `parlor agent …`: who the agents are, what they are made of, what their model is told, and everything that changes them.
+//! `parlor agent …`: looks at agents, their files and their prompts, and leads to the verbs of `changing`.
 
 mod changing;
 mod info;
@@ -116,7 +116,7 @@ struct OpenHome {
     checked: CheckedConfig,
     registry: Registry,
     agent_rows: AgentRows,
-    /// By agent; none for one whose memory is off.
+    /// By agent; none where memory is off.
     stats: HashMap<AgentUid, Stats>,
 }
 
@@ -151,7 +151,7 @@ impl OpenHome {
     }
 }
 
-/// The agent a word means, or which ones there are.
+/// The agent with this id or name, or an error with the names of all.
 pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Agent>, Failure> {
     registry.find(word).ok_or_else(|| {
         let ids = registry.all().iter().map(|agent| agent.id.as_str());
@@ -162,7 +162,7 @@ pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Age
     })
 }
 
-/// A time as people here read it.
+/// A time in the zone of this machine.
 pub(super) fn moment(millis: i64) -> String {
     let moment = DateTime::from_timestamp_millis(millis).unwrap_or_default();
     moment.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()

@@ -1,4 +1,4 @@
-//! What `parlor agent info` tells about an agent's tools: which it has, and what keeps the others from it.
+//! The tools of an agent for `parlor agent info`: allowed tools, and the rule behind each refusal.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub(super) struct ToolReport {
 struct ToolInfo {
     tool: String,
     risk: &'static str,
-    /// Who gets it when they ask; nobody when it is refused altogether.
+    /// The roles with this tool; empty when a rule refuses the tool to all.
     asked_by: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
@@ -47,7 +47,7 @@ impl ToolReport {
         ToolReport { tools: KNOWN.iter().copied().map(info).collect(), reaches: agent.files.others().iter().map(reach).collect() }
     }
 
-    /// One line for each thing to know, each with its line break.
+    /// Lines for people, each with its line break.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for role in STANDINGS {

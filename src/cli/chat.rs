@@ -60,7 +60,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     talked
 }
 
-/// A script that asks for an agent must not be answered by another.
+/// A script must not be answered by another agent than it asked for, so an unknown agent ends the chat before it begins.
 async fn check_agent(home: &Home, word: &str) -> Outcome {
     let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
     let db = Db::open(&home.database()).await?;
@@ -110,7 +110,7 @@ impl Chat {
         }
     }
 
-    /// Piped lines: one message each, answered before the next is read.
+    /// Piped lines: each line is a message, and is answered before the next line is read.
     async fn read_lines(&mut self) -> Outcome {
         let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(tokio::io::stdin()));
         while let Some(line) = lines.next_line().await? {
@@ -132,7 +132,7 @@ impl Chat {
                 self.screen.note(HERE_TOO);
             }
             ["/topic"] => self.go(None),
-            // More than one word is no topic, and is told so.
+            // Several words are no topic; the refusal names them all.
             ["/topic", words @ ..] => self.go(Some(&words.join(" "))),
             _ => self.say(line).await?,
         }
@@ -151,7 +151,7 @@ impl Chat {
         }
     }
 
-    /// Prints everything that comes until the line is answered. Summaries are made meanwhile and keep no line waiting.
+    /// Prints messages until the line is answered. Summaries are made meanwhile and keep no line waiting.
     async fn say(&mut self, line: String) -> Outcome {
         if !self.terminal.say(self.place.clone(), line).await {
             self.screen.note("The gateway does not take messages any more.");
@@ -171,7 +171,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Ends the gateway, and prints the messages that still come.
+    /// Ends the gateway, and prints the last messages.
     async fn leave(self) {
         let Chat { gateway, mut terminal, mut screen, place } = self;
         if gateway.is_summing_up() {
@@ -191,7 +191,7 @@ impl Chat {
     }
 }
 
-/// What the terminal itself understands; the gateway's list does not have it.
+/// The terminal's own commands, added to the gateway's list.
 const HERE_TOO: &str = "In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.";
 
 const SUMMING_UP: &str = "The conversation is being summed up; this takes ten seconds at most.";
@@ -203,7 +203,7 @@ fn prompt(place: &SessionKey) -> String {
     }
 }
 
-/// The editor blocks, so it has a thread of its own: a prompt goes in, a line comes out.
+/// The editor blocks, so a thread of its own runs the editor: a prompt goes in, a line comes out.
 fn line_editor() -> Result<(mpsc::Sender<String>, mpsc::Receiver<String>), Failure> {
     let (asks, mut prompts) = mpsc::channel::<String>(1);
     let (typed, lines) = mpsc::channel(1);
@@ -212,7 +212,7 @@ fn line_editor() -> Result<(mpsc::Sender<String>, mpsc::Receiver<String>), Failu
         while let Some(prompt) = prompts.blocking_recv() {
             // Ctrl-C and Ctrl-D both end the chat, by ending the lines.
             let Ok(line) = editor.readline(&prompt) else { return };
-            // A line that cannot be remembered can still be sent.
+            // A line is sent even if the editor's history cannot take the line.
             drop(editor.add_history_entry(&line));
             if typed.blocking_send(line).is_err() {
                 return;

@@ -1,4 +1,4 @@
-//! `parlor config check`: everything that is wrong with config.toml, at once.
+//! `parlor config check`: tells all problems of config.toml at once.
 
 use super::{Outcome, data};
 use crate::config::Secrets;
@@ -12,7 +12,7 @@ pub(super) fn run(home: &Home) -> Outcome {
     Ok(())
 }
 
-/// A config can be right on a machine that does not have its secrets; starting there would fail.
+/// A config can be right on a machine without its secrets; starting there would fail.
 fn note_missing_secrets(home: &Home) {
     if let Err(ConfigError::Problems(report)) = CheckedConfig::load(home, Secrets::Required) {
         for problem in report.problems {

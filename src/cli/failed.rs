@@ -1,5 +1,4 @@
-//! `parlor failed …`: what could not be delivered, asking for it to be sent again, and letting go of it. Works while the gateway
-//! runs.
+//! `parlor failed …`: lists undelivered messages, has them sent again, or drops them. Works while the gateway runs.
 
 use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
@@ -57,7 +56,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     }
 }
 
-/// Said when everything is meant, where leaving it out would be too easy.
+/// The word for all rows, so that a forgotten argument drops none.
 const EVERYTHING: &str = "all";
 
 fn which(what: Option<&str>) -> Result<Which, Failure> {
@@ -83,7 +82,7 @@ fn list(rows: &[Undelivered], troubles: &Troubles, json: bool) -> Outcome {
     Ok(())
 }
 
-/// What is not given up, but worth a look.
+/// Counts of rows that still wait, or were sent twice.
 fn others(troubles: &Troubles) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((place, reason)) = &troubles.oldest {

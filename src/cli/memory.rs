@@ -70,7 +70,7 @@ pub(super) enum Format {
     Markdown,
 }
 
-/// The agents of a home and what they remember.
+/// The agents of a home and their memories.
 pub(super) struct Rooms {
     pub(super) memories: Memories,
     registry: Registry,
@@ -84,7 +84,7 @@ impl Rooms {
         Ok(Rooms { memories: Memories::new(db), registry })
     }
 
-    /// The default agent's unless one is named.
+    /// The memory of the named agent, else of the default agent.
     pub(super) fn memory(&self, agent: Option<&str>) -> Result<Memory, Failure> {
         let agent = agent.map_or_else(|| Ok(self.registry.default_agent()), |word| find(&self.registry, word))?;
         let off = || Failure::Failed(format!("{} has no memory: memory = \"off\" in config.toml", agent.id));
@@ -132,7 +132,7 @@ async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Out
     Ok(())
 }
 
-/// Rows that are read and printed at a time.
+/// Rows in one read of an export, so that a large export needs little memory.
 const EXPORT_PORTION: u32 = 1000;
 
 async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
@@ -160,7 +160,7 @@ async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
     let told = |error: &dyn std::fmt::Display| Failure::Failed(format!("{} cannot be imported: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;
     let carried = export::read(&text).map_err(|error| told(&error))?;
-    // Everybody is found before anything is written.
+    // All agents are looked up before the first row is written, so that an unknown name changes nothing.
     let mut memories = Vec::new();
     for id in memory::agents_of(&carried) {
         memories.push((rooms.memory(Some(agent.unwrap_or(id.as_str())))?, id));

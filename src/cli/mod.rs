@@ -1,5 +1,4 @@
-//! The command line, one file per verb. Data goes to stdout, everything else to stderr.
-//! Exit 0 is fine, 1 failed, 2 wrong use.
+//! The command line, a file for each verb. Data goes to stdout, everything else to stderr. Exit 0 is fine, 1 failed, 2 wrong use.
 
 #![expect(clippy::print_stderr, reason = "this is where the program talks to its terminal")]
 
@@ -83,14 +82,14 @@ enum ConfigVerb {
     Check,
 }
 
-/// What a verb ends with when it did not work: the text goes to stderr.
+/// The failure of a verb; the text goes to stderr.
 type Outcome = Result<(), Failure>;
 
 #[derive(Debug)]
 enum Failure {
     /// Exit 1.
     Failed(String),
-    /// Exit 2: the command line names something that does not exist.
+    /// Exit 2: the command line names an unknown thing.
     WrongUse(String),
 }
 
@@ -131,7 +130,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints data. A reader that went away, as in `parlor agent list | head`, has seen what it wanted.
+/// Prints data. A reader may go away early, as in `parlor agent list | head`, and this is no failure.
 fn data(line: std::fmt::Arguments<'_>) {
     if writeln!(std::io::stdout(), "{line}").is_err() {
         std::process::exit(0);
@@ -163,9 +162,9 @@ fn dispatch(arguments: Arguments) -> Outcome {
     }
 }
 
-/// Threads for everything that does not block; beyond these, more would only cost memory.
+/// Threads for work without blocking calls; more threads would only cost memory.
 const MOST_WORKERS: usize = 4;
-/// Threads that wait for files, name lookups and the terminal. When all are busy, the rest waits its turn.
+/// Threads for files, name lookups and the terminal. When all are busy, further calls wait.
 const MOST_BLOCKING: usize = 16;
 
 fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcome {

@@ -1,4 +1,4 @@
-//! `parlor pair CODE`: what `/pair` does in chat. Works while the gateway runs.
+//! `parlor pair CODE`, as `/pair` in chat. Works while the gateway runs.
 
 use clap::Args;
 

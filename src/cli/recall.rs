@@ -1,4 +1,4 @@
-//! `parlor recall`: what an agent would find in its memory, or what everybody may find.
+//! `parlor recall`: finds memories as an agent would, or the global memories alone.
 
 use clap::Args;
 

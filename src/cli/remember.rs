@@ -1,4 +1,4 @@
-//! `parlor remember`: what `/remember` does in chat. Works while the gateway runs.
+//! `parlor remember`, as `/remember` in chat. Works while the gateway runs.
 
 use clap::Args;
 

@@ -74,7 +74,7 @@ struct Explained {
     model: Option<Thinking>,
 }
 
-/// What the agent thinks with there.
+/// The model of the agent in this place.
 #[derive(Serialize)]
 struct Thinking {
     model: String,
@@ -138,7 +138,7 @@ fn origin(arguments: Explain) -> Result<Origin, Failure> {
     })
 }
 
-/// Whom the key itself names, else somebody no rule can know.
+/// The person in the key, else a person without an id, so that no rule for a person matches by chance.
 fn person_of(key: &SessionKey) -> PersonId {
     match key {
         SessionKey::TelegramDm { user, .. } | SessionKey::TelegramGroup { member: Some(user), .. } => PersonId::Telegram(*user),
@@ -149,7 +149,7 @@ fn person_of(key: &SessionKey) -> PersonId {
     }
 }
 
-/// What the store knows about a place.
+/// The pin, name and model of a place in the store.
 #[derive(Default)]
 struct Stored {
     pin: Option<Pin>,

@@ -1,4 +1,4 @@
-//! `parlor run`: the gateway, until a signal ends it.
+//! `parlor run`: the gateway, until a signal.
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};

@@ -1,4 +1,4 @@
-//! What `parlor chat` prints: who speaks, in colour where a person reads it, and the text as it comes.
+//! The output of `parlor chat`: names of speakers, in colour for a person at a terminal, and text as soon as there is some.
 
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -8,9 +8,9 @@ use crate::domain::SessionKey;
 
 pub(super) struct Screen {
     interactive: bool,
-    /// Somebody is in the middle of saying something.
+    /// An answer is being printed piece by piece.
     speaking: bool,
-    /// Messages that came in the middle of an answer, until it is complete.
+    /// Messages from the middle of an answer, held until its end.
     held: Vec<Whole>,
     at_line_start: bool,
 }
@@ -27,13 +27,13 @@ impl Screen {
         self.note("Just write. /topic writing and /topic code have other agents; /help tells the rest, /quit leaves.");
     }
 
-    /// Something the chat itself has to say.
+    /// Prints a note of the chat itself.
     pub(super) fn note(&mut self, text: &str) {
         let (dim, plain) = if self.interactive { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
         self.print(&format!("{dim}{text}{plain}\n"));
     }
 
-    /// A note that is no part of the conversation, so that a script that reads the answers does not get it.
+    /// Prints a note beside the conversation: to stderr where a script reads the answers.
     pub(super) fn remark(&mut self, text: &str) {
         if self.interactive {
             self.note(text);
@@ -62,7 +62,7 @@ impl Screen {
         }
     }
 
-    /// A message has a heading unless it is about the line that the person just wrote.
+    /// A heading stands above a message from elsewhere or from before; the answer to the last line needs none.
     fn whole(&mut self, Whole { place, is_left, speaker, text }: Whole, here: &SessionKey) {
         match (is_left, place == *here) {
             (true, true) => self.note("What was asked here before is answered now:"),
@@ -91,7 +91,7 @@ impl Screen {
 
     fn print(&mut self, text: &str) {
         let mut out = stdout().lock();
-        // A reader that went away, as in `parlor chat | head`, is no reason to stop storing answers.
+        // Answers are stored even if the reader went away, as in `parlor chat | head`.
         drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
         if let Some(last) = text.chars().last() {
             self.at_line_start = last == '\n';

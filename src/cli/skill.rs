@@ -1,4 +1,4 @@
-//! `parlor skill …`: which agent has which skill and why, and whether a `SKILL.md` is written well.
+//! `parlor skill …`: lists the skills of each agent with the reason, and checks `SKILL.md` files.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     }
 }
 
-/// One skill, seen from one agent.
+/// A skill from an agent's point of view.
 #[derive(Serialize)]
 struct Row {
     agent: String,
@@ -101,7 +101,7 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// The pool, and the folders of all agents, also of those the config does not name.
+/// The pool, and the folders of all agents, with or without a table in the config.
 fn all_entries(home: &Path) -> Vec<Entry> {
     let agents = std::fs::read_dir(home.join("agents")).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
     let mut shelves: Vec<PathBuf> = agents.iter().map(|entry| entry.path().join("skills")).collect();

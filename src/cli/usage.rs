@@ -1,4 +1,4 @@
-//! `parlor usage`: what was spent, by agent, place, person and model. Works while the gateway runs.
+//! `parlor usage`: spending by agent, place, person and model. Works while the gateway runs.
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};

@@ -1,4 +1,4 @@
-//! `/agent`: who answers here, and switching that.
+//! `/agent`: shows and switches the agent of a place.
 
 use super::parse::AgentWish;
 use super::{Context, Effect, Outcome, agents};
@@ -34,7 +34,7 @@ fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserEr
     refuse_where_locked(context)?;
     let agent = context.snapshot.registry.find(to).ok_or_else(|| unknown(context, to))?;
     let already = match context.pin {
-        // Perhaps a turn is using it up right now, so the wish is written anew.
+        // A turn may be using up the pin right now, so the wish is written anew.
         Some(pin) if pin.once => false,
         Some(pin) => pin.agent == agent.id,
         None => once && context.route.agent == agent.id,

@@ -1,4 +1,4 @@
-//! `/agents`: everyone who can answer, with a mark at the one who does.
+//! `/agents`: lists all agents, with a mark at the agent of this place.
 
 use super::{Context, Outcome};
 use crate::channels::Choice;
@@ -12,7 +12,7 @@ pub(super) fn run(context: &Context<'_>) -> Outcome {
     Outcome::say(format!("{list}\n\n`/agent <id>` gives this place to another.")).offering(choices(context))
 }
 
-/// Everyone who could take over here, and the way back where somebody did.
+/// Choices for the agents a person can switch to, and the way back from a pin.
 pub(super) fn choices(context: &Context<'_>) -> Vec<Choice> {
     let others = context.snapshot.registry.all().iter().filter(|agent| agent.id != context.route.agent);
     let mut choices: Vec<Choice> =

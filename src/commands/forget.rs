@@ -1,4 +1,4 @@
-//! `/forget`: shows what would go, and takes it away when that is confirmed.
+//! `/forget`: shows memories, and deletes the confirmed memory.
 
 use super::memory::{is_guest, item, memory};
 use super::parse::ForgetWish;
@@ -8,9 +8,9 @@ use crate::agents::memory::Entry;
 use crate::channels::Choice;
 use crate::domain::UserError;
 
-/// Memories that are shown to choose from.
+/// Memories to choose from.
 const MOST_SHOWN: usize = 5;
-/// Looked through, because those of files and of other agents cannot be forgotten here.
+/// Memories to look through: memories from files and of other agents are skipped, because this command cannot delete them.
 const MOST_FOUND: u32 = 50;
 
 pub(super) async fn run(wish: ForgetWish, context: &Context<'_>) -> Result<Outcome, CommandError> {

@@ -1,4 +1,4 @@
-//! `/memory`: what the agent here remembers. What all three memory commands share is here too.
+//! `/memory`: shows the memories of the agent here. Has the shared parts of all three memory commands too.
 
 use super::{CommandError, Context, Outcome};
 use crate::access::Role;
@@ -6,20 +6,20 @@ use crate::agents::Memory;
 use crate::agents::memory::{Entry, Stats};
 use crate::domain::UserError;
 
-/// Memories that are shown.
+/// Memories in a list.
 const NEWEST: u32 = 5;
-/// As much of one as a list shows.
+/// Characters of a memory in a list.
 const MAX_CHARS: usize = 160;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let memory = memory(context)?;
     let stats = memory.stats().await?;
-    // What was said in private is not read out to whoever happens to be in a group.
+    // Guests are shown counts alone, because some memories come from private chats.
     let newest = if is_guest(context) { Vec::new() } else { memory.newest(i64::MAX, NEWEST).await? };
     Ok(Outcome::say(overview(&memory.agent().label(), &stats, &newest)))
 }
 
-/// The memory of the agent that answers here.
+/// The memory of this place's agent.
 pub(super) fn memory(context: &Context<'_>) -> Result<Memory, UserError> {
     let registry = &context.snapshot.registry;
     let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent());
@@ -34,7 +34,7 @@ pub(super) fn is_guest(context: &Context<'_>) -> bool {
     context.role == Role::Guest
 }
 
-/// A memory in one line of a list, with the number that `/forget` takes.
+/// A memory on a line of a list, with the number for `/forget`.
 pub(super) fn item(entry: &Entry) -> String {
     let text = entry.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let short: String = text.chars().take(MAX_CHARS).collect();
@@ -46,7 +46,7 @@ fn pieces(count: u32) -> String {
     if count == 1 { "1 piece".to_owned() } else { format!("{count} pieces") }
 }
 
-/// What the agent can find: its own private memories, and the global ones of all agents.
+/// The counts for people: the agent's private memories, and the global memories of all agents.
 fn remembered(label: &str, stats: &Stats) -> String {
     let things = |count: u32, kind: &str| format!("{count} {kind} {}", if count == 1 { "thing" } else { "things" });
     let (private, global) = (stats.counts.private, stats.global_of_all);

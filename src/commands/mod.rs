@@ -1,7 +1,7 @@
-//! What people can tell the gateway itself. One closed list for every platform.
+//! The commands of people to the gateway itself. A closed list for every platform.
 //!
-//! A command looks and decides; what it changes is an [`Effect`], which the gateway writes together with the reply and the
-//! closed inbox row. So a command that was running when the process died simply runs again.
+//! A command looks and decides; its change is an [`Effect`], and the gateway writes the effect together with the reply and the
+//! closed inbox row. So a command cut short by the end of the process simply runs again.
 
 mod agent;
 mod agents;
@@ -42,7 +42,7 @@ use crate::storage::{Db, StoreError};
 pub(crate) use parse::{Command, Parsed, parse};
 pub use specs::{Argument, Audience, Offers, SPECS, Spec};
 
-/// What commands look at.
+/// The services of commands.
 pub struct CommandServices {
     pub db: Db,
     pub snapshots: Snapshots,
@@ -51,10 +51,10 @@ pub struct CommandServices {
     pub started_at: i64,
 }
 
-/// The message a command came with, and what is known about it.
+/// The message of a command, with its place, person and route.
 pub struct Context<'a> {
     pub services: &'a CommandServices,
-    /// The snapshot that the message was looked at with.
+    /// The snapshot of the moment the message came.
     pub snapshot: &'a Snapshot,
     pub inbound: &'a Inbound,
     pub role: Role,
@@ -62,21 +62,21 @@ pub struct Context<'a> {
     pub pin: Option<&'a Pin>,
 }
 
-/// What a command came to.
+/// The reply of a command, and its effect.
 #[derive(Debug)]
 pub struct Outcome {
     /// Markdown.
     pub reply: String,
-    /// Commands that fit now, for platforms with buttons.
+    /// Fitting commands, for platforms with buttons.
     pub choices: Vec<Choice>,
     pub effect: Effect,
 }
 
-/// What a command changes.
+/// The change a command makes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     Nothing,
-    /// Gives the place to an agent; the text marks it in the transcript.
+    /// Gives the place to an agent; the text marks the handoff in the transcript.
     Pin {
         agent: AgentUid,
         pin: Pin,
@@ -91,7 +91,7 @@ pub enum Effect {
     Approve {
         code: String,
     },
-    /// Ends what these inbox rows are about.
+    /// Ends the turns of these inbox rows.
     CallOff(Vec<i64>),
     /// Sends these again.
     Retry(Vec<Undelivered>),
@@ -113,10 +113,10 @@ impl Outcome {
     }
 }
 
-/// Why a command did not do what it was asked to.
+/// The reason for a failed command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// For the person, as it is.
+    /// A sentence for the person.
     #[error("{0}")]
     User(#[from] UserError),
     #[error(transparent)]
@@ -146,12 +146,12 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
 }
 
 impl Effect {
-    /// Whether the place's pin is another one afterwards.
+    /// Whether the effect changes the place's pin.
     pub fn changes_pin(&self) -> bool {
         matches!(self, Effect::Pin { .. } | Effect::Unpin { .. })
     }
 
-    /// Inbox rows whose turns have to end now.
+    /// Inbox rows of turns to end now.
     pub fn called_off(&self) -> Vec<i64> {
         match self {
             Effect::CallOff(ids) => ids.clone(),
@@ -159,12 +159,12 @@ impl Effect {
         }
     }
 
-    /// Whether the place's model is another one afterwards.
+    /// Whether the effect changes the place's model.
     pub fn changes_model(&self) -> bool {
         matches!(self, Effect::ChooseModel(_) | Effect::ResetModel | Effect::StartAnew)
     }
 
-    /// Rows that are in the outbox again afterwards, by place.
+    /// Rows back in the outbox, by place.
     pub fn retried(&self) -> BTreeMap<SessionKey, usize> {
         match self {
             Effect::Retry(rows) => undelivered::by_place(rows),
@@ -192,7 +192,7 @@ impl Effect {
             Effect::ResetModel => model_overrides::clear(tx, place),
             Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
             Effect::CallOff(ids) => {
-                // What another process took in with a task is not among them.
+                // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has them.
                 inbox::call_off(tx, &journal::with_members(tx, ids)?, now)?;
                 ids.iter().try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
             }
@@ -203,7 +203,7 @@ impl Effect {
     }
 }
 
-/// A model that was chosen for the conversation goes with it.
+/// A model chosen for the conversation goes with the conversation.
 async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let (agent, chosen) = model::here(context).await?;
     let reply = match chosen.source {

@@ -1,4 +1,4 @@
-//! `/models` and `/model`: what an agent thinks with here, and choosing that.
+//! `/models` and `/model`: list and choose the model of a place.
 
 use super::agent::{current, is_locked};
 use super::parse::ModelWish;
@@ -9,7 +9,7 @@ use crate::config::ModelRef;
 use crate::domain::{UserError, nearest};
 use crate::signing::Signer;
 
-/// The longest name that a choice carries. Longer ones are named by their mark, which every platform's buttons have room for.
+/// The longest name on a choice. Longer names are replaced by their mark, because every platform's buttons have room for marks.
 const MAX_NAME_BYTES: usize = 40;
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Outcome, CommandError> {

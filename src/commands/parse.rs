@@ -5,13 +5,13 @@ use crate::config::Visibility;
 use crate::domain::{UserError, nearest};
 use crate::records::ledger::Period;
 
-/// What a message is, seen as a command.
+/// A message, read as a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Parsed {
-    /// Something for the agent.
+    /// A message for the agent.
     Talk,
     Command(Command),
-    /// A command of ours, written in a way we do not understand, or one we do not have.
+    /// An unknown command, or a known command with wrong arguments.
     Mistaken(UserError),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Memory,
     Remember {
         text: String,
-        /// Absent: what the config says.
+        /// Absent: as the config says.
         visibility: Option<Visibility>,
     },
     Forget(ForgetWish),
@@ -42,10 +42,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ForgetWish {
-    /// Show what would go.
+    /// Show the memory first.
     Find(String),
     Show(i64),
-    /// It was shown before.
+    /// The memory was shown before.
     Confirmed(i64),
 }
 
@@ -56,12 +56,12 @@ pub(crate) enum AgentWish {
     Reset,
 }
 
-/// What `/stop` is about.
+/// The subject of `/stop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// What is being done.
+    /// The running turn.
     Current,
-    /// And everything that waits.
+    /// And all waiting messages.
     All,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("queue", _) => Parsed::Mistaken(UserError::new("Write `/queue` to see what waits, or `/queue clear` to let go of it.")),
         ("status", _) => Parsed::Command(Command::Status),
         ("usage", rest) => usage(rest),
-        // Telegram sends /start when somebody opens the bot for the first time.
+        // Telegram sends /start when a person opens the bot for the first time.
         ("help" | "start", _) => Parsed::Command(Command::Help),
         ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
         ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
@@ -141,11 +141,10 @@ fn agent(rest: &str) -> Parsed {
     }))
 }
 
-/// Phones like to make one dash of two.
 fn remember(rest: &str) -> Parsed {
     let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let (before, last) = rest.rsplit_once(char::is_whitespace).unwrap_or(("", rest));
-    // At the end is where a form puts it that asks for the text first.
+    // Forms with the text first put the flag at the end.
     let (visibility, text) = match (flag(first), flag(last)) {
         (Some(visibility), _) => (Some(visibility), after.trim()),
         (None, Some(visibility)) => (Some(visibility), before.trim()),
@@ -157,7 +156,7 @@ fn remember(rest: &str) -> Parsed {
     }
 }
 
-/// Telephones make one dash of two.
+/// Phones turn two hyphens into a dash.
 fn flag(word: &str) -> Option<Visibility> {
     match word.trim_start_matches(['-', '–', '—']) {
         bare if bare.len() == word.len() => None,

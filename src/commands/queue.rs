@@ -1,4 +1,4 @@
-//! `/queue`: what is being done in a place, and what waits there.
+//! `/queue`: shows the turns and waiting messages of a place.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -7,9 +7,9 @@ use super::{Context, Effect, Outcome};
 use crate::clock::now_ms;
 use crate::lanes::{Item, Queue};
 
-/// What is shown of a message, in characters as people see them.
+/// Length of a shown message, in characters as people see them.
 const MAX_QUOTE_CHARS: usize = 60;
-/// Waiting messages that are listed.
+/// Waiting messages in a list.
 const MOST_LISTED: usize = 10;
 
 pub(super) fn run(wish: QueueWish, context: &Context<'_>) -> Outcome {
@@ -29,7 +29,7 @@ fn clear(queue: Queue) -> Outcome {
     Outcome::of(told, Effect::CallOff(queue.waiting.into_iter().flat_map(|item| item.ids).collect()))
 }
 
-/// What is going on, as `/queue` and `/status` tell it.
+/// The running and waiting work, for `/queue` and `/status`.
 pub(super) fn show(queue: &Queue, now: i64) -> String {
     if queue.current.is_none() && queue.subagents.is_empty() {
         return IDLE.to_owned();

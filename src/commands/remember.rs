@@ -1,4 +1,4 @@
-//! `/remember`: something the agent here is to know from now on.
+//! `/remember`: adds a memory to the agent here.
 
 use super::memory::{is_guest, memory};
 use super::{CommandError, Context, Effect, Outcome};
@@ -12,7 +12,7 @@ pub(super) fn run(text: &str, visibility: Option<Visibility>, context: &Context<
     let said = Provenance { place: Some(origin.key.clone()), person: Some(origin.person.clone()) };
     let text = if is_guest(context) { told_by_a_guest(text) } else { text.to_owned() };
     let saving = memory.saving(&text, visibility, said)?;
-    // What all agents believe is not for whoever happens to be in a group.
+    // A guest of a group must not change the beliefs of all agents.
     if saving.visibility() == Visibility::Global && is_guest(context) {
         let told = "Only people I know can tell all agents something. `/remember --private` with your text tells the one here.";
         return Err(UserError::new(told).into());

@@ -1,4 +1,4 @@
-//! `/retry`: an owner has what could not be delivered sent again, here or, in a private chat, everywhere.
+//! `/retry`: an owner has undelivered answers sent again, here or, from a private chat, everywhere.
 
 use super::{CommandError, Context, Effect, Outcome};
 use crate::access::Role;

@@ -1,4 +1,4 @@
-//! `/skills`: what the agent of this place has instructions for, and why.
+//! `/skills`: lists the skills of this place's agent, with the reason for each.
 
 use super::Context;
 use crate::access::Role;
@@ -20,7 +20,7 @@ fn text(agent: &Agent, skills: &Skills, role: Role) -> String {
     for skill in &skills.readable {
         text.push_str(&format!("\n- `{}`{}: {}", skill.name, mark(skill), skill.description));
     }
-    // What is wrong with files is for those who can mend them.
+    // Problems of files are told to owners alone, because only they can mend files.
     let broken: Vec<&LeftOut> = skills.left_out.iter().filter(|left| matches!(left.reason, Reason::Broken { .. })).collect();
     if role == Role::Owner && !broken.is_empty() {
         let names: Vec<String> = broken.iter().map(|left| format!("`{}`", left.name)).collect();

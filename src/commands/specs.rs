@@ -1,19 +1,19 @@
-//! The list of commands as people see it. Feeds `/help`, Telegram's menu, Discord's slash commands and the book's reference.
+//! The list of commands for people. Feeds `/help`, Telegram's menu, Discord's slash commands and the book's reference.
 
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     pub name: &'static str,
-    /// What follows the name, as `/help` shows it.
+    /// The arguments, as `/help` shows them.
     pub arguments: &'static str,
-    /// The same in parts, for platforms that ask for each by itself. Written one after the other they are a command line.
+    /// The same in parts, for platforms with a field for each. Joined by spaces, the parts are a command line.
     pub options: &'static [Argument],
     pub summary: &'static str,
     pub owners_only: bool,
-    /// Who needs to see the answer, where the platform can show it to one person alone.
+    /// The readers of the answer, for platforms with private replies.
     pub audience: Audience,
 }
 
-/// Something that follows a command's name.
+/// An argument of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
     pub name: &'static str,
@@ -22,24 +22,24 @@ pub struct Argument {
     pub offers: Offers,
 }
 
-/// What can be chosen instead of written.
+/// The offered values of an argument.
 #[derive(Debug, Clone, Copy)]
 pub enum Offers {
     /// Free text.
     Nothing,
-    /// One of these words and nothing else.
+    /// These words alone.
     Words(&'static [&'static str]),
-    /// An agent, or one of these words.
+    /// An agent, or a word of the list.
     Agents(&'static [&'static str]),
-    /// A model, or one of these words.
+    /// A model, or a word of the list.
     Models(&'static [&'static str]),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Everyone here: it changes something for them.
+    /// All people of the place, because the command changes the place.
     Place,
-    /// Only the person who asked.
+    /// The person with the question.
     Asker,
 }
 
@@ -54,10 +54,10 @@ impl Argument {
 }
 
 impl Spec {
-    /// A command without arguments, for everyone, that changes something here.
+    /// A command without arguments, for everyone, with an effect on the place.
     const PLAIN: Spec =
         Spec { name: "", arguments: "", options: &[], summary: "", owners_only: false, audience: Audience::Place };
-    /// One that only tells something.
+    /// A command without an effect.
     const ASKS: Spec = Spec { audience: Audience::Asker, ..Spec::PLAIN };
 }
 

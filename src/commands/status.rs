@@ -1,4 +1,4 @@
-//! `/status`: what is going on here, and for owners in the whole gateway.
+//! `/status`: tells the state of a place, and to owners the state of the whole gateway.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `/stop`: ends what is being done in a place, or everything that waits there too.
+//! `/stop`: ends the turn of a place, or all waiting messages too.
 
 use super::parse::Which;
 use super::{Context, Effect, Outcome};
@@ -6,7 +6,7 @@ use crate::lanes::Queue;
 
 pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
     let Queue { current, parked, waiting, subagents } = context.services.sessions.queue(&context.inbound.origin);
-    // Those of a task that is stopped end with it; the others are told about.
+    // Subagents of a turn end with the turn and are not counted; without a turn the reply counts them.
     let under_way = match current.iter().chain(&parked).count() {
         0 => subagents.len(),
         tasks => tasks,

@@ -1,4 +1,4 @@
-//! `/usage`: what was spent. Owners see everybody's, others their own.
+//! `/usage`: tells the spending. Owners see all of it, others their own.
 
 use rusqlite::Connection;
 
@@ -9,13 +9,13 @@ use crate::records::ledger::{self, By, Period, UsageLine};
 use crate::storage::StoreError;
 use crate::turn::budget;
 
-/// Lines of one list; the rest is only counted.
+/// Lines of a list; the rest is only counted.
 const MOST_LISTED: usize = 8;
 
 pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String, StoreError> {
     let is_owner = context.role == Role::Owner;
     let person = (!is_owner).then(|| context.inbound.origin.person.clone());
-    // Others read along in a group, and who asks what elsewhere is not theirs to know.
+    // Others read along in a group, and a person's use elsewhere is private.
     let in_private = context.inbound.origin.key.is_private();
     let kinds: &[By] = match (is_owner, in_private) {
         (true, true) => &By::ALL,
@@ -35,7 +35,7 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
     Ok(text)
 }
 
-/// `most` is what the person may use today, if there is a limit.
+/// `most` is the person's limit for today, if there is a limit.
 fn show(period: Period, lists: &[(By, Vec<UsageLine>)], most: Option<u64>) -> String {
     let total = lists.first().map(|(_, lines)| ledger::total(lines)).unwrap_or_default();
     let when = match period {

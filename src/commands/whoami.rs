@@ -1,4 +1,4 @@
-//! `/whoami`: the person, the place ready to paste into config.toml, the agent, and the rule that chose it.
+//! `/whoami`: the person, the place ready to paste into config.toml, the agent, and the deciding rule.
 
 use super::{CommandError, Context, model};
 use crate::domain::SessionKey;
@@ -24,10 +24,10 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     ))
 }
 
-/// The key people mean when they want to bind this place, and what else they may mean.
+/// The key for a binding of this place, and the other keys a person may mean.
 fn to_paste(key: &SessionKey) -> (SessionKey, String) {
     match key.whole_group() {
-        // One conversation per member: the place people see is the group.
+        // Each member has a conversation of their own, but people see the group as the place.
         Some(group) if !key.is_shared() => (group, format!("\nFor you alone in this group, write `{key}`.")),
         Some(group) => (key.clone(), format!("\nFor the whole group, write `{group}`.")),
         None => (key.clone(), String::new()),

@@ -1,4 +1,4 @@
-//! What an agent does with its memory: `memory_search`, `memory_save`, `memory_note`, `memory_edit`.
+//! The memory of an agent as tools: `memory_search`, `memory_save`, `memory_note`, `memory_edit`.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::agents::{Agent, Memories, Memory};
 use crate::config::Visibility;
 use crate::models::ToolSpec;
 
-/// Memories that a search gives when the model does not say.
+/// Results of a search without a `limit` from the model.
 const USUALLY_FOUND: u32 = 8;
 const MOST_FOUND: u32 = 30;
 
@@ -70,7 +70,7 @@ impl Tool for MemoryTool {
     }
 }
 
-/// What the model reads, whether it worked or not.
+/// The result for the model, for success and failure.
 type Told = Result<String, String>;
 
 #[derive(Deserialize)]
@@ -104,7 +104,7 @@ async fn save(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
     let is_guest = scope.role == Role::Guest;
     let text = if is_guest { told_by_a_guest(&text) } else { text };
     let saving = memory.saving(&text, visibility, said).map_err(failed)?;
-    // What a guest says must not become what all agents believe.
+    // A guest's words must not become a belief of all agents.
     if saving.visibility() == Visibility::Global && is_guest {
         return Err("You answer a guest, so only a private memory can be saved now. Nothing was saved.".into());
     }

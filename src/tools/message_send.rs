@@ -1,4 +1,4 @@
-//! Says something in another place that belongs to the agent.
+//! Writes a message in another place of the same agent.
 
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What an agent can do besides talking.
+//! The tools of agents, and the policy about them.
 
 mod agent_send;
 mod background;
@@ -26,24 +26,24 @@ use crate::models::{ToolCall, ToolSpec};
 
 pub use crate::config::Risk;
 
-/// Something a model can ask for. One value serves all agents: whose files, memories or places it may touch, the scope says.
+/// A tool for models. A single value serves all agents: the scope says whose files, memories and places a call may touch.
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> ToolSpec;
 
-    /// What it can do to the world at most.
+    /// The worst effect on the world.
     fn risk(&self) -> Risk;
 
-    /// Whether the agent has use for it. One that does not fit is neither offered nor called.
+    /// Whether the agent has a use for the tool. Without a use, the tool is neither offered nor called.
     fn fits(&self, _agent: &Agent) -> bool {
         true
     }
 
-    /// A failure is told in the outcome's text, so that the model can act on it.
+    /// A failure is told in the outcome's text, for the model to act on.
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome;
 }
 
-/// On whose behalf a tool runs. A tool reaches data through the agent of its scope, never through an id that a model wrote.
+/// The agent and person behind a call. A tool reaches data through the agent of its scope, never through an id from a model.
 #[derive(Debug, Clone)]
 pub struct Scope {
     pub agent: Arc<Agent>,
@@ -51,11 +51,11 @@ pub struct Scope {
     pub place: SessionKey,
     pub person: PersonId,
     pub role: Role,
-    /// Set when another agent's turn asked for this one.
+    /// Set when another agent's turn asked for this turn.
     pub parent: Option<Arc<Parent>>,
 }
 
-/// The turn that a run belongs to. What the run may do is never more than what its parent may.
+/// The parent of a subagent's or peer's turn. A subagent never has more rights than its parent.
 #[derive(Debug, Clone)]
 pub struct Parent {
     pub agent: Arc<Agent>,
@@ -68,26 +68,26 @@ pub struct Parent {
     pub tools: Option<Vec<String>>,
 }
 
-/// What a run is to its parent.
+/// The relation of a turn to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// Does a part of its parent's work, with no more rights than it.
+    /// Does a part of its parent's work, with at most the parent's rights.
     Subagent,
     /// Another agent that was asked, with its own tools.
     Peer,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What the model gets to read.
+    /// For the model.
     pub text: String,
-    /// What sessions are to do about it.
+    /// Work for the rooms that run turns.
     pub effects: Vec<Effect>,
 }
 
-/// Something a tool wants done that belongs to the turn's own writing, so that it happens once: files with the turn's end, all
-/// else with the call's result, which is then what came of it.
+/// Work of a tool within the turn's own transactions, so that a crash repeats none of it: files are written with the turn's end,
+/// all else with the call's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -98,7 +98,7 @@ pub enum Effect {
     SendMessage(SendMessage),
 }
 
-/// The files that a turn sends to its place.
+/// Files from a turn to its place.
 pub(crate) fn sent_files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFile> {
     effects.iter().filter_map(|effect| if let Effect::SendFile(file) = effect { Some(file) } else { None })
 }
@@ -108,34 +108,34 @@ pub(crate) fn sent_files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFi
 pub struct Spawn {
     pub agent: AgentId,
     pub task: String,
-    /// The only tools it gets, as far as it may have them at all.
+    /// The subagent's only tools, within its agent's policy.
     pub tools: Option<Vec<String>>,
     pub then: OnFinish,
 }
 
-/// What a parent does about a run's end.
+/// How a parent learns of a subagent's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFinish {
-    /// Waits for it: the result is the call's result.
+    /// The parent waits: the result of the subagent is the result of the call.
     Wait,
-    /// Goes on, and knows of it in its next turn.
+    /// The parent goes on, and reads the result in its next turn.
     Announce,
-    /// Goes on, and is woken to tell about it where it was asked.
+    /// The parent goes on, and is woken to tell the result to the people in its place.
     Report,
 }
 
-/// Asks another agent and waits for what it says.
+/// Asks another agent and waits for the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskPeer {
     pub agent: AgentId,
     pub text: String,
 }
 
-/// Says something in another place of the same agent.
+/// Writes a message in another place of the same agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendMessage {
-    /// A session key or a topic's name; whoever carries it out knows the places.
+    /// A session key or a topic's name. `subagents` looks up the place.
     pub place: Option<String>,
     pub text: String,
 }
@@ -145,26 +145,26 @@ impl Outcome {
         Outcome { text: text.into(), effects: Vec::new() }
     }
 
-    /// Whoever carries it out says what came of it.
+    /// An outcome without a text: the effect's result becomes the text.
     fn wish(effect: Effect) -> Self {
         Outcome { text: String::new(), effects: vec![effect] }
     }
 }
 
-/// All tools there are, one of each for all agents.
+/// All tools, each shared by all agents.
 #[derive(Clone)]
 pub struct ToolBox {
     tools: Arc<[Arc<Entry>]>,
 }
 
-/// A tool, with what it says about itself asked only once.
+/// A tool with its spec, which is made once.
 struct Entry {
     spec: ToolSpec,
     risk: Risk,
     tool: Box<dyn Tool>,
 }
 
-/// The tools of one turn. What is offered is exactly what can be called.
+/// The tools of a turn. The model is offered exactly the tools it can call.
 #[derive(Clone)]
 pub struct ToolView {
     tools: Arc<[Arc<Entry>]>,
@@ -189,24 +189,24 @@ impl ToolBox {
         ToolBox { tools: tools.into_iter().map(entry).collect() }
     }
 
-    /// And these, which need what not everybody has.
+    /// Adds tools with needs of their own, such as a store.
     pub fn with(self, more: Vec<Box<dyn Tool>>) -> Self {
         ToolBox { tools: self.tools.iter().chain(ToolBox::of(more).tools.iter()).cloned().collect() }
     }
 
-    /// What an agent has when somebody of this role asks.
+    /// The tools of an agent for a person of this role.
     pub fn view(&self, agent: &Arc<Agent>, role: Role) -> ToolView {
         ToolView { tools: self.tools.clone(), agent: agent.clone(), role, parent: None }
     }
 
-    /// Every tool's name and what it can do at most.
+    /// Names of all tools with their risks.
     pub fn names(&self) -> impl Iterator<Item = (&str, Risk)> {
         self.tools.iter().map(|entry| (entry.spec.name.as_str(), entry.risk))
     }
 }
 
 impl ToolView {
-    /// The same for a run that belongs to another turn.
+    /// The same for a turn of a subagent or a peer.
     pub fn within(self, parent: Option<Arc<Parent>>) -> Self {
         ToolView { parent, ..self }
     }
@@ -225,7 +225,7 @@ impl ToolView {
             tracing::info!(agent.id = %self.agent.id, tool = %call.name, "refused: {refusal}");
             return Outcome::say(format!("The tool `{}` was not run: {refusal}. Go on without it.", call.name));
         }
-        // Under its own name: what a model writes instead can be anything.
+        // The refusal names the tool as the registry does: a name from a model can be any text.
         tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
         let can_read_files = self.offered().any(|entry| entry.spec.name == "file_read");
@@ -249,7 +249,7 @@ impl ToolView {
 
 pub use memory::tools as memory_tools;
 
-/// Every tool with what it can do at most, for those who have no [`ToolBox`] at hand.
+/// Names and risks of all tools, for code without a [`ToolBox`].
 pub const KNOWN: &[(&str, Risk)] = &[
     ("now", Risk::Look),
     ("skill", Risk::Look),
@@ -270,13 +270,13 @@ pub const KNOWN: &[(&str, Risk)] = &[
     ("memory_edit", Risk::Change),
     ("transcript_search", Risk::Look),
 ];
-/// What a model wrote for a tool; what does not fit is told to it.
+/// Reads a model's arguments for a tool. The error is a sentence for the model.
 fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
     let read = serde_json::from_value(arguments);
     read.map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
 }
 
-/// What is told of a run's result.
+/// The text about a subagent's result.
 pub(crate) fn bounded(mut result: String) -> String {
     if result.len() > long_results::MAX_RESULT_BYTES {
         result.truncate(result.floor_char_boundary(long_results::MAX_RESULT_BYTES));

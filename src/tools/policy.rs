@@ -1,8 +1,8 @@
-//! Decides which tools an agent has, and for whom. Pure.
+//! Decides about the tools of an agent for a person. Pure.
 //!
-//! The order is fixed: the risk profile, then the agent's own list, then the ceiling of whoever asks. Within each, `deny` comes
-//! after `allow`. What a tool that may run can touch is decided after that, in `agents/files`: the boundary of the workspace,
-//! then the access list.
+//! The order is fixed: the risk profile, then the agent's own list, then the ceiling of the person's role. Within each, `deny`
+//! comes after `allow`. The reach of an allowed tool is decided later, in `agents/files`: the boundary of the workspace, then the
+//! access list.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::agents::ToolPolicy;
 use crate::config::{Config, Problem, Risk, Spanned, ToolLimits};
 use crate::domain::nearest;
 
-/// The rule that keeps a tool from an agent.
+/// A rule against a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     ProfileAllows {
@@ -33,11 +33,11 @@ pub enum Refusal {
         risk: Risk,
         max: Risk,
     },
-    /// A run that belongs to another turn has neither people nor runs of its own.
+    /// A subagent or a peer has neither subagents, peers nor people of its own.
     Depth,
     Hops,
     Silent,
-    /// The parent was given a shorter list for it.
+    /// The parent gave the subagent a shorter list.
     Task,
     Parent(Box<Refusal>),
 }
@@ -48,7 +48,7 @@ pub fn decide(policy: &ToolPolicy, tool: &str, risk: Risk, role: Role) -> Result
     if risk > max { Err(Refusal::Ceiling { role, risk, max }) } else { Ok(()) }
 }
 
-/// What is left of an agent's tools in a run that belongs to another turn.
+/// The tools of an agent in a turn of a subagent or a peer.
 pub fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
     match tool {
         "spawn" => return Err(Refusal::Depth),
@@ -65,7 +65,7 @@ pub fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Result<()
     }
 }
 
-/// Whoever asks.
+/// The part of the decision without the person: the risk profile and the agent's own list.
 pub fn for_agent(policy: &ToolPolicy, tool: &str, risk: Risk) -> Result<(), Refusal> {
     if let Some(profile) = &policy.profile {
         let name = || profile.name.clone();
@@ -110,7 +110,7 @@ fn ceiling(policy: &ToolPolicy, role: Role) -> Risk {
     }
 }
 
-/// Names of tools in the config that no tool has.
+/// Unknown names of tools in the config.
 pub fn check<'a>(config: &Config, tools: impl Iterator<Item = (&'a str, Risk)>) -> Vec<Problem> {
     let known: Vec<&str> = tools.map(|(name, _)| name).collect();
     let profiles = config.tools.profiles.values().map(|profile| &profile.limits);

@@ -1,4 +1,4 @@
-//! Reads a skill that the agent has: its text, and the files in its folder.
+//! Reads a skill of the agent: its text, and the files in its folder.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::{Outcome, Risk, Scope, Tool};
 use crate::agents::{Agent, skills};
 use crate::models::ToolSpec;
 
-/// As much as one call gives back; the rest is asked for with `offset`.
+/// Bytes in the result of a call; `offset` asks for the rest.
 const MAX_BYTES: usize = 24 * 1024;
 
 pub(super) struct ReadSkill;
@@ -46,7 +46,7 @@ impl Tool for ReadSkill {
         Risk::Look
     }
 
-    /// Who has no skills for good is not offered a tool to read them.
+    /// An agent without any skills is not offered the tool.
     fn fits(&self, agent: &Agent) -> bool {
         agent.skills.as_ref().is_none_or(|list| !list.is_empty())
     }

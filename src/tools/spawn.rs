@@ -1,4 +1,4 @@
-//! Gives a part of the work to a subagent: a run of its own, with no more rights than whoever starts it.
+//! Gives a part of the work to a subagent: a turn of its own, with at most the rights of its parent.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ impl Tool for SpawnTool {
         }
     }
 
-    /// What the subagent itself can do is limited by its tools. Starting it spends the agent's budget.
+    /// The subagent's own tools bound its effects. Starting a subagent spends the agent's budget.
     fn risk(&self) -> Risk {
         Risk::Change
     }
@@ -92,7 +92,7 @@ fn chosen(scope: &Scope, word: Option<&str>) -> Result<AgentId, String> {
     }
 }
 
-/// The agent of the same peer group that a word names.
+/// The agent of the same peer group with this id or name.
 pub(super) fn peer(agent: &Agent, word: &str, scope: &Scope) -> Result<AgentId, String> {
     let word = word.trim_start_matches('@');
     let peers: Vec<&AgentId> =

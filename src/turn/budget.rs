@@ -1,4 +1,4 @@
-//! Decides whether something may still be spent. Pure: what was spent and what is allowed go in, a verdict comes out.
+//! Decides whether a turn may still spend. Pure: spending and limits go in, a verdict comes out.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone};
 
@@ -8,14 +8,14 @@ use crate::models::Usage;
 /// From this part of a limit on, little is left.
 const NEARLY_PERCENT: u64 = 80;
 
-/// What was spent in a day.
+/// The spending of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     pub tokens: u64,
     pub cost: Money,
 }
 
-/// What a limit is about.
+/// The subject of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     TokensPerDay,
@@ -23,7 +23,7 @@ pub enum Limit {
     TurnsPerMinute,
 }
 
-/// Whose limit it is.
+/// The owner of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     Agents,
@@ -40,7 +40,7 @@ pub enum Verdict {
     Over(Limit),
 }
 
-/// A limit that is reached, and until when.
+/// A reached limit, and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Over {
     pub whose: Whose,
@@ -49,7 +49,7 @@ pub struct Over {
     pub free_at: i64,
 }
 
-/// The limit that is nearest to its end decides.
+/// The limit with the least left decides.
 pub fn of_day(limits: &DayLimits, spent: Spent) -> Verdict {
     let tokens = limits.tokens.map(|most| (Limit::TokensPerDay, percent(spent.tokens, most)));
     let cost = limits.cost.map(|most| (Limit::CostPerDay, percent(spent.cost.0, most.0)));
@@ -66,7 +66,7 @@ pub fn percent(spent: u64, most: u64) -> u64 {
     u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
-/// What tokens cost. Rounded up, so that many small calls are not free.
+/// The cost of tokens. Rounded up, so many small calls are not free.
 pub fn cost(price: &Price, usage: Usage) -> Money {
     let cached = usage.cached_tokens.min(usage.input_tokens);
     let parts = [(usage.input_tokens - cached, price.input), (cached, price.cached), (usage.output_tokens, price.output)];
@@ -74,20 +74,20 @@ pub fn cost(price: &Price, usage: Usage) -> Money {
     Money(u64::try_from(of_million.div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-/// All tokens that a limit counts. Cached ones are part of the input.
+/// All tokens, as limits count them. Cached tokens are part of the input.
 pub fn tokens(usage: Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.output_tokens)
 }
 
-/// The day that a moment belongs to, where the clock on the wall is `zone`'s.
+/// The day of a moment in `zone`.
 pub fn day<Z: TimeZone>(zone: &Z, at: i64) -> NaiveDate {
     moment(zone, at).date_naive()
 }
 
-/// When that day ends.
+/// The end of a day.
 pub fn end_of_day<Z: TimeZone>(zone: &Z, at: i64) -> i64 {
     let tomorrow = day(zone, at) + Days::new(1);
-    // A day may begin at one o'clock, where clocks are changed at midnight.
+    // A day begins at 01:00 where clocks are changed at midnight.
     let hours = (0..3).filter_map(|hour| NaiveTime::from_hms_opt(hour, 0, 0));
     let begins = hours.filter_map(|hour| zone.from_local_datetime(&tomorrow.and_time(hour)).earliest()).next();
     begins.map_or(at + 24 * 60 * 60 * 1000, |begins| begins.timestamp_millis())

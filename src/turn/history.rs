@@ -1,8 +1,8 @@
-//! What was said in a place, as the agent that answers next gets to see it.
+//! The conversation of a place, as the next agent reads it.
 //!
-//! A switch is a handoff: the new agent reads what people and other agents said here, each marked with who said it. Where the
-//! config keeps agents separate, it gets its own part only, which `records::view` sees to.
-//! Tool calls and recalled memory of other agents are never part of it.
+//! A switch is a handoff: the new agent reads the words of people and other agents, each with its writer's name. Where the config
+//! keeps agents separate, an agent gets its own part only; `records::view` sees to this. Tool calls and recalled memory of other
+//! agents are never shown.
 
 use crate::domain::AgentId;
 use crate::models::{ModelMessage, estimate_tokens};
@@ -11,10 +11,10 @@ use crate::models::{ModelMessage, estimate_tokens};
 pub const MAX_MESSAGES: u32 = 200;
 /// Tokens of earlier messages a turn looks back on, however much its model could read: they are paid for in every step.
 const MAX_TOKENS: usize = 64_000;
-/// What a name, a role and the marks around a message cost.
+/// Tokens for a name, a role and the marks around a message.
 const TOKENS_AROUND: usize = 8;
 
-/// One thing that was said, oldest first in a history.
+/// A message of a conversation. A history begins with the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     pub by: Speaker,
@@ -30,24 +30,24 @@ pub enum Speaker {
     Handoff,
 }
 
-/// Tokens for earlier messages beside a prompt: half of what is left, because tools and the answer need room too.
+/// Tokens for earlier messages beside a prompt: half of the rest, because tools and the answer need room too.
 pub fn room(window: usize, system: &str) -> usize {
     (window.saturating_sub(estimate_tokens(system)) / 2).min(MAX_TOKENS)
 }
 
-/// What the older part of a conversation was, in the words of whoever summed it up.
+/// The message with the summary of the older part of a conversation.
 pub fn summed_up(summary: &str) -> ModelMessage {
     ModelMessage::user(format!("[A summary of what was said here before:]\n{summary}"))
 }
 
-/// What a model is told that sums up a conversation for its agent.
+/// The system prompt for a summary.
 pub fn how_to_sum_up(agent: &str) -> String {
     format!(
         "You are {agent}, an agent in a chat. You write a summary for yourself, so that you can go on with a conversation whose beginning you will no longer see."
     )
 }
 
-/// A conversation to be summed up, with the summary of what came before it.
+/// The request for a summary: the conversation, after the summary of the part before.
 pub fn to_sum_up<'a>(before: Option<&str>, said: impl Iterator<Item = &'a Said>) -> String {
     let line = |said: &Said| match &said.by {
         Speaker::Person(name) => format!("[{name}] {}\n", own_words(&said.text)),
@@ -61,14 +61,14 @@ pub fn to_sum_up<'a>(before: Option<&str>, said: impl Iterator<Item = &'a Said>)
     )
 }
 
-/// What is to be answered now.
+/// The messages for this turn to answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Current<'a> {
     /// Several when they came while the agent was busy.
     pub said: &'a [Said],
-    /// The history has it already: the agent was interrupted while it worked on it.
+    /// The history ends with the question already, because the agent was interrupted at work.
     pub is_interrupted: bool,
-    /// What the agent put aside to answer this, as [`reminder`] tells it.
+    /// Notes from [`reminder`] about the agent's parked turns.
     pub aside: &'a [String],
 }
 
@@ -93,7 +93,7 @@ fn in_words(said: &[Said], named: bool) -> String {
     }
 }
 
-/// What an agent is told about a task it was put aside from, while it answers something else.
+/// The note about an agent's own parked turn, for a turn in between.
 pub fn reminder(question: &str, rounds: u32, said: &str) -> String {
     let said = if said.is_empty() {
         String::new()
@@ -107,12 +107,12 @@ pub fn reminder(question: &str, rounds: u32, said: &str) -> String {
     )
 }
 
-/// What an agent is told about a task of another that is not done yet: nothing of what came of it so far.
+/// The note about a parked turn of another agent, without any of its work so far.
 pub fn somebody_elses(agent: &AgentId) -> String {
     format!("[@{agent} is still at work on an earlier message here, and will answer it. Answer only the next message.]")
 }
 
-/// Something that was asked and answered while an agent was put aside.
+/// A question with its answer from the time of a parked turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchanged<'a> {
     pub question: &'a str,
@@ -121,7 +121,7 @@ pub struct Exchanged<'a> {
     pub answer: &'a str,
 }
 
-/// What an agent is told when it goes on with a task: what was asked and answered since by those who have a say in it.
+/// The message to a parked turn when it goes on: questions and answers since, from people with a say in the task.
 pub fn meanwhile<'a>(exchanges: impl Iterator<Item = Exchanged<'a>>) -> String {
     let told = exchanges.map(|Exchanged { question, by, answer }| {
         let by = by.map_or_else(|| "you".to_owned(), |agent| format!("@{agent}"));
@@ -147,8 +147,8 @@ fn head(text: &str, max_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(max_bytes)]
 }
 
-/// Further lines that begin like a writer's name are moved in: nobody puts words into another's mouth, also where a provider gets
-/// several messages as one text.
+/// Indents further lines with the look of a writer's name, so people cannot put words into each other's mouths, also where a
+/// provider gets several messages as one text.
 pub fn own_words(text: &str) -> String {
     let is_unseen = |c: char| c.is_control() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
     let mut lines = text.split(['\n', '\r', '\u{2028}', '\u{2029}', '\u{b}', '\u{c}', '\u{85}']);
@@ -174,7 +174,7 @@ fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessa
             Speaker::Person(_) => messages.push(ModelMessage::user(said.text.clone())),
             // A mark before anything was said hands over nothing.
             Speaker::Handoff if messages.is_empty() => {}
-            // One that has brackets already says who it is about.
+            // A text with brackets names its subject already.
             Speaker::Handoff if said.text.starts_with('[') => messages.push(ModelMessage::user(said.text.clone())),
             Speaker::Handoff => messages.push(ModelMessage::user(format!("[{}]", said.text))),
         }
@@ -182,8 +182,8 @@ fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessa
     messages
 }
 
-/// Puts what the agent is reminded of before what it is to answer: after all that is the same from turn to turn, which a
-/// provider may have cached. It is for this turn only and never stored.
+/// Puts recalled memories before the question, behind everything a provider may have cached. Recalled text is for this turn and
+/// is never stored.
 pub fn reminded(mut messages: Vec<ModelMessage>, reminder: Option<String>) -> Vec<ModelMessage> {
     if let Some(reminder) = reminder {
         messages.insert(messages.len().saturating_sub(1), ModelMessage::user(reminder));
@@ -191,7 +191,7 @@ pub fn reminded(mut messages: Vec<ModelMessage>, reminder: Option<String>) -> Ve
     messages
 }
 
-/// Tokens that a message takes.
+/// Tokens of a message.
 pub fn cost(said: &Said) -> usize {
     estimate_tokens(&said.text) + TOKENS_AROUND
 }

@@ -1,7 +1,7 @@
-//! One run of one agent: prompt → model ⇄ tools, until there is an answer. Knows no channel, no delivery, no session.
+//! A turn of an agent: prompt → model ⇄ tools, until there is an answer. Knows no channel, no delivery, no session.
 //!
-//! A [`Run`] does one step at a time, so that whoever drives it can write down what was done, look around between two steps,
-//! put it aside, and take it up again later, also in another process.
+//! A [`Run`] does a step at a time. Between two steps its caller can write down the result, look around, park the turn, and
+//! resume the turn later, also in another process.
 
 pub mod budget;
 pub mod history;
@@ -25,69 +25,69 @@ use crate::tools::{Outcome, Scope, ToolView};
 
 use budget::Over;
 
-/// A model that gives no sign of life for so long is slow, and whoever waits should know.
+/// People are told of a model without a sign of life for this long.
 const SLOW_AFTER: Duration = Duration::from_secs(20);
-/// Tools of one round that run at once.
+/// Tools of a round at the same time.
 const MOST_PARALLEL: usize = 8;
-/// Rounds of a turn in which the model was cut off in the middle of a call. One or two may try again with less.
+/// Rounds of a turn with a call cut off in the middle. The model may try again with less, but not for ever.
 const MOST_CUT_ROUNDS: u32 = 3;
 
-/// What a turn works on.
+/// The parts of a turn's request.
 pub struct TurnRequest {
     pub lineup: Lineup,
     pub system: String,
-    /// Ends with what is to be answered.
+    /// The last message is the question.
     pub messages: Vec<ModelMessage>,
     pub tools: ToolView,
-    /// On whose behalf the tools run.
+    /// The agent and person behind the tools.
     pub scope: Scope,
     pub limits: TurnLimits,
 }
 
-/// How far one turn may go.
+/// The limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnLimits {
-    /// Model calls. An agent that still wants tools after this many is stopped.
+    /// Model calls. A turn is stopped if the agent still wants tools after the last.
     pub steps: u32,
-    /// Without the time in which it was put aside.
+    /// The time while a turn is parked is not counted.
     pub time: Duration,
     /// Input and output.
     pub tokens: Option<u64>,
 }
 
-/// A turn as far as it has come.
+/// A turn at some point of its way.
 pub struct Run {
     request: TurnRequest,
     said: String,
-    /// What the running call has said, for when it is cut short.
+    /// The words of the running call, in case the call is cut short.
     saying: Mutex<String>,
     steps: u32,
     usage: Usage,
-    /// What runs that it waited for have used.
+    /// The spending of awaited subagents.
     charged: Charge,
-    /// People know that the model is slow, which is said once.
+    /// People were told of the slow model, and are told once.
     is_known_slow: AtomicBool,
     /// Set when the answer was cut off.
     cut: Option<Cut>,
     cut_rounds: u32,
-    /// The one that had the last word.
+    /// The model of the last answer.
     model: Option<ModelRef>,
-    /// Time used before it was last taken up.
+    /// Time from before the turn was last resumed.
     spent: Duration,
     since: Instant,
 }
 
-/// What another run used that counts against this one.
+/// The spending of a subagent, counted against its parent too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Charge {
     pub steps: u32,
     pub usage: Usage,
 }
 
-/// A model call that ended in a wish for tools.
+/// A model call with a wish for tools at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Round {
-    /// What the agent said before it.
+    /// The agent's words before the calls.
     pub text: String,
     pub calls: Vec<ToolCall>,
     pub usage: Usage,
@@ -96,13 +96,13 @@ pub struct Round {
 }
 
 impl Round {
-    /// Set for a call whose arguments did not come to their end. Nobody knows what it would have done.
+    /// Set for a call with cut arguments. The rest is unknown, so the call is not run.
     fn cut_of(&self, call: &ToolCall) -> Option<Cut> {
         self.cut.filter(|_| !call.arguments.is_object())
     }
 }
 
-/// What a model call came to.
+/// The result of a model call.
 #[derive(Debug)]
 pub enum Step {
     /// The answer is complete.
@@ -111,10 +111,10 @@ pub enum Step {
     Wants(Round),
 }
 
-/// A tool of a round that has come to its end.
+/// A finished tool call of a round.
 #[derive(Debug)]
 pub struct Ran {
-    /// Which of the round's calls it was.
+    /// The call's position in the round.
     pub number: usize,
     pub outcome: Result<Outcome, ToolPanicked>,
 }
@@ -158,23 +158,24 @@ impl Run {
         }
     }
 
-    /// Lets it make fewer model calls than a turn usually may.
+    /// Allows fewer model calls than a turn usually may make.
     pub fn limit_steps(&mut self, max_steps: u32) {
         self.request.limits.steps = self.request.limits.steps.min(max_steps);
     }
 
-    /// Model calls that are left, for itself and for runs that it starts.
+    /// Model calls left, for the turn and its subagents.
     pub fn steps_left(&self) -> u32 {
         self.request.limits.steps.saturating_sub(self.steps + self.charged.steps)
     }
 
-    /// Counts what another run used as its own. The row of that run has the tokens already, so [`Run::usage`] leaves them out.
+    /// Counts a subagent's spending as the turn's own. The subagent's row has the tokens already, so [`Run::usage`] leaves them
+    /// out.
     pub fn charge(&mut self, charge: Charge) {
         self.charged.steps += charge.steps;
         self.charged.usage.add(charge.usage);
     }
 
-    /// What runs that it waited for have used.
+    /// The spending of awaited subagents.
     pub fn charged(&self) -> Charge {
         self.charged
     }
@@ -204,7 +205,7 @@ impl Run {
         self.cut
     }
 
-    /// The same with the words of a call that was cut short.
+    /// The same with the words of a cut call.
     pub fn shown(&self) -> String {
         let mut shown = self.said.clone();
         append_paragraph(&mut shown, &self.saying.lock().unwrap_or_else(PoisonError::into_inner));
@@ -220,12 +221,12 @@ impl Run {
         self.usage
     }
 
-    /// The one that spoke last.
+    /// The model of the last words.
     pub fn model(&self) -> Option<&ModelRef> {
         self.model.as_ref()
     }
 
-    /// How much longer it may take.
+    /// The time left.
     pub fn time_left(&self) -> Duration {
         self.request.limits.time.saturating_sub(self.spent + self.since.elapsed())
     }
@@ -240,7 +241,7 @@ impl Run {
         self.since = Instant::now();
     }
 
-    /// Is told something before it is asked the next time.
+    /// Adds a message for the next model call.
     pub fn hear(&mut self, told: String) {
         self.request.messages.push(ModelMessage::user(told));
     }
@@ -273,7 +274,7 @@ impl Run {
         Ok(Step::Wants(round))
     }
 
-    /// A model that never comes to the end of a call is not asked for ever.
+    /// A model without an end to its calls is not asked for ever.
     fn count_cut(&mut self, round: &Round) -> Result<(), TurnError> {
         let Some(cut) = round.calls.iter().find_map(|call| round.cut_of(call)) else { return Ok(()) };
         self.cut_rounds += 1;
@@ -291,7 +292,7 @@ impl Run {
         }
     }
 
-    /// What a call has cost that was cut short, so that no provider will ever tell. Only of one that had begun to answer.
+    /// A guess at the cost of a cut call, because no provider will tell. Calls without any answer cost nothing.
     pub fn guess_of_cut_call(&self) -> Usage {
         let count = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
         let said = self.saying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -303,7 +304,7 @@ impl Run {
         Usage { input_tokens, output_tokens: count(estimate_tokens(&said)), cached_tokens: 0 }
     }
 
-    /// Runs the tools of a round side by side and yields each as it ends.
+    /// Runs the tools of a round side by side and yields each at its end.
     pub fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
         let running = round.calls.iter().enumerate().map(move |(number, call)| async move {
             if let Some(cut) = round.cut_of(call) {
@@ -315,7 +316,7 @@ impl Run {
         Box::pin(stream::iter(running).buffer_unordered(MOST_PARALLEL))
     }
 
-    /// Takes in a round with what came of each of its calls, in their order.
+    /// Takes in a round with the results of its calls, in the order of the calls.
     pub fn take_in(&mut self, round: Round, results: Vec<String>) {
         append_paragraph(&mut self.said, &round.text);
         let results = round.calls.iter().zip(results);
@@ -325,17 +326,17 @@ impl Run {
         self.request.messages.extend(results);
     }
 
-    /// Counts a model call that an earlier process made.
+    /// Counts a model call of an earlier process.
     pub fn count_step(&mut self, usage: Usage) {
         self.steps += 1;
         self.usage.add(usage);
     }
 }
 
-/// Stands between what an agent says before a tool call and after it.
+/// Stands between an agent's words before a tool call and after the call.
 const PARAGRAPH: &str = "\n\n";
 
-/// Where a call's text is shown as it comes, so that what was shown adds up to the finished text.
+/// Shows a call's text as soon as there is some, so the shown pieces add up to the finished text.
 struct Stage<'a> {
     events: &'a mpsc::Sender<TurnEvent>,
     /// Shown before the first piece.
@@ -350,7 +351,7 @@ impl Stage<'_> {
     async fn show(&self, piece: String, is_first: bool) {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).push_str(&piece);
         let text = if is_first && !self.lead.is_empty() { format!("{}{piece}", self.lead) } else { piece };
-        // Nobody listening is fine: progress is a courtesy.
+        // Progress is a courtesy, so a missing listener is fine.
         drop(self.events.send(TurnEvent::Text(text)).await);
     }
 
@@ -370,7 +371,7 @@ impl Stage<'_> {
     }
 }
 
-/// Waits for a model, and says once that it takes long.
+/// Waits for a model, and tells people once if the wait is long.
 async fn telling_if_slow<T>(
     events: &mpsc::Sender<TurnEvent>,
     waiting: impl Future<Output = T>,
@@ -382,12 +383,12 @@ async fn telling_if_slow<T>(
         done = &mut waiting => return done,
         () = slow => {}
     }
-    // Where so much waits to be shown, nobody waits without a word.
+    // A full queue means people have text to read, so the notice may be dropped.
     drop(events.try_send(TurnEvent::Slow));
     waiting.await
 }
 
-/// Waits for something that another call to the model is to bring, and says once that it takes long.
+/// Waits for work of another model call, such as a summary, and tells people once if the wait is long.
 pub async fn wait_for_model<T>(events: &mpsc::Sender<TurnEvent>, waiting: impl Future<Output = T>) -> T {
     telling_if_slow(events, waiting, tokio::time::sleep(SLOW_AFTER)).await
 }
@@ -400,7 +401,7 @@ struct Answer {
     model: ModelRef,
 }
 
-/// The first model of the lineup that answers, each as often as is worth it.
+/// Asks the models of the lineup in order, each as often as worth a try, until a model answers.
 async fn ask_until_answered(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Result<Answer, ModelError> {
     let mut attempts = models.attempts(&request.lineup);
     loop {
@@ -451,7 +452,7 @@ fn append_paragraph(text: &mut String, next: &str) {
     text.push_str(next);
 }
 
-/// What the model hears about a call that it did not finish.
+/// The result of an unfinished call, for the model.
 fn not_run(cut: Cut) -> String {
     let why = match cut {
         Cut::AtTokens(Some(tokens)) => format!("your answer was cut off at {tokens} tokens"),

@@ -3,36 +3,36 @@
 use crate::agents::skills::Skill;
 use crate::agents::{Agent, Identity, IdentityFile, head};
 
-/// The whole prompt stays within this; what does not fit is cut from its end.
+/// The bytes of a whole prompt; the rest is cut from the end.
 pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
 
 /// Kept free for headings and cut marks of all sections once a prompt is too long.
 const MARKS_BYTES: usize = 1024;
 
-/// What holds for every agent, whatever its files say.
+/// Rules for every agent, whatever its files say.
 const HOUSE_RULES: &str = "\
 You speak in a chat, through a gateway called Parlor. Write chat messages, in simple Markdown where it helps.
 Answer in the language of the person you answer. Keep it short unless asked for more.
 Where several people write, a message begins with its writer in brackets: [Alice] is a person, [@main] another agent. Your own messages never begin that way.
 Never claim to be another agent, and never speak for one.";
 
-/// Who the agent is, the house rules, then each file under a heading with its name, and the config's own words behind SOUL.md.
+/// The agent's name, the house rules, then each file under a heading with its name, and the config's own words behind SOUL.md.
 ///
-/// Files are shown as they are, with their own headings: they are the operator's. The one file that is an agent's to
-/// write, its memory, stands last, where it can add to what was said before but not come between.
+/// Files are shown with their own headings, because they are the operator's. The memory is the agent's own to write and stands
+/// last, where it can add to the operator's words but not come between them.
 pub fn assemble(agent: &Agent, identity: &Identity) -> String {
     let mut prompt = format!("{}\n{HOUSE_RULES}", introduction(agent));
     let sections = sections(identity);
     let skills = skill_list(&identity.skills().readable);
     let before_skills = sections.iter().filter(|section| section.stands_before_skills()).count();
-    // The list is never cut: what can be read is what is listed.
+    // The list is never cut: agents can read exactly the listed skills.
     let mut room = room_for(&sections, prompt.len() + skills.len());
     for (index, section) in sections.iter().enumerate() {
         if index == before_skills {
             prompt.push_str(&skills);
         }
         section.write(&mut prompt, room);
-        // Once a section was too long nothing is left, so that a later, smaller one does not push itself in.
+        // After a cut section no room is left, so a later, smaller section does not push in.
         room = room.saturating_sub(section.len());
     }
     if before_skills == sections.len() {
@@ -41,12 +41,12 @@ pub fn assemble(agent: &Agent, identity: &Identity) -> String {
     prompt
 }
 
-/// Bytes that the list of skills may take. Where they are too few, descriptions are cut and names are not.
+/// Bytes for the list of skills. With too few, descriptions are cut and names are not.
 const MAX_SKILL_LIST_BYTES: usize = 24 * 1024;
 
 const SKILLS: &str = "\n\n# Skills\n\nInstructions for particular jobs. When one fits what you are asked, read it first with the `skill` tool, then follow it.";
 
-/// Every skill the agent has, one line each. Empty for an agent without any.
+/// Every skill of the agent on a line. Empty for an agent without any.
 fn skill_list(skills: &[Skill]) -> String {
     if skills.is_empty() {
         return String::new();
@@ -59,7 +59,7 @@ fn skill_list(skills: &[Skill]) -> String {
     SKILLS.to_owned() + &shortened.collect::<String>()
 }
 
-/// Bytes that sections may take: all they need if that fits, else a little less than there is, because cut marks need some.
+/// Bytes for the sections: all they need if there is room, else a little less than the room, because cut marks need some.
 fn room_for(sections: &[Section], taken: usize) -> usize {
     let needed = sections.iter().map(Section::len).sum::<usize>();
     if taken + needed <= MAX_PROMPT_BYTES { needed } else { (MAX_PROMPT_BYTES - MARKS_BYTES).saturating_sub(taken) }
@@ -72,7 +72,7 @@ fn introduction(agent: &Agent) -> String {
     }
 }
 
-/// The files, and what the config says behind the second of them. What says nothing is left out.
+/// The files, with the config's words behind the second of them. Empty sections are left out.
 fn sections(identity: &Identity) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for loaded in identity.files() {
@@ -85,19 +85,19 @@ fn sections(identity: &Identity) -> Vec<Section<'_>> {
     sections
 }
 
-/// What the part of the prompt is called that is in the config.
+/// The heading of the config's part.
 const SYSTEM_PROMPT: &str = "system_prompt";
 
-/// One file's part of the prompt.
+/// A section of the prompt.
 struct Section<'a> {
-    /// Where it stands.
+    /// Decides the order.
     file: IdentityFile,
     name: &'a str,
     content: &'a str,
 }
 
 impl Section<'_> {
-    /// Skills change less often than what is only for a while or what the agent writes itself.
+    /// Skills change less often than BOOTSTRAP.md and the memory, so they stand before both.
     fn stands_before_skills(&self) -> bool {
         !matches!(self.file, IdentityFile::Bootstrap | IdentityFile::Memory)
     }

@@ -1,4 +1,4 @@
-//! The verbs that change agents. What is done is in `tenants`; here it is asked for and told.
+//! The verbs that change agents: they read the arguments and print the result. The changes themselves are in `tenants`.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ fn told(error: TenantError) -> Failure {
     }
 }
 
-/// A report, with our words instead of its last line, which is about starting.
+/// A report without its last line: no gateway was to be started, so the verb's own words end the report.
 fn with_end(report: &Report, end: &str) -> String {
     let text = report.to_string();
     let problems = text.rsplit_once("\n\n").map_or(text.as_str(), |(problems, _)| problems);
@@ -114,7 +114,7 @@ pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
     };
     let personality = match arguments.personality {
         None if io::stdin().is_terminal() => {
-            // Nobody wants to think of a character for an id that cannot be.
+            // The id is checked before the person is asked for a character.
             tenants::may_add(&site, &id).await.map_err(told)?;
             ask_for_personality(&id)?
         }
@@ -270,7 +270,7 @@ fn confirm(stake: &Stake) -> Outcome {
     }
 }
 
-/// What people said to it alone goes too, so its conversations are named.
+/// Conversations with this agent alone are destroyed too, so the question names them.
 fn at_stake_text(stake: &Stake) -> String {
     let Rows { memories, messages, sessions, pins, .. } = stake.rows;
     let own = [

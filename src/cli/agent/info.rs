@@ -19,12 +19,12 @@ struct Info<'a> {
     uid: String,
     bootstrapped: bool,
     matches: Vec<&'a str>,
-    /// Agents it may write to and give work.
+    /// Agents of the same peer group: this agent may write to them and give them work.
     peers: Vec<String>,
     files: Vec<FileInfo>,
-    /// The file that stands in for SOUL.md, if the config names one.
+    /// The file in place of SOUL.md, if the config names a personality.
     personality: Option<&'a str>,
-    /// How much the config adds to it.
+    /// The length of the config's own prompt, in bytes.
     system_prompt_bytes: Option<usize>,
     skills: Vec<Skill>,
     memory: Option<MemoryInfo>,

@@ -17,7 +17,7 @@ pub(super) struct Row {
     model: Option<String>,
     effective_skills: Vec<String>,
     bindings: usize,
-    /// What it saved; none if its memory is off.
+    /// Saved memories; none if memory is off.
     memories: Option<u32>,
     origin: Origin,
     default: bool,
@@ -42,7 +42,7 @@ pub(super) async fn list(open: &OpenHome, json: bool) -> Outcome {
     Ok(())
 }
 
-/// Everyone in the config, then folders nobody named, then what only the store has, then those who were removed.
+/// Agents of the config, then folders without a table, then agents known to the store alone, then removed agents.
 async fn rows(open: &OpenHome) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for agent in open.registry.all() {
