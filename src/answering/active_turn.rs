@@ -1,4 +1,4 @@
-//! The data of a turn, from the moment it is taken out of its lane.
+//! The data of a turn, from its lane to its end.
 
 use std::sync::Arc;
 
@@ -26,35 +26,35 @@ use crate::tools::Effect;
 use crate::turn::history;
 use crate::turn::{Round, Run};
 
-/// A message whose turn has come.
+/// A message taken from its lane to be answered.
 pub(crate) struct Due {
     pub(crate) accepted: Accepted,
     pub(crate) arrived: Arrived,
-    /// Cancelled when somebody wants it stopped.
+    /// Cancelled to stop the turn.
     pub(crate) halt: CancellationToken,
     pub(crate) lane: LaneView,
-    /// What was put aside here to answer this.
+    /// Notes about the parked turns of the lane.
     pub(crate) aside: Vec<Aside>,
 }
 
-/// A turn that was put aside, as far as whoever answers meanwhile may know of it.
+/// A note about a parked turn, for turns in between.
 pub(crate) struct Aside {
     agent: Arc<Agent>,
     /// For its own agent only.
     reminder: String,
 }
 
-/// A turn that was begun, as far as it has come.
+/// A begun turn with its progress.
 pub(crate) struct ActiveTurn {
     /// The snapshot that the turn began with.
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) accepted: Accepted,
-    /// The messages in words, one for each.
+    /// The text of each message.
     pub(super) said: Vec<Inbound>,
     pub(super) agent: Arc<Agent>,
     pub(super) route: Route,
     pub(super) chosen: Chosen,
-    /// Chosen by a pin for this one message.
+    /// A pin for this message alone chose the agent.
     pub(super) used_once: bool,
     pub(super) started_at: i64,
     /// The newest row of the transcript when the turn began.
@@ -62,25 +62,26 @@ pub(crate) struct ActiveTurn {
     pub(super) conversation: Conversation,
     pub(super) run: Run,
     pub(super) fill: Fill,
-    /// Rounds of tools so far, with one that is just being written down.
+    /// Rounds of tools so far, including a round being written.
     pub(super) rounds: u32,
     /// The transcript has the question already.
     pub(super) is_asked: bool,
-    /// Answered while another turn was put aside.
+    /// Answered while another turn was parked.
     pub(super) is_steering: bool,
     /// Tools that panicked.
     pub(super) broken_tools: Vec<String>,
-    /// What tools want done with the turn's end, in the order of their calls.
+    /// Effects to carry out at the end of the turn, in the order of their calls.
     pub(super) effects: Vec<Effect>,
-    /// Set when it is not a person who asks.
+    /// Set for a turn without a person's message.
     pub(super) internal: Option<InternalTurn>,
-    /// Runs whose end the agent is told about in this turn.
+    /// Subagents whose end the agent is told in this turn.
     pub(super) told: Vec<String>,
-    /// A round whose end was not seen: it waited for runs when the turn was put aside, or when an earlier process ended.
+    /// A round without its end. It waited for subagents when the turn was parked or an earlier
+    /// process ended.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
-    /// An earlier process saw messages after its own.
+    /// Newer messages were in the place when this process took up the turn.
     pub(super) others_wrote: bool,
-    /// What happened while it was put aside. It is told after the results of the round that was left.
+    /// Exchanges during parking. The model hears them after the results of the open round.
     pub(super) untold: Vec<String>,
     pub(super) mark: Option<Mark>,
     pub(super) halt: CancellationToken,
@@ -88,8 +89,8 @@ pub(crate) struct ActiveTurn {
 }
 
 impl Aside {
-    /// The place may have changed hands since: how far one agent has come is not for another. One that is shown nothing of
-    /// the question needs no word about it.
+    /// The note for a turn of `agent`. Progress is only for the agent of the parked turn. An agent
+    /// whose view lacks the question gets no note.
     pub(super) fn told_to(&self, agent: &Agent, view: View) -> Option<String> {
         let is_own = agent.uid == self.agent.uid;
         let told = || if is_own { self.reminder.clone() } else { history::somebody_elses(&self.agent.id) };
@@ -99,11 +100,11 @@ impl Aside {
 
 /// How a turn left its lane.
 pub(crate) enum Ended {
-    /// With what was said by whom, for turns that were put aside meanwhile.
+    /// Ended. Parked turns of the lane hear of the exchange.
     Over(Option<Exchange>),
-    /// Between two rounds, because people wrote meanwhile.
+    /// Between two rounds or while waiting for subagents, because people wrote.
     Parked(Box<ActiveTurn>),
-    /// The process stops; the next one finds the rows.
+    /// The process stops; the next process finds the rows.
     LeftBehind,
 }
 
@@ -111,7 +112,7 @@ pub(crate) enum Ended {
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange {
     pub(super) by: Arc<Agent>,
-    /// How well those who asked are known.
+    /// The role of the people behind the question.
     pub(super) role: Role,
     pub(super) question: String,
     pub(super) answer: String,
@@ -125,7 +126,7 @@ impl Exchange {
 }
 
 impl ActiveTurn {
-    /// Everything that is logged on the way says for whom.
+    /// Log lines of the turn carry its agent and inbox row.
     pub(super) fn span(&self) -> tracing::Span {
         let span = tracing::info_span!(
             "turn",
@@ -143,7 +144,7 @@ impl ActiveTurn {
         span
     }
 
-    /// The group may have become another one while the agent was thinking.
+    /// Takes over new keys of the place: its group may have become a supergroup.
     pub(super) fn follow_moves(&mut self, aliases: &Aliases) {
         aliases.follow(&mut self.accepted.inbound.origin);
         self.said.iter_mut().for_each(|said| aliases.follow(&mut said.origin));
@@ -162,30 +163,30 @@ impl ActiveTurn {
         }
     }
 
-    /// What it is about, in the words of those who asked.
+    /// The question in the words of the people.
     pub(super) fn question(&self) -> String {
         self.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The model that answers, or is to.
+    /// The model in use; before the first call, the chosen model.
     pub(super) fn model(&self) -> &ModelRef {
         self.run.model().unwrap_or(&self.chosen.model)
     }
 
-    /// Everything it has cost, as far as anybody knows.
+    /// The usage of all calls, with a guess for a call cut short.
     pub(super) fn usage(&self) -> Usage {
         let mut usage = self.run.usage();
         usage.add(self.run.guess_of_cut_call());
         usage
     }
 
-    /// What whoever answers while it is put aside hears of it.
+    /// The note about this parked turn in the prompt of a turn in between.
     pub(crate) fn aside(&self) -> Aside {
         let reminder = history::reminder(&self.question(), self.rounds, self.run.said());
         Aside { agent: self.agent.clone(), reminder }
     }
 
-    /// Somebody wants it stopped.
+    /// Whether the turn is to stop.
     pub(crate) fn is_halted(&self) -> bool {
         self.halt.is_cancelled()
     }
@@ -196,18 +197,18 @@ impl ActiveTurn {
         }
     }
 
-    /// What its agent is shown of the place's conversation.
+    /// The agent's view of the place's conversation.
     pub(super) fn view(&self) -> View {
         view(&self.snapshot, &self.agent)
     }
 
-    /// The row of the subagent whose turn this is.
+    /// The subagent's row, if this is a subagent's turn.
     pub(super) fn subagent(&self) -> Option<&SubagentRow> {
         self.internal.as_ref().and_then(InternalTurn::subagent)
     }
 }
 
-/// What an agent is shown of a place's conversation.
+/// An agent's view of a place's conversation.
 pub(super) fn view(snapshot: &Snapshot, agent: &Agent) -> View {
     View::of(snapshot.config.switch, agent.uid)
 }

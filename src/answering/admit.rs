@@ -1,4 +1,4 @@
-//! Who answers a message, and when its turn may begin.
+//! Chooses the agent for a message and waits for the start of its turn.
 
 use std::sync::Arc;
 
@@ -23,29 +23,30 @@ pub(crate) struct Admission {
     pub(super) stop: CancellationToken,
 }
 
-/// The agent that answers, by which rule, and with which model.
+/// The chosen agent with its rule and model.
 pub(super) struct Choice {
     pub(super) agent: Arc<Agent>,
     pub(super) route: Route,
     pub(super) chosen: Chosen,
-    /// Chosen by a pin for this one message.
+    /// A pin for this message alone chose the agent.
     pub(super) used_once: bool,
 }
 
-/// What came of waiting for a slot.
+/// The result of waiting for a slot.
 pub(super) enum InLine {
     Next(Slot),
-    /// The turn runs in the slot of the turn that waits for it: two slots for one piece of work could wait for each other for ever.
+    /// The turn runs in the slot of its parent. With a slot each, waiting parents could fill all
+    /// slots while their subagents wait for a free slot.
     NoNeed,
-    /// Somebody wants the turn stopped, so it need not wait.
+    /// The turn is stopped and need not wait.
     Halted,
     /// The process stops.
     Stopping,
 }
 
 impl Admission {
-    /// Waits until the agent who answers may begin. Routed again after the wait: a switch counts for messages that still wait. A
-    /// turn that an earlier process began stays with its agent.
+    /// Waits for a slot of the agent. The message is routed again after the wait: a switch counts
+    /// for waiting messages too. A turn begun by an earlier process stays with its agent.
     pub(super) async fn choose(
         &self,
         snapshot: &Snapshot,
@@ -65,7 +66,8 @@ impl Admission {
         }
     }
 
-    /// An internal turn has its agent, wherever its place belongs by now. A subagent that is waited for needs no slot of its own.
+    /// An internal turn keeps its agent, even if the place has another agent now. A subagent with a
+    /// waiting parent needs no slot.
     pub(super) async fn send_on(
         &self,
         snapshot: &Snapshot,
@@ -91,7 +93,7 @@ impl Admission {
         }
     }
 
-    /// The agent that a place belongs to now.
+    /// The current agent of a place.
     pub(crate) async fn who_answers(&self, snapshot: &Snapshot, origin: &Origin) -> Result<Arc<Agent>, StoreError> {
         Ok(snapshot.agent_of(&self.router.resolve(&snapshot.table, origin).await?.route))
     }

@@ -1,4 +1,4 @@
-//! Keeps agents and people within what they may spend: before a turn begins, and between its model calls.
+//! Limits the spending of agents and people: before a turn begins, and between its model calls.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::records::ledger::{self, Spender, Spending, Today};
 use crate::storage::{Db, Durability, StoreError};
 use crate::turn::budget::{self, Limit, Over, Spent, Verdict, Whose};
 
-/// A place is told at most once in this time that too much is asked.
+/// A place is told at most once in this time about a limit of turns per minute.
 const PACE_TOLD_MS: i64 = 60 * 1000;
 
 /// How often agents and people may be answered. In memory: a restart forgives a minute.
@@ -65,7 +65,7 @@ impl Paces {
 
     fn free_at(&self, not_until: &NotUntil<<DefaultClock as Clock>::Instant>, now: i64) -> i64 {
         let wait = not_until.wait_time_from(self.clock.now());
-        // To the next whole second, because that is what people are told.
+        // Rounded up to a second, because people are told seconds.
         let at = now.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
         at.saturating_add(999) / 1000 * 1000
     }
@@ -75,7 +75,7 @@ fn per_minute(turns: u32) -> Option<Quota> {
     NonZeroU32::new(turns).map(Quota::per_minute)
 }
 
-/// Whose limits count for a message. Owners have none of their own: who sets the limits is not kept by them.
+/// The person with limits for a message. Owners have none, because owners set the limits.
 fn limited(person: &PersonId, role: Role) -> Option<&PersonId> {
     Some(person).filter(|_| role != Role::Owner)
 }
@@ -93,12 +93,12 @@ impl Budgets {
         Budgets { db, delivery, paces: Arc::new(Paces::new(snapshot)) }
     }
 
-    /// Forgets people who have not asked lately.
+    /// Forgets people without recent questions.
     pub(crate) fn forget_idle(&self) {
         self.paces.forget_idle();
     }
 
-    /// Why the turn may not begin, if so. Asking counts as a turn in this minute.
+    /// The exceeded limit, if the turn may not begin. A call counts as a turn of this minute.
     pub(super) async fn check(
         &self,
         snapshot: &Snapshot,
@@ -112,7 +112,7 @@ impl Budgets {
         Ok(self.paces.check(agent.uid, limited(person, accepted.role), now_ms()))
     }
 
-    /// Why nothing may be spent on somebody's behalf today any more, if so.
+    /// The exceeded day limit of the agent or the person, if any.
     pub(super) async fn check_day(
         &self,
         snapshot: &Snapshot,
@@ -134,7 +134,7 @@ impl Budgets {
         Ok(None)
     }
 
-    /// Ends a message that nobody may answer now. The place is told once; the row says it each time.
+    /// Closes a message refused at a limit. The place is told once; the row always says so.
     pub(super) async fn refuse(&self, accepted: &Accepted, agent: &Agent, over: Over) -> Result<(), StoreError> {
         tracing::info!(agent.id = %agent.id, session = %accepted.inbound.origin.key, "over budget: {:?} of {:?}", over.limit, over.whose);
         let to = Destination::of(&accepted.inbound);
@@ -159,7 +159,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Tells the owners, once a day, that an agent has little left.
+    /// Tells the owners, once a day, about an agent with little left.
     pub(super) async fn warn_owners(&self, agent: &Agent, today: Today) {
         let limit = match budget::of_day(&agent.limits.day, today.agent) {
             Verdict::Nearly(limit) | Verdict::Over(limit) if !today.warned => limit,
@@ -175,7 +175,7 @@ impl Budgets {
         };
         match self.db.write_as(Durability::Kill, write).await {
             Ok(rows) => self.delivery.submit_drafted(&rows),
-            // The next call of this agent tells it.
+            // The agent's next model call tries again.
             Err(error) => tracing::warn!(agent.id = %agent.id, "owners were not warned: {error}"),
         }
     }
@@ -188,7 +188,7 @@ fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over
     }
 }
 
-/// What a turn's calls cost, ready to be written down.
+/// The cost of model calls as a ledger entry.
 pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
     let model = turn.model();
     let origin = &turn.accepted.inbound.origin;
@@ -203,7 +203,7 @@ pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
     }
 }
 
-/// Why a turn may not go on after what it has spent.
+/// The day limit exceeded by a running turn, if any.
 pub(super) fn check_running(turn: &ActiveTurn, today: &Today) -> Option<Over> {
     let now = now_ms();
     let people = DayLimits { tokens: turn.snapshot.config.access.limits.tokens_per_day, cost: None };
@@ -212,7 +212,7 @@ pub(super) fn check_running(turn: &ActiveTurn, today: &Today) -> Option<Over> {
     over(Whose::Agents, &turn.agent.limits.day, today.agent, now).or(persons)
 }
 
-/// The outcome of a message that came when a limit was reached.
+/// The outcome of a message refused at a limit.
 const OVER_BUDGET: &str = "over budget";
 
 fn little_left(agent: &Agent, limit: Limit, spent: Spent) -> String {

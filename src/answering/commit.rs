@@ -1,4 +1,4 @@
-//! The one transaction in which a turn ends: transcript, turn log, closed inbox rows, outbox rows.
+//! The transaction at the end of a turn: transcript, turn log, closed inbox rows, outbox rows.
 
 use rusqlite::Transaction;
 
@@ -20,28 +20,28 @@ use crate::routing::pins;
 use crate::subagents;
 use crate::turn::Charge;
 
-/// How the turn of a stopped turn came out.
+/// The outcome of a stopped turn.
 pub(super) const STOPPED_ON_REQUEST: &str = "stopped";
 
-/// How a turn came out.
+/// The result of a turn.
 pub(super) struct Ending {
-    /// What the agent said, if it came that far.
+    /// The agent's own words, if there are any.
     pub(super) said: Option<String>,
-    /// What the person gets to read.
+    /// The text for people.
     pub(super) reply: String,
     pub(super) outcome: String,
     pub(super) closing: Closing,
-    /// The point at which the answer was cut off.
+    /// The limit at which the answer was cut off.
     pub(super) cut: Option<Cut>,
 }
 
-/// What is sent: the answer, then what tools wanted sent.
+/// Outbox rows: the answer, then files sent by tools.
 pub(super) struct Rows {
     pub(super) answer: Vec<outbox::Draft>,
     pub(super) effects: Vec<outbox::Draft>,
 }
 
-/// What the end of a turn is written from.
+/// The data for the end of a turn.
 pub(super) struct TurnCommit {
     accepted: Accepted,
     said: Vec<Inbound>,
@@ -51,11 +51,11 @@ pub(super) struct TurnCommit {
     used_once: bool,
     has_rounds: bool,
     row: TurnRow,
-    /// All of it. The ledger has the part of the rounds already.
+    /// The usage of the whole turn. The rounds' share is in the ledger already.
     spending: Spending,
-    /// The run that this was.
+    /// The subagent's run, if this is a subagent's turn.
     run: Option<String>,
-    /// Runs that the agent was told about.
+    /// Subagents whose end the agent was told.
     told: Vec<String>,
 }
 
@@ -88,12 +88,12 @@ impl TurnCommit {
     }
 }
 
-/// What came of writing down the end of a turn.
+/// The result of the transaction.
 pub(super) struct Written {
-    /// Rows that are to be sent.
+    /// Rows to send.
     pub(super) count: usize,
     pub(super) today: Today,
-    /// What wakes a parent.
+    /// The message to wake the parent with.
     pub(super) report: Option<Accepted>,
 }
 
@@ -149,8 +149,8 @@ fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {
 }
 
 impl TurnCommit {
-    /// The turn is over, and this is what it came to. Only the rows tell which rounds were counted: one that was being written
-    /// when the turn was stopped is there or not, and nobody waited to see.
+    /// Writes the turn row and books the rest of its cost. The journal knows the rounds booked
+    /// already: the last round of a stopped turn may or may not be committed.
     pub(super) fn record(&self, tx: &Transaction<'_>, outcome: &str, now: i64) -> rusqlite::Result<Today> {
         turn_log::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.row.clone() }, now)?;
         if !self.has_rounds {

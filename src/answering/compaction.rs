@@ -1,7 +1,8 @@
-//! Long conversations: before a model's window is full, the agent sums up the older part, and later turns read that instead.
+//! Long conversations: before a model's window is full, the agent sums up the older part. Later
+//! turns read the summary instead.
 //!
-//! Nobody waits for it: it is made beside the lane, once the answer is written. Only a turn that would not see all that was said
-//! waits for the summary that is under way.
+//! A summary is made beside the lane, after the answer is written, so people do not wait. Only a
+//! turn with too little room for the conversation waits for a running summary.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,21 +33,21 @@ use crate::tools::{Relation, Scope, ToolBox};
 use crate::turn::history::{self, MAX_MESSAGES};
 use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
 
-/// The most tokens a summary may take to write, thoughts included: more than its 500 words need in any language. It does not
-/// depend on how long the agent's answers may be.
+/// The most tokens for writing a summary, thoughts included: more than its 500 words need in any
+/// language. The length limit of the agent's answers does not matter here.
 const MAX_SUMMARY_TOKENS: u32 = 8 * 1024;
-/// What a summary may take of the window, which holds the conversation too.
+/// The window divided by this is the most a summary may take; the conversation needs the rest.
 const SHARE_OF_WINDOW: u32 = 4;
-/// The longest summary that is kept, in bytes.
+/// The longest summary in bytes.
 const MAX_SUMMARY_BYTES: usize = 32 * 1024;
 /// A conversation with this many messages is summed up, however short they are.
 const MANY_MESSAGES: usize = MAX_MESSAGES as usize * 3 / 4;
-/// Nobody waits for a summary longer than this.
+/// A summary is given up after this time.
 const MAX_TIME: Duration = Duration::from_secs(120);
-/// Summaries that are made at once. They take no slot from people, and so need a bound of their own.
+/// Summaries at once. Summaries need no slot, and so have a bound of their own.
 const MOST_AT_ONCE: usize = 4;
 
-/// How much of a conversation a turn has read, and how much it could.
+/// The length of the conversation read by a turn, and the room for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fill {
     pub(super) tokens: usize,
@@ -55,7 +56,7 @@ pub(super) struct Fill {
 }
 
 impl Fill {
-    /// The next turn, or one soon after, would lose the oldest messages.
+    /// The next turn, or a turn soon after, would lose the oldest messages.
     fn is_nearly_full(self) -> bool {
         self.tokens > self.room / 4 * 3 || self.messages >= MANY_MESSAGES
     }
@@ -77,26 +78,26 @@ pub(super) struct Compaction {
     pub(super) stop: CancellationToken,
 }
 
-/// The tasks of summaries are counted apart from the answers, for which people wait. Closed from the start, so that waiting ends
-/// whenever there is none.
+/// Counts the tasks of summaries apart from those of answers, because people wait for answers only.
+/// Closed from the start, so that waiting ends whenever no summary runs.
 pub(super) fn tasks() -> TaskTracker {
     let tasks = TaskTracker::new();
     tasks.close();
     tasks
 }
 
-/// Summaries that are being made.
+/// Running summaries.
 pub(super) struct Summing {
     // A plain lock: every section is a look at a few entries, and none awaits.
     under_way: Mutex<Vec<RunningSummary>>,
     at_once: Semaphore,
 }
 
-/// A summary of what one view shows of a place, which may have moved since it was begun.
+/// A summary of a view of a place. The place may have moved since the start.
 struct RunningSummary {
     place: SessionKey,
     view: View,
-    /// Cancelled when it is over, however that was.
+    /// Cancelled at the end of the summary, successful or not.
     over: CancellationToken,
 }
 
@@ -105,7 +106,7 @@ impl Summing {
         Summing { under_way: Mutex::default(), at_once: Semaphore::new(MOST_AT_ONCE) }
     }
 
-    /// None when one is being made here already.
+    /// None if a summary of this view is running already.
     fn begin(&self, aliases: &Aliases, place: &SessionKey, view: View) -> Option<DropGuard> {
         let mut under_way = self.under_way();
         if find(&under_way, aliases, place, view).is_some() {
@@ -116,7 +117,7 @@ impl Summing {
         Some(over.drop_guard())
     }
 
-    /// Returns once no summary of what the view shows of the place is under way. False when none was.
+    /// Waits for the running summary of this view of the place. False if there is none.
     pub(super) async fn over(&self, aliases: &Aliases, place: &SessionKey, view: View) -> bool {
         let found = find(&self.under_way(), aliases, place, view);
         let Some(over) = found else { return false };
@@ -139,7 +140,7 @@ fn find(under_way: &[RunningSummary], aliases: &Aliases, place: &SessionKey, vie
     found.map(|summary| summary.over.clone())
 }
 
-/// A turn that is over, as far as a summary needs it.
+/// A finished turn, as far as a summary needs it.
 pub(super) struct Finished {
     snapshot: Arc<Snapshot>,
     inbox_id: i64,
@@ -150,13 +151,13 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    /// None when there is no need for a summary after it.
+    /// None if the conversation needs no summary yet.
     pub(super) fn of(finished: &ActiveTurn) -> Option<Self> {
         let answer = || estimate_tokens(finished.run.said()) + estimate_tokens(&finished.question());
         let Fill { tokens, messages, room } = finished.fill;
         let fill = Fill { tokens: tokens + answer(), messages: messages + 2, room };
         let scope = finished.run.scope();
-        // Nobody goes on with what a subagent was told.
+        // A subagent's session ends with its turn; only peers go on in theirs.
         let goes_on = scope.parent.as_ref().is_none_or(|parent| parent.relation == Relation::Peer);
         (goes_on && fill.is_nearly_full()).then(|| Finished {
             snapshot: finished.snapshot.clone(),
@@ -177,7 +178,7 @@ enum NoSummary {
     Turn(#[from] TurnError),
     #[error("the model said nothing")]
     Empty,
-    /// The end of a conversation would be missing in it, and nobody would know.
+    /// A cut summary would lack the end of the conversation without a trace.
     #[error("it was cut off {0}")]
     CutOff(Cut),
     #[error("it is longer than {MAX_SUMMARY_BYTES} bytes")]
@@ -189,12 +190,13 @@ enum NoSummary {
 }
 
 impl Compaction {
-    /// Returns once no summary of what the view shows of the place is being made. False when none was.
+    /// Waits for the running summary of this view of the place. False if there is none.
     pub(super) async fn over(&self, place: &SessionKey, view: View) -> bool {
         self.summing.over(&self.aliases, place, view).await
     }
 
-    /// Begins to sum up the older part of the conversation a turn belongs to. A failure costs nothing but the summary.
+    /// Begins to sum up the older part of the turn's conversation. A failure costs only the
+    /// summary.
     pub(super) fn begin(&self, finished: Finished) {
         let (place, view) = (finished.scope.place.clone(), finished.view);
         let Some(over) = self.summing.begin(&self.aliases, &place, view) else { return };
@@ -217,7 +219,7 @@ impl Compaction {
             permit = timeout_at(deadline, self.summing.at_once.acquire()) => permit.map_err(|_| NoSummary::TooSlow)?,
             () = self.stop.cancelled() => return Err(NoSummary::Stopping),
         };
-        // At a limit no turn begins either, and the first that does again can have it made.
+        // At a limit no turn begins either. A later turn will begin the summary again.
         if self
             .budgets
             .check_day(&finished.snapshot, &finished.scope.agent, &finished.scope.person, finished.scope.role)
@@ -252,7 +254,7 @@ impl Compaction {
         let spending = bill.spending(&place);
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
-            // The words of a message that was deleted meanwhile must not live on in the summary.
+            // The words of a message deleted meanwhile must not live on in the summary.
             if let Some(summary) = &summary
                 && !transcript::was_blanked(tx, &place, conversation, summary.upto, started_at)?
             {
@@ -272,7 +274,7 @@ impl Compaction {
         let (system, limits) = (history::how_to_sum_up(&scope.agent.name), TurnLimits::of(&scope.agent.limits));
         let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&scope.agent, scope.role));
         let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
-        // Nobody watches it being written.
+        // There is no preview of a summary.
         let (events, unheard) = mpsc::channel(1);
         drop(unheard);
         let step = tokio::select! {
@@ -288,7 +290,7 @@ impl Compaction {
     }
 }
 
-/// What a summary has cost, also one that nobody can use.
+/// The cost of a summary, also of a failed attempt.
 struct Bill {
     finished: Finished,
     usage: Usage,
@@ -325,7 +327,7 @@ impl Bill {
     }
 }
 
-/// What can go: all but the newest quarter of what there is room for.
+/// The messages to sum up. The newest stay: at most a quarter of the room.
 fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
     let mut tokens = 0;
     let kept = messages.iter().rev().take(MANY_MESSAGES / 3).take_while(|message| {
@@ -333,7 +335,7 @@ fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
         tokens <= room / 4
     });
     let older = &messages[..messages.len() - kept.count()];
-    // One or two are not worth a call.
+    // One or two messages are not worth a model call.
     (older.len() > 2).then_some(older)
 }
 
@@ -360,7 +362,7 @@ fn text_of(step: &Step, run: &Run) -> Result<String, NoSummary> {
     }
 }
 
-/// As the agent's own, but for how much is written and thought.
+/// The agent's settings, with limits on tokens and reasoning for summaries.
 fn settings(models: &Models, lineup: &Lineup) -> ModelSettings {
     let window = lineup.models.iter().map(|model| models.window(model)).min().unwrap_or(u32::MAX);
     let reasoning = lineup.settings.reasoning.map(|effort| match effort {

@@ -1,4 +1,4 @@
-//! Files that people sent, in the agent's own folder: `workspace/inbox/<date>-<message id>-<name>`.
+//! Files sent by people, in the agent's folder: `workspace/inbox/<date>-<message id>-<name>`.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::domain::{FileRef, Inbound};
 
 /// The longest name of a stored file without date and id. Most systems take 255 bytes in all.
 const MAX_NAME_CHARS: usize = 48;
-/// The longest ending that is kept when a name is too long.
+/// The longest file ending kept when a name is too long.
 const MAX_ENDING_CHARS: usize = 12;
 const FOLDER: &str = "inbox";
-/// Where files are until they are whole, in the home folder.
+/// The folder for files being fetched, in the home folder.
 const UNFINISHED: &str = "incoming";
 
-/// Fetches the file and returns where it is, within the agent's workspace.
+/// Fetches the file and returns its path within the agent's workspace.
 pub(super) async fn store(delivery: &Delivery, inbound: &Inbound, file: &FileRef, agent: &Agent) -> Result<String, FetchError> {
     let channel = delivery.channel_of(&inbound.origin.key);
     let channel = channel.ok_or_else(|| FetchError::Failed("its platform is not connected".into()))?;
@@ -39,13 +39,13 @@ pub(super) async fn store(delivery: &Delivery, inbound: &Inbound, file: &FileRef
         Err(error) => Err(error),
     };
     if fetched.is_err() {
-        // It may not even be there.
+        // The file may not exist.
         drop(tokio::fs::remove_file(&part).await);
     }
     fetched.map(|()| path)
 }
 
-/// What an earlier process was fetching when it ended.
+/// Removes files half fetched by an earlier process.
 pub(crate) async fn clear_unfinished(home: &Path) {
     // There is nothing to remove after an orderly end.
     drop(tokio::fs::remove_dir_all(home.join(UNFINISHED)).await);
@@ -70,7 +70,8 @@ fn name(inbound: &Inbound, sent_as: &str) -> String {
     format!("{day}-{}-{}", safe(&inbound.message.0), safe(sent_as))
 }
 
-/// Letters and digits of any language, and of the rest what means nothing to a file system or a shell.
+/// Keeps letters and digits of any language and `._-`; other characters become `_`. Leading dots
+/// and hyphens go.
 fn safe(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
     let plain = plain.trim_start_matches(['.', '-']);

@@ -1,4 +1,4 @@
-//! The end of a turn, however it ended: the reply, and the one transaction that `commit` writes.
+//! Ends a turn, answered or not: drafts the reply and has `commit` write the transaction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(super) struct Finish {
 }
 
 impl Finish {
-    /// Writes the end of the turn and sends what there is to send.
+    /// Writes the end of the turn and sends its rows.
     pub(super) async fn store(&self, mut turn: ActiveTurn, result: Result<(), TurnError>) -> Ended {
         if let Err(error) = &result {
             tracing::warn!(agent.id = %turn.agent.id, session = %turn.accepted.inbound.origin.key, "the turn failed: {error}");
@@ -77,7 +77,7 @@ impl Finish {
         let ending = Ending::of(&turn, result);
         turn.follow_moves(&self.aliases);
         let drafting = || Rows { answer: self.draft(&turn, &ending, true), effects: self.draft_effects(&turn) };
-        // An answer that cannot be put into the platform's words must not end the lane, and again with every start.
+        // A panic while formatting the answer must not end the lane, and again after every start.
         let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return self.broken(turn).await };
         let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
         let (by, role) = (turn.agent.clone(), turn.accepted.role);
@@ -90,7 +90,8 @@ impl Finish {
         Ended::Over(Some(exchange))
     }
 
-    /// Ends a turn because somebody asked for it: what is on the screen of it stays there, and nothing new is said.
+    /// Ends a turn on request. Its preview stays, closed with a mark; without a preview nothing is
+    /// sent.
     pub(super) async fn stopped(&self, mut turn: ActiveTurn) -> Ended {
         turn.follow_moves(&self.aliases);
         let id = turn.accepted.id;
@@ -107,7 +108,7 @@ impl Finish {
         Ended::Over(None)
     }
 
-    /// None when the process stops before it is written.
+    /// None if the process stops before the write.
     async fn close(&self, turn: ActiveTurn, ending: Ending, rows: Rows) -> Option<ActiveTurn> {
         let place = Destination::of(&turn.accepted.inbound).place().clone();
         let used_once = turn.used_once;
@@ -117,7 +118,8 @@ impl Finish {
         let write = || {
             let all = all.clone();
             if std::mem::replace(&mut is_again, true) {
-                // The store may fail for long, and nobody else sends here as long as this is held.
+                // The store may fail for long, and the reservation blocks other senders of the
+                // place.
                 reservation = None;
             }
             let claim = reservation.is_some().then(|| place.clone());
@@ -168,7 +170,7 @@ impl Finish {
         sent_files(&turn.effects).flat_map(|file| self.delivery.draft_file(&to, file)).collect()
     }
 
-    /// Nothing of a turn that panicked is kept but the question, the fact, and what it has cost.
+    /// Of a panicked turn only the question, the outcome and the cost are kept.
     pub(super) async fn after_panic(&self, accepted: &Accepted, turn: Option<&ActiveTurn>) -> Result<(), StoreError> {
         let is_asked = turn.is_some_and(|turn| turn.is_asked);
         let part = turn.map(|turn| turn.agent.uid);
@@ -195,7 +197,8 @@ impl Finish {
             inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
             match commit {
                 Some(commit) => commit.record(tx, "panicked", now).map(drop)?,
-                // Nothing says how far it had come before it was prepared again.
+                // Preparation panicked, so there is no turn to record. The ledger has the rounds of
+                // an earlier process already.
                 None => journal::forget(tx, accepted.id)?,
             }
             let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
@@ -210,7 +213,7 @@ impl Finish {
         Ok(())
     }
 
-    /// The turn panicked.
+    /// Ends a panicked turn.
     pub(super) async fn broken(&self, mut turn: ActiveTurn) -> Ended {
         while let Err(error) = self.after_panic(&turn.accepted, Some(&turn)).await {
             if storage::pause(&self.stop, "the end of a turn", &error).await.is_break() {

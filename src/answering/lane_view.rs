@@ -1,11 +1,12 @@
-//! What a turn knows about its lane. The lane stands above this room and keeps the news up to date.
+//! A turn's view of its lane. The lanes are above this module and keep the news up to date.
 
 use tokio::sync::watch;
 
-/// News of a lane for the turn that runs in it.
+/// News from a lane for its running turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LaneNews {
-    /// A person waits for an answer, and few enough turns are parked: the running turn should be parked at its next boundary.
+    /// A person waits for an answer, and few enough turns are parked: the running turn should be
+    /// parked at its next boundary.
     pub(crate) should_yield: bool,
 }
 
@@ -28,7 +29,7 @@ impl LaneView {
     pub(crate) async fn yield_wanted(&self) {
         let mut news = self.news.clone();
         if news.wait_for(|news| news.should_yield).await.is_err() {
-            // The lane is gone because the process stops; whoever waits is cancelled.
+            // The lane is gone because the process stops. The waiting turn is cancelled too.
             std::future::pending::<()>().await;
         }
     }

@@ -1,8 +1,9 @@
 //! From a queued message to its written answer.
 //!
-//! `admit` chooses the agent and waits for a slot, `prepare` puts together what the model is asked (`question`, `request`),
-//! `run` drives model and tools (`rounds`), `finish` decides what people are told, and `commit` writes the end of the turn in one
-//! transaction. A turn knows its lane only as a [`LaneView`].
+//! `admit` chooses the agent and waits for a slot, `prepare` builds the request to the model
+//! (`question`, `request`), `run` drives model and tools (`rounds`), `finish` drafts the reply, and
+//! `commit` writes the end of the turn in one transaction. A turn knows its lane only as a
+//! [`LaneView`].
 
 mod active_turn;
 mod admit;
@@ -53,7 +54,7 @@ use request::Requests;
 use rounds::Rounds;
 use slots::Slots;
 
-/// What turns are made with.
+/// The services that turns use.
 pub(crate) struct Deps {
     pub(crate) db: Db,
     pub(crate) snapshots: Snapshots,

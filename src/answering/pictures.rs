@@ -1,11 +1,11 @@
-//! Looks whether a stored file is a picture that a model can be shown.
+//! Tells pictures for models from other files.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use crate::models::{Image, ImageKind};
 
-/// What a file turned out to be.
+/// The kind of a stored file.
 pub(super) enum Looked {
     Picture(Image),
     TooLarge,
@@ -29,7 +29,7 @@ fn look_now(path: &Path) -> io::Result<Looked> {
     Ok(Looked::Picture(Image::new(kind, &bytes)))
 }
 
-/// The limit as people read it.
+/// The size limit in megabytes, for texts.
 pub(super) fn max_mb() -> f64 {
     const MEGABYTE: u32 = 1_000_000;
     f64::from(u32::try_from(Image::MAX_BYTES).unwrap_or(u32::MAX)) / f64::from(MEGABYTE)

@@ -1,4 +1,4 @@
-//! A turn up to the first question to the model: its messages, its agent, and when it may begin.
+//! A turn up to its first model call: its messages, its agent, and the wait for its start.
 
 use std::sync::Arc;
 
@@ -36,14 +36,15 @@ pub(super) struct Preparation {
     pub(super) requests: Requests,
 }
 
-/// What came of preparing a turn.
+/// The result of preparing a turn.
 pub(super) enum Begun {
-    /// Nobody may answer it now, and the place knows.
+    /// A limit forbids the turn, and the place was told.
     Refused,
     Ready {
         turn: Box<ActiveTurn>,
         progress: ProgressHandle,
-        /// Held while it runs. One that was stopped while it waited has none.
+        /// Held while the turn runs. None for a turn stopped during the wait, and for a turn in its
+        /// parent's slot.
         slot: Option<Slot>,
     },
     /// The process stops.
@@ -59,7 +60,7 @@ impl Preparation {
             Start::Not(begun) => return Ok(begun),
         };
         let others_wrote = due.arrived == Arrived::Before && self.others_wrote(&subject.accepted).await;
-        // Begun before the files are fetched, which may take a while.
+        // Progress is shown before the files are fetched, because fetching may take a while.
         let progress = progress(&self.delivery, &subject.accepted, &choice.agent, others_wrote);
         let mut turn = self.turn(snapshot, due, subject, choice, &progress.events()).await?;
         turn.others_wrote = others_wrote;
@@ -72,13 +73,13 @@ impl Preparation {
             recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
         let internal = InternalTurn::of(&self.db, &accepted.inbound).await?;
         if internal.is_none() && accepted.inbound.extras.internal.is_some() {
-            // Nobody knows any more on whose behalf.
+            // The subagent's row is gone, and with it the person behind the turn.
             accepted.role = Role::Guest;
         }
         Ok(Subject { accepted, internal, recorded })
     }
 
-    /// Waits until the turn may begin, with whoever answers by then.
+    /// Chooses the agent and waits until the turn may begin.
     async fn start(&self, snapshot: &Snapshot, due: &Due, subject: &Subject) -> Result<Start, StoreError> {
         let Subject { accepted, internal, recorded } = subject;
         let began_with = subject.began_with();
@@ -92,7 +93,8 @@ impl Preparation {
             InLine::Stopping => return Ok(Start::Not(Begun::Stopping)),
         };
         let agent = &choice.agent;
-        // Looked at when its turn has come, so that what ran before it counts. What was begun is gone on with.
+        // Limits are checked after the wait, so earlier turns count. A turn already begun is not
+        // checked again.
         let is_new = recorded.is_none() && slot.is_some() && internal.is_none();
         if is_new && let Some(over) = self.budgets.check(snapshot, accepted, agent).await? {
             self.budgets.refuse(accepted, agent, over).await?;
@@ -105,7 +107,7 @@ impl Preparation {
         Ok(Start::Now(choice, slot))
     }
 
-    /// The turn as far as it has come, which is nowhere unless an earlier process had begun with it.
+    /// Builds the turn, and replays the rounds of an earlier process.
     async fn turn(
         &self,
         snapshot: Arc<Snapshot>,
@@ -143,7 +145,7 @@ impl Preparation {
             run,
             fill,
             rounds: 0,
-            // What wakes an agent is nobody's words.
+            // A report has no person's words for the transcript.
             is_asked: is_asked || matches!(internal, Some(InternalTurn::Report(_))),
             is_steering: !due.aside.is_empty(),
             broken_tools: Vec::new(),
@@ -164,7 +166,7 @@ impl Preparation {
         Ok(turn)
     }
 
-    /// What the agent is asked, in words.
+    /// The question in words.
     async fn question(&self, snapshot: &Snapshot, subject: &Subject, agent: &Agent, lineup: &[ModelRef]) -> Question {
         let Subject { accepted, internal, recorded } = subject;
         let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
@@ -178,14 +180,15 @@ impl Preparation {
         }
     }
 
-    /// Whether the talk had gone on when an earlier process left the message. A store that fails now must not cost the answer.
+    /// Whether newer messages were in the place when an earlier process left this message. A
+    /// failing store must not cost the answer.
     async fn others_wrote(&self, accepted: &Accepted) -> bool {
         let accepted = accepted.clone();
         let asked = self.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
         asked.inspect_err(|error| tracing::warn!("an answer may go out without a quote: {error}")).unwrap_or(false)
     }
 
-    /// What an earlier process wrote down about this turn.
+    /// The journal's record of this turn from an earlier process.
     async fn recorded(&self, due: &Due) -> Result<Option<Recorded>, StoreError> {
         if due.arrived == Arrived::Now {
             return Ok(None);
@@ -199,22 +202,23 @@ impl Preparation {
     }
 }
 
-/// What a turn is about.
+/// The input of a turn.
 struct Subject {
     accepted: Accepted,
-    /// Set when it is not a person who asks.
+    /// Set for a turn without a person's message.
     internal: Option<InternalTurn>,
-    /// What an earlier process has done about it.
+    /// The progress of an earlier process.
     recorded: Option<Recorded>,
 }
 
 impl Subject {
-    /// The agent that has begun with it.
+    /// The agent chosen by an earlier process.
     fn began_with(&self) -> Option<AgentUid> {
         self.recorded.as_ref().map(|recorded| recorded.turn.agent)
     }
 
-    /// What this agent is shown of the transcript has the question already. Asked of another, it may not, and is asked anew.
+    /// Whether the agent's view of the transcript has the question already. Another agent may not
+    /// see the question, and is asked anew.
     fn is_asked(&self, view: View) -> bool {
         self.recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.turn.agent)))
     }
@@ -232,7 +236,7 @@ enum Start {
     Not(Begun),
 }
 
-/// The rows that were answered with it were kept from having turns of their own.
+/// Adds the rows to close with this message. After a restart they get no turn of their own.
 fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
     let others = recorded.turn.members.iter().filter(|id| **id != accepted.id);
     let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();

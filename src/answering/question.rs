@@ -1,4 +1,4 @@
-//! What a turn is asked: the words of all messages that are answered at once, with what came with them.
+//! The question of a turn: the words and attachments of all its messages.
 
 use super::files;
 use super::pictures::{self, Looked};
@@ -9,15 +9,16 @@ use crate::domain::{Attachment, Extras, Inbound};
 use crate::models::Image;
 use crate::records::inbox::Accepted;
 
-/// What is to be answered.
+/// The question of a turn.
 pub(super) struct Question {
-    /// Each message in words, with everything that is part of it.
+    /// The text of each message, with all its parts.
     pub(super) said: Vec<Inbound>,
     /// In the order they were sent.
     pub(super) images: Vec<Image>,
 }
 
-/// Files are in the agent's folder from here on. Pictures are read only where `someone_sees`: any model that may answer.
+/// Stores files in the agent's workspace. Pictures are read only with `someone_sees`: some model of
+/// the lineup takes pictures.
 pub(super) async fn in_words(delivery: &Delivery, accepted: &Accepted, agent: &Agent, someone_sees: bool) -> Question {
     let mut question = Question { said: Vec::new(), images: Vec::new() };
     for message in accepted.messages() {
@@ -31,8 +32,8 @@ pub(super) async fn in_words(delivery: &Delivery, accepted: &Accepted, agent: &A
     question
 }
 
-/// What an answer to these messages quotes. Of several, the last is the one people still have before them. None for what no
-/// person wrote.
+/// The message for an answer to quote. Of several messages the last is quoted, because people still
+/// have it before them. None for an internal message.
 pub(super) fn to_quote(accepted: &Accepted, others_wrote: bool) -> Option<channels::Question> {
     let asked = accepted.messages().last().unwrap_or(accepted);
     let last = asked.joined.last().unwrap_or(asked);
@@ -40,12 +41,13 @@ pub(super) fn to_quote(accepted: &Accepted, others_wrote: bool) -> Option<channe
     asked.inbound.extras.internal.is_none().then_some(channels::Question { message, upto, others_wrote })
 }
 
-/// A message that is nothing but these words.
+/// The message with this text and nothing else.
 pub(super) fn plain(inbound: &Inbound, text: String) -> Inbound {
     Inbound { text, extras: Extras::default(), ..inbound.clone() }
 }
 
-/// A file that cannot be had is said to the agent and stops nothing.
+/// The text of a message with its file. If a file cannot be fetched, the agent is told and the turn
+/// goes on.
 async fn readable(delivery: &Delivery, inbound: &Inbound, agent: &Agent, images: Option<&mut Vec<Image>>) -> String {
     let Some(Attachment { description, file: Some(file) }) = &inbound.extras.attachment else { return inbound.readable() };
     let attached = match files::store(delivery, inbound, file, agent).await {
@@ -64,7 +66,7 @@ async fn readable(delivery: &Delivery, inbound: &Inbound, agent: &Agent, images:
     inbound.readable_with(Some(&attached))
 }
 
-/// Puts a picture to the others. What is said about one that the model does not get.
+/// Adds a picture to `images`. Returns a remark about a picture withheld from the model.
 async fn shown(agent: &Agent, stored: &str, images: &mut Vec<Image>) -> String {
     let path = agent.folder.join("workspace").join(stored);
     match pictures::look(&path).await {

@@ -1,4 +1,4 @@
-//! What the model is asked: the prompt, what was said before, what is recalled, and the question.
+//! The request to the model: the prompt, the conversation, recalled memories, and the question.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::tools::{Parent, Relation, Scope, ToolBox};
 use crate::turn::history::{self, Said, Speaker};
 use crate::turn::{self, TurnLimits, TurnRequest, prompt};
 
-/// Puts together what models are asked. Cheap to clone.
+/// Builds requests to models. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Requests {
     pub(super) db: Db,
@@ -39,26 +39,26 @@ pub(super) struct Requests {
     pub(super) bootstrapped: Arc<DashSet<AgentUid>>,
 }
 
-/// What a turn is asked, and how that stands to what was said before.
+/// The question of a turn and its relation to the conversation.
 pub(super) struct Asked<'a> {
     pub(super) said: &'a [Inbound],
     pub(super) is_asked: bool,
-    /// Set for a turn that an earlier process began.
+    /// Set for a turn begun by an earlier process.
     pub(super) earlier: Option<Earlier>,
     pub(super) aside: &'a [String],
     pub(super) internal: Option<&'a InternalTurn>,
-    /// Cancelled when nobody wants to know any more.
+    /// Cancelled to stop the turn.
     pub(super) halt: &'a CancellationToken,
-    /// Told when there is long nothing to see.
+    /// Gets progress events during a long wait.
     pub(super) events: &'a mpsc::Sender<TurnEvent>,
 }
 
 /// How an earlier process left a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Earlier {
-    /// Parked for other messages, which are in the transcript now.
+    /// Parked for other messages. They are in the transcript now.
     Parked(ParkedTurn),
-    /// In the middle. The turn goes on with the transcript that it has read.
+    /// In the middle of its work. The turn goes on with the transcript as read at its start.
     Broken { read_upto: i64 },
 }
 
@@ -77,7 +77,7 @@ impl Requests {
         let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
         let reminder = self.memories.of(agent).map(|memory| Reminder { memory, words });
         let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
-        // In one go, because each way to the store costs more than most of what is asked there.
+        // A single read, because a trip to the store costs more than most of its queries.
         let read = self.db.read(move |connection| {
             let recalled = ask.map(|reminder| reminder.on(connection));
             let read_upto = transcript::newest(connection)?;
@@ -111,7 +111,7 @@ impl Requests {
         Ok(Prepared { conversation, read_upto, request, fill, told })
     }
 
-    /// When more was said than there is room for, and a summary of it is being made, that one is waited for.
+    /// If the conversation needs more than the room, waits for a running summary.
     async fn summed_up_in_time(
         &self,
         extract: &Arc<Extract>,
@@ -165,7 +165,7 @@ impl Asked<'_> {
     }
 }
 
-/// What of a conversation a turn may read.
+/// The part of a conversation that a turn may read.
 struct Extract {
     place: SessionKey,
     view: View,
@@ -185,7 +185,8 @@ impl Extract {
         };
         let unheard = outranked::since_begun(connection, access, &self.place, *turn)?;
         if history.summary.as_ref().is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto)) {
-            // The summary quotes people who must not influence this turn, so the original messages are used.
+            // The summary quotes people who must not influence this turn, so the original messages
+            // are used.
             history.summary = None;
             history.messages = transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
         }
@@ -193,7 +194,8 @@ impl Extract {
         Ok(history)
     }
 
-    /// Runs whose end this agent was not told yet. Those of people who have no say in the turn are for the turn after it.
+    /// Ended subagents not yet told to this agent. A parked turn leaves out subagents of people
+    /// with a lower role; a later turn tells of them.
     fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<SubagentRow>> {
         let mut unseen = subagent_rows::unseen(connection, &self.place, agent)?;
         if let Some((_, Earlier::Parked(turn))) = &self.earlier {
@@ -203,36 +205,36 @@ impl Extract {
     }
 }
 
-/// What the model is asked, and how much of the conversation that is.
+/// The request to the model, and how much of the conversation it holds.
 pub(super) struct Prepared {
     pub(super) conversation: Conversation,
     /// The newest row of the transcript.
     pub(super) read_upto: i64,
     pub(super) request: TurnRequest,
     pub(super) fill: Fill,
-    /// Runs that the agent is told about.
+    /// Subagents whose end the agent is told.
     pub(super) told: Vec<String>,
 }
 
-/// Whoever answers in the end must be able to read it all.
+/// Any model of the lineup may answer in the end, so the smallest window counts.
 fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
     let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
     usize::try_from(smallest).unwrap_or(usize::MAX)
 }
 
-/// Pictures belong to what is to be answered, which comes last.
+/// Pictures belong to the question, the last message.
 pub(super) fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
     if let Some(ModelMessage::User(content)) = messages.last_mut() {
         content.images = images;
     }
 }
 
-/// Tells a provider nothing about the place.
+/// A keyed hash, so the provider learns nothing about the place.
 fn cache_key(agent: &Agent, place: &SessionKey) -> String {
     Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
 }
 
-/// What an agent is reminded of. One that cannot be reminded answers without.
+/// Recalls memories for a question. If recalling fails, the agent answers without memories.
 #[derive(Clone)]
 struct Reminder {
     memory: Memory,
@@ -256,11 +258,12 @@ impl Reminder {
     }
 }
 
-/// The files are read anew for every turn, so that an edit counts from the next message on.
+/// Reads the files for every turn, so an edit counts from the next message on.
 async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, StoreError> {
     let read = tokio::task::spawn_blocking(move || prompt::assemble(&agent, &Identity::load(&agent, bootstrap)));
     read.await.map_err(|error| match error.try_into_panic() {
-        // The turn's own panic, to be told in the chat: tried again like a failing store, it would panic for ever.
+        // A panic of the turn, to be told in the chat. Retried like a store error, the turn would
+        // panic for ever.
         Ok(panic) => resume_unwind(panic),
         Err(error) => StoreError::Failed(format!("reading identity files: {error}")),
     })

@@ -1,6 +1,7 @@
-//! One round of tools: written before it runs, and call by call as it ends.
+//! A round of tools: written before its calls run, and call by call as they end.
 //!
-//! While a round only waits for subagents, people come first: the round is left as it is and taken up later, as after a restart.
+//! While a round only waits for subagents, people come first: the turn is parked in the middle of
+//! the round and resumed later, as after a restart.
 
 use std::sync::Arc;
 
@@ -31,10 +32,10 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Nothing runs before it is written down, and the model is not asked again before its end is. Fails only when the process
-    /// stops.
+    /// Runs the calls of a round. The round is written before its calls run, and the results before
+    /// the model is asked again. Fails only when the process stops.
     pub(super) async fn run(&self, turn: &mut ActiveTurn, round: Round) -> Result<Today, StoreError> {
-        // Tools look things up where they are now.
+        // Tools need the current key of the place.
         turn.follow_moves(&self.aliases);
         let (row, number) = (Arc::new((turn.row(), budgets::spending(turn, round.usage))), turn.rounds);
         let shared = Arc::new(round);
@@ -45,7 +46,8 @@ impl Rounds {
                 ledger::spend(tx, &row.1, now_ms())
             }
         };
-        // Before it is written: a turn that is stopped meanwhile must know that there may be something.
+        // Counted before the write: a turn stopped during the write may have this round in the
+        // journal.
         turn.rounds += 1;
         let today = self.db.write_patiently(&self.stop, Durability::PowerCut, wanted).await?;
         let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
@@ -88,7 +90,7 @@ impl Rounds {
         Ok(today)
     }
 
-    /// The end of a run is the result of the call that asked for it.
+    /// Waits for a subagent. Its result becomes the result of the tool call.
     async fn wait_for(&self, call: CallId, run: String) -> Result<(CallId, Outcome, Charge), StoreError> {
         let known = self.subagents.ended(&run).await?;
         let charge = known.as_ref().map(|known| known.end.used).unwrap_or_default();
@@ -97,7 +99,8 @@ impl Rounds {
         Ok((call, outcome, charge))
     }
 
-    /// Waits for runs that were waited for when the turn was put aside, or by an earlier process. Of a call that was no run, nobody knows how far it came.
+    /// Waits again for the subagents of a round left open by parking or by a restart. The outcome
+    /// of other open calls is unknown.
     pub(super) async fn finish(&self, turn: &mut ActiveTurn) -> Result<(), StoreError> {
         let Some((round, mut calls)) = turn.unfinished.take() else { return Ok(()) };
         let (inbox_id, number) = (turn.accepted.id, turn.rounds - 1);
@@ -141,7 +144,7 @@ impl From<Recall> for Outcome {
 }
 
 impl ActiveTurn {
-    /// Goes through what an earlier process did.
+    /// Replays the rounds of an earlier process.
     pub(super) fn replay(&mut self, rounds: Vec<(Round, Vec<Recall>)>) {
         for (round, calls) in rounds {
             self.rounds += 1;
@@ -149,13 +152,13 @@ impl ActiveTurn {
             if calls.iter().all(|recall| recall.result.is_some()) {
                 self.take_in(round, calls.into_iter().map(Outcome::from).collect());
             } else {
-                // Only the last round can be one.
+                // Only the last round can be open.
                 self.unfinished = Some((round, calls));
             }
         }
     }
 
-    /// With `is_open`, runs are left whose end is yet to come.
+    /// With `is_open`, the round still waits for subagents.
     fn end_round(&mut self, round: Round, calls: Vec<Recall>, is_open: bool) {
         if is_open {
             self.unfinished = Some((round, calls));
@@ -170,7 +173,7 @@ impl ActiveTurn {
         self.run.take_in(round, texts);
     }
 
-    /// Counts what runs have used whose end an earlier process has seen.
+    /// Charges the usage of awaited subagents with a recorded result.
     pub(super) async fn charge_runs(&mut self, db: &Db) -> Result<(), StoreError> {
         let id = self.accepted.id;
         let known = db.read(move |connection| subagent_rows::of_turn(connection, id)).await?;
@@ -185,6 +188,6 @@ impl ActiveTurn {
     }
 }
 
-/// What the model hears about a tool that panicked.
+/// The result of a call to a panicked tool.
 const TOOL_BROKE: &str =
     "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";

@@ -1,4 +1,4 @@
-//! One message's turn, from the lane to its end.
+//! The course of a turn, from the lane to its end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -50,25 +50,25 @@ pub(crate) struct Answering {
     pub(super) stop: CancellationToken,
 }
 
-/// Why a turn left off.
+/// The reason for leaving off.
 enum Left {
     Answered,
-    /// People wrote meanwhile, and a round has just ended or waits for nothing but runs.
+    /// People wrote, and the round has just ended or only waits for subagents.
     ForOthers,
     Failed(TurnError),
-    /// Somebody asked for it.
+    /// Stopped on request.
     Halted,
     /// The process stops.
     Stopping,
 }
 
 impl Answering {
-    /// Answers the message. Whatever goes wrong is told in the place it came from.
+    /// Answers the message. Failures are told in the place of the message.
     pub(crate) async fn begin(&self, mut due: Due) -> Ended {
         let written = due.accepted.messages().filter(|message| message.inbound.extras.internal.is_none());
         let mark = self.delivery.mark(written.map(|message| &message.inbound));
         loop {
-            // The group may have become another one while the message waited.
+            // The group may have become a supergroup while the message waited.
             self.aliases.follow(&mut due.accepted.inbound.origin);
             let error = match AssertUnwindSafe(self.preparation.prepare(self.snapshots.current(), &due)).catch_unwind().await {
                 Ok(Ok(Begun::Ready { mut turn, progress, slot: _slot })) => {
@@ -95,7 +95,7 @@ impl Answering {
         }
     }
 
-    /// Goes on with a turn that was put aside, after these exchanges.
+    /// Resumes a parked turn after these exchanges.
     pub(crate) async fn resume(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
         let _slot = match self.admission.wait(turn.agent.uid, &turn.halt).await {
             InLine::Next(slot) => Some(slot),
@@ -109,7 +109,8 @@ impl Answering {
             tracing::warn!("a decision was not noted: {error}");
         }
         let view = turn.view();
-        // Whoever may have less done than those who gave the turn has no say in it: its tools do what they may.
+        // The turn's tools run with its owner's rights, so messages of people with fewer rights are
+        // not shown to it.
         let heard = meanwhile.iter().filter(|exchange| exchange.role >= turn.accepted.role && view.shows(Some(exchange.by.uid)));
         let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&turn.agent)));
         turn.untold.push(told);
@@ -118,12 +119,12 @@ impl Answering {
         self.proceed(turn, progress).await
     }
 
-    /// Runs until there is a reason to leave off, and writes down what that means.
+    /// Runs the turn until it leaves off, then ends or parks it.
     async fn proceed(&self, mut turn: ActiveTurn, progress: ProgressHandle) -> Ended {
         let events = progress.events();
         let (halt, span) = (turn.halt.clone(), turn.span());
         let left = tokio::select! {
-            // First, so that a turn that was stopped before it began asks no model.
+            // First, so a turn stopped before its start asks no model.
             biased;
             () = halt.cancelled() => Ok(Left::Halted),
             left = AssertUnwindSafe(self.drive(&mut turn, &events)).catch_unwind().instrument(span) => left,
@@ -133,7 +134,7 @@ impl Answering {
             self.subagents.stop(|_, running| running.parent_inbox_id == id && running.then == OnFinish::Wait);
         }
         drop(events);
-        // Also after a panic: what is said about it must not be followed by a late preview.
+        // Also after a panic: no late preview may follow the apology.
         progress.end().await;
         match left {
             Ok(Left::Answered) => {
@@ -167,7 +168,7 @@ impl Answering {
         }
         std::mem::take(&mut turn.untold).into_iter().for_each(|told| turn.run.hear(told));
         if !turn.run.said().is_empty() {
-            // What was shown before adds up to the answer.
+            // The preview goes on with the text said before.
             drop(events.send(TurnEvent::Text(turn.run.said().to_owned())).await);
         }
         loop {
@@ -193,7 +194,8 @@ impl Answering {
         }
     }
 
-    /// Puts a turn aside; its question goes into the transcript, so that what is answered meanwhile stands behind it.
+    /// Parks a turn. Its question goes into the transcript now, before the messages answered in
+    /// between.
     async fn park(&self, mut turn: ActiveTurn) -> Ended {
         turn.follow_moves(&self.aliases);
         let (accepted, said, is_asked) = (turn.accepted.clone(), turn.said.clone(), turn.is_asked);
@@ -210,7 +212,7 @@ impl Answering {
                     transcript::append_question(tx, accepted, said, spot, now)?;
                 }
                 if used_once {
-                    // It was for this message, and not for those that are answered before it.
+                    // The pin was for this message, not for the messages answered before it.
                     pins::use_up(tx, place, started_at)?;
                 }
                 journal::park(tx, accepted.id)?;

@@ -1,5 +1,5 @@
-//! Which turn runs next when not all can run at once: that of the agent whose last one began longest ago. So slots go round,
-//! and nobody waits for all that another agent has to do. Turns of one agent keep their order.
+//! Hands out slots when not all turns can run at once. The agent served longest ago is next, so no
+//! agent waits for the whole backlog of another. Turns of the same agent keep their order.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use tokio::sync::oneshot;
 
 use crate::domain::AgentUid;
 
-/// Of this many slots, one is never given to an agent that has all the others.
+/// The share of slots kept for other agents: one in this many.
 const ONE_KEPT_OF: usize = 4;
 
 /// All slots of the process.
 pub(super) struct Slots {
-    /// Turns of one agent that run at once. The rest is there when another agent is asked something.
+    /// The most turns of a single agent at once. The other slots stay free for other agents.
     most_of_one: usize,
-    // Short and without an await, so a plain lock does.
+    // Locked sections are short and never await, so a plain lock does.
     state: Mutex<State>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Slots {
 struct State {
     free: usize,
     running: HashMap<AgentUid, usize>,
-    /// Without agents for whom nothing waits.
+    /// Only agents with waiting turns.
     waiting: HashMap<AgentUid, VecDeque<Ticket>>,
     tickets: u64,
     /// When each agent was last given a slot, counted in slots.
@@ -36,21 +36,21 @@ struct Ticket {
     granted: oneshot::Sender<()>,
 }
 
-/// The right to run. Dropping it gives it to the next.
+/// The right to run a turn. A dropped slot goes to the next turn.
 pub(super) struct Slot {
     slots: Arc<Slots>,
     agent: AgentUid,
 }
 
 impl Slots {
-    /// `agents` is how many share the slots: one alone may have them all.
+    /// `agents` share the slots. A single agent may have all of them.
     pub(super) fn new(most: usize, agents: usize) -> Arc<Self> {
         let kept = if agents > 1 && most > 1 { (most / ONE_KEPT_OF).max(1) } else { 0 };
         let state = Mutex::new(State { free: most, ..State::default() });
         Arc::new(Slots { most_of_one: most - kept, state })
     }
 
-    /// Returns when it is this agent's turn. Dropping the future gives up the place in the line.
+    /// Waits for a slot. Dropping the future leaves the queue.
     pub(super) async fn acquire(self: &Arc<Self>, agent: AgentUid) -> Slot {
         let mut waiter = self.join(agent);
         (&mut waiter.granted).await.expect("a ticket is kept until it is granted or given up");
@@ -80,7 +80,7 @@ impl Slots {
 }
 
 impl State {
-    /// Gives out what is free, one to each agent in turn.
+    /// Gives out the free slots, to each agent in turn.
     fn hand_out(&mut self, most_of_one: usize) {
         while self.free > 0
             && let Some(agent) = self.next(most_of_one)
@@ -102,7 +102,8 @@ impl State {
         if line.is_empty() {
             self.waiting.remove(&agent);
         }
-        // A waiter that goes takes its ticket along under this lock, so whoever has one in line is there to hear it.
+        // A leaving waiter removes its ticket under this lock, so the receiver of a queued ticket
+        // still exists.
         if ticket.is_some_and(|ticket| ticket.granted.send(()).is_ok()) {
             self.free -= 1;
             self.given += 1;
@@ -131,7 +132,7 @@ impl State {
     }
 }
 
-/// A place in the line.
+/// A waiting turn.
 struct Waiter<'a> {
     slots: &'a Slots,
     agent: AgentUid,
@@ -142,7 +143,7 @@ struct Waiter<'a> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut state = self.slots.state();
-        // Granted, and nobody has seen it.
+        // The slot was granted, but the future never saw the grant.
         if self.granted.try_recv().is_ok() {
             state.release(self.agent);
             state.hand_out(self.slots.most_of_one);

@@ -1,4 +1,4 @@
-//! What people read when a turn has not come to an answer of its own.
+//! Texts for people when a turn ends without a whole answer.
 
 use chrono::Local;
 
@@ -8,10 +8,10 @@ use crate::turn::TurnError;
 
 pub(super) const SAID_NOTHING: &str = "I came to the end without anything to say. Please ask again in other words.";
 
-/// Closes an answer that will not be finished.
+/// Closes the answer of a stopped turn.
 pub(super) const STOPPED: &str = "_(stopped)_";
 
-/// Closes an answer that the model could not finish. Nobody replies to what no person is told.
+/// Closes an answer the model could not finish. Only people get the hint to reply.
 pub(super) fn cut_off(cut: Cut, is_told: bool) -> String {
     match cut {
         _ if !is_told => format!("_(cut off {cut})_"),
@@ -20,7 +20,7 @@ pub(super) fn cut_off(cut: Cut, is_told: bool) -> String {
     }
 }
 
-/// Nothing came of an answer but thoughts.
+/// The model thought, and was cut off before its first word.
 pub(super) fn cut_before_a_word(cut: Cut) -> String {
     match cut {
         Cut::AtTokens(_) => format!(
@@ -32,7 +32,7 @@ pub(super) fn cut_before_a_word(cut: Cut) -> String {
     }
 }
 
-/// What the agent reads behind such an answer in its next turn.
+/// A note for the agent's next turn, after a cut answer.
 pub(super) fn noted_cut(cut: Cut) -> String {
     match cut {
         Cut::AtTokens(Some(tokens)) => format!("this answer was cut off at {tokens} tokens"),
@@ -47,7 +47,7 @@ pub(super) fn tools_broke(tools: &[String], reference: i64) -> String {
     )
 }
 
-/// Stands for an agent that sent files without a word.
+/// The answer of an agent that sent files without a word.
 pub(super) fn sent(effects: &[Effect]) -> String {
     let names: Vec<&str> = sent_files(effects).map(|file| file.name.as_str()).collect();
     format!("Here is {}.", names.join(", "))

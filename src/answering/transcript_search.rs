@@ -1,4 +1,5 @@
-//! The tool `transcript_search`: what was said in the place an agent is in, also before the part it still sees.
+//! The tool `transcript_search`: messages of the agent's place, including messages older than the
+//! prompt.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Local};
@@ -12,11 +13,12 @@ use crate::storage::Db;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 use crate::turn::history::{Said, Speaker};
 
-/// Messages that are found at most, and how much of each is shown, in bytes.
+/// The most messages found, and the most bytes shown of each.
 const MOST_FOUND: u32 = 20;
 const MAX_SHOWN_BYTES: usize = 1000;
 
-/// Only the place of the turn is searched, and in it only what its agent is shown: what was said elsewhere was said to others.
+/// Searches only the place of the turn, and only the agent's view: messages elsewhere were meant
+/// for other people.
 pub(crate) struct TranscriptSearch {
     pub(crate) db: Db,
     pub(crate) switch: Switch,

@@ -1,6 +1,6 @@
-//! Keeps messages that are not answered: edits and reactions, and talk among people.
+//! Keeps messages without an answer: edits and reactions, and talk among people.
 //!
-//! In the lane like a turn, so that each stands in the transcript where it was said.
+//! They pass through the lane like turns, so the transcript keeps their order.
 
 use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
@@ -22,15 +22,15 @@ pub(super) struct Keeper {
     pub(super) stop: CancellationToken,
 }
 
-/// What came of keeping a message.
+/// The result of keeping a message.
 pub(super) enum Kept {
     Done,
-    /// The process stops; the next one finds the row.
+    /// The process stops; the next process finds the row.
     LeftBehind,
 }
 
 impl Keeper {
-    /// Keeps an edit or a reaction that came after the answer.
+    /// Keeps an edit or a reaction after the answer.
     pub(super) async fn note(&self, accepted: &Accepted) -> Kept {
         while let Err(error) = self.write_note(accepted).await {
             if storage::pause(&self.stop, "a note", &error).await.is_break() {
@@ -53,7 +53,7 @@ impl Keeper {
         self.db.write(write).await
     }
 
-    /// Keeps talk among people, so that "what do you think?" makes sense to the agent that is asked next.
+    /// Keeps talk among people, so a later question about the talk makes sense to the agent.
     pub(super) async fn observed(&self, accepted: &Accepted) {
         let hearer = self.admission.who_answers(&self.snapshots.current(), &accepted.inbound.origin).await;
         let hearer = match hearer {
@@ -64,14 +64,14 @@ impl Keeper {
             let accepted = accepted.clone();
             move |tx: &Transaction<'_>| write_observed(tx, &accepted, hearer, now_ms())
         };
-        // A power cut that takes the message back takes the closed row back as well.
+        // If a power cut undoes the write, the row is open again too.
         if let Err(error) = self.db.write_patiently(&self.stop, Durability::Kill, keep).await {
             tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}");
         }
     }
 }
 
-/// Observed talk belongs to the agent that had the place at that time.
+/// Observed talk belongs to the agent of the place at the time.
 fn write_observed(tx: &Transaction<'_>, accepted: &Accepted, hearer: AgentUid, now: i64) -> rusqlite::Result<()> {
     let inbound = &accepted.inbound;
     let part = inbound.extras.note.map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;

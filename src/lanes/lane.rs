@@ -1,7 +1,8 @@
-//! The queue of one place.
+//! The queue of a place.
 //!
-//! Messages that come while a turn runs wait. Between two rounds of tools, or while the turn waits for subagents, it is parked for
-//! them: all messages that wait are answered as one, and then the turn goes on.
+//! New messages wait while a turn runs. Between two rounds of tools, or while the turn waits for
+//! subagents, the turn is parked: all waiting messages are answered as one, and then the turn goes
+//! on.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,18 +17,20 @@ use crate::answering::{LaneNews, LaneView};
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
 
-/// Messages that wait in one place. One more is refused, and the person is told.
+/// The most messages waiting in a place. A further message is refused, and the person is told.
 pub(super) const MOST_WAITING: usize = 100;
-/// With this many waiting, talk among people is no longer kept: the rest of the lane is for questions.
+/// With this many waiting messages, talk among people is no longer kept: the rest of the lane is
+/// for questions.
 const MOST_WAITING_TO_OBSERVE: usize = 50;
-/// Messages that are one, such as an album; those after them are a message of their own.
+/// The most parts of a message, such as the pictures of an album. Further parts begin a new
+/// message.
 const MOST_JOINED: usize = 20;
-/// Messages that are answered at once.
+/// The most messages answered together.
 const MOST_DRAINED: usize = 50;
-/// Tasks of one place that are put aside at a time. With this many, messages wait for the end of the turn.
+/// The most parked turns of a place. With this many, messages wait for the end of the running turn.
 const MOST_PARKED: usize = 3;
 
-/// What is done with a message when its turn comes.
+/// Why a message is in the lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Answer,
@@ -46,20 +49,20 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether a person wants an answer to it.
+    /// Whether a person wants an answer to the message.
     pub(super) fn is_question(&self) -> bool {
         let besides = &self.accepted.inbound.extras;
         self.purpose == Purpose::Answer && besides.note.is_none() && besides.internal.is_none()
     }
 }
 
-/// A turn as people ask about it.
+/// A turn as shown in the queue.
 #[derive(Clone)]
 pub(super) struct RunningTurn {
     pub(super) item: Item,
-    /// Rows of the turn whose messages were deleted.
+    /// Rows whose messages were deleted.
     withdrawn: Vec<i64>,
-    /// Cancelled when somebody wants it stopped.
+    /// Cancelled to stop the turn.
     pub(super) halt: CancellationToken,
 }
 
@@ -68,30 +71,30 @@ impl RunningTurn {
         RunningTurn { item, withdrawn: Vec::new(), halt }
     }
 
-    /// True when nothing is left to be answered.
+    /// Returns true if no message is left to answer.
     pub(super) fn withdraw(&mut self, ids: &[i64]) -> bool {
         self.withdrawn.extend(self.item.ids.iter().filter(|id| ids.contains(id)));
         self.item.ids.iter().all(|id| self.withdrawn.contains(id))
     }
 }
 
-/// Exists exactly while a worker runs for the place.
+/// A lane exists exactly while a worker runs for its place.
 #[derive(Default)]
 pub(super) struct Lane {
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) current: Option<RunningTurn>,
-    /// Put aside; the last is taken up first.
+    /// Parked turns; the last is resumed first.
     pub(super) parked: Vec<RunningTurn>,
-    /// The worker has done something, so what waits came while the place was busy.
+    /// The worker has begun a turn, so the waiting messages came while the place was busy.
     pub(super) was_busy: bool,
-    /// Somebody was told that the lane is full, and it has been so since.
+    /// A person was told about the full lane. Reset once the lane is half empty.
     pub(super) told_full: bool,
-    /// Kept up to date for the turn that runs.
+    /// News for the running turn.
     news: watch::Sender<LaneNews>,
 }
 
 impl Lane {
-    /// The view that a turn of this lane gets.
+    /// The view for a turn of this lane.
     pub(super) fn view(&self) -> LaneView {
         LaneView::new(self.news.subscribe())
     }
@@ -128,7 +131,7 @@ impl Lane {
         }
     }
 
-    /// Takes out messages that wait and are not wanted any more.
+    /// Takes out waiting messages that are not wanted any more.
     pub(super) fn let_go(&mut self, is_unwanted: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
         let (gone, left): (VecDeque<Waiting>, _) = self.waiting.drain(..).partition(is_unwanted);
         self.waiting = left;
@@ -136,7 +139,8 @@ impl Lane {
         gone.into()
     }
 
-    /// How many from `first` on are one message, and until when more may come that belong to it.
+    /// The number of waiting messages from `first` on that form a single message, and the time to
+    /// wait for further parts.
     fn group_at(&self, first: usize) -> (usize, Option<Instant>) {
         let Some(front) = self.waiting.get(first) else { return (0, None) };
         if front.purpose == Purpose::Observe {
@@ -146,15 +150,15 @@ impl Lane {
             |next: &&Waiting| next.purpose == Purpose::Answer && front.accepted.inbound.is_one_with(&next.accepted.inbound);
         let others = self.waiting.iter().skip(first + 1).take(MOST_JOINED - 1).take_while(belongs).count();
         let count = 1 + others;
-        // What comes after something else does not belong any more.
+        // A message in between ends the group.
         let is_complete = self.waiting.len() > first + count || count == MOST_JOINED;
         let last = &self.waiting[first + others];
         let together = last.accepted.inbound.extras.together.as_ref().filter(|_| !is_complete);
         (count, together.map(|together| last.since + Duration::from_millis(together.wait_ms)))
     }
 
-    /// The sizes of the messages that are answered at once: the oldest, and if they came while the place was busy, all that
-    /// wait behind it and may do the same.
+    /// The sizes of the messages to answer together: the oldest message, and if the place was busy,
+    /// all messages like it right behind.
     pub(super) fn oldest_batch(
         &self,
         now: Instant,
@@ -166,7 +170,7 @@ impl Lane {
             let (count, until) = self.group_at(taken);
             match until.filter(|until| *until > now) {
                 Some(until) if sizes.is_empty() => return Err(NotBefore(until)),
-                // Still growing; it is a message of the next batch.
+                // The album still grows; it belongs to the next batch.
                 Some(_) => break,
                 None => {}
             }
@@ -184,6 +188,6 @@ impl Lane {
     }
 }
 
-/// More may come that belongs to the next message.
+/// Further parts of the next message may come until this time.
 #[derive(Debug)]
 pub(super) struct NotBefore(pub(super) Instant);

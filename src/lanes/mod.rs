@@ -1,4 +1,5 @@
-//! Order within a place: one turn at a time in each, all places side by side. [`Sessions`] is the handle.
+//! Order within a place: a single turn at a time in each place, all places side by side.
+//! [`Sessions`] is the handle.
 
 mod keep;
 mod lane;
@@ -32,7 +33,7 @@ use keep::Keeper;
 use lane::Purpose;
 use queues::Lanes;
 
-/// What sessions are made with.
+/// The services that sessions use.
 pub struct Services {
     pub db: Db,
     pub snapshots: Snapshots,
@@ -40,10 +41,10 @@ pub struct Services {
     pub aliases: Arc<Aliases>,
     pub delivery: Delivery,
     pub tools: ToolBox,
-    /// Counts what has no answer yet: messages, subagents and sends.
+    /// Counts open messages, subagents and sends.
     pub work: TaskTracker,
     pub memories: Memories,
-    /// Turns that an earlier process began, with the inbox rows that they answer along with their own.
+    /// Turns begun by an earlier process, with the other inbox rows they answer.
     pub absorbing: DashMap<i64, Vec<i64>>,
     /// Agents that have finished a turn before.
     pub bootstrapped: DashSet<AgentUid>,
@@ -59,23 +60,24 @@ pub struct Sessions {
     overrides: Arc<Overrides>,
 }
 
-/// What is under way in a place.
+/// The queue of a place, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
     pub current: Option<Item>,
-    /// Turns that are parked for newer messages.
+    /// Turns parked for newer messages.
     pub parked: Vec<Item>,
     pub waiting: Vec<Item>,
-    /// Subagents, and other agents that were asked.
+    /// Subagents and asked peers.
     pub subagents: Vec<Item>,
 }
 
-/// The lane has as many messages waiting as it takes.
+/// The lane has no room for another message.
 #[derive(Debug)]
 pub struct LaneFull {
-    /// Given back.
+    /// The caller's guard, given back.
     pub guard: TaskTrackerToken,
-    /// Nobody was told yet. Telling it for every message would keep the answers waiting even longer.
+    /// The person should be told. Only the first refusal is told, because notices would delay the
+    /// answers even more.
     pub news: bool,
 }
 
@@ -137,12 +139,12 @@ impl Sessions {
         self.lanes.submit(accepted, Purpose::Observe, arrived, guard)
     }
 
-    /// Gives a message that still waits in its lane the form it has after an edit, and returns it with its row.
+    /// Puts an edit into a message waiting in its lane. Returns the message with its row.
     pub fn revise(&self, edit: &Inbound) -> Option<Accepted> {
         self.lanes.revise(edit)
     }
 
-    /// If `next` continues a message that still waits, how that message addressed the bot.
+    /// If `next` continues a waiting message, how that message addressed the bot.
     pub fn continues(&self, next: &Inbound) -> Option<Addressed> {
         self.lanes.continues(next)
     }
@@ -152,7 +154,7 @@ impl Sessions {
         self.answering.admission().model(place, agent).await
     }
 
-    /// Call after a transaction that changed a place's model has committed.
+    /// Call after a transaction with a new model for a place has committed.
     pub fn model_changed(&self, place: &SessionKey) {
         self.overrides.changed(place);
     }
@@ -162,29 +164,31 @@ impl Sessions {
         self.overrides.all_changed();
     }
 
-    /// Messages that wait or are being answered in a place.
+    /// The number of messages waiting or being answered in a place.
     pub fn depth(&self, origin: &Origin) -> usize {
         self.lanes.depth(origin)
     }
 
-    /// The turns and messages of a place that are not over.
+    /// The open turns and messages of a place.
     pub fn queue(&self, origin: &Origin) -> Queue {
         Queue { subagents: self.subagents.of_place(&origin.key), ..self.lanes.queue(origin) }
     }
 
-    /// Ends the turns of these inbox rows, and the subagents they asked for. The rows are closed already.
+    /// Ends the turns of these inbox rows, and the subagents they asked for. The rows are closed
+    /// already.
     pub fn halt(&self, origin: &Origin, ids: &[i64]) {
         self.lanes.halt(origin, ids);
         self.subagents.stop(|id, running| ids.contains(&id) || ids.contains(&running.parent_inbox_id));
     }
 
-    /// Lets go of messages whose rows are closed because they were deleted. A turn that answers nothing else is stopped.
+    /// Removes deleted messages, whose rows are closed already. A turn is stopped if all its
+    /// messages were deleted.
     pub fn withdraw(&self, ids: &[i64]) {
         let stopped = self.lanes.withdraw(ids);
         self.subagents.stop(|_, running| stopped.contains(&running.parent_inbox_id));
     }
 
-    /// Ends everything in a place that is gone, whose rows are closed.
+    /// Ends all turns and messages of a deleted place. The rows are closed already.
     pub fn close_place(&self, place: &SessionKey) {
         self.lanes.close_place(place);
         self.subagents.stop(|_, running| running.parent.is_in(place));
@@ -195,12 +199,12 @@ impl Sessions {
         self.subagents.take_up(&self.snapshots.current().config.access, accepted).await
     }
 
-    /// Forgets people who have not asked lately, as far as only their pace is remembered.
+    /// Drops the rate limits of people without recent questions.
     pub fn forget_idle(&self) {
         self.answering.budgets().forget_idle();
     }
 
-    /// Places with something under way.
+    /// The number of places with a lane.
     pub fn busy(&self) -> usize {
         self.lanes.lanes.len()
     }
@@ -220,7 +224,8 @@ impl Sessions {
         self.lanes.tasks.close();
     }
 
-    /// Gives up the turns that still run and returns when every lane has ended; call after [`Sessions::stop`].
+    /// Gives up the running turns and returns when every lane has ended; call after
+    /// [`Sessions::stop`].
     pub async fn abandon(&self) {
         self.lanes.abandon.cancel();
         self.lanes.tasks.wait().await;

@@ -23,9 +23,9 @@ use crate::subagents::{Arrived, LaneRequest};
 /// The lanes of all places.
 pub(super) struct Lanes {
     pub(super) lanes: DashMap<SessionKey, Lane>,
-    /// Turns that an earlier process began, with the inbox rows that they answer along with their own.
+    /// Turns begun by an earlier process, with the other inbox rows they answer.
     pub(super) absorbing: DashMap<i64, Vec<i64>>,
-    /// Rows that a resumed turn answers along with its own.
+    /// Other inbox rows answered by a resumed turn.
     pub(super) absorbed: DashSet<i64>,
     pub(super) snapshots: Snapshots,
     pub(super) answering: Answering,
@@ -37,7 +37,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// Queues a message in its place's lane. The guard is held until it is answered.
+    /// Queues a message in its place's lane. The guard is held until the answer.
     pub(super) fn submit(
         self: &Arc<Self>,
         accepted: Accepted,
@@ -59,7 +59,7 @@ impl Lanes {
             return Err(LaneFull { guard: waiting.guard, news });
         }
         if lane.current.is_some() && waiting.is_question() && arrived == Arrived::Now {
-            // Nobody should wonder whether it was seen.
+            // The person sees at once that the waiting message was received.
             self.delivery.noticed(&waiting.accepted.inbound);
         }
         lane.waiting.push_back(waiting);
@@ -71,7 +71,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Carries out what turns ask for through their `Submit` handle.
+    /// Carries out requests from the `Submit` handles of turns.
     pub(super) async fn take_requests(self: Arc<Self>, mut requests: mpsc::UnboundedReceiver<LaneRequest>) {
         loop {
             let request = tokio::select! {
@@ -90,7 +90,8 @@ impl Lanes {
         }
     }
 
-    /// A turn comes before its members, and only one that goes on answers them: its message may not be heard any more.
+    /// Whether a resumed turn answers this message. The turn's own message is submitted before its
+    /// members. If that message is not let in any more, the members get turns of their own.
     fn is_absorbed(&self, waiting: &Waiting) -> bool {
         let id = waiting.accepted.id;
         if waiting.is_question()
@@ -103,8 +104,8 @@ impl Lanes {
         self.absorbed.remove(&id).is_some()
     }
 
-    /// The place's own lane; or the one it had before its group moved, while that one has something to answer: its messages came
-    /// first.
+    /// The lane of a place. While the lane from before a group's move exists, new messages go
+    /// there, behind the older messages.
     fn lane_of(&self, origin: &Origin) -> SessionKey {
         let former = origin.formerly.map(|chat| origin.key.in_telegram_group(chat));
         former.filter(|former| self.lanes.contains_key(former)).unwrap_or_else(|| origin.key.clone())
@@ -117,8 +118,8 @@ impl Lanes {
         last.is_one_with(next).then_some(last.addressed)
     }
 
-    /// Gives a queued message the form it has after an edit. The worker takes messages out under the same lock, so a message that
-    /// is found here has not begun.
+    /// Puts an edit into a queued message. The worker takes messages out under the same lock, so
+    /// the turn of a message found here has not begun.
     pub(super) fn revise(&self, edit: &Inbound) -> Option<Accepted> {
         let mut lane = self.lanes.get_mut(&self.lane_of(&edit.origin))?;
         let mut waiting = lane.waiting.iter_mut().map(|waiting| &mut waiting.accepted);
@@ -130,7 +131,7 @@ impl Lanes {
         Some(accepted.clone())
     }
 
-    /// Messages that wait or are being answered in a place.
+    /// The number of messages waiting or being answered in a place.
     pub(super) fn depth(&self, origin: &Origin) -> usize {
         self.lanes.get(&self.lane_of(origin)).map_or(0, |lane| lane.depth())
     }
@@ -154,7 +155,7 @@ impl Lanes {
         drop::<Vec<Waiting>>(gone);
     }
 
-    /// Lets go of messages that were deleted, in whichever lane they wait. Returns the rows of turns that end with them.
+    /// Removes deleted messages from all lanes. Returns the rows of turns stopped with them.
     pub(super) fn withdraw(&self, ids: &[i64]) -> Vec<i64> {
         let (mut gone, mut stopped) = (Vec::new(), Vec::new());
         for mut lane in self.lanes.iter_mut() {
@@ -172,7 +173,7 @@ impl Lanes {
         stopped
     }
 
-    /// Ends everything in a place and its parts.
+    /// Ends all turns and messages in a place and its parts.
     pub(super) fn close_place(&self, place: &SessionKey) {
         let mut gone = Vec::new();
         for mut lane in self.lanes.iter_mut().filter(|lane| lane.key().is_in(place)) {
@@ -182,12 +183,12 @@ impl Lanes {
         drop::<Vec<Waiting>>(gone);
     }
 
-    /// Whether two messages may be answered as one: by the same agent, with the same rights, paid by the same person where that
-    /// matters, and neither was begun before.
+    /// Whether two messages may be answered as one: by the same agent, with the same rights, under
+    /// the same person's limits if there are any, and neither by a turn begun before.
     pub(super) fn are_alike(&self, one: &Waiting, other: &Waiting) -> bool {
         let (ours, theirs) = (&one.accepted.inbound.origin, &other.accepted.inbound.origin);
         let snapshot = self.snapshots.current();
-        // Without the pin, which is the place's and so the same for both.
+        // Without the pin: a pin belongs to the place, and so counts for both messages.
         let agent_of = |origin: &Origin| routing::route(&snapshot.table, None, origin).agent;
         let may_differ = || !snapshot.config.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
         one.accepted.role == other.accepted.role

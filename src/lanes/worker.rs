@@ -1,4 +1,4 @@
-//! The worker of a lane: takes out what comes next, has it answered, and goes on with parked turns.
+//! The worker of a lane: takes out the next messages, has them answered, and resumes parked turns.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
 
-/// A turn that was put aside, with those who wait for its end.
+/// A parked turn with the guards of its messages.
 struct Parked {
     turn: Box<ActiveTurn>,
     guards: Vec<TaskTrackerToken>,
@@ -22,14 +22,14 @@ struct Parked {
     meanwhile: Vec<Exchange>,
 }
 
-/// What the worker does next.
+/// The worker's next step.
 enum Job {
     Fresh(Box<Taken>),
-    /// Goes on with what was put aside last.
+    /// Resumes the turn parked last.
     Resume,
 }
 
-/// A message with all that is answered with it, out of its lane.
+/// The messages of a turn, out of their lane.
 struct Taken {
     accepted: Accepted,
     purpose: Purpose,
@@ -50,10 +50,10 @@ impl Lanes {
             };
             let Some(guards) = guards else { return self.leave(&place) };
             self.finish(&place, &parked);
-            // After the lane has moved on, so that a settled gateway has no lane left.
+            // Guards go after the lane has moved on, so a settled gateway has no lane left.
             drop(guards);
         }
-        // `next` has removed the lane. One that is there now belongs to the next worker.
+        // `next` has removed the lane. A lane found now belongs to the next worker.
     }
 
     /// Returns whom to let go of, or none when the rest is left to the next start.
@@ -93,7 +93,7 @@ impl Lanes {
         }
     }
 
-    /// Keeps what people can ask about in step with what the worker has put aside.
+    /// Updates the lane's list of turns after a step of the worker.
     fn finish(&self, place: &SessionKey, parked: &[Parked]) {
         let Some(mut lane) = self.lanes.get_mut(place) else { return };
         let current = lane.current.take();
@@ -104,12 +104,12 @@ impl Lanes {
         lane.tell();
     }
 
-    /// Ends a lane that still has something in it. The rows stay in the inbox and the next start takes them up.
+    /// Removes a lane before its work is done. The rows stay in the inbox for the next start.
     fn leave(&self, place: &SessionKey) {
         self.lanes.remove(place);
     }
 
-    /// The next thing to do, or none and the lane is gone.
+    /// The next step, or none after removing the empty lane.
     async fn next(&self, place: &SessionKey, parked: &[Parked]) -> Option<Job> {
         loop {
             let until = match self.take(place, parked)? {
@@ -129,7 +129,7 @@ impl Lanes {
     fn take(&self, place: &SessionKey, parked: &[Parked]) -> Option<Result<Job, NotBefore>> {
         let dashmap::Entry::Occupied(mut entry) = self.lanes.entry(place.clone()) else { return None };
         let lane = entry.get_mut();
-        // A turn that was put aside gets a round before it is put aside again, however much people write.
+        // A resumed turn gets a round before it is parked again, however much people write.
         let is_its_turn = parked.last().is_some_and(|parked| !parked.meanwhile.is_empty() || parked.turn.is_halted());
         if is_its_turn || (!parked.is_empty() && lane.waiting.is_empty()) {
             lane.current = lane.parked.pop();
@@ -141,7 +141,7 @@ impl Lanes {
             Err(not_before) => return Some(Err(not_before)),
         };
         let Some(taken) = drain(lane, &sizes) else {
-            // Removed under the same lock that submit takes, so no message falls between two workers.
+            // Removed under the lock of `submit`, so no message falls between two workers.
             entry.remove();
             return None;
         };

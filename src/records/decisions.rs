@@ -1,4 +1,4 @@
-//! What was decided about messages that came while a place was busy: the `decisions` table and a line in the log.
+//! Decisions about messages in busy places: the `decisions` table and a line in the log.
 
 use rusqlite::{Connection, Transaction, params};
 
@@ -8,20 +8,20 @@ use crate::routing::places;
 /// Decisions are kept this long.
 const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 
-/// One decision about one message.
+/// A decision about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// The task of this message was put aside for what was said meanwhile.
+    /// The turn of this message was parked for newer messages.
     Parked,
-    /// This message was answered while a task was put aside.
+    /// This message was answered while a turn was parked.
     Steered,
     /// This message and others waited, and are answered as one.
     Drained { count: usize },
-    /// The task of this message goes on.
+    /// The parked turn of this message goes on.
     Resumed,
-    /// The task of this message goes on after a restart.
+    /// The turn of this message goes on after a restart.
     Recovered,
-    /// Somebody asked for it.
+    /// A person stopped the turn of this message.
     Stopped,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn note(
         .map(drop)
 }
 
-/// The newest of a place with their times, newest first.
+/// The newest decisions of a place with their times, newest first.
 pub(crate) fn latest(connection: &Connection, place: &SessionKey, limit: u32) -> rusqlite::Result<Vec<(String, i64)>> {
     let mut statement =
         connection.prepare_cached("SELECT what, at FROM decisions WHERE place_id = ?1 ORDER BY id DESC LIMIT ?2")?;

@@ -1,14 +1,14 @@
-//! Messages that people deleted: their waiting rows are closed, and stored words are blanked.
+//! Messages deleted by people: their waiting rows are closed, and stored words are blanked.
 //!
-//! The rows come first, in one transaction, and then the lanes. A turn whose end is written in between finds its rows closed, and
-//! writes no words of deleted messages.
+//! A transaction changes the rows first, and then the lanes follow. A turn ending in between finds
+//! its rows closed, and writes no words of deleted messages.
 
 use rusqlite::Transaction;
 
 use super::{inbox, journal, transcript};
 use crate::domain::{MessageId, Platform};
 
-/// Returns the inbox rows that were closed, for `Sessions::withdraw`.
+/// Returns the closed inbox rows, for `Sessions::withdraw`.
 pub(crate) fn delete_messages(
     tx: &Transaction<'_>,
     platform: Platform,

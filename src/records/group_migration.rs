@@ -1,4 +1,5 @@
-//! A group that became a supergroup keeps its places: they get the new keys, and rows hang on their ids.
+//! A group keeps its places when it becomes a supergroup. The places get new keys; other rows refer
+//! to places by id.
 
 use rusqlite::{Transaction, params};
 
@@ -18,7 +19,7 @@ pub(crate) struct Followed {
     pub(crate) open: Vec<(SessionKey, usize)>,
 }
 
-/// Moves every place that still has an old key; a repetition does no harm.
+/// Moves every place with an old key; a repetition does no harm.
 pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::Result<Followed> {
     let is_news = aliases::insert(tx, moved)?;
     let old = places::of_group(tx, moved)?;
@@ -27,13 +28,14 @@ pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::
     let being_sent = outbox::being_sent(tx, &old)?;
     let twins = places::rename_group(tx, moved)?;
     twins.iter().try_for_each(|twin| merge(tx, *twin))?;
-    // The answer to a call that is being made tells about its row, under the key that the call was made with.
+    // A row being sent stays under its old key, because the sender reports the result under that
+    // key.
     being_sent.iter().try_for_each(|(row, key)| outbox::put_into(tx, *row, places::ensure(tx, key, now)?))?;
     let in_new = |(place, count): (SessionKey, usize)| (place.in_telegram_group(moved.new), count);
     Ok(Followed { is_news, open: open.into_iter().map(in_new).collect() })
 }
 
-/// Tables with rows that simply change their place.
+/// Tables whose rows only change their place.
 const MOVED: [(&str, &str); 9] = [
     ("inbox", "place_id"),
     ("turns", "place_id"),
@@ -45,10 +47,10 @@ const MOVED: [(&str, &str); 9] = [
     ("preview_messages", "place_id"),
     ("memories", "place_id"),
 ];
-/// Tables with at most one row of a kind for a place, where the row of the new place wins.
+/// Tables with at most one row of a kind for a place. The row of the new place wins.
 const REPLACED: [&str; 2] = ["model_overrides", "summaries"];
 
-/// Both rows of a place become one.
+/// Merges both rows of a place.
 fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
     let Twin { old, new } = twin;
     transcript::merge(tx, twin)?;
@@ -72,7 +74,7 @@ mod tests {
     use crate::domain::ChatId;
     use crate::storage::Db;
 
-    /// Tables that a merge treats by hand, in a function of their own.
+    /// Tables with a merge function of their own.
     const BY_HAND: [(&str, &str); 4] =
         [("messages", "place_id"), ("pins", "place_id"), ("spending", "place_id"), ("budget_notices", "place_id")];
 
@@ -93,7 +95,7 @@ mod tests {
         assert_eq!(read.await.unwrap(), known.collect::<BTreeSet<(String, String)>>());
     }
 
-    /// People wrote in the supergroup before anything told that it is the group.
+    /// People wrote in the supergroup before its link to the group was known.
     const BOTH: &str = "
         INSERT INTO agents (uid, slug, created_at) VALUES ('a', 'main', 0), ('b', 'rose', 0);
         INSERT INTO places (id, key, conversation, active_at, created_at) VALUES

@@ -1,4 +1,4 @@
-//! Accepted but not yet answered: the `inbox` table.
+//! Accepted messages waiting for an answer: the `inbox` table.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -6,9 +6,9 @@ use crate::access::Role;
 use crate::domain::{Arrival, Inbound, InvalidSessionKey, MessageId, Platform, SessionKey};
 use crate::routing::{names, places};
 
-/// Closed rows are kept this long to recognise an update that a platform delivers again.
+/// Closed rows are kept this long, to recognise repeated updates of a platform.
 pub(crate) const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
-/// The longest raw update kept of a broken one, in bytes.
+/// The longest part kept of an unreadable update, in bytes.
 const MAX_BROKEN_BYTES: usize = 64 * 1024;
 
 /// A message with its row.
@@ -16,11 +16,11 @@ const MAX_BROKEN_BYTES: usize = 64 * 1024;
 pub struct Accepted {
     pub id: i64,
     pub inbound: Inbound,
-    /// Messages that came after it and are part of it, such as the pictures of an album.
+    /// Later messages that are part of this message, such as the pictures of an album.
     pub joined: Vec<Accepted>,
-    /// Messages that waited behind it and are answered with it.
+    /// Messages from the queue, answered together with this message.
     pub backlog: Vec<Accepted>,
-    /// How well its writer is known.
+    /// The role of the writer.
     pub role: Role,
 }
 
@@ -29,12 +29,12 @@ impl Accepted {
         Accepted { id, inbound, joined: Vec::new(), backlog: Vec::new(), role: Role::Guest }
     }
 
-    /// The messages that are answered at once, each with its parts in `joined`.
+    /// The messages to answer together, each with its parts in `joined`.
     pub(crate) fn messages(&self) -> impl Iterator<Item = &Accepted> {
         std::iter::once(self).chain(&self.backlog)
     }
 
-    /// Every row that is closed when it is answered.
+    /// Every row to close with the answer.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Accepted> {
         self.messages().flat_map(|message| std::iter::once(message).chain(&message.joined))
     }
@@ -58,18 +58,18 @@ impl Closing {
     }
 }
 
-/// What a batch brought.
+/// The result of storing a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
-    /// The messages that are new.
+    /// New messages.
     pub(crate) accepted: Vec<Accepted>,
-    /// Places whose name is news.
+    /// Places with a new name.
     pub(crate) renamed: Vec<SessionKey>,
-    /// Topics that take messages again.
+    /// Reopened topics.
     pub(crate) reopened: Vec<SessionKey>,
 }
 
-/// Stores what is new and returns it; what was seen before is left out.
+/// Stores and returns new messages; messages seen before are left out.
 pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, now: i64) -> rusqlite::Result<Stored> {
     let mut stored = Stored::default();
     for arrival in arrivals {
@@ -84,7 +84,7 @@ pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arr
             }
             Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text, now)?,
             Arrival::Reopened(place) => stored.reopened.push(place),
-            // Followed by whoever knows all that has to move, or to go.
+            // The gateway follows moves and deletions, because more than the inbox changes.
             Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) => {}
             Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name, now)?,
             Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
@@ -114,15 +114,15 @@ fn insert_from(tx: &Transaction<'_>, source: &str, inbound: &Inbound, now: i64) 
     Ok(statement.execute(params![source, inbound.update_id, place, payload, now])? == 1)
 }
 
-/// Stores what the gateway itself puts into a lane, and returns its row; none when it is known already.
+/// Stores an internal message and returns its row; none if the message is known already.
 pub(crate) fn insert_internal(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<Option<i64>> {
     Ok(insert_from(tx, INTERNAL, inbound, now)?.then(|| tx.last_insert_rowid()))
 }
 
-/// Stands where other rows have their platform.
+/// The platform of internal messages.
 const INTERNAL: &str = "internal";
 
-/// Puts a new form of a message into its row, if that still waits.
+/// Puts the edited form of a message into its row, if the row still waits.
 pub(crate) fn replace(tx: &Transaction<'_>, id: i64, inbound: &Inbound) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("UPDATE inbox SET payload = ?2 WHERE id = ?1 AND state = 'waiting'")?;
     statement.execute(params![id, payload(inbound)?]).map(drop)
@@ -148,7 +148,8 @@ fn insert_broken(
     statement.execute(params![platform.as_str(), update_id, reason, kept, now]).map(drop)
 }
 
-/// The transcript has the text from here on, so the row lets go of it. One that was closed before keeps its reason.
+/// Closes a row. The transcript has the text now, so the row drops its payload. A row closed before
+/// keeps its outcome.
 pub(crate) fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1 AND state = 'waiting'",
@@ -156,19 +157,19 @@ pub(crate) fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &s
     statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
 }
 
-/// Ends messages that still wait, because somebody asked for it.
+/// Closes waiting messages on request.
 pub(crate) fn call_off(tx: &Transaction<'_>, ids: &[i64], now: i64) -> rusqlite::Result<()> {
     let sql = "UPDATE inbox SET state = 'done', outcome = 'stopped', payload = NULL, closed_at = ?2 WHERE id = ?1 AND state = 'waiting'";
     let mut statement = tx.prepare_cached(sql)?;
     ids.iter().try_for_each(|id| statement.execute(params![id, now]).map(drop))
 }
 
-/// Why a row ended whose message people deleted.
+/// The outcome of a row after people deleted its message.
 const DELETED: &str = "deleted";
-/// Why a row ended whose place is gone.
+/// The outcome of a row after its place was deleted.
 const PLACE_GONE: &str = "its place is gone";
 
-/// Ends what waits of these messages of a platform, whether its turn has begun or not.
+/// Closes the waiting rows of these messages of a platform, even if their turn has begun.
 pub(crate) fn delete(
     tx: &Transaction<'_>,
     platform: Platform,
@@ -192,7 +193,7 @@ pub(crate) fn is_deleted(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<bool
     tx.prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND outcome = ?2")?.exists(params![id, DELETED])
 }
 
-/// Ends everything that waits in a place and its parts.
+/// Closes all waiting rows in a place and its parts.
 pub(crate) fn close_place(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
     let [own, parts] = place.globs();
     let sql = "UPDATE inbox SET state = 'done', outcome = ?3, payload = NULL, closed_at = ?4
@@ -200,7 +201,7 @@ pub(crate) fn close_place(tx: &Transaction<'_>, place: &SessionKey, now: i64) ->
     tx.execute(sql, params![own, parts, PLACE_GONE, now]).map(drop)
 }
 
-/// Closes the rows of all messages that were answered as one.
+/// Closes the rows of all messages answered together.
 pub(crate) fn close_all(
     tx: &Transaction<'_>,
     accepted: &Accepted,
@@ -211,41 +212,42 @@ pub(crate) fn close_all(
     accepted.all().try_for_each(|accepted| close(tx, accepted.id, closing, outcome, now))
 }
 
-/// For a query about rows that hang on messages not yet answered.
+/// For queries about rows of messages not yet answered.
 pub(crate) const WAITING_IDS: &str = "SELECT id FROM inbox WHERE state = 'waiting'";
 
-/// A row that waits. What an older version wrote may be unreadable to this one.
+/// A waiting row. A payload from an older version may be unreadable.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) id: i64,
     pub(crate) inbound: Result<Inbound, String>,
 }
 
-/// The newest row there is; 0 when there is none.
+/// The newest row; 0 if there is none.
 pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT coalesce(max(id), 0) FROM inbox", [], |row| row.get(0))
 }
 
-/// When the newest row was written, if there is one.
+/// The time of the newest row, if there is any.
 pub fn newest_at(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     connection.query_row("SELECT received_at FROM inbox ORDER BY id DESC LIMIT 1", [], |row| row.get(0)).optional()
 }
 
-/// What still waits, oldest first, after row `after` and up to row `until`.
+/// Waiting rows after row `after` and up to row `until`, oldest first.
 pub(crate) fn waiting(connection: &Connection, after: i64, until: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
     let mut statement = connection.prepare_cached(
         "SELECT inbox.id, payload, key FROM inbox LEFT JOIN places ON places.id = place_id
          WHERE state = 'waiting' AND inbox.id > ?1 AND inbox.id <= ?2 ORDER BY inbox.id LIMIT ?3",
     )?;
     let rows = statement.query_map(params![after, until, limit], |row| {
-        // One row that cannot be read must not hide all the others.
+        // An unreadable row must not hide all the others.
         let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
         Ok(Waiting { id: row.get(0)?, inbound: inbound(&payload, row.get(2)?) })
     })?;
     rows.collect()
 }
 
-/// The message of a row in the present place of the row, which may have another key than when the message came.
+/// The message of a row, with the current key of its place. The key may have changed since the
+/// message came.
 fn inbound(payload: &str, key: Option<String>) -> Result<Inbound, String> {
     let mut inbound: Inbound = serde_json::from_str(payload).map_err(|error| error.to_string())?;
     if let Some(key) = key {
@@ -254,7 +256,8 @@ fn inbound(payload: &str, key: Option<String>) -> Result<Inbound, String> {
     Ok(inbound)
 }
 
-/// Whether somebody wrote in the place after this message, or in a group whose members have a conversation each, to it.
+/// Whether the place has messages after this message. In a group with a conversation for each
+/// member, the messages of all members count.
 pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusqlite::Result<bool> {
     let place = &accepted.inbound.origin.key;
     let group = place.whole_group().filter(|_| !place.is_shared());
@@ -266,7 +269,7 @@ pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusq
     statement.query_row(params![last, places], |row| row.get(0))
 }
 
-/// Updates that could not be read, all time that is kept.
+/// The number of unreadable updates within the time they are kept.
 pub(crate) fn count_broken(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT count(*) FROM inbox WHERE state = 'broken'", [], |row| row.get(0))
 }

@@ -1,6 +1,7 @@
-//! How far turns have come that use tools: the `turns`, `rounds` and `tool_calls` tables.
+//! The progress of turns with tools: the `open_turns`, `rounds` and `tool_calls` tables.
 //!
-//! A call is written down before it runs and again when it has ended, so that another process can go on without running it twice.
+//! A call is written before it runs and again at its end, so another process can go on without
+//! running the call twice.
 
 use std::collections::HashMap;
 
@@ -13,42 +14,42 @@ use crate::routing::places;
 use crate::tools::Effect;
 use crate::turn::Round;
 
-/// A turn that was begun and has asked for tools.
+/// A turn that has asked for tools and is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenTurn {
-    /// The message that is answered.
+    /// The first message of the turn.
     pub(crate) inbox_id: i64,
-    /// All rows that are closed with it.
+    /// All rows to close with the turn.
     pub(crate) members: Vec<i64>,
     pub(crate) place: SessionKey,
     pub(crate) agent: AgentUid,
-    /// What is to be answered, as the agent read it.
+    /// The question as the agent read it.
     pub(crate) question: String,
     /// The newest row of the transcript when the turn began.
     pub(crate) read_upto: i64,
     pub(crate) started_at: i64,
 }
 
-/// What was written down about a turn by whoever ran it before.
+/// The journal's record of a turn from an earlier process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Recorded {
     pub(crate) turn: OpenTurn,
-    /// It was put aside, and the transcript has its question.
+    /// The turn was parked, and the transcript has its question.
     pub(crate) is_asked: bool,
-    /// With what is known about each call.
+    /// Each round with the results of its calls.
     pub(crate) rounds: Vec<(Round, Vec<Recall>)>,
 }
 
-/// What is known about a call.
+/// The recorded result of a call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recall {
-    /// What the model was told; none when nobody knows how far the call came.
+    /// The text for the model; none if the outcome of the call is unknown.
     pub(crate) result: Option<String>,
-    /// What is to be done with the turn's end.
+    /// Effects to carry out at the end of the turn.
     pub(crate) effects: Vec<Effect>,
 }
 
-/// Writes down what the model wants, before any of it is done. `number` counts the turn's rounds from 0.
+/// Writes a round before its calls run. `number` counts the turn's rounds from 0.
 pub(crate) fn wanted(tx: &Transaction<'_>, turn: &OpenTurn, number: u32, round: &Round) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "INSERT INTO open_turns (inbox_id, members, place_id, agent_uid, question, read_upto, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -84,7 +85,7 @@ pub(crate) fn wanted(tx: &Transaction<'_>, turn: &OpenTurn, number: u32, round: 
     Ok(())
 }
 
-/// Names one call of a turn.
+/// Names a call of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallId {
     pub(crate) inbox_id: i64,
@@ -92,7 +93,7 @@ pub(crate) struct CallId {
     pub(crate) number: usize,
 }
 
-/// A call has ended with this.
+/// Writes the result of a call.
 pub(crate) fn ran(tx: &Transaction<'_>, call: CallId, result: &str, effects: &[Effect]) -> rusqlite::Result<()> {
     let number = i64::try_from(call.number).unwrap_or(i64::MAX);
     let effects = serde_json::to_string(effects).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
@@ -101,12 +102,12 @@ pub(crate) fn ran(tx: &Transaction<'_>, call: CallId, result: &str, effects: &[E
         .map(drop)
 }
 
-/// The turn waits for others, and the transcript has its question from here on.
+/// Marks a turn as parked. The transcript has its question from here on.
 pub(crate) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
     tx.prepare_cached("UPDATE open_turns SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
-/// Takes the words of a deleted message out of what a turn answers with it.
+/// Takes the words of a deleted message out of the question of its turn.
 pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64, words: &str) -> rusqlite::Result<()> {
     if words.is_empty() {
         return Ok(());
@@ -116,36 +117,36 @@ pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64, words: &str) -> rusqlit
     tx.prepare_cached(sql)?.execute(params![inbox_id, words]).map(drop)
 }
 
-/// Another agent begins the turn anew. What the one before it has done is nothing it could go on with.
+/// Another agent begins the turn anew. The rounds of the earlier agent are of no use to it.
 pub(crate) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
     tx.execute("UPDATE open_turns SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
 }
 
-/// What the rounds of a turn have cost. The ledger has it: it was counted with each of them.
+/// The usage of a turn's rounds. The ledger booked each round already.
 pub(crate) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Usage> {
     let sums = "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0)
                 FROM rounds WHERE inbox_id = ?1";
     tx.prepare_cached(sums)?.query_row([inbox_id], |row| usage(row, 0))
 }
 
-/// The turn is over.
+/// Deletes the record of a finished turn.
 pub(crate) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM open_turns WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
 }
 
-/// Destroys what an agent has begun.
+/// Deletes the open turns of an agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM open_turns WHERE agent_uid = ?1", [uid.to_string()])
 }
 
-/// Lets go of turns whose message is no longer waited for. Nothing is left of them but these rows.
+/// Deletes turns whose message no longer waits. Nothing else is left of such turns.
 pub(crate) fn forget_orphans(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
     let orphans = format!("SELECT inbox_id FROM open_turns WHERE inbox_id NOT IN ({}) LIMIT ?1", inbox::WAITING_IDS);
     tx.execute(&format!("DELETE FROM open_turns WHERE inbox_id IN ({orphans})"), [most])
 }
 
-/// Tasks with the rows that are answered with their own.
+/// Open turns with the other rows they answer.
 pub(crate) fn absorbing(connection: &Connection) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
     let sql = "SELECT inbox_id, each.value FROM open_turns, json_each(open_turns.members) AS each WHERE each.value <> inbox_id";
     let mut turns = HashMap::<i64, Vec<i64>>::new();
@@ -156,7 +157,7 @@ pub(crate) fn absorbing(connection: &Connection) -> rusqlite::Result<HashMap<i64
     Ok(turns)
 }
 
-/// These rows and all that are answered with them.
+/// These rows, and the other rows answered with them.
 pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
     let sql =
         "SELECT each.value FROM open_turns, json_each(open_turns.members) AS each WHERE inbox_id = ?1 AND each.value <> inbox_id";
@@ -170,7 +171,7 @@ pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Re
     Ok(all)
 }
 
-/// What is known about a turn.
+/// The record of a turn.
 pub(crate) fn recorded(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Option<Recorded>> {
     let mut statement = connection
         .prepare_cached("SELECT key, agent_uid, question, started_at, parked, members, read_upto FROM open_turns JOIN places ON id = place_id WHERE inbox_id = ?1")?;
@@ -221,6 +222,6 @@ fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result
     rows.collect::<rusqlite::Result<Vec<_>>>().map(|calls| calls.into_iter().unzip())
 }
 
-/// What the model is told about a call that was running when the process ended.
+/// The result of a call that was running when the process ended.
 pub(crate) const INTERRUPTED: &str =
     "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";

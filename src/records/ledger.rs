@@ -1,6 +1,7 @@
-//! What is spent, by day: the `spending`, `budgets` and `budget_notices` tables.
+//! Spending by day: the `spending`, `budgets` and `budget_notices` tables.
 //!
-//! Counted with every model call that is written down, not when a turn is over, so that one that is killed or fails counts too.
+//! Every written model call is booked at once, not at the end of the turn, so killed and failed
+//! turns count too.
 
 use chrono::{Local, NaiveDate};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
@@ -11,12 +12,12 @@ use crate::models::Usage;
 use crate::routing::places::{self, Twin};
 use crate::turn::budget::{self, Spent};
 
-/// Days of spending that are kept.
+/// Days of spending to keep.
 const KEPT_DAYS: u64 = 400;
-/// Days of sums that are kept. Only today's counts, but the clock may be wrong about which that is.
+/// Days of sums to keep. Only the sum of today counts, but the clock may be wrong about the day.
 const KEPT_SUM_DAYS: u64 = 14;
 
-/// Who spends. Each has sums of their own.
+/// A spender with daily sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Spender {
     Agent(AgentUid),
@@ -32,7 +33,7 @@ impl Spender {
     }
 }
 
-/// What one or more model calls cost.
+/// The cost of model calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spending {
     pub(crate) place: SessionKey,
@@ -40,9 +41,9 @@ pub(crate) struct Spending {
     pub(crate) person: PersonId,
     pub(crate) model: String,
     pub(crate) usage: Usage,
-    /// What the model takes, if anybody knows.
+    /// The price of the model, if known.
     pub(crate) price: Option<Price>,
-    /// 1 with the end of a turn, else 0.
+    /// 1 at the end of a turn, else 0.
     pub(crate) turns: u32,
 }
 
@@ -52,7 +53,7 @@ impl Spending {
     }
 }
 
-/// What was spent today, this included.
+/// The sums of today, including the new entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Today {
     pub(crate) agent: Spent,
@@ -91,7 +92,7 @@ fn add_up(tx: &Transaction<'_>, spending: &Spending, day: NaiveDate, now: i64) -
     .map(drop)
 }
 
-/// Adds up what both rows have spent. `spending` is named, because PostgreSQL wants it so.
+/// Adds the new amounts to the stored row, `spending`.
 const ADDED: &str = "ON CONFLICT (day, agent_uid, place_id, person, model) DO UPDATE SET
     turns = spending.turns + excluded.turns,
     input_tokens = spending.input_tokens + excluded.input_tokens,
@@ -119,21 +120,21 @@ fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 
 const TODAY: &str = "SELECT tokens, cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2";
 
-/// What somebody has spent today.
+/// The spending of today.
 pub(crate) fn today(connection: &Connection, spender: &Spender, now: i64) -> rusqlite::Result<Spent> {
     let mut statement = connection.prepare_cached(TODAY)?;
     let found = statement.query_row(params![budget::day(&Local, now).to_string(), spender.text()], sums).optional()?;
     Ok(found.map(|(spent, _)| spent).unwrap_or_default())
 }
 
-/// True once a day: then the owners are to be told that the agent has little left.
+/// True once a day: then the owners are told that the agent has little left.
 pub(crate) fn warn(tx: &Transaction<'_>, agent: AgentUid, now: i64) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached("UPDATE budgets SET warned = 1 WHERE day = ?1 AND spender = ?2 AND warned = 0")?;
     Ok(statement.execute(params![budget::day(&Local, now).to_string(), Spender::Agent(agent).text()])? == 1)
 }
 
-/// True when the place was not told yet that this spender is at a limit. From here on it counts as told until `until`. A notice that
-/// would count for longer was written under another clock.
+/// True if the place is to be told about the spender's limit. From then on the place counts as told
+/// until `until`. A notice that lasts longer was written under a wrong clock.
 pub(crate) fn is_news(
     tx: &Transaction<'_>,
     place: &SessionKey,
@@ -148,7 +149,7 @@ pub(crate) fn is_news(
     Ok(statement.execute(params![places::ensure(tx, place, now)?, spender.text(), until, now])? == 1)
 }
 
-/// What spending is added up by.
+/// The key for adding up spending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     Agent,
@@ -171,7 +172,7 @@ impl By {
 
     fn column(self) -> &'static str {
         match self {
-            // Agents that are gone keep their name here.
+            // An archived agent has an archive name here.
             By::Agent => "(SELECT slug FROM agents WHERE uid = agent_uid)",
             By::Place => "(SELECT key FROM places WHERE id = place_id)",
             By::Person => "person",
@@ -180,7 +181,7 @@ impl By {
     }
 }
 
-/// The days that are looked at; the last is today.
+/// A number of days up to today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Period {
     Today,
@@ -191,7 +192,7 @@ pub(crate) enum Period {
 impl Period {
     pub(crate) const ALL: [Period; 3] = [Period::Today, Period::Week, Period::Month];
 
-    /// As people write it.
+    /// The period as people write it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Period::Today => "today",
@@ -216,11 +217,11 @@ pub(crate) struct UsageLine {
     pub(crate) name: String,
     pub(crate) turns: u64,
     pub(crate) usage: Usage,
-    /// Of models that have a price.
+    /// The cost of models with a price.
     pub(crate) cost: Option<Money>,
 }
 
-/// The most expensive first. With a person, theirs alone.
+/// Spending by key, the most expensive first. With a person, only the spending of that person.
 pub(crate) fn report(
     connection: &Connection,
     by: By,
@@ -242,7 +243,7 @@ pub(crate) fn report(
     lines.collect()
 }
 
-/// All lines together.
+/// The sum of all lines.
 pub(crate) fn total(lines: &[UsageLine]) -> UsageLine {
     lines.iter().fold(UsageLine::default(), |mut total, line| {
         total.turns += line.turns;
@@ -255,7 +256,7 @@ pub(crate) fn total(lines: &[UsageLine]) -> UsageLine {
     })
 }
 
-/// Adds the spending in one row of a place to that in its other row.
+/// Adds the spending in the old row of a place to its new row.
 pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
     let sum = format!(
         "INSERT INTO spending (day, agent_uid, place_id, person, model, turns, input_tokens, output_tokens, cached_tokens, cost_micros)
@@ -268,7 +269,7 @@ pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::
     tx.execute("DELETE FROM budget_notices WHERE place_id = ?1", [old]).map(drop)
 }
 
-/// Lets go of everything an agent has spent. The sums of the people who asked it stay.
+/// Deletes the spending of an agent. The sums of people stay.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     let spender = Spender::Agent(uid).text();
     Ok(tx.execute("DELETE FROM spending WHERE agent_uid = ?1", [uid.to_string()])?
@@ -306,7 +307,7 @@ mod tests {
         (db, agent_rows[&AgentId::main()].uid)
     }
 
-    /// At a price at which a hundred tokens cost five.
+    /// With a price, a hundred tokens cost five.
     fn spending(agent: AgentUid, tokens: u64, is_priced: bool) -> Spending {
         let price = Price { input: Money(50_000), output: Money(0), cached: Money(0) };
         Spending {
@@ -338,7 +339,7 @@ mod tests {
             for days_ago in [0, 1, 6, 7, 29, 30] {
                 spend(tx, &spending(agent, 100, true), NOON - days_ago * DAY_MS)?;
             }
-            // No price is known for this one, which makes the others no cheaper.
+            // Spending without a price leaves the cost as it is.
             let today = spend(tx, &spending(agent, 11, false), NOON)?;
             assert_eq!(today.agent, Spent { tokens: 111, cost: Money(5) });
             assert_eq!(today.person, today.agent);

@@ -1,4 +1,5 @@
-//! What is kept about sessions, one file for each table or family of tables. SQL only: no async, no services.
+//! Stored data of sessions, with a file for each table or family of tables. SQL only: no async, no
+//! services.
 
 pub(crate) mod decisions;
 pub(crate) mod deletions;

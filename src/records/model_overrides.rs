@@ -1,4 +1,4 @@
-//! Models that people chose for places with `/model`: the `model_overrides` table, with a copy of what was looked up.
+//! Models chosen for places with `/model`: the `model_overrides` table, with a cache.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -7,7 +7,7 @@ use crate::domain::{PersonId, SessionKey};
 use crate::routing::places;
 use crate::storage::{Db, Remembered};
 
-/// Chosen models by place. One may be unusable by now; whoever asks checks.
+/// Chosen models by place. A chosen model may be unusable by now, so callers check.
 pub(crate) type Overrides = Remembered<SessionKey, Option<ModelRef>>;
 
 pub(crate) fn remembered(db: Db) -> Overrides {

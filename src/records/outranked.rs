@@ -1,4 +1,5 @@
-//! Leaves out, when a parked turn is resumed after a restart, messages of people with fewer rights than its owner.
+//! Finds messages of people with fewer rights than a parked turn's owner. The turn leaves them out
+//! when it is resumed after a restart.
 
 use std::collections::HashSet;
 
@@ -17,8 +18,8 @@ pub(crate) struct ParkedTurn {
     pub(crate) role: Role,
 }
 
-/// Ids of messages written since the turn began by people of lower role, and of the answers to them. The turn's tools run with
-/// its owner's rights, so these messages must not influence them.
+/// Ids of messages written since the turn began by people of lower role, and of the answers to
+/// them. The turn's tools run with its owner's rights, so these messages must not influence them.
 pub(crate) fn since_begun(
     connection: &Connection,
     access: &Access,
@@ -35,7 +36,7 @@ pub(crate) fn since_begun(
             turns.extend(written.inbox_id);
         }
     }
-    // One answer may answer several people, of whom one is enough.
+    // An answer to several people is left out if any of them has a lower role.
     let answers = since.iter().filter(|written| written.inbox_id.is_some_and(|id| turns.contains(&id)));
     unheard.extend(answers.map(|written| written.id));
     Ok(unheard)

@@ -1,4 +1,4 @@
-//! Runs that a turn asked for, and what came of them: the `subagents` table.
+//! Subagents and their results: the `subagents` table.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde_json::{Value, json};
@@ -12,57 +12,57 @@ use crate::routing::places;
 use crate::tools::{OnFinish, Relation};
 use crate::turn::Charge;
 
-/// Runs that have ended are kept this long, for those who look back.
+/// Ended subagents are kept this long, for people looking back.
 pub(crate) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
-/// A run that a turn asked for.
+/// A subagent asked for by a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subagent {
-    /// Names the run; the same call of the same turn always has the same.
+    /// Names the subagent. The same call of the same turn always gets the same name.
     pub(crate) run: String,
     pub(crate) relation: Relation,
     pub(crate) session: SessionKey,
     pub(crate) agent: AgentUid,
-    /// Where the parent was asked.
+    /// The place of the parent turn.
     pub(crate) parent: SessionKey,
-    /// The message that the parent answers.
+    /// The message of the parent turn.
     pub(crate) parent_inbox_id: i64,
     pub(crate) parent_agent: AgentUid,
-    /// On whose behalf.
+    /// The person behind the parent turn.
     pub(crate) person: PersonId,
     pub(crate) role: Role,
     pub(crate) task: String,
-    /// The only tools it has.
+    /// The tools the subagent is limited to.
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) max_steps: u32,
     pub(crate) then: OnFinish,
-    /// How many agents the work went through.
+    /// The number of agents the work went through.
     pub(crate) hop: u32,
-    /// The message that all of it goes back to.
+    /// The first message behind the work.
     pub(crate) trace: String,
     pub(crate) started_at: i64,
 }
 
-/// How far a run is.
+/// The state of a subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Running,
     Finished,
     Failed,
-    /// Somebody asked for it.
+    /// Stopped on request.
     Stopped,
 }
 
-/// What came of a run.
+/// The end of a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) state: State,
-    /// What the agent said, or why it said nothing.
+    /// The agent's answer, or the reason for having none.
     pub(crate) result: String,
     pub(crate) used: Charge,
 }
 
-/// A run with its row.
+/// A subagent with its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SubagentRow {
     pub(crate) subagent: Subagent,
@@ -93,12 +93,12 @@ impl State {
 }
 
 impl SubagentRow {
-    /// The one line that the parent's transcript gets.
+    /// The line about the subagent in the parent's transcript.
     pub(crate) fn line(&self) -> String {
         format!("[@agent:{}] {}", self.agent_id, self.end.state.as_str())
     }
 
-    /// Everything else there is to know.
+    /// All other facts about the subagent, as JSON.
     pub(crate) fn meta(&self) -> Value {
         let SubagentRow { subagent, end, .. } = self;
         let Usage { input_tokens, output_tokens, cached_tokens } = end.used.usage;
@@ -119,7 +119,7 @@ impl SubagentRow {
     }
 }
 
-/// False when the run is known already; then nothing is written.
+/// False if the subagent is known already; then nothing is written.
 pub(crate) fn insert(tx: &Transaction<'_>, subagent: &Subagent, inbox_id: i64) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO subagents (run, relation, place_id, inbox_id, agent_uid, parent_place_id, parent_inbox_id, parent_uid, person, role,
@@ -148,7 +148,7 @@ pub(crate) fn insert(tx: &Transaction<'_>, subagent: &Subagent, inbox_id: i64) -
     Ok(inserted == 1)
 }
 
-/// Writes how a run ended. False when that is known already; then nothing is written.
+/// Writes the end of a subagent. False if it has ended already; then nothing is written.
 pub(crate) fn finish(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "UPDATE subagents SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8
@@ -180,13 +180,13 @@ pub(crate) fn get(connection: &Connection, run: &str) -> rusqlite::Result<Option
     Ok(statement.query_row([run], known).optional()?.flatten())
 }
 
-/// Runs of one turn, in any state.
+/// The subagents of a turn, in any state.
 pub(crate) fn of_turn(connection: &Connection, parent_inbox_id: i64) -> rusqlite::Result<Vec<SubagentRow>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE parent_inbox_id = ?1"))?;
     all(statement.query_map([parent_inbox_id], known)?)
 }
 
-/// What has ended in a place and was not told to this agent yet, the oldest first.
+/// Ended subagents of a place not yet told to this agent, oldest first.
 pub(crate) fn unseen(connection: &Connection, place: &SessionKey, agent: AgentUid) -> rusqlite::Result<Vec<SubagentRow>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM {TABLES} WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND seen = 0 AND parent_uid = ?2 AND on_finish <> 'wait'
@@ -195,7 +195,7 @@ pub(crate) fn unseen(connection: &Connection, place: &SessionKey, agent: AgentUi
     all(statement.query_map(params![place.to_string(), agent.to_string()], known)?)
 }
 
-/// The session in which an agent was written to by this one from here before.
+/// The session of an earlier question from this agent, in this place, to the other agent.
 pub(crate) fn peer_session(
     connection: &Connection,
     place: &SessionKey,
@@ -211,13 +211,13 @@ pub(crate) fn peer_session(
     Ok(found.optional()?.and_then(|key| key.parse().ok()))
 }
 
-/// A turn that knew of these is written down.
+/// Marks subagents as told, with the end of the turn that told them.
 pub(crate) fn seen(tx: &Transaction<'_>, runs: &[String]) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("UPDATE subagents SET seen = 1 WHERE run = ?1")?;
     runs.iter().try_for_each(|run| statement.execute([run]).map(drop))
 }
 
-/// Ends runs whose message is no longer waited for: they were stopped when the process ended.
+/// Closes subagents whose message no longer waits: they were stopped when the process ended.
 pub(crate) fn close_orphans(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<usize> {
     let sql = format!(
         "UPDATE subagents SET state = 'stopped', result = '', ended_at = ?1 WHERE state = 'running' AND inbox_id NOT IN ({})",
@@ -231,12 +231,12 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
     tx.execute(sql, params![now - KEPT_MS, most])
 }
 
-/// Forgets every run of an agent, and every one that it asked for.
+/// Deletes the subagents run by an agent, and the subagents it asked for.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM subagents WHERE agent_uid = ?1 OR parent_uid = ?1", [uid.to_string()])
 }
 
-/// Rows that this version cannot read are left out.
+/// Rows unreadable to this version are left out.
 fn all(rows: impl Iterator<Item = rusqlite::Result<Option<SubagentRow>>>) -> rusqlite::Result<Vec<SubagentRow>> {
     rows.filter_map(Result::transpose).collect()
 }
@@ -300,7 +300,7 @@ fn then(text: &str) -> Option<OnFinish> {
     [OnFinish::Wait, OnFinish::Announce, OnFinish::Report].into_iter().find(|then| on_finish_text(*then) == text)
 }
 
-/// Whoever is unknown may do the least.
+/// An unknown role counts as the lowest.
 fn role(text: &str) -> Role {
     let known = [Role::Owner, Role::Member].into_iter().find(|role| role.as_str() == text);
     known.unwrap_or(Role::Guest)

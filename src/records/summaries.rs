@@ -1,7 +1,7 @@
-//! What stands for the older part of long conversations: the `summaries` table.
+//! Summaries of the older part of long conversations: the `summaries` table.
 //!
-//! There is at most one for what an agent is shown of a conversation: each one takes the one before it in. So where each agent is
-//! shown only its own part, a summary has nothing of another's.
+//! There is at most one summary for each view of a conversation, and a new summary includes the
+//! old. If each agent sees only its own part, a summary holds nothing of other agents' parts.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -10,13 +10,13 @@ use super::view::View;
 use crate::domain::{AgentUid, SessionKey};
 use crate::routing::places;
 
-/// What stands for the older part of a conversation.
+/// A summary of the older part of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) text: String,
-    /// The last message it stands for.
+    /// The last message covered.
     pub(crate) upto: i64,
-    /// How many it stands for.
+    /// The number of messages covered.
     pub(crate) messages: i64,
 }
 
@@ -48,21 +48,21 @@ pub(crate) fn keep(
     tx.execute(sql, params![place, conversation.number(), view.key(), upto, messages, agent, text, now]).map(drop)
 }
 
-/// Lets go of summaries of conversations that are over. No turn reads them, and the messages stay.
+/// Deletes summaries of past conversations. No turn reads them, and the messages stay.
 pub(crate) fn forget_old(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
     let over = "SELECT place_id, summaries.conversation FROM summaries LEFT JOIN places ON places.id = place_id
                 WHERE places.id IS NULL OR summaries.conversation < places.conversation LIMIT ?1";
     tx.execute(&format!("DELETE FROM summaries WHERE (place_id, conversation) IN ({over})"), [most])
 }
 
-/// Lets go of summaries that stand for this message among others. What they stand for is read again.
+/// Deletes summaries that cover this message. Turns read the messages themselves again.
 pub(crate) fn forget_covering(tx: &Transaction<'_>, message: i64) -> rusqlite::Result<()> {
     let sql = "DELETE FROM summaries WHERE upto >= ?1
                AND (place_id, conversation) = (SELECT place_id, conversation FROM messages WHERE id = ?1)";
     tx.prepare_cached(sql)?.execute([message]).map(drop)
 }
 
-/// Destroys what an agent has summed up.
+/// Deletes the summaries made by an agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])
 }

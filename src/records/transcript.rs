@@ -1,4 +1,4 @@
-//! What was said in each place: the `messages` table.
+//! The transcript of each place: the `messages` table.
 
 mod appending;
 mod deleting;
@@ -30,24 +30,24 @@ impl Conversation {
     }
 }
 
-/// Something that was said, with its row.
+/// A message with its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) id: i64,
     pub(crate) said: Said,
 }
 
-/// A conversation as a turn looks back on it.
+/// A conversation as read by a turn.
 #[derive(Debug)]
 pub(crate) struct History {
     pub(crate) conversation: Conversation,
-    /// Stands for what was said before.
+    /// Covers the messages before.
     pub(crate) summary: Option<Summary>,
     /// Oldest first.
     pub(crate) messages: Vec<Message>,
 }
 
-/// The running conversation, as far back as a turn looks.
+/// The current conversation, as far back as a turn reads.
 pub(crate) fn history(connection: &Connection, place: &SessionKey, view: View) -> rusqlite::Result<History> {
     let conversation = conversation(connection, place)?;
     let summary = summaries::of(connection, place, conversation, view)?;
@@ -55,7 +55,7 @@ pub(crate) fn history(connection: &Connection, place: &SessionKey, view: View) -
     Ok(History { conversation, summary, messages })
 }
 
-/// The newest messages of a conversation that came after row `after`, oldest first.
+/// The newest messages of a conversation after row `after`, oldest first.
 pub(crate) fn after(
     connection: &Connection,
     place: &SessionKey,
@@ -76,7 +76,7 @@ pub(crate) fn after(
     Ok(messages)
 }
 
-/// What was said in a place with all of these words in it, the newest first, over all its conversations.
+/// Messages of a place with all of these words, newest first, over all conversations.
 pub(crate) fn search(
     connection: &Connection,
     place: &SessionKey,
@@ -119,13 +119,13 @@ fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) id: i64,
-    /// The inbox row whose turn the message is part of.
+    /// The inbox row of the message's turn.
     pub(crate) inbox_id: Option<i64>,
-    /// The speaker, or the person on whose behalf an agent spoke.
+    /// The speaker, or the person behind an agent's message.
     pub(crate) person: Option<PersonId>,
 }
 
-/// The messages of people and agents in the running conversation after this row.
+/// The messages of people and agents in the current conversation after this row.
 pub(crate) fn since(connection: &Connection, place: &SessionKey, after: i64) -> rusqlite::Result<Vec<Written>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, inbox_id, person FROM messages WHERE place_id = ?1 AND conversation = ?2 AND id > ?3 AND kind <> 'handoff'",
@@ -138,12 +138,12 @@ pub(crate) fn since(connection: &Connection, place: &SessionKey, after: i64) -> 
     rows.collect()
 }
 
-/// The newest row of all transcripts; 0 when there is none.
+/// The newest row of all transcripts; 0 if there is none.
 pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT coalesce(max(id), 0) FROM messages")?.query_row([], |row| row.get(0))
 }
 
-/// An agent's message in the conversation that still runs: the agent and the text.
+/// An agent's message in the current conversation: the agent and the text.
 pub(crate) fn said_by_agent(connection: &Connection, id: i64) -> rusqlite::Result<Option<(AgentUid, String)>> {
     let mut statement = connection.prepare_cached(
         "SELECT agent_uid, text FROM messages JOIN places ON places.id = place_id AND places.conversation = messages.conversation
@@ -153,7 +153,7 @@ pub(crate) fn said_by_agent(connection: &Connection, id: i64) -> rusqlite::Resul
     Ok(found.and_then(|(uid, text)| Some((uid.parse().ok()?, text))))
 }
 
-/// The agent that was told what a person wrote in this message of the platform.
+/// The agent whose part has this message of a person.
 pub(crate) fn told_as(connection: &Connection, place: &SessionKey, message: &MessageId) -> rusqlite::Result<Option<AgentUid>> {
     let mut statement = connection.prepare_cached(
         "SELECT part_uid FROM messages WHERE place_id = ?1 AND conversation = ?2 AND instr(written_as, ?3) > 0
@@ -168,14 +168,14 @@ fn uid(found: rusqlite::Result<Option<String>>) -> rusqlite::Result<Option<Agent
     Ok(found.optional()?.flatten().and_then(|uid| uid.parse().ok()))
 }
 
-/// The one that runs now.
+/// The current conversation.
 pub(crate) fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Conversation> {
     let mut statement = connection.prepare_cached("SELECT conversation FROM places WHERE key = ?1")?;
     let found = statement.query_row([place.to_string()], |row| row.get(0)).optional()?;
     Ok(found.map_or(Conversation::FIRST, Conversation))
 }
 
-/// How many messages the running conversation has.
+/// The number of messages in the current conversation.
 pub(crate) fn length(connection: &Connection, place: &SessionKey, view: View) -> rusqlite::Result<i64> {
     let conversation = conversation(connection, place)?;
     let sql = format!("SELECT count(*) FROM messages WHERE place_id = ?2 AND conversation = ?3 AND {}", view.clause());
@@ -184,7 +184,7 @@ pub(crate) fn length(connection: &Connection, place: &SessionKey, view: View) ->
         .query_row(params![view.key(), places::id(connection, place)?, conversation.0], |row| row.get(0))
 }
 
-/// Makes sure the place has a row and says when it was last used.
+/// Makes sure the place has a row, and updates the time of its last use.
 pub(crate) fn touch(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO places (key, created_at, active_at) VALUES (?1, ?2, ?2)
@@ -193,7 +193,7 @@ pub(crate) fn touch(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusql
     statement.execute(params![place.to_string(), now]).map(drop)
 }
 
-/// Places whose running conversation an agent has taken part in, the latest first.
+/// Places with messages of an agent in the current conversation, latest first.
 pub(crate) fn places_of(connection: &Connection, uid: AgentUid, limit: u32) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement = connection.prepare_cached(
         "SELECT key FROM places WHERE active_at IS NOT NULL AND EXISTS (
@@ -205,7 +205,7 @@ pub(crate) fn places_of(connection: &Connection, uid: AgentUid, limit: u32) -> r
     keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
 }
 
-/// Places of single members whose key begins like this, the latest first.
+/// Places of single members with a key of this kind, latest first.
 pub(crate) fn members(connection: &Connection, kind: &str, limit: u32) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement = connection
         .prepare_cached("SELECT key FROM places WHERE key GLOB ?1 AND active_at IS NOT NULL ORDER BY active_at DESC LIMIT ?2")?;
@@ -220,7 +220,8 @@ pub(crate) fn start_anew(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> 
     statement.execute([place.to_string()]).map(drop)
 }
 
-/// Gives the transcript in one row of a place to its other row, where both running conversations go on as one.
+/// Moves the transcript from the old row of a place to its new row. Both current conversations
+/// become one.
 pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
     let running = |place| tx.query_row("SELECT conversation FROM places WHERE id = ?1", [place], |row| row.get::<_, i64>(0));
     let (in_old, in_new) = (running(old)?, running(new)?);
@@ -236,16 +237,16 @@ pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::
     tx.execute(sql, params![old, new, both]).map(drop)
 }
 
-/// What hangs on one agent.
+/// The share of an agent in all transcripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Share {
-    /// What it said.
+    /// Messages of the agent.
     pub(crate) messages: usize,
-    /// Places in which no other agent ever answered.
+    /// Places where no other agent ever answered.
     pub(crate) sessions: usize,
 }
 
-/// Places of one agent alone.
+/// Places of a single agent.
 const OWN_PLACES: &str = "SELECT DISTINCT place_id FROM messages WHERE agent_uid = ?1
      AND place_id NOT IN (SELECT place_id FROM messages WHERE agent_uid <> ?1)";
 
@@ -256,17 +257,18 @@ pub(crate) fn share_of(connection: &Connection, uid: AgentUid) -> rusqlite::Resu
     Ok(Share { messages: usize::try_from(messages).unwrap_or(0), sessions: usize::try_from(sessions).unwrap_or(0) })
 }
 
-/// Destroys what the agent said, and all that was said in places where nobody else ever answered.
+/// Deletes the agent's messages, and all messages in places where no other agent ever answered.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Share> {
     let sessions = tx.execute(&format!("UPDATE places SET active_at = NULL WHERE id IN ({OWN_PLACES})"), [uid.to_string()])?;
     let of_places = tx.execute(&format!("DELETE FROM messages WHERE place_id IN ({OWN_PLACES})"), [uid.to_string()])?;
     let others = tx.execute("DELETE FROM messages WHERE agent_uid = ?1", [uid.to_string()])?;
-    // What people said to it stays theirs.
+    // Words that people said to the agent stay, in no agent's part.
     tx.execute("UPDATE messages SET part_uid = NULL WHERE part_uid = ?1", [uid.to_string()])?;
     Ok(Share { messages: of_places + others, sessions })
 }
 
-/// Deletes the messages in old sessions of subagents, whose results are in the transcript of the parent's place.
+/// Deletes the messages in old sessions of subagents. The results are in the transcript of the
+/// parent's place.
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let messages = "SELECT messages.id FROM places JOIN messages ON place_id = places.id
                     WHERE places.key GLOB 'child:*' AND places.active_at < ?1 LIMIT ?2";

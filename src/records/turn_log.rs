@@ -1,4 +1,4 @@
-//! What turns cost: the `turns` table, one row per run of an agent.
+//! The log of ended turns: the `turns` table, with a row for each turn.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -6,14 +6,14 @@ use crate::domain::{AgentUid, SessionKey};
 use crate::models::Usage;
 use crate::routing::places;
 
-/// A turn that ended, however it ended.
+/// An ended turn, answered or not.
 #[derive(Debug, Clone)]
 pub(crate) struct TurnRow {
     pub(crate) inbox_id: i64,
     pub(crate) place: SessionKey,
     pub(crate) agent: AgentUid,
     pub(crate) model: String,
-    /// The rule that chose the agent.
+    /// The rule behind the choice of the agent.
     pub(crate) route: String,
     pub(crate) started_at: i64,
     pub(crate) outcome: String,
@@ -45,10 +45,10 @@ pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite
         .map(drop)
 }
 
-/// The turn that ended last in a place.
+/// The last ended turn of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LastTurn {
-    /// The one that answered, which may have been a fallback.
+    /// The answering model, possibly a fallback.
     pub(crate) model: String,
     pub(crate) answered: bool,
     pub(crate) usage: Usage,
@@ -68,17 +68,17 @@ fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
     Ok(LastTurn { model: row.get(0)?, answered: row.get(1)?, usage })
 }
 
-/// Stands for the rule when nobody asked, and the answer was a summary for the agent itself.
+/// The rule of a row for a summary, which the agent made without a question.
 pub(crate) const SUMMARY: &str = "a summary";
 
-/// How many turns ended since `since`, and how many of them without an answer.
+/// The number of turns ended since `since`, and the number of them without an answer.
 pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
     let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns
                WHERE ended_at >= ?1 AND route <> 'a summary'";
     connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-/// When and how an agent's last turn without an answer ended.
+/// The time and outcome of an agent's last turn without an answer.
 pub(crate) fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
     let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' AND route <> 'a summary'
                ORDER BY ended_at DESC LIMIT 1";
@@ -95,10 +95,10 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
     tx.execute(sql, params![now - KEPT_MS, most])
 }
 
-/// Turns are kept this long, to look into what went wrong. What they have spent is kept longer, in sums by day.
+/// Turns are kept this long, for looking into failures. Spending is kept longer, in sums by day.
 const KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
-/// An agent is destroyed.
+/// Deletes the turns of an agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM turns WHERE agent_uid = ?1", [uid.to_string()])
 }

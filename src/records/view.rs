@@ -1,8 +1,8 @@
-//! Whose part of a place's conversation something is, and what of the conversation an agent is shown.
+//! The parts of a place's conversation, and an agent's view of them.
 //!
-//! With `switch = "handoff"` an agent is shown all of it. With `"separate"` it is shown its own part: what it said, what people
-//! said to it, and what people said among themselves while the place was its own. Everything that comes out of a transcript
-//! goes through a [`View`].
+//! With `switch = "handoff"` an agent sees the whole conversation. With `"separate"` an agent sees
+//! its own part: its messages, messages to it, and talk among people while the place was its own.
+//! Every message shown to an agent goes through a [`View`].
 
 use rusqlite::Connection;
 
@@ -15,7 +15,7 @@ use crate::domain::{AgentUid, Inbound, Note};
 /// Reactions to older answers were never let in.
 const LOOKED_BACK_MS: i64 = 3 * 24 * 60 * 60 * 1000;
 
-/// What of a conversation is shown.
+/// The visible part of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Whole,
@@ -30,7 +30,7 @@ impl View {
         }
     }
 
-    /// Whether something is shown that is of this agent's part, or of nobody's.
+    /// Whether the view shows this agent's part; `None` is no agent's part.
     pub(crate) fn shows(self, part: Option<AgentUid>) -> bool {
         match self {
             View::Whole => true,
@@ -38,7 +38,7 @@ impl View {
         }
     }
 
-    /// The same in SQL, for rows of `messages`. Its parameter `?1` is [`View::key`].
+    /// The same rule in SQL, for rows of `messages`. Its parameter `?1` is [`View::key`].
     pub(crate) fn clause(self) -> &'static str {
         match self {
             View::Whole => "?1 = ''",
@@ -46,7 +46,7 @@ impl View {
         }
     }
 
-    /// Names the view in the store; that of the whole is empty.
+    /// The name of the view in the store; empty for the whole conversation.
     pub(crate) fn key(self) -> String {
         match self {
             View::Whole => String::new(),
@@ -55,7 +55,8 @@ impl View {
     }
 }
 
-/// Whose part a note is of: whose answer was reacted to, who was told what is edited now. None when nobody knows any more.
+/// The agent whose part a note belongs to: the author of the answer with the reaction, or the agent
+/// that was told the edited message. None if unknown by now.
 pub(crate) fn of_note(connection: &Connection, inbound: &Inbound, note: Note) -> rusqlite::Result<Option<AgentUid>> {
     let place = &inbound.origin.key;
     match note {

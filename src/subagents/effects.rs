@@ -1,4 +1,5 @@
-//! Carries out what tools want done, in the transaction that writes their result, so that a restart does not do it twice.
+//! Carries out the effects of tool calls, in the transaction with their result, so a restart does
+//! not repeat them.
 
 use std::sync::Arc;
 
@@ -15,29 +16,29 @@ use crate::records::subagents::{self, Subagent};
 use crate::storage::{Durability, StoreError};
 use crate::tools::{AskPeer, Effect, OnFinish, Outcome, Relation, SendMessage, Spawn};
 
-/// Subagents that one turn may ask for.
+/// The most subagents of a turn.
 const MOST_PER_TURN: usize = 8;
-/// Subagents of one agent that run at a time, over all places.
+/// The most running subagents of an agent, over all places.
 const MOST_PER_AGENT: usize = 16;
 
-/// The turn on whose behalf something is done.
+/// The turn behind a tool call.
 pub(crate) struct Asker<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) accepted: &'a Accepted,
     pub(crate) agent: &'a Arc<Agent>,
-    /// Model calls that the turn has left.
+    /// Model calls left to the turn.
     pub(crate) steps_left: u32,
 }
 
-/// What came of a call.
+/// The state of a tool call after its effects.
 pub(crate) enum Carried {
-    /// It is written down.
+    /// The result is written.
     Done(Outcome),
-    /// A subagent was begun whose end is the call's result.
+    /// A subagent was begun. Its end is the result of the call.
     Waits { run: String },
 }
 
-/// A subagent that a turn asks for.
+/// A turn's request for a subagent.
 struct SubagentRequest {
     agent: AgentId,
     task: String,
@@ -59,7 +60,8 @@ impl From<AskPeer> for SubagentRequest {
 }
 
 impl Subagents {
-    /// Writes down what a call came to, and does what it wants done now. Fails only when the process stops.
+    /// Writes the result of a call and carries out its effect. Files are sent at the end of the
+    /// turn. Fails only when the process stops.
     pub(crate) async fn carry_out(&self, asker: &Asker<'_>, call: CallId, mut outcome: Outcome) -> Result<Carried, StoreError> {
         let now = outcome.effects.extract_if(.., |effect| !matches!(effect, Effect::SendFile(_))).next();
         match now {
@@ -74,7 +76,7 @@ impl Subagents {
         self.write(call, outcome, |_, _| Ok(())).await.map(|(outcome, ())| Carried::Done(outcome))
     }
 
-    /// The call's result and what belongs to it are one transaction.
+    /// Writes the result of a call and its effect in a single transaction.
     async fn write<T: Send + 'static>(
         &self,
         call: CallId,
@@ -90,7 +92,8 @@ impl Subagents {
                 more(tx, now_ms())
             }
         };
-        // A power cut that takes it back makes the model hear that the call was interrupted.
+        // After a power cut the result may be missing; then the model is told of an interrupted
+        // call.
         let written = self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await?;
         Ok((shared.0.clone(), written))
     }
@@ -192,7 +195,7 @@ impl Subagents {
     }
 }
 
-/// A store that fails for a while ends no turn.
+/// A store error ends no turn: the model is told to try again.
 fn not_read(error: &StoreError) -> String {
     tracing::error!("what a tool wants done was not done: {error}");
     "the gateway cannot look it up right now. Try again later.".into()

@@ -1,21 +1,22 @@
-//! Turns that no person asked for: a subagent's, and the one that reports a subagent's end.
+//! Internal turns, without a person's message: turns of subagents, and reports of their end.
 
 use crate::domain::{AgentUid, Inbound, Internal};
 use crate::records::subagents::{self, SubagentRow};
 use crate::storage::{Db, StoreError};
 use crate::tools::OnFinish;
 
-/// Why a turn is run that no person asked for.
+/// The cause of an internal turn.
 #[derive(Debug, Clone)]
 pub(crate) enum InternalTurn {
-    /// Another turn asked for it.
+    /// Another turn asked for a subagent.
     Subagent(Box<SubagentRow>),
-    /// A subagent has ended, and the people in the parent's place are to hear about it.
+    /// A subagent has ended, and the people in the parent's place are to be told.
     Report(Box<SubagentRow>),
 }
 
 impl InternalTurn {
-    /// Reads what an internal message is about. None for a person's message, and for one whose row is gone.
+    /// Reads the subagent behind an internal message. None for a person's message, and if the
+    /// subagent's row is gone.
     pub(crate) async fn of(db: &Db, inbound: &Inbound) -> Result<Option<Self>, StoreError> {
         let Some(internal) = inbound.extras.internal.clone() else { return Ok(None) };
         let (Internal::Subagent { run } | Internal::Report { run }) = internal.clone();
@@ -32,7 +33,7 @@ impl InternalTurn {
         }
     }
 
-    /// The row of the subagent whose turn this is.
+    /// The subagent's row, if this is a subagent's turn.
     pub(crate) fn subagent(&self) -> Option<&SubagentRow> {
         match self {
             InternalTurn::Subagent(known) => Some(known),
@@ -40,12 +41,12 @@ impl InternalTurn {
         }
     }
 
-    /// Whether another turn goes on only when this one is over.
+    /// Whether the parent turn waits for this turn.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.subagent().is_some_and(|known| known.subagent.then == OnFinish::Wait)
     }
 
-    /// The agent whose turn this is.
+    /// The agent of this turn.
     pub(crate) fn agent(&self) -> AgentUid {
         match self {
             InternalTurn::Subagent(known) => known.subagent.agent,

@@ -1,12 +1,12 @@
-//! A message or a turn as people see it in a list.
+//! A message or a turn as shown in a list.
 
 use crate::clock::now_ms;
 use crate::records::inbox::Accepted;
 
-/// A message that waits or is being answered.
+/// A message waiting or being answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Its inbox rows.
+    /// The inbox rows of the message.
     pub ids: Vec<i64>,
     pub by: String,
     pub asks: String,

@@ -1,4 +1,4 @@
-//! The tool `message_send`: the other places of an agent, and a message to one of them.
+//! The tool `message_send`: lists an agent's other places, and sends a message to a place.
 
 use rusqlite::{Connection, Transaction};
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ use crate::routing::{names, pins};
 use crate::storage::StoreError;
 use crate::tools::SendMessage;
 
-/// Sessions that are looked through for places where an agent is at home.
+/// The most sessions searched for places of an agent.
 const MOST_LOOKED_AT: u32 = 200;
-/// Places that a list shows.
+/// The most places shown in a list.
 const MOST_LISTED: usize = 30;
 
 /// A place of an agent.
@@ -44,7 +44,7 @@ pub(crate) struct OutgoingMessage {
     to: Destination,
     by: AgentUid,
     text: String,
-    /// The inbox row of the turn that sends it, and the person on whose behalf.
+    /// The inbox row of the sending turn.
     asked_in: i64,
     person: PersonId,
     meta: Value,
@@ -54,7 +54,7 @@ pub(crate) struct OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    /// The place's own transcript has it too.
+    /// Writes the message to the outbox and to the transcript of its place.
     pub(crate) fn write(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
         let asked = Asked { inbox_id: self.asked_in, person: &self.person };
         let said = transcript::append_sent(tx, self.to.place(), (self.by, &self.text), asked, &self.meta, now)?;
@@ -67,7 +67,7 @@ impl OutgoingMessage {
 }
 
 impl Subagents {
-    /// What is sent where, or what the model is told instead.
+    /// The message to send, or a text for the model instead.
     pub(crate) async fn outgoing(
         &self,
         asker: &Asker<'_>,
@@ -102,15 +102,17 @@ impl Subagents {
         }))
     }
 
-    /// A key that an agent knows from before its group moved is the key of the same place.
+    /// An agent may know a key from before a group moved. It becomes the current key of the same
+    /// place.
     fn current_key(&self, word: &str) -> String {
         word.parse().map_or_else(|_| word.to_owned(), |key| self.inner.aliases.current(&key).to_string())
     }
 
-    /// Where the agent answers now: places that a binding names, that people gave to it, or where it has spoken. Not the one it is in,
-    /// and nobody's private chat unless it is the asker's own or an owner asks.
+    /// The places of the agent: named by a binding, pinned, or with messages of the agent. The
+    /// current place is left out. Private chats are left out too, except the asking person's own,
+    /// or if an owner asks.
     async fn places_of(&self, asker: &Asker<'_>) -> Result<Vec<Place>, StoreError> {
-        // A binding may still say what a group was before.
+        // A binding may still have the key from before a group moved.
         let bound: Vec<SessionKey> =
             asker.snapshot.table.places_of(&asker.agent.id).map(|place| self.inner.aliases.current(place)).collect();
         let uid = asker.agent.uid;
@@ -181,14 +183,14 @@ fn not_found(word: &str, places: &[Place], is_shared: bool) -> String {
     if is_shared {
         return format!("Nothing was sent: several places are called “{word}”. Use the key.\n{}", list(places));
     }
-    // A key that is nearly right is somebody else's chat, so only names are guessed.
+    // A key that is nearly right may be another person's chat, so only names are guessed.
     match nearest(word, places.iter().filter_map(|place| place.name.as_deref())) {
         Some(near) => format!("Nothing was sent: `{word}` is no place of yours. Did you mean `{near}`?"),
         None => format!("Nothing was sent: `{word}` is no place of yours. {}", list(places)),
     }
 }
 
-/// A name is no Markdown.
+/// Names are not Markdown.
 fn escaped(name: &str) -> String {
     name.chars().flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c])).collect()
 }

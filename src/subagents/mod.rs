@@ -1,4 +1,4 @@
-//! Turns that another turn asked for: how they are begun, waited for, told about and stopped; and messages between places.
+//! Subagents: how they are begun, awaited, reported and stopped; and messages between places.
 
 mod effects;
 mod internal_turn;
@@ -57,11 +57,11 @@ struct Inner {
     stop: CancellationToken,
     /// Subagents that have not ended, by their inbox row.
     running: DashMap<i64, Running>,
-    /// Wakes turns that wait for the end of a subagent, by its run.
+    /// Wakes turns waiting for the end of a subagent, by its run.
     endings: DashMap<String, Arc<Notify>>,
 }
 
-/// What subagents are begun and stopped with.
+/// The services that subagents use.
 pub(crate) struct Deps {
     pub(crate) db: Db,
     pub(crate) router: Router,
@@ -77,18 +77,18 @@ pub(crate) struct Deps {
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
     run: String,
-    /// The place where its parent was asked.
+    /// The place of the parent turn.
     pub(crate) parent: SessionKey,
     pub(crate) parent_inbox_id: i64,
-    /// The agent that asked for it.
+    /// The agent of the parent turn.
     parent_agent: AgentUid,
-    /// Whether the parent waits for it.
+    /// The parent's reaction to the end.
     pub(crate) then: OnFinish,
     session: SessionKey,
     item: Item,
 }
 
-/// No row tells what an internal message is about.
+/// The row of an internal message's subagent is missing.
 #[derive(Debug)]
 pub struct Unknown;
 
@@ -100,7 +100,7 @@ impl Subagents {
         Subagents { inner: Arc::new(inner) }
     }
 
-    /// Puts a subagent whose rows are written into its lane.
+    /// Puts a subagent into its lane. Its rows are written already.
     fn launch(&self, subagent: &Subagent, accepted: Accepted, arrived: Arrived) {
         let running = Running {
             run: subagent.run.clone(),
@@ -136,18 +136,20 @@ impl Subagents {
         Ok(Ok(()))
     }
 
-    /// Returns the row of a subagent once it has ended. Fails only when the process stops.
+    /// Waits for the end of a subagent and returns its row. Fails only when the process stops.
     pub(crate) async fn ended(&self, run: &str) -> Result<Option<SubagentRow>, StoreError> {
         let signal = self.inner.endings.entry(run.to_owned()).or_insert_with(|| Arc::new(Notify::new())).clone();
         loop {
             let mut told = std::pin::pin!(signal.notified());
-            // Counts from here on, so that an end between the look and the wait is not missed.
+            // Enabled before the look into the store, so an end between the look and the wait is
+            // not missed.
             told.as_mut().enable();
             let name = run.to_owned();
             match self.inner.db.read(move |connection| subagents::get(connection, &name)).await {
                 Ok(Some(known)) if known.end.state == State::Running => told.await,
                 Ok(known) => {
-                    // The subagent may have ended before we waited; then nobody else removes its `Notify`.
+                    // The subagent may have ended before we waited; then only this call removes its
+                    // `Notify`.
                     self.wake(run);
                     return Ok(known);
                 }
@@ -156,7 +158,7 @@ impl Subagents {
         }
     }
 
-    /// All subagents that a turn asked for. Fails only when the process stops.
+    /// All subagents of a turn. Fails only when the process stops.
     pub(crate) async fn of_turn(&self, inbox_id: i64) -> Result<Vec<SubagentRow>, StoreError> {
         loop {
             match self.inner.db.read(move |connection| subagents::of_turn(connection, inbox_id)).await {
@@ -173,7 +175,8 @@ impl Subagents {
         }
     }
 
-    /// The end of a subagent is committed: the turn that waits for it goes on, and its parent is woken if that was asked for.
+    /// Call after the end of a subagent is committed. Wakes the waiting parent, and queues the
+    /// report if there is any.
     pub(crate) fn over(&self, inbox_id: i64, run: &str, report: Option<Accepted>) {
         self.inner.running.remove(&inbox_id);
         self.wake(run);
@@ -188,7 +191,7 @@ impl Subagents {
         }
     }
 
-    /// Ends subagents, whether they have begun or not. Their words so far are told to nobody.
+    /// Stops subagents, begun or not. Their words so far are dropped.
     pub(crate) fn stop(&self, which: impl Fn(i64, &Running) -> bool) {
         let found = self.inner.running.iter().filter(|entry| which(*entry.key(), entry.value()));
         let found: Vec<(i64, Running)> = found.map(|entry| (*entry.key(), entry.value().clone())).collect();
@@ -215,7 +218,7 @@ impl Subagents {
         self.over(id, &name, None);
     }
 
-    /// Subagents that were asked for in a place and have not ended.
+    /// The subagents of a place that have not ended.
     pub(crate) fn of_place(&self, place: &SessionKey) -> Vec<Item> {
         let own = self.inner.running.iter().filter(|entry| self.inner.aliases.current(&entry.parent) == *place);
         let mut items: Vec<Item> = own.map(|entry| entry.item.clone()).collect();
@@ -223,13 +226,14 @@ impl Subagents {
         items
     }
 
-    /// How many subagents of an agent have not ended, over all places.
+    /// The number of an agent's subagents that have not ended, over all places.
     fn count_of(&self, agent: AgentUid) -> usize {
         self.inner.running.iter().filter(|entry| entry.parent_agent == agent).count()
     }
 }
 
-/// What the tools of a subagent know about its parent. If the parent agent is gone, the subagent has the default agent's rights.
+/// The parent as seen by the tools of a subagent. If the parent agent is gone, the default agent
+/// stands in.
 pub(crate) fn parent(snapshot: &Snapshot, known: &SubagentRow) -> Arc<Parent> {
     let agent = snapshot.agent_or_default(known.subagent.parent_agent);
     let Subagent { parent, run, relation, tools, .. } = &known.subagent;

@@ -1,4 +1,4 @@
-//! What is written when a subagent begins and when it ends.
+//! The rows at the beginning and at the end of a subagent.
 
 use rusqlite::Transaction;
 
@@ -26,7 +26,8 @@ pub(crate) fn begin(tx: &Transaction<'_>, subagent: &Subagent, by: &str, now: i6
     Ok(Some(Accepted { role: subagent.role, ..Accepted::new(id, inbound) }))
 }
 
-/// Writes the end of a subagent's turn. The message that wakes the parent has no more rights than that turn had.
+/// Writes the end of a subagent's turn. The message to the parent has no more rights than the
+/// subagent's turn had.
 pub(crate) fn end(tx: &Transaction<'_>, run: &str, role: Role, end: &End, now: i64) -> rusqlite::Result<Option<Accepted>> {
     if !subagents::finish(tx, run, end, now)? || end.state == State::Stopped {
         return Ok(None);

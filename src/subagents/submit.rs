@@ -1,4 +1,5 @@
-//! How internal turns get into their lanes. The lanes stand above this room, so they are reached through a sender.
+//! Puts internal turns into their lanes. The lanes are above this module, so requests go through a
+//! sender.
 
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -7,11 +8,12 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
 
-/// When a message was taken in.
+/// The time of arrival of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrived {
     Now,
-    /// By an earlier process. It was let in then, so a full lane does not refuse it now.
+    /// Let in before: by an earlier process, or as the report of a subagent. A full lane does not
+    /// refuse such a message.
     Before,
 }
 
@@ -22,7 +24,7 @@ pub(crate) enum LaneRequest {
         arrived: Arrived,
         guard: TaskTrackerToken,
     },
-    /// Ends the turns of these inbox rows in one lane.
+    /// Ends the turns of these inbox rows in a lane.
     Halt {
         session: SessionKey,
         ids: Vec<i64>,
@@ -31,7 +33,8 @@ pub(crate) enum LaneRequest {
 
 /// Queues and halts internal turns. Cheap to clone.
 ///
-/// The channel is unbounded: its length is bounded by the subagents that agents may have, and their rows are in the inbox.
+/// The channel is unbounded: the limits on subagents bound its length, and the rows are in the
+/// inbox.
 #[derive(Clone)]
 pub(crate) struct Submit {
     requests: mpsc::UnboundedSender<LaneRequest>,

@@ -1,15 +1,15 @@
-//! What agents are told about subagents: before their task, about their end, and as the result of a call.
+//! Texts for agents about subagents: the introduction, the end, and the result of a call.
 
 use crate::records::subagents::{State, SubagentRow};
 use crate::tools::Relation;
 use crate::turn::history::own_words;
 
-/// The most of a result that somebody is told besides the call that waited for it.
+/// The longest result in a note to the parent, in bytes.
 const MAX_TOLD_BYTES: usize = 8 * 1024;
-/// The most of a task that its parent is reminded of.
+/// The longest task in a note to the parent, in bytes.
 const MAX_TASK_BYTES: usize = 512;
 
-/// What a run is told before its task.
+/// The note before a subagent's task.
 pub(crate) fn introduction(known: &SubagentRow) -> String {
     match known.subagent.relation {
         Relation::Subagent => format!(
@@ -23,13 +23,13 @@ pub(crate) fn introduction(known: &SubagentRow) -> String {
     }
 }
 
-/// What a parent is told in its next turn.
+/// The note about an end in the parent's next turn.
 pub(crate) fn summary(known: &SubagentRow) -> String {
     let (task, told) = (own_words(task(known)), own_words(told(known)));
     format!("[{} Nobody here has seen it yet. The task: {task}]\n{told}", heading(known))
 }
 
-/// What a parent that was woken is asked.
+/// The question to a woken parent.
 pub(crate) fn to_report(known: &SubagentRow) -> String {
     let (task, told) = (own_words(task(known)), own_words(told(known)));
     format!("[{} Tell the people here what came of it. The task: {task}]\n{told}", heading(known))
@@ -53,7 +53,7 @@ fn told(known: &SubagentRow) -> &str {
     &result[..result.floor_char_boundary(MAX_TOLD_BYTES)]
 }
 
-/// What the call that waited gets as its result.
+/// The result of a call that waited for a subagent.
 pub(crate) fn result(known: Option<&SubagentRow>) -> String {
     let Some(SubagentRow { subagent, end, agent_id, .. }) = known else { return "Nothing is known about it any more.".into() };
     match (end.state, subagent.relation) {

@@ -18,7 +18,7 @@ fn wait(slots: &Arc<Slots>, number: u128) -> Waiting {
     Box::pin(async move { slots.acquire(agent(number)).await })
 }
 
-/// Its slot, if it has got one.
+/// The slot, if granted.
 fn look(waiting: &mut Waiting) -> Option<Slot> {
     match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(slot) => Some(slot),
@@ -57,9 +57,9 @@ fn an_agent_alone_may_have_all_slots_and_one_among_others_may_not() {
 #[derive(Debug, Clone)]
 enum Act {
     Join(u128),
-    /// Looks at one of those who wait.
+    /// Polls a waiting turn.
     Look(usize),
-    /// One that waits goes away, whether it was granted something or not.
+    /// A waiting turn leaves, granted or not.
     Leave(usize),
     Finish(usize),
 }
@@ -74,7 +74,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     proptest::collection::vec(act, 0..120)
 }
 
-/// What must hold after every step: the books are right and nothing lies idle that somebody could have.
+/// Holds after every step: the counts are right, and no slot is idle while a turn could take it.
 fn check(slots: &Slots, most: usize) {
     let state = slots.state();
     let running: usize = state.running.values().sum();
@@ -118,7 +118,7 @@ proptest! {
         prop_assert_eq!(slots.state().free, most);
     }
 
-    /// While everybody has something to do, nobody is served twice before all others were served once.
+    /// While all agents have waiting turns, each is served before any is served twice.
     #[test]
     fn slots_go_round(agents in 2..6_u128, turns in 1..8_usize) {
         let slots = Slots::new(1, 1);

@@ -23,7 +23,7 @@ fn subagent(run: &str) -> Subagent {
     }
 }
 
-/// S2.27, S2.42: what is written about a run is read back, and the same run again writes nothing.
+/// S2.27, S2.42: a subagent is read back as written, and written only once.
 #[tokio::test]
 async fn a_run_is_written_once_and_ends_once() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Writes down what is said, and by whom to whom.
+//! Appends messages to the transcript.
 
 use rusqlite::{Transaction, params};
 use serde_json::Value;
@@ -9,19 +9,19 @@ use super::{Conversation, conversation, touch};
 use crate::domain::{AgentUid, Inbound, PersonId, SessionKey};
 use crate::routing::places;
 
-/// Messages not said to the bot that a place keeps; with each new one the oldest goes.
+/// Messages among people kept in a place; each new message replaces the oldest.
 const MOST_OBSERVED: i64 = 30;
 
-/// Where something belongs: in which conversation, and in whose part of it.
+/// Where a message belongs: its conversation, and an agent's part of the conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spot {
     pub(crate) conversation: Conversation,
-    /// None: nobody's.
+    /// None: no agent's part.
     pub(crate) part: Option<AgentUid>,
 }
 
-/// What an agent is asked, each message in the words it was read in. Into the conversation it was answered in, even if /new
-/// has begun another meanwhile.
+/// Appends a question, each message with the text the agent read. The question goes into the
+/// conversation of its answer, even if /new has begun another meanwhile.
 pub(crate) fn append_question(
     tx: &Transaction<'_>,
     accepted: &Accepted,
@@ -41,12 +41,12 @@ pub(crate) fn append_question(
     Ok(())
 }
 
-/// They may have been deleted while they were answered.
+/// Messages may be deleted while a turn answers them.
 fn any_is_deleted<'a>(tx: &Transaction<'_>, mut rows: impl Iterator<Item = &'a Accepted>) -> rusqlite::Result<bool> {
     rows.try_fold(false, |is_deleted, row| Ok(is_deleted || inbox::is_deleted(tx, row.id)?))
 }
 
-/// Something that a person said and nobody answers. Not written when its message was deleted meanwhile.
+/// Appends a person's message without an answer. A message deleted meanwhile is not written.
 pub(crate) fn append_person(tx: &Transaction<'_>, said: &Accepted, spot: Spot, now: i64) -> rusqlite::Result<bool> {
     if inbox::is_deleted(tx, said.id)? {
         return Ok(false);
@@ -73,7 +73,7 @@ fn append_words(
     statement.execute(bound).map(drop)
 }
 
-/// Said among people: part of the running conversation until enough others were.
+/// Appends talk among people. Newer talk replaces the oldest.
 pub(crate) fn append_observed(tx: &Transaction<'_>, said: &Accepted, part: Option<AgentUid>, now: i64) -> rusqlite::Result<()> {
     let place = &said.inbound.origin.key;
     if !append_person(tx, said, Spot { conversation: conversation(tx, place)?, part }, now)? {
@@ -87,12 +87,12 @@ pub(crate) fn append_observed(tx: &Transaction<'_>, said: &Accepted, part: Optio
     forget.execute(params![places::ensure(tx, place, now)?, MOST_OBSERVED]).map(drop)
 }
 
-/// The turn that an agent speaks in.
+/// The turn behind an agent's message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// The message that is answered.
+    /// The message being answered.
     pub(crate) inbox_id: i64,
-    /// The person on whose behalf the agent speaks.
+    /// The person behind the turn.
     pub(crate) person: &'a PersonId,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn append_agent(
     statement.insert(params![place, conversation.0, asked.inbox_id, uid.to_string(), person, text, now])
 }
 
-/// Something that happened here to one agent, or to the place itself, such as that it changed hands.
+/// Appends a line about an agent or the place itself, such as a switch to another agent.
 pub(crate) fn append_mark(
     tx: &Transaction<'_>,
     place: &SessionKey,
@@ -129,8 +129,8 @@ pub(crate) fn append_mark(
     statement.execute(params![places::ensure(tx, place, now)?, conversation.0, part, text, now]).map(drop)
 }
 
-/// One short line about something that happened elsewhere, for the agent that wanted it; what there is to know about it is
-/// in `meta`.
+/// Appends a short line about an event elsewhere, for the agent behind the event. Details are in
+/// `meta`.
 pub(crate) fn append_event(
     tx: &Transaction<'_>,
     place: &SessionKey,
@@ -143,7 +143,7 @@ pub(crate) fn append_event(
     explain_last(tx, meta)
 }
 
-/// Appends a message of an agent that was asked elsewhere, and returns its row.
+/// Appends an agent's message sent from another place, and returns its row.
 pub(crate) fn append_sent(
     tx: &Transaction<'_>,
     place: &SessionKey,

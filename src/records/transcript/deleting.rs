@@ -1,4 +1,4 @@
-//! Takes out the words of messages that people deleted.
+//! Blanks the words of deleted messages.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,18 @@ use super::Conversation;
 use crate::domain::{MessageId, Platform, SessionKey};
 use crate::routing::places;
 
-/// Stands where the words were.
+/// Replaces the words of a deleted message.
 pub(super) const DELETED: &str = "[deleted]";
 
-/// The rows with the words of one message. The platform is not looked for, because its rows are most of the table.
+/// The rows of a single message. The `+` keeps SQLite from searching by place, because a platform
+/// has most rows of the table.
 const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2)";
-/// The rows in which one message stands among others that were sent with it.
+/// The rows of a message together with others sent with it, such as an album.
 const AMONG_OTHERS: &str = "SELECT id FROM messages
     WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2)";
 
-/// Takes out what people wrote in these messages of a platform, in every conversation. Summaries that may have words of it go
-/// too. Messages that were taken as one have their words in one row, which loses all of them.
+/// Blanks the words of these messages of a platform, in every conversation. Summaries that cover
+/// them are deleted. Messages taken as one share a row, and lose all their words.
 pub(crate) fn blank(tx: &Transaction<'_>, platform: Platform, messages: &[MessageId], now: i64) -> rusqlite::Result<()> {
     let places = format!("{}:*", platform.as_str());
     let mut rows = BTreeSet::<i64>::new();
@@ -40,7 +41,7 @@ pub(crate) fn blank(tx: &Transaction<'_>, platform: Platform, messages: &[Messag
     Ok(())
 }
 
-/// Whether words were taken out of a conversation since this time, up to this row.
+/// Whether words of a conversation were blanked since this time, up to this row.
 pub(crate) fn was_blanked(
     connection: &Connection,
     place: &SessionKey,
@@ -80,7 +81,7 @@ mod tests {
         Accepted::new(0, inbound)
     }
 
-    /// Four questions, of which the third is two messages that were taken as one.
+    /// Four questions. The third has two messages taken as one.
     fn write(tx: &Transaction<'_>) -> rusqlite::Result<Vec<i64>> {
         let agent = "00000000-0000-0000-0000-000000000001".parse::<AgentUid>().unwrap();
         tx.execute("INSERT INTO agents (uid, slug, created_at) VALUES (?1, 'a', 0)", [agent.to_string()])?;
@@ -133,7 +134,7 @@ mod tests {
         db.write(work).await.unwrap();
     }
 
-    /// A server on which people delete much has no reader of whole tables.
+    /// On a server with many deletions, a search through the whole table would be too slow.
     #[tokio::test]
     async fn few_rows_are_looked_at() {
         let folder = tempfile::tempdir().unwrap();

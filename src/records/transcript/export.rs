@@ -1,4 +1,4 @@
-//! Conversations of one agent that go to another house, or come from one.
+//! Conversations of an agent, exported to another home folder or imported from one.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(crate) struct ExportedMessage {
     pub(crate) place: String,
     pub(crate) conversation: i64,
     pub(crate) kind: ExportedKind,
-    /// The agent took part in it.
+    /// The message belongs to the agent's part.
     #[serde(default)]
     pub(crate) own: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,13 +29,13 @@ pub(crate) struct ExportedMessage {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ExportedKind {
     Person,
-    /// The agent it is all about.
+    /// The exported agent.
     Agent,
     Handoff,
 }
 
-/// The conversations in which an agent spoke, as far as it is shown them, without what other agents said and what was not said
-/// to the bot.
+/// Exports the conversations with messages of an agent, as far as the agent's view goes. Messages
+/// of other agents and talk among people are left out.
 pub(crate) fn export(connection: &Connection, uid: AgentUid, view: View) -> rusqlite::Result<Vec<ExportedMessage>> {
     let mut statement = connection.prepare(&format!(
         "SELECT key, messages.conversation, kind, person, person_name, text, messages.created_at, part_uid IS ?2
@@ -64,8 +64,8 @@ pub(crate) fn export(connection: &Connection, uid: AgentUid, view: View) -> rusq
     rows.collect()
 }
 
-/// Takes in conversations of an agent from elsewhere. Where a place has a conversation already, that one goes on, and what
-/// comes in is kept behind it.
+/// Imports conversations of an agent. If a place has a conversation already, that conversation goes
+/// on, and the imported messages are kept as a past conversation.
 pub(crate) fn import(tx: &Transaction<'_>, uid: AgentUid, carried: &[ExportedMessage]) -> rusqlite::Result<()> {
     let mut known = tx.prepare("SELECT 1 FROM places WHERE key = ?1 AND active_at IS NOT NULL")?;
     let places: BTreeSet<&str> = carried.iter().map(|message| message.place.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What an agent is shown of a place, whoever else was there.
+//! Tests of the agents' views of a place.
 
 use std::cell::RefCell;
 
@@ -38,7 +38,7 @@ fn inbound(text: &str, message: &str, note: Option<Note>) -> Inbound {
     }
 }
 
-/// A store with agents in it. What a test writes goes with its transaction.
+/// A store with agents. Rows written by a test go with its transaction.
 async fn store() -> (TempDir, Connection) {
     let home = TempDir::new().unwrap();
     let path = home.path().join("parlor.db");
@@ -52,24 +52,24 @@ async fn store() -> (TempDir, Connection) {
     (home, connection)
 }
 
-/// Something that can happen in a place, and to whose part it belongs.
+/// An event in a place, with the agent whose part it belongs to.
 #[derive(Debug, Clone)]
 enum Act {
-    /// Several messages can be answered at once.
+    /// Several messages can be answered together.
     Asked {
         of: usize,
         messages: usize,
         is_answered: bool,
     },
-    /// Said among people while the place was this agent's.
+    /// Talk among people while the place was this agent's.
     Overheard {
         by: usize,
     },
-    /// Of what was written in the nth of the messages so far.
+    /// An edit of the nth message so far.
     Edited {
         nth: usize,
     },
-    /// Sent here from elsewhere.
+    /// A message from another place.
     Sent {
         by: usize,
     },
@@ -86,13 +86,13 @@ enum Act {
     StartedAnew,
 }
 
-/// Writes what happened, with a word in each that nothing else has.
+/// Writes events, each with a unique word.
 struct Diary<'a> {
     tx: &'a Transaction<'a>,
     now: i64,
-    /// By their owner, with those of nobody. Only of the running conversation.
+    /// Words of the current conversation with their owners; none is nobody's word.
     words: Vec<(Option<usize>, String)>,
-    /// The same of those before.
+    /// Words of past conversations with their owners.
     past: Vec<(Option<usize>, String)>,
     /// The owner of each message of a person.
     told: Vec<Option<usize>>,
@@ -137,7 +137,7 @@ impl<'a> Diary<'a> {
                 let mut all = said.iter().map(|inbound| Accepted::new(0, inbound.clone()));
                 let mut accepted = all.next().unwrap();
                 accepted.backlog = all.collect();
-                // As an agent reads it.
+                // The text as the agent reads it.
                 said.iter_mut().for_each(|said| said.text.push_str(", with a file"));
                 let spot = self.spot(Some(of));
                 transcript::append_question(tx, &accepted, &said, spot, now)?;
@@ -185,7 +185,7 @@ impl<'a> Diary<'a> {
         Ok(())
     }
 
-    /// A summary repeats every word that it is made of.
+    /// A summary repeats every word of its messages.
     fn sum_up(&mut self, by: usize) -> rusqlite::Result<()> {
         let view = View::PartOf(uid(by));
         let conversation = transcript::conversation(self.tx, &place())?;
@@ -198,7 +198,7 @@ impl<'a> Diary<'a> {
     }
 }
 
-/// Everything an agent can come to read of a place: what a turn looks back on, and what it finds.
+/// Everything a turn reads of a place without searching.
 fn shown(connection: &Connection, view: View) -> String {
     let history = transcript::history(connection, &place(), view).unwrap();
     let mut texts: Vec<String> = history.summary.into_iter().map(|summary| summary.text).collect();
@@ -227,7 +227,7 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// However agents take turns: each reads every word of its own part, and not one of another's.
+/// However agents take turns, each reads every word of its own part, and no word of another part.
 #[tokio::test]
 async fn no_agent_reads_a_word_of_a_part_it_did_not_take_part_in() {
     let (_home, connection) = store().await;
@@ -280,7 +280,7 @@ fn a_part_is_shown_to_its_agent() {
     check(Switch::Handoff, None, true);
 }
 
-/// One row for each thing that is written into a transcript: whether agents 0 and 1 read it when agents are separate.
+/// A row for each kind of event: whether agents 0 and 1 read it when agents are separate.
 #[tokio::test]
 async fn everything_that_is_written_down_belongs_to_one_agent_or_nobody() {
     let (_home, mut connection) = store().await;
@@ -302,7 +302,7 @@ async fn everything_that_is_written_down_belongs_to_one_agent_or_nobody() {
     check(Act::StartedAnew, true, true);
 }
 
-/// A config that says something else from now on: what was summed up of all is in no agent's part.
+/// After a change of `switch`, a summary of the whole conversation is in no agent's part.
 #[tokio::test]
 async fn a_summary_of_the_whole_is_shown_to_nobody_who_has_a_part() {
     let (_home, mut connection) = store().await;
@@ -317,7 +317,7 @@ async fn a_summary_of_the_whole_is_shown_to_nobody_who_has_a_part() {
     assert!(!shown(&tx, View::PartOf(uid(1))).contains("all of it"));
 }
 
-/// An agent that is destroyed takes no words of people along, and nobody else is shown what they told it.
+/// People's words to a deleted agent stay, and no other agent sees them.
 #[tokio::test]
 async fn what_was_told_to_an_agent_that_was_destroyed_is_nobodys() {
     let (_home, mut connection) = store().await;
