@@ -1,4 +1,4 @@
-//! Counts what is under way, so that tests and shutdown can wait until nothing is.
+//! Counts work in progress, so tests and shutdown can wait for the end of all work.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub struct Work {
     open: Arc<watch::Sender<usize>>,
 }
 
-/// One unfinished piece; dropping it finishes it.
+/// An unfinished piece of work, finished on drop.
 #[derive(Debug)]
 pub struct WorkGuard {
     work: Work,
@@ -26,7 +26,7 @@ impl Work {
         WorkGuard { work: self.clone() }
     }
 
-    /// Returns when nothing is under way.
+    /// Returns when no work is in progress.
     pub async fn settled(&self) {
         let mut open = self.open.subscribe();
         open.wait_for(|open| *open == 0).await.expect("the sender lives as long as self");
