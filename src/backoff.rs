@@ -1,21 +1,22 @@
-//! Waits between tries of the same thing: each twice as long as the one before, up to a bound.
+//! Waits between tries: each twice as long as the last, up to a bound.
 
 use std::time::Duration;
 
-/// Counts tries that failed in a row, and says how long to wait before the next.
+/// Counts failures in a row, and returns the wait before the next try.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     first: Duration,
     longest: Duration,
     failures: u32,
-    /// Waits in a row that were cut short, and the try after them failed all the same.
+    /// Waits in a row cut short in vain, because the next try failed too.
     cut_short: u32,
 }
 
-/// How long to wait.
+/// The wait before a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// Also when there is a reason to believe that the trouble is over: who is told so again and again must not hurry for ever.
+    /// The wait even when the trouble seems to be over. False alarms in a row make this longer, so
+    /// tries still slow down.
     pub(crate) at_least: Duration,
     pub(crate) at_most: Duration,
 }
@@ -25,7 +26,7 @@ impl Backoff {
         Backoff { first, longest, failures: 0, cut_short: 0 }
     }
 
-    /// The wait after one more failure.
+    /// The wait after a further failure.
     pub(crate) fn next(&mut self) -> Wait {
         let at_least = self.doubled(self.cut_short);
         let at_most = self.doubled(self.failures).max(at_least);
@@ -33,18 +34,18 @@ impl Backoff {
         Wait { at_least, at_most }
     }
 
-    /// The wait that [`Backoff::next`] would tell, if nothing cuts it short.
+    /// The longest wait [`Backoff::next`] would return.
     pub(crate) fn peek(&self) -> Duration {
         self.doubled(self.failures.max(self.cut_short))
     }
 
-    /// The trouble seems to be over before the wait was.
+    /// Notes the apparent end of the trouble before the end of the wait.
     pub(crate) fn cut_short(&mut self) {
         self.failures = 0;
         self.cut_short = self.cut_short.saturating_add(1);
     }
 
-    /// It worked.
+    /// A try worked.
     pub(crate) fn reset(&mut self) {
         (self.failures, self.cut_short) = (0, 0);
     }

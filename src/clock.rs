@@ -1,4 +1,4 @@
-//! The wall clock, as the store writes it.
+//! The wall clock, as stored in the database.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,30 +1,35 @@
 //! Parlor: one bot, a room for every agent.
 //!
-//! The map, in reading order. A module may use those above it, never those below.
+//! The map, in reading order. A module may use modules above its own line, never modules below.
 //!
-//! - [`domain`]: plain values: ids, session keys, messages. Uses nothing of ours.
-//! - [`storage`]: the database: one writer with group commit, a few readers. Knows no table.
+//! - [`domain`]: plain values: ids, session keys, messages. Uses no other module.
+//! - [`storage`]: the database: a single writer with group commit, a few readers. Knows no table.
 //! - [`config`]: `config.toml`, as written and as checked.
-//! - [`access`]: who may speak to the bot, and where.
-//! - [`routing`]: which agent answers in a place, and why.
+//! - [`access`]: the people allowed to speak to the bot, and where.
+//! - [`routing`]: the agent of a place, and why.
 //! - [`channels`]: the platforms: Telegram, Discord and the terminal.
-//! - [`agents`]: who the agents are and what is theirs: identity files, models, skills, memory, workspace.
-//! - [`models`]: model providers, who is asked when one fails, and the built-in stand-in.
-//! - [`tools`]: what an agent can do besides talking, and the policy that decides whether it may.
-//! - [`home`]: the home folder and its lock, the checked config, the agents, and all of it as one snapshot.
-//! - [`turn`]: one run of one agent: prompt → model ⇄ tools.
-//! - [`delivery`]: the outbox and its senders, the platforms' limits, answers that are being written.
-//! - [`records`]: the tables about sessions: inbox, transcript, journal, ledger, turn log. SQL only.
-//! - `subagents`: turns that another turn asked for, and messages between places.
+//! - [`agents`]: the agents and their belongings: identity files, models, skills, memory,
+//!   workspace.
+//! - [`models`]: model providers, fallbacks after a failure, and the built-in stand-in.
+//! - [`tools`]: the abilities of an agent besides talking, and the policy of their use.
+//! - [`home`]: the home folder and its lock, the checked config, the agents, and a snapshot of all
+//!   of them.
+//! - [`turn`]: a single run of an agent: prompt → model ⇄ tools.
+//! - [`delivery`]: the outbox and its senders, the platforms' limits, previews of unfinished
+//!   answers.
+//! - [`records`]: the tables about sessions: inbox, transcript, journal, ledger, turn log. SQL
+//!   only.
+//! - `subagents`: turns asked for by another turn, and messages between places.
 //! - `answering`: from a queued message to its written answer: admit, prepare, run, finish, commit.
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - [`tenants`]: the life of an agent: added, renamed, removed, brought back, taken along.
-//! - [`commands`]: what people tell the gateway itself.
+//! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
 //!
-//! Beside them, for everyone: `backoff` (waits between tries), `clock` (the time), `http` (how clients begin), `open_files` (how many
-//! there may be), `signing` (tags on buttons), [`telemetry`] (logs).
+//! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `http` (the
+//! base of HTTP clients), `open_files` (their limit), `signing` (tags on buttons), [`telemetry`]
+//! (logs).
 
 pub mod access;
 pub mod agents;

@@ -1,4 +1,4 @@
-//! How many files and connections may be open at once, and who gets how many of them.
+//! The limit of open files and connections, and its shares.
 
 use std::io;
 use std::sync::OnceLock;
@@ -6,23 +6,24 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The operator's way out, for the end of a sentence about it.
+/// The operator's way out, for the end of an error text.
 pub(crate) const ADVICE: &str = "Allow this user more (`ulimit -n`, or LimitNOFILE= in a systemd unit)";
 
-/// The store, logs, files of tools, name lookups, Discord's one connection: everything that is not shared out below.
+/// For the database, logs, files of tools, name lookups and Discord's own connection: everything
+/// not shared out below.
 const KEPT: usize = 64;
-/// Each who connects gets at least this many, however little is allowed.
+/// The smallest share, however low the limit is.
 const FEWEST: usize = 8;
-/// More connections to one platform at once than this would not make anything faster.
+/// More connections to a platform at once would make nothing faster.
 const MOST_CALLS: usize = 256;
-/// As many models as turns may run when the config says nothing else.
+/// As many models as turns may run by default.
 const MOST_MODEL_CALLS: usize = 1024;
 const MOST_PAGES: usize = 64;
 const MOST_CALLERS: usize = 128;
-/// Fewer are not enough for a busy house.
+/// Fewer are not enough for a busy gateway.
 const ENOUGH: usize = 256;
 
-/// Connections that may be open at once.
+/// Connections open at the same time, at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// To each platform.
@@ -31,20 +32,20 @@ pub(crate) struct Shares {
     pub(crate) model_calls: usize,
     /// To servers of web pages.
     pub(crate) pages: usize,
-    /// From those who call us.
+    /// From callers of our webhook.
     pub(crate) callers: usize,
 }
 
-/// Raises the limit as far as the system lets us.
+/// Raises the limit as far as the system allows.
 pub(crate) fn raise_limit() {
     let allowed = getrlimit(Resource::Nofile);
     if allowed.current != allowed.maximum {
-        // A system that refuses leaves the limit as it was, and the shares are made for that.
+        // After a refusal the limit stays as before, and the shares follow the limit.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: allowed.maximum, maximum: allowed.maximum });
     }
 }
 
-/// For the log of a gateway that starts.
+/// For the log at the start of a gateway.
 pub(crate) fn warn_if_few() {
     let limit = limit();
     if limit < ENOUGH {
@@ -52,7 +53,7 @@ pub(crate) fn warn_if_few() {
     }
 }
 
-/// The shares of this process, made when first asked for.
+/// The shares of this process, made at the first call.
 pub(crate) fn shares() -> Shares {
     static SHARES: OnceLock<Shares> = OnceLock::new();
     *SHARES.get_or_init(|| Shares::of(limit()))
@@ -70,13 +71,13 @@ impl Shares {
     }
 }
 
-/// No limit is a very large one.
+/// No limit counts as a very large limit.
 fn limit() -> usize {
     let allowed = getrlimit(Resource::Nofile).current;
     allowed.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// Whether the process, or the whole system, has as many files open as it may.
+/// Whether the process or the whole system has reached its limit of open files.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     [Errno::MFILE, Errno::NFILE].iter().any(|exhausted| code == Some(exhausted.raw_os_error()))
@@ -86,7 +87,7 @@ pub(crate) fn is_exhausted(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Two platforms and all others together leave enough for the rest.
+    /// Two platforms and all other shares leave enough for the rest.
     #[test]
     fn shares_stay_below_the_limit() {
         for limit in [192, 256, 1024, 20_000, 1_048_576, usize::MAX] {

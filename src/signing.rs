@@ -1,11 +1,11 @@
-//! Signs what goes out and comes back, so that only what we wrote ourselves counts.
+//! Signs texts which come back from a platform, so only our own texts count.
 
 use ring::hmac;
 
-/// Bytes of a tag. Short, because a button has room for 64 in all, and long enough that nobody guesses one.
+/// Bytes of a tag. Short, because a button has room for 64 in all, but too long to guess.
 const TAG_BYTES: usize = 8;
 
-/// Makes and checks tags with one key.
+/// Makes and checks tags with a key.
 #[derive(Debug, Clone)]
 pub struct Signer {
     key: hmac::Key,
@@ -24,14 +24,13 @@ impl Signer {
         whole.as_ref()[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Takes as long for a wrong tag as for a right one.
+    /// Takes as long for a wrong tag as for a right tag.
     pub fn accepts(&self, text: &str, tag: &str) -> bool {
         same_text(&self.tag(text), tag)
     }
 }
 
-/// Takes as long for texts that differ as for the same ones, so that nobody can feel their way to a secret. Only a wrong length
-/// shows.
+/// Compares in constant time, so the time tells nothing about a secret. Only a wrong length shows.
 pub(crate) fn same_text(a: &str, b: &str) -> bool {
     let differing = a.bytes().zip(b.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
     a.len() == b.len() && differing == 0

@@ -1,7 +1,7 @@
 //! Logs, to stderr. Never message text, never a secret.
 //!
-//! Lines are written by a thread of their own, so that a reader that stops reading, as of a full pipe, stops nobody else. Lines that find
-//! no room are dropped and counted.
+//! A thread of its own writes the lines, so a reader not reading, as with a full pipe, holds up no
+//! other thread. Lines without room are dropped and counted.
 
 mod lines;
 
@@ -18,42 +18,44 @@ use tracing_subscriber::{Layer, fmt};
 /// How long the end of the program waits for its last lines to be read.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
 
-/// Starts logging at this level, unless `PARLOR_LOG` says otherwise (such as `debug` or `parlor::routing=debug`).
+/// Starts logging at this level, unless `PARLOR_LOG` says otherwise (such as `debug` or
+/// `parlor::routing=debug`).
 pub fn start(level: LevelFilter) {
     let wanted = EnvFilter::builder().with_default_directive(level.into()).with_env_var("PARLOR_LOG").from_env_lossy();
     let in_colour = std::io::stderr().is_terminal();
     let lines = fmt::layer().with_writer(lines::stderr).with_ansi(in_colour).with_target(false).with_filter(wanted);
     let started = tracing_subscriber::registry().with(lines.with_filter(filter_fn(|meta| is_ours(meta.target())))).try_init();
-    // A second start in one process, as in tests, keeps the first.
+    // A second start in the same process, as in tests, keeps the first.
     drop(started);
     std::panic::set_hook(Box::new(|panic| {
         let at = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         tracing::error!("panicked at {at}{}", reason(panic.payload()));
-        // A panic of the first thread ends the program. All others are caught, and nobody waits for their lines.
+        // A panic of the main thread ends the program. Other panics are caught, so their lines can
+        // wait.
         if std::thread::current().name() == Some("main") {
             flush();
         }
     }));
 }
 
-/// The last word of the program, in its place after everything that was logged.
+/// The last words of the program, printed after all log lines.
 pub fn say(line: &str) {
     lines::stderr().push_last(format!("{line}\n").into_bytes());
     flush();
 }
 
-/// Returns when everything that was logged is written, or when nobody reads it.
+/// Returns when all log lines are written, or after a time limit.
 pub fn flush() {
     lines::stderr().flush_within(LAST_LINES_WITHIN);
 }
 
-/// Only what stands in the program as it is: what was put together may have words of people in it, such as the text that was
-/// cut in the middle of a character.
+/// Only a literal of the program. A formatted panic text may quote people, such as a text cut in
+/// the middle of a character.
 fn reason(payload: &(dyn Any + Send)) -> String {
     payload.downcast_ref::<&'static str>().map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
-/// Libraries log whole requests and answers, with everything in them, so only our own lines are shown.
+/// Libraries log whole requests and answers, so only our own lines are shown.
 pub fn is_ours(target: &str) -> bool {
     target == "parlor" || target.starts_with("parlor::")
 }

@@ -50,13 +50,13 @@ pub struct Asking<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Admit,
-    /// A guest who gets a pairing code.
+    /// A guest gets a pairing code.
     Hint,
     /// An owner speaks to the bot in a closed place, and is told how to open the place.
     TellUnbound,
     /// Talk among people in an open place: no answer, but the next turn may see the text.
     Observe,
-    /// Nothing is said; the reason goes into the inbox row.
+    /// No reply; the reason goes into the inbox row.
     Ignore(&'static str),
 }
 
@@ -142,7 +142,7 @@ mod tests {
         check(dm, ask(Role::Guest, Dms::Open), Verdict::Admit);
         check(dm, ask(Role::Guest, Dms::Pairing), Verdict::Hint);
         check(dm, ask(Role::Guest, Dms::Closed), Verdict::Ignore("a stranger, and private chats are closed"));
-        // A binding chooses an agent; it lets nobody in.
+        // A binding chooses an agent, but gives no access.
         check(dm, Case { bound: true, ..ask(Role::Guest, Dms::Pairing) }, Verdict::Hint);
     }
 

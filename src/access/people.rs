@@ -27,7 +27,7 @@ pub fn is_paired(connection: &Connection, person: &PersonId) -> rusqlite::Result
     statement.exists([person.to_string()])
 }
 
-/// People of a platform who were let in, the latest first.
+/// Members of a platform, the latest first.
 pub fn paired(connection: &Connection, platform: &str, limit: u32) -> rusqlite::Result<Vec<PersonId>> {
     let mut statement = connection
         .prepare_cached("SELECT id FROM people WHERE id GLOB ?1 AND paired_at IS NOT NULL ORDER BY paired_at DESC LIMIT ?2")?;
@@ -35,7 +35,7 @@ pub fn paired(connection: &Connection, platform: &str, limit: u32) -> rusqlite::
     Ok(ids.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(|id| id.parse().ok()).collect())
 }
 
-/// A new code for a stranger, or none if they have one that still counts or too many others do.
+/// A new code for a guest. None if the guest has an open code, or if too many codes are open.
 pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -> rusqlite::Result<Option<String>> {
     let told = format!("SELECT 1 FROM people WHERE id = ?1 AND {COUNTS_AT_2}");
     if tx.prepare_cached(&told)?.exists(params![person.to_string(), now])? {
@@ -54,7 +54,8 @@ pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -
     Ok(Some(code))
 }
 
-/// Whether a code counts at the time `?2`. One that would count for longer than its life was written under another clock.
+/// Whether a code counts at the time `?2`. A code with a longer life was written under another
+/// clock.
 const COUNTS_AT_2: &str = "code_until > ?2 AND code_until <= ?2 + 3600000";
 
 const COUNT_OPEN: &str = "SELECT count(*) FROM people WHERE code_until > ?1";

@@ -1,6 +1,8 @@
-//! Agents in the store: the tables `agents` and `agent_former_ids`. Gives each slug its uid, once and for good.
+//! Agents in the database: the tables `agents` and `agent_former_ids`. Gives each slug its uid,
+//! once and for good.
 //!
-//! A removed agent keeps its row. Its slug is then `archive/…`, no valid agent id, so no lookup by id finds the row.
+//! A removed agent keeps its row. Its slug is then `archive/…`, no valid agent id, so no lookup by
+//! id finds the row.
 
 use std::collections::HashMap;
 
@@ -9,7 +11,7 @@ use uuid::Uuid;
 
 use crate::domain::{AgentId, AgentUid};
 
-/// An agent in the store.
+/// An agent in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentRow {
     pub uid: AgentUid,
@@ -75,7 +77,7 @@ pub fn uid_of(connection: &Connection, id: &AgentId) -> rusqlite::Result<Option<
     Ok(found.optional()?.and_then(|uid| Uuid::parse_str(&uid).ok()).map(AgentUid))
 }
 
-/// Whether the store has an agent of this uid, living or not.
+/// Whether the database has an agent of this uid, living or not.
 pub fn knows(connection: &Connection, uid: &str) -> rusqlite::Result<bool> {
     connection.prepare("SELECT 1 FROM agents WHERE uid = ?1")?.exists([uid])
 }
@@ -126,7 +128,7 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM agents WHERE uid = ?1", [uid.to_string()]).map(drop)
 }
 
-/// Frees an id of the store whose table was taken out of the config by hand.
+/// Frees the id of an agent in the database. The agent's table was taken out of the config by hand.
 fn retire(tx: &Transaction<'_>, id: &AgentId, now: i64) -> rusqlite::Result<()> {
     match uid_of(tx, id)? {
         Some(uid) => {

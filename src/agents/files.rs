@@ -1,4 +1,5 @@
-//! The files of an agent, and their names: its own workspace, and other folders opened by the config.
+//! The files of an agent, and their names: its own workspace, and other folders opened by the
+//! config.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};

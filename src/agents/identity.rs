@@ -1,7 +1,7 @@
 //! The identity files of an agent, read from the disk.
 //!
-//! They are read anew for every turn, so an edit counts from the next message on. Nothing here fails: an unreadable file is
-//! missing with a reason, and the agent answers without the file.
+//! They are read anew for every turn, so an edit counts from the next message on. Nothing here
+//! fails: an unreadable file is missing with a reason, and the agent answers without the file.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -40,7 +40,8 @@ pub struct LoadedFile {
     pub problem: Option<String>,
 }
 
-/// The identity files. An empty file in the agent's folder is an override too: the inherited file is silenced.
+/// The identity files. An empty file in the agent's folder is an override too: the inherited file
+/// is silenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IdentityFile {
     Identity,
@@ -64,7 +65,8 @@ pub enum FileOrigin {
 }
 
 impl Identity {
-    /// Reads the files; blocks on the disk. `bootstrap` is whether the agent has yet to finish its first turn.
+    /// Reads the files; blocks on the disk. `bootstrap` is whether the agent has yet to finish its
+    /// first turn.
     pub fn load(agent: &Agent, bootstrap: bool) -> Self {
         let looked_for = IdentityFile::ALL.into_iter().filter(|file| match file {
             IdentityFile::Bootstrap => bootstrap,
@@ -92,14 +94,16 @@ impl Identity {
         &self.skills
     }
 
-    /// `None` only for BOOTSTRAP.md after the first turn, and for MEMORY.md of an agent without memory.
+    /// `None` only for BOOTSTRAP.md after the first turn, and for MEMORY.md of an agent without
+    /// memory.
     pub fn get(&self, file: IdentityFile) -> Option<&LoadedFile> {
         self.files.iter().find(|loaded| loaded.file == file)
     }
 }
 
 impl IdentityFile {
-    /// In the order of the prompt: files with frequent changes stand last, so that providers can cache the beginning.
+    /// In the order of the prompt: files with frequent changes stand last, so that providers can
+    /// cache the beginning.
     pub const ALL: [IdentityFile; 7] =
         [Self::Identity, Self::Soul, Self::Agents, Self::Tools, Self::User, Self::Bootstrap, Self::Memory];
 
@@ -176,7 +180,8 @@ impl LoadedFile {
     }
 }
 
-/// `None` without a file. A link to nothing is an error, because a person made the link for a reason.
+/// `None` without a file. A link to nothing is an error, because a person made the link for a
+/// reason.
 fn read(path: &Path) -> io::Result<Option<(String, Option<&'static str>)>> {
     match read_start(path) {
         Ok((start, size)) => Ok(Some((bounded(&file_name(path), &start, size), remark(&start)))),
@@ -185,15 +190,18 @@ fn read(path: &Path) -> io::Result<Option<(String, Option<&'static str>)>> {
     }
 }
 
-/// The start of a file, a byte longer than the limit if the file is longer, and the size of the file.
+/// The start of a file, a byte longer than the limit if the file is longer, and the size of the
+/// file.
 fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
-    // Opening a FIFO waits for its other end, perhaps for ever, so the kind is known before anything is opened.
+    // Opening a FIFO waits for its other end, perhaps for ever, so the kind is known before
+    // anything is opened.
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::other(if metadata.is_dir() { "it is a folder" } else { "it is not a regular file" }));
     }
     let most = MAX_FILE_BYTES as u64 + 1;
-    // Room for an extra byte, so that the first read takes the whole file and the second finds the end.
+    // Room for an extra byte, so that the first read takes the whole file and the second finds the
+    // end.
     let mut start = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(MAX_FILE_BYTES) + 1);
     File::open(path)?.take(most).read_to_end(&mut start)?;
     Ok((start, metadata.len()))
@@ -217,7 +225,8 @@ fn file_name(path: &Path) -> String {
 /// The text of a file. A long text is cut, with a line about the cut.
 fn bounded(name: &str, start: &[u8], size: u64) -> String {
     let text = String::from_utf8_lossy(start);
-    // A torn character at the end became a replacement character beyond the limit, so the cut removes it.
+    // A torn character at the end became a replacement character beyond the limit, so the cut
+    // removes it.
     let shown = head(&text, MAX_FILE_BYTES);
     let clean = shown.strip_prefix('\u{feff}').unwrap_or(shown);
     if shown.len() == text.len() {
@@ -227,7 +236,8 @@ fn bounded(name: &str, start: &[u8], size: u64) -> String {
     format!("{clean}\n[cut: {name} is {size_kib} KiB and only its first {} KiB are read]\n", MAX_FILE_BYTES / 1024)
 }
 
-/// The start of a text within a limit: up to the end of a line if this keeps at least half, else inside a line.
+/// The start of a text within a limit: up to the end of a line if this keeps at least half, else
+/// inside a line.
 pub(crate) fn head(text: &str, max_bytes: usize) -> &str {
     if text.len() <= max_bytes {
         return text;

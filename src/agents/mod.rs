@@ -59,7 +59,7 @@ pub struct Agent {
     /// The home folder, with the inherited identity files.
     pub home: PathBuf,
     pub memory: MemoryRules,
-    /// Answers where nothing else is said.
+    /// Answers in places without another agent.
     pub is_default: bool,
     /// The limits of the agent's tools.
     pub tools: ToolPolicy,
@@ -157,7 +157,7 @@ impl Registry {
         suggested
     }
 
-    /// Answers where nothing else is said.
+    /// The agent of all places without another agent.
     pub fn default_agent(&self) -> &Arc<Agent> {
         self.agents.iter().find(|agent| agent.is_default).expect("a checked config's default agent is one of its agents")
     }
@@ -260,7 +260,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::config::{self, Access, GroupSessions, ModelRef};
 
-    /// An agent of a home folder, as a registry would make it.
+    /// An agent of a home folder, as made by a registry.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
         let config = config_with(vec![spec(id)]);
         Agent::new(&config, &config.agents[0], home, |_| AgentUid(Uuid::nil()), &Workspaces::new(&config, home))

@@ -15,7 +15,8 @@ pub struct AgentModels {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
-    /// Every model for `/model`: the agent's own, its fallbacks, and the models offered by providers.
+    /// Every model for `/model`: the agent's own, its fallbacks, and the models offered by
+    /// providers.
     pub usable: Vec<ModelRef>,
 }
 

@@ -8,7 +8,8 @@ use include_dir::{Dir, File, include_dir};
 
 use crate::domain::AgentId;
 
-/// Files on top and the pool of skills go into the home folder itself, the other folders into its `agents/`.
+/// Files on top and the pool of skills go into the home folder itself, the other folders into its
+/// `agents/`.
 static TEAM: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/agents");
 
 const CONFIG: &str = "config.toml";
@@ -82,7 +83,8 @@ enum Written {
     AlreadyThere,
 }
 
-/// The config comes last: an interrupted first start leaves no config, so the next start completes the files.
+/// The config comes last: an interrupted first start leaves no config, so the next start completes
+/// the files.
 fn shipped() -> Vec<(PathBuf, &'static [u8])> {
     let home = TEAM.files().map(|file| (file.path().to_owned(), file.contents()));
     let place = |folder: &Dir<'_>| if folder.path() == Path::new(POOL) { "" } else { "agents" };
@@ -97,7 +99,8 @@ fn files_below<'a>(folder: &'a Dir<'static>) -> Vec<&'a File<'static>> {
     folder.files().chain(folder.dirs().flat_map(files_below)).collect()
 }
 
-/// A process that is killed, or a power cut, leaves the whole file or none: half a file would be taken for the operator's own.
+/// After a kill or a power cut there is the whole file or none: half a file would be taken for the
+/// operator's own.
 fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_folder(folder).map_err(|error| explain(folder, error))?;
@@ -105,16 +108,16 @@ fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(Written::AlreadyThere);
     }
-    // Always the same name, so that what a killed process left is used up by the next.
+    // Always the same name, so the next process overwrites leftovers of a killed process.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = folder.join(format!(".{name}.new"));
     let written = write_whole(&beside, content).and_then(|()| fs::rename(&beside, path));
     match written {
         Ok(()) => fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| explain(folder, error))?,
-        // Another process that fills the same home was faster.
+        // Another process was faster to fill the same home.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => return Ok(Written::AlreadyThere),
         Err(error) => {
-            // If it cannot go, the error still tells what is wrong.
+            // If the removal fails, the first error still tells what is wrong.
             let _ = fs::remove_file(&beside);
             return Err(explain(path, error));
         }
@@ -156,7 +159,7 @@ mod tests {
     use super::*;
     use crate::domain::SessionKey;
 
-    /// Every file below a folder with its text and the time it was written.
+    /// Every file below a folder, with its text and its time of writing.
     fn contents(folder: &Path) -> BTreeMap<PathBuf, (String, SystemTime)> {
         let mut found = BTreeMap::new();
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -283,7 +286,8 @@ mod tests {
         }));
     }
 
-    /// The commented-out part is right too: without its `# `, it is TOML with the same keys the loader knows.
+    /// The commented-out part is right too: without its `# `, the part is TOML with keys known to
+    /// the loader.
     #[test]
     fn the_hints_in_the_shipped_config_are_toml() {
         let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();

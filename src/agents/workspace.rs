@@ -1,7 +1,7 @@
 //! A confined folder: an agent's workspace, or a shared folder.
 //!
-//! The folder is held as a directory capability, so no path and no link leads out, not even a link swapped in during a call.
-//! Every function here blocks, and needs a thread for blocking work.
+//! The folder is held as a directory capability, so no path and no link leads out, not even a link
+//! swapped in during a call. Every function here blocks, and needs a thread for blocking work.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
@@ -35,7 +35,8 @@ pub struct Workspace {
     root: PathBuf,
     quota_bytes: u64,
     dir: Mutex<Option<Arc<Dir>>>,
-    /// The size of the contents. Every change holds this lock, so changes come in sequence. Blocking threads only.
+    /// The size of the contents. Every change holds this lock, so changes come in sequence.
+    /// Blocking threads only.
     counted: Mutex<Option<Counted>>,
 }
 
@@ -77,7 +78,8 @@ impl Workspace {
         Ok(EntryKind::of(&self.dir()?.symlink_metadata(path)?))
     }
 
-    /// Writes a whole file, with missing folders. A reader at the same time sees the old or the new text, never a half.
+    /// Writes a whole file, with missing folders. A reader at the same time sees the old or the new
+    /// text, never a half.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
         let counted = self.lock();
         self.replace(counted, path, content)
@@ -148,7 +150,8 @@ impl Workspace {
         self.make_room(&mut counted, cost + self.cost_of_folders(path)?, before)?;
         self.make_folders(&mut counted, path)?;
         let (folder, name) = self.parent(path)?;
-        // A temporary file beside the target: the rename replaces any file of that name and follows no link.
+        // A temporary file beside the target: the rename replaces any file of that name and follows
+        // no link.
         let temporary = format!("{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}", Uuid::new_v4().simple());
         let written = fill(&folder, &temporary, content).and_then(|()| folder.rename(&temporary, &folder, name));
         if let Err(error) = written {
@@ -200,7 +203,8 @@ impl Workspace {
             return Ok(dir.clone());
         }
         std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&self.root)?;
-        // The workspace itself must not be a link, because a link could lead into another workspace.
+        // The workspace itself must not be a link, because a link could lead into another
+        // workspace.
         let directory = flags(OFlags::DIRECTORY | OFlags::NOFOLLOW);
         let folder = std::fs::OpenOptions::new().read(true).custom_flags(directory).open(&self.root)?;
         let dir = Arc::new(Dir::from_std_file(folder));

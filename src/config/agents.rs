@@ -153,7 +153,8 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
     }
 }
 
-/// Each name once. A broken list counts as absent, hence as the whole pool, but a config with a problem is never used.
+/// Each name once. A broken list counts as absent, hence as the whole pool, but a config with a
+/// problem is never used.
 fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
     let list = section.list("skills", |value| match value.get_ref().as_str() {
         Some(name) => Ok(Spanned { value: name.to_owned(), span: value.span() }),

@@ -6,8 +6,9 @@ use super::reader::{Section, Value, whole_number, wrong_type};
 use super::{Binding, Problem, Spanned, schema};
 use crate::domain::AgentId;
 
-/// Leaves out a binding with a problem, because a binding without a filter would match more than its author meant. A binding
-/// to an unknown agent stays, so that its `match` is checked too; a config with a problem is never used.
+/// Leaves out a binding with a problem, because a binding without a filter would match more than
+/// its author meant. A binding to an unknown agent stays, so that its `match` is checked too; a
+/// config with a problem is never used.
 pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for (index, item) in top.items("bindings").into_iter().enumerate() {

@@ -1,8 +1,9 @@
 //! Edits of `config.toml` without a change of any other byte: pure text in, text out.
 //!
-//! The parsed tree tells where tables and values stand, and lines are cut out or put in there. `DocumentMut` writes the new
-//! tables, but not the operator's file: `DocumentMut` groups scattered dotted keys, respells headers, normalises line endings, and
-//! deletes comments beside a removed table. [`super::store`] replaces the file, unless a person has changed the file meanwhile.
+//! The parsed tree tells where tables and values stand, and lines are cut out or put in there.
+//! `DocumentMut` writes the new tables, but not the operator's file: `DocumentMut` groups scattered
+//! dotted keys, respells headers, normalises line endings, and deletes comments beside a removed
+//! table. [`super::store`] replaces the file, unless a person has changed the file meanwhile.
 
 mod error;
 mod headerless;

@@ -58,8 +58,8 @@ pub(super) fn draft_in(source: Source, vault: &Vault<'_>) -> Draft {
 const NO_QUOTES: &str = "string values must be quoted";
 const DUPLICATE: &str = "duplicate key";
 
-/// Replaces the parser's message where people would not understand it. The wrong text is not repeated, because a secret may be
-/// written there.
+/// Replaces the parser's message where people would not understand it. The wrong text is not
+/// repeated, because a secret may be written there.
 fn syntax_problem(error: &toml::de::Error, text: &str) -> Problem {
     let span = error.span().unwrap_or_default();
     let (what, expected) = error.message().split_once(", expected ").unwrap_or((error.message(), ""));
@@ -81,8 +81,8 @@ fn syntax_problem(error: &toml::de::Error, text: &str) -> Problem {
     }
 }
 
-/// All problems, without consequences of a syntax error. The parser replaces an unreadable value by a made-up value, and after
-/// an error outside a value whole tables may be missing.
+/// All problems, without consequences of a syntax error. The parser replaces an unreadable value by
+/// a made-up value, and after an error outside a value whole tables may be missing.
 fn without_echoes(errors: &[toml::de::Error], others: Vec<Problem>, text: &str) -> Vec<Problem> {
     let syntax: Vec<Problem> = errors.iter().map(|error| syntax_problem(error, text)).collect();
     let is_local = |error: &toml::de::Error| [DUPLICATE, NO_QUOTES].iter().any(|local| error.message().starts_with(local));

@@ -41,7 +41,8 @@ pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
     priced.collect()
 }
 
-/// Refuses a limit on money for a model without a price, because such a limit would never be reached.
+/// Refuses a limit on money for a model without a price, because such a limit would never be
+/// reached.
 pub(super) fn check_prices(config: &Config, problems: &Problems) {
     let offered = config.providers.iter().flat_map(|(provider, known)| {
         known.models.iter().map(|model| ModelRef::Of { provider: provider.clone(), model: model.clone() })
@@ -104,7 +105,7 @@ fn micros(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(fraction).filter(|micros| *micros <= MOST_MICROS)
 }
 
-/// The highest amount, so that the sum of a day never overflows the store's integers.
+/// The highest amount, so that the sum of a day never overflows the database's integers.
 const MOST_MICROS: u64 = 1_000_000_000_000_000;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The checked configuration: `config.toml` with every name and number checked.
 //!
-//! `file` reads the text, `check` turns the text into these types, `report` shows all problems at once. No check stops at the
-//! first problem: a broken value is left out or gets its default, so that the rest can be checked too.
+//! `file` reads the text, `check` turns the text into these types, `report` shows all problems at
+//! once. No check stops at the first problem: a broken value is left out or gets its default, so
+//! that the rest can be checked too.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -296,7 +297,8 @@ pub struct AgentSpec {
     pub settings: ModelSettings,
     /// Allowed skills; absent is the whole pool. The room `agents` checks whether they exist.
     pub skills: Option<Vec<Spanned<String>>>,
-    /// The file in place of SOUL.md, seen from the agent's folder. The room `agents` checks whether the file exists.
+    /// The file in place of SOUL.md, seen from the agent's folder. The room `agents` checks whether
+    /// the file exists.
     pub personality: Option<Spanned<String>>,
     /// Stands in the prompt behind SOUL.md.
     pub system_prompt: Option<String>,
@@ -371,8 +373,8 @@ pub struct Spanned<T> {
 
 /// A config as far as it could be read, with all problems so far.
 ///
-/// Other rooms add problems of their own (`routing` knows the meaning of a binding). Only a draft without problems becomes a
-/// config.
+/// Other rooms add problems of their own (`routing` knows the meaning of a binding). Only a draft
+/// without problems becomes a config.
 #[derive(Debug)]
 pub struct Draft {
     pub config: Config,
@@ -455,7 +457,8 @@ impl Default for TelegramLimits {
 }
 
 impl Default for DiscordLimits {
-    /// From <https://discord.com/developers/docs/topics/rate-limits#global-rate-limit>; the limit of a channel was observed.
+    /// From <https://discord.com/developers/docs/topics/rate-limits#global-rate-limit>; the limit
+    /// of a channel was observed.
     fn default() -> Self {
         DiscordLimits { per_second: 50, channel_per_second: 1 }
     }

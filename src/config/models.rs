@@ -56,7 +56,8 @@ pub(super) fn context_tokens(section: &Section<'_>) -> Option<u32> {
     at_least(section, "context_tokens", LEAST_CONTEXT)
 }
 
-/// A model's name at its provider. Names can have slashes, so a provider in front cannot be recognised as a mistake.
+/// A model's name at its provider. Names can have slashes, so a provider in front cannot be
+/// recognised as a mistake.
 fn model_name(value: &Value<'_>, key: &str) -> Result<String, Problem> {
     let advice = format!("write it like `{key} = [\"gpt-5.4\"]`, without the provider");
     match value.get_ref().as_str() {

@@ -1,4 +1,5 @@
-//! Reads `[peer_groups.<name>]`: agents with permission to write to each other and work for each other.
+//! Reads `[peer_groups.<name>]`: agents with permission to write to each other and work for each
+//! other.
 
 use super::agents::AgentRows;
 use super::reader::{Section, Value, wrong_type};

@@ -22,7 +22,8 @@ pub struct PlatformConfig {
     /// Names of the bot besides its @name.
     pub nicknames: Vec<String>,
     pub answers: Answers,
-    /// Messages of a person within this time of each other are answered as a single message. 0: each is answered for itself.
+    /// Messages of a person within this time of each other are answered as a single message. 0:
+    /// each is answered for itself.
     pub gather_ms: u32,
     /// Larger files from people are not fetched.
     pub max_file_mb: u32,

@@ -8,7 +8,8 @@ use super::{ModelRef, Problem, Provider, ProviderKind, Spanned};
 use super::{limits, models, schema};
 use crate::domain::{AgentId, nearest};
 
-/// Every name under `[providers]`. Names of broken providers are included, so that models do not repeat the problem.
+/// Every name under `[providers]`. Names of broken providers are included, so that models do not
+/// repeat the problem.
 pub(super) fn names(top: &Section<'_>) -> Vec<String> {
     let table = top.value("providers").and_then(|value| value.get_ref().as_table());
     table.into_iter().flat_map(|table| table.keys()).map(|key| key.get_ref().to_string()).collect()
@@ -41,7 +42,8 @@ pub(super) fn known_model(text: &Spanned<String>, providers: &[String]) -> Resul
     }
 }
 
-/// A provider's name has the form of an agent's id, so the first slash of a model always ends the provider's name.
+/// A provider's name has the form of an agent's id, so the first slash of a model always ends the
+/// provider's name.
 fn checked_name(named: &Named<'_>, top: &Section<'_>) -> Option<String> {
     let Spanned { value: name, span } = &named.name;
     if name == ModelRef::OFFLINE {

@@ -31,7 +31,8 @@ impl Problems {
     }
 }
 
-/// A table of the file. Each read gives the value of a key, if present and right; problems are noted.
+/// A table of the file. Each read gives the value of a key, if present and right; problems are
+/// noted.
 pub(super) struct Section<'a> {
     shape: &'static Shape,
     table: &'a DeTable<'a>,

@@ -9,7 +9,8 @@ use super::schema;
 use super::secrets::is_variable_name;
 use crate::domain::nearest;
 
-/// Keys with a secret as value. A proxy's address may hold a password, and not always in the usual place.
+/// Keys with a secret as value. A proxy's address may hold a password, and not always in the usual
+/// place.
 const SECRET_KEYS: [&str; 3] = ["token", "api_key", "proxy"];
 /// Keys that sound secret, but are numbers of tokens.
 const COUNTED_KEYS: [&str; 5] = ["max_tokens", "context_tokens", "recall_tokens", "tokens_per_turn", "tokens_per_day"];
@@ -63,8 +64,9 @@ fn collect_from_secret(value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// After a syntax error the tree has gaps. So lines that seem to set a secret are covered to their end, with all lines up to the
-/// next key or table, because the secret may have slipped into the next line.
+/// After a syntax error the tree has gaps. So lines that seem to set a secret are covered to their
+/// end, with all lines up to the next key or table, because the secret may have slipped into the
+/// next line.
 fn collect_from_lines(text: &str, spans: &mut Vec<Range<usize>>) {
     let mut start = 0;
     let mut goes_on = false;
@@ -106,7 +108,8 @@ fn names_a_place(value: &str) -> bool {
     inside.starts_with("env") || inside.starts_with("file")
 }
 
-/// Also true for a slip of the pen such as `tokn`, because the report about an unknown key shows the value.
+/// Also true for a slip of the pen such as `tokn`, because the report about an unknown key shows
+/// the value.
 fn sounds_secret(key: &str) -> bool {
     let key = key.to_lowercase();
     if COUNTED_KEYS.contains(&key.as_str()) {
@@ -117,7 +120,8 @@ fn sounds_secret(key: &str) -> bool {
     has_word || is_slip()
 }
 
-/// The keys a slip could have been meant for; without the others `name` would pass for a slip of `api_key`.
+/// The keys a slip could have been meant for; without the others `name` would pass for a slip of
+/// `api_key`.
 fn every_key() -> impl Iterator<Item = &'static str> {
     let shapes = [
         &schema::TOP,

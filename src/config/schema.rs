@@ -2,15 +2,15 @@
 
 /// A kind of table.
 pub struct Shape {
-    /// What people call it.
+    /// The name for people.
     pub name: &'static str,
     pub keys: &'static [Key],
 }
 
-/// One key of a table.
+/// A key of a table.
 pub struct Key {
     pub name: &'static str,
-    /// A value as it could stand in the file, shown as advice.
+    /// A possible value, shown as advice.
     pub(super) example: &'static str,
     pub absence: Absence,
 }
@@ -240,7 +240,8 @@ pub(super) const BINDING: Shape = Shape {
     ],
 };
 
-/// Where each kind of table stands in the file. Feeds the book's reference and the tests of `config.example.toml`.
+/// Where each kind of table stands in the file. Feeds the book's reference and the tests of
+/// `config.example.toml`.
 ///
 /// `*` is any name, `|` separates several places, and a list stands for each of its items.
 pub const PLACES: &[(&str, &Shape)] = &[

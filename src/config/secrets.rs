@@ -44,7 +44,8 @@ impl fmt::Display for Secret {
 pub enum Secrets {
     /// An unreadable secret is a problem.
     Required,
-    /// An unreadable secret is empty, because this machine may not have all secrets, and most verbs need none.
+    /// An unreadable secret is empty, because this machine may not have all secrets, and most verbs
+    /// need none.
     WherePresent,
 }
 
@@ -154,8 +155,8 @@ fn environment(section: &Section<'_>, variable: Spanned<String>) -> Option<Keepe
     None
 }
 
-/// Bot tokens have a colon and most keys a hyphen, so a secret written where its name belongs does not pass as a name and is
-/// not repeated in messages.
+/// Bot tokens have a colon and most keys a hyphen, so a secret written where its name belongs does
+/// not pass as a name and is not repeated in messages.
 pub(super) fn is_variable_name(text: &str) -> bool {
     let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     plain && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit())

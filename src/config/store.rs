@@ -1,4 +1,5 @@
-//! Replaces `config.toml` by an edited text: never in halves, and never over another person's change.
+//! Replaces `config.toml` by an edited text: never in halves, and never over another person's
+//! change.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -78,7 +79,8 @@ fn write_beside(path: &Path, text: &str) -> Result<(), StoreConfigError> {
     renamed
 }
 
-/// Keeps owner and group, so that a service can still read its config after an edit by the administrator.
+/// Keeps owner and group, so that a service can still read its config after an edit by the
+/// administrator.
 fn keep_owner(file: &File, old: &fs::Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     if new.uid() != old.uid() {
@@ -121,7 +123,7 @@ mod tests {
         assert_eq!(read(home.path()).unwrap(), "a = 1\n");
     }
 
-    /// Only an administrator can make the case; for anybody else there is nothing to see.
+    /// Only an administrator can change the owner of a file, so other users skip this test.
     #[test]
     fn the_owner_of_the_file_stays_its_owner() {
         let home = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
-//! Reads the limits of tools and files: `[risk_profiles.<name>]`, `[shared_paths.<name>]`, `[access.tools]`, and the keys of an
-//! agent's table. The room `tools` checks the names of tools.
+//! Reads the limits of tools and files: `[risk_profiles.<name>]`, `[shared_paths.<name>]`,
+//! `[access.tools]`, and the keys of an agent's table. The room `tools` checks the names of tools.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct Ceilings {
     pub owner: Risk,
 }
 
-/// A folder of the house, `shared/<name>`.
+/// A folder of the home, `shared/<name>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedPath {
     pub name: String,
@@ -86,7 +86,8 @@ impl Default for AgentTools {
 }
 
 impl Default for Ceilings {
-    /// A guest can ask, and make an agent look things up, but cannot make the agent change or send anything.
+    /// A guest can ask, and make an agent look things up, but cannot make the agent change or send
+    /// anything.
     fn default() -> Self {
         Ceilings { guest: Risk::Look, member: Risk::Reach, owner: Risk::Reach }
     }

@@ -1,4 +1,4 @@
-//! Brings answers out: rendered into the outbox with the turn that made them, then sent in order, place by place.
+//! Sends answers: rendered into outbox rows with their turn, then sent in order, place by place.
 
 pub mod outbox;
 mod owner_notices;
@@ -39,13 +39,13 @@ pub struct Delivery {
     inner: Arc<Inner>,
 }
 
-/// A channel and the budgets that everything sent through it draws on.
+/// A channel, with the send budgets of its platform.
 struct Outlet {
     channel: Arc<dyn Channel>,
     pacing: pacing::Pacing,
-    /// Calls that may be made at the same time.
+    /// Limits the calls at the same time.
     in_flight: Arc<Semaphore>,
-    /// Held by the one who finds out whether the platform answers.
+    /// Held while a worker asks whether the platform answers.
     asking: Semaphore,
 }
 
@@ -55,7 +55,7 @@ impl Outlet {
         Outlet { channel, pacing, in_flight, asking: Semaphore::new(1) }
     }
 
-    /// The platform wants nothing more in this chat for a while.
+    /// Stops sends to this chat for `wait`, as the platform asked.
     fn quiet_for(&self, to: &Destination, wait: Duration) -> Option<Pace> {
         let pace = self.channel.abilities().pace(to)?;
         self.pacing.quiet_for(pace.chat, wait);
@@ -66,34 +66,36 @@ impl Outlet {
 struct Inner {
     db: Db,
     channels: HashMap<Platform, Outlet>,
-    /// Told when something cannot be delivered.
+    /// The owners' private chats, for notices.
     owners: Vec<Destination>,
-    /// Told when a send learns that a group has moved.
+    /// Receives the move when a send learns about a migrated group.
     moves: mpsc::Sender<MovedAway>,
-    /// The folder with the copies of files that are to be sent.
+    /// The folder with the copies of outgoing files.
     outgoing: PathBuf,
     /// Places with a worker or a reservation, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
-    /// Places that do not exist any more.
+    /// Deleted places. Drafts for them are dropped.
     gone: DashSet<SessionKey>,
     work: TaskTracker,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-/// A group turned out to have moved. The sender waits until whoever knows all that has to move is done.
+/// A group has moved. The sender waits on `done` until the rows of the group have followed.
 #[derive(Debug)]
 pub struct MovedAway {
     pub moved: Moved,
     pub done: oneshot::Sender<()>,
 }
 
-/// Places that are remembered as gone. Whoever sends to one that was forgotten is told by the platform.
+/// Most places remembered as gone. When full, all are forgotten: the platform then refuses the
+/// send.
 const MOST_GONE: usize = 10_000;
-/// Moves that wait to be followed. When full, senders wait.
+/// Moves waiting to be followed. When full, senders wait.
 const MOVES: usize = 16;
-/// Sends that one platform is given at the same time. A kill repeats them all, where the platform cannot tell a second send from a
-/// new one. As long as a call takes less than a second, Telegram's own limit comes first.
+/// Calls to a platform at the same time. After a kill all of them are repeated, where the platform
+/// cannot detect a repeated send. While a call takes less than a second, Telegram's own limit is
+/// reached first.
 const MOST_IN_FLIGHT: usize = 32;
 
 impl Delivery {
@@ -123,13 +125,13 @@ impl Delivery {
         (delivery, told)
     }
 
-    /// Lets go of chats that were sent nothing lately, as far as only their limits are remembered.
+    /// Forgets the budgets of idle chats.
     pub fn forget_idle(&self) {
         self.inner.channels.values().for_each(|outlet| outlet.pacing.forget_idle());
     }
 
-    /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its own transaction and
-    /// calls [`Delivery::submit`] once that is committed.
+    /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its
+    /// own transaction and calls [`Delivery::submit`] after the commit.
     pub fn draft(&self, to: &Destination, kind: Kind, text: &Text<'_>) -> Vec<outbox::Draft> {
         if self.inner.is_gone(to.place()) {
             return Vec::new();
@@ -145,7 +147,7 @@ impl Delivery {
         parts.into_iter().map(|part| outbox::Draft { to: to.clone(), kind, part, file: None }).collect()
     }
 
-    /// The row that sends a file. Written with [`outbox::insert`], like those of a text.
+    /// The outbox row of a file. Written with [`outbox::insert`], like the rows of a text.
     pub fn draft_file(&self, to: &Destination, file: &OutgoingFile) -> Vec<outbox::Draft> {
         if self.inner.is_gone(to.place()) {
             return Vec::new();
@@ -158,37 +160,38 @@ impl Delivery {
         vec![outbox::Draft { to: to.clone(), kind: Kind::Final, part, file: Some(file.stored.clone()) }]
     }
 
-    /// Sends what was committed for a place.
+    /// Starts sending the committed rows of a place.
     pub fn submit(&self, place: &SessionKey, rows: usize) {
         sender::submit(&self.inner, place, rows);
     }
 
-    /// Whether something can be sent to this place.
+    /// Whether the platform of this place is connected.
     pub fn reaches(&self, place: &SessionKey) -> bool {
         self.inner.outlet_of(place).is_some()
     }
 
-    /// The platform a place is on, if it is connected.
+    /// The channel of a place, if its platform is connected.
     pub fn channel_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
         self.inner.outlet_of(place).map(|outlet| outlet.channel.clone())
     }
 
-    /// Shows that an answer is under way, until the handle ends.
+    /// Shows the progress of an answer until the handle ends.
     pub fn progress(&self, answer: AnswerInProgress) -> ProgressHandle {
         ProgressHandle::start(&self.inner, answer)
     }
 
-    /// Shows on the messages themselves that their turn has come, and what became of it once the mark ends.
+    /// Puts a status reaction on the messages of a turn; `Mark::end` shows the outcome.
     pub fn mark<'a>(&self, messages: impl Iterator<Item = &'a Inbound>) -> Mark {
         Mark::begin(&self.inner, messages)
     }
 
-    /// Shows that a message was taken, though its turn has not come yet.
+    /// Acknowledges a queued message before its turn begins.
     pub fn noticed(&self, inbound: &Inbound) {
         status_reactions::notice(&self.inner, inbound);
     }
 
-    /// Nothing is drafted any more for a place that is gone, or for its parts. Its rows are given up with [`outbox::give_up`].
+    /// Drops later drafts for a deleted place and its parts. Rows already written are given up with
+    /// [`outbox::give_up`].
     pub fn close_place(&self, place: &SessionKey) {
         if self.inner.gone.len() >= MOST_GONE {
             self.inner.gone.clear();
@@ -196,7 +199,7 @@ impl Delivery {
         self.inner.gone.insert(place.clone());
     }
 
-    /// Takes up what an earlier process left unsent.
+    /// Sends the rows left over from an earlier process.
     pub async fn resume(&self) -> Result<(), StoreError> {
         self.inner.remember_waits().await?;
         let inner = self.inner.clone();
@@ -210,7 +213,7 @@ impl Delivery {
         Ok(())
     }
 
-    /// Sends nothing more after the calls that are being made. The rest stays in the outbox for the next start.
+    /// Ends sending after the calls in progress. Other rows stay in the outbox for the next start.
     pub fn stop(&self) {
         self.inner.stop.cancel();
         self.inner.tasks.close();
@@ -236,7 +239,7 @@ impl Inner {
         self.channels.get(&place.platform()?)
     }
 
-    /// The platform wants nothing more in this chat for a while. Everything there waits, also after a restart.
+    /// Stops sends to this chat for `wait`, as the platform asked, also after a restart.
     async fn asked_to_wait(&self, outlet: &Outlet, to: &Destination, wait: Duration) {
         let Some(pace) = outlet.quiet_for(to, wait) else { return };
         let platform = outlet.channel.abilities().platform;
@@ -256,5 +259,5 @@ impl Inner {
     }
 }
 
-/// Stands in for Markdown that has nothing a person could see, such as a lone link definition.
+/// Sent in place of Markdown without visible text, such as a lone link definition.
 const NOTHING_TO_SHOW: &str = "(an empty answer)";

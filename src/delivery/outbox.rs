@@ -1,4 +1,4 @@
-//! Written but not yet delivered: the `outbox` table. One row is one call to the platform.
+//! The `outbox` table: rows written but not yet delivered. One row is one call to the platform.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::channels::{Part, Ticket};
 use crate::domain::{Destination, MessageId, SessionKey};
 use crate::routing::places::{self, PlaceId};
 
-/// Why a row is sent. Where a budget is short, the first goes first.
+/// Why a row is sent. Earlier variants go first when a budget is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An agent's answer.
     Final,
     /// The answer to a command.
     Command,
-    /// Something the gateway says by itself.
+    /// A notice from the gateway itself.
     Notice,
     Error,
 }
@@ -42,39 +42,39 @@ pub struct Draft {
     pub(super) to: Destination,
     pub(super) kind: Kind,
     pub(super) part: Part,
-    /// The stored copy to be sent; the part tells about it.
+    /// The stored copy of a file to send; `part` then describes the file.
     pub(super) file: Option<String>,
 }
 
-/// A row that is marked as being sent. Only [`claim`] makes one.
+/// A row marked as being sent. Only [`claim`] makes this type.
 #[derive(Debug)]
 pub(super) struct ClaimedRow {
     pub(super) id: i64,
     pub(super) to: Destination,
     pub(super) part: Part,
     pub(super) file: Option<String>,
-    /// The message that is changed instead of a new one sent; with an empty part it is taken away.
+    /// The message to edit instead of sending a new message; an empty part removes the message.
     pub(super) target: Option<MessageId>,
     pub(super) attempts: u32,
-    /// An earlier call's answer was never seen.
+    /// The outcome of an earlier call is unknown.
     pub(super) repeated: bool,
     pub(super) created_at: i64,
-    /// How long it had been tried when it was last put back.
+    /// Time spent on tries up to the last return to the queue.
     pub(super) tried: Duration,
 }
 
 impl ClaimedRow {
-    /// With its time, because a new store numbers its rows anew.
+    /// Includes the creation time, because a new database numbers its rows from 1 again.
     pub(super) fn ticket(&self) -> Ticket {
         Ticket(format!("o{:x}-{:x}", self.id, self.created_at))
     }
 }
 
-/// What is known about a place's next row.
+/// The place's next row, or why none is sent now.
 #[derive(Debug)]
 pub(super) enum Next {
     Claimed(ClaimedRow),
-    /// The platform asked this row to wait so long.
+    /// The platform asked for this wait.
     Wait {
         id: i64,
         wait: Duration,
@@ -84,20 +84,20 @@ pub(super) enum Next {
     Nothing,
 }
 
-/// What the one who wants to send knows.
+/// The sender's knowledge for [`claim`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Knows {
-    /// The wait of this row is over, whatever the clock says.
+    /// The row whose wait is over, even if the clock says otherwise.
     pub(super) waited_for: Option<i64>,
     pub(super) platform_answers: bool,
 }
 
-/// Where the text of rows comes from.
+/// The origin of the text of rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Source {
-    /// The message that is answered.
+    /// The inbox row of the answered message.
     pub inbox_id: Option<i64>,
-    /// The row of the transcript with the text, if an agent speaks.
+    /// The transcript row with the text, if an agent speaks.
     pub said_id: Option<i64>,
 }
 
@@ -119,8 +119,8 @@ pub fn insert(tx: &Transaction<'_>, rows: &[Draft], source: Source, now: i64) ->
     Ok(())
 }
 
-/// Writes an answer: into the messages that have shown it so far, then into new ones. What they show too much is taken
-/// away. Returns how many rows that makes.
+/// Writes an answer. Its first parts go into the preview messages as edits, the others into new
+/// messages. Surplus preview messages are removed. Returns the number of rows.
 pub fn insert_answer(
     tx: &Transaction<'_>,
     rows: &[Draft],
@@ -129,7 +129,7 @@ pub fn insert_answer(
     now: i64,
 ) -> rusqlite::Result<usize> {
     insert(tx, rows, Source { inbox_id: Some(inbox_id), said_id }, now)?;
-    // The connection numbers rows one after the other, and this is the only one that writes.
+    // The only writer connection numbers rows consecutively.
     let first = tx.last_insert_rowid() - i64::try_from(rows.len()).unwrap_or(0) + 1;
     let Some(answer) = rows.first() else { return Ok(0) };
     let shown = preview_messages::take(tx, inbox_id)?;
@@ -153,7 +153,7 @@ pub fn insert_answer(
     Ok(rows.len() + surplus.len())
 }
 
-/// What kind of row is the place's next.
+/// The kind of the place's next row.
 pub(super) fn next_kind(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Kind>> {
     let oldest = "SELECT kind FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
     let place = places::id(connection, place)?;
@@ -161,7 +161,8 @@ pub(super) fn next_kind(connection: &Connection, place: &SessionKey) -> rusqlite
     Ok(kind.and_then(|kind| Kind::ALL.into_iter().find(|known| known.as_str() == kind)))
 }
 
-/// Marks the place's oldest row as being sent: from here on a crash leaves it unknown whether it arrived.
+/// Marks the place's oldest row as being sent. A crash after this leaves open whether the row
+/// arrived.
 pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, knows: Knows, now: i64) -> rusqlite::Result<Next> {
     let oldest = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
                   WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
@@ -178,7 +179,7 @@ pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, knows: Knows, now:
     Ok(Next::Claimed(row))
 }
 
-/// With the rest of the wait that the platform asked for.
+/// The row, with the rest of the wait asked for by the platform.
 fn claimed(row: &Row<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<(ClaimedRow, Duration)> {
     let claimed = ClaimedRow {
         id: row.get(0)?,
@@ -194,7 +195,7 @@ fn claimed(row: &Row<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<(Cla
     Ok((claimed, retry_after::rest(row.get(8)?, row.get(9)?, now)))
 }
 
-/// The transcript has the text, so the row lets go of it.
+/// Clears the text of a delivered row: the transcript has the text of answers.
 pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "UPDATE outbox SET state = 'sent', part = '', file = NULL, message_id = ?2, sent_at = ?3, error = NULL WHERE id = ?1",
@@ -202,7 +203,8 @@ pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64)
     statement.execute(params![id, message.0, now]).map(drop)
 }
 
-/// Back in the queue: a lost answer is worse than one that comes twice. Our own waits are not kept, because a restart is as good.
+/// Puts the row back into the queue: a duplicate answer is better than a lost answer. Only waits
+/// asked for by the platform are stored, because a restart may cut our own backoff short.
 pub(super) fn again(tx: &Transaction<'_>, id: i64, again: &Again, tried: Duration, now: i64) -> rusqlite::Result<()> {
     let wait = match again.pause {
         Pause::Asked(wait) => retry_after::millis(wait),
@@ -222,7 +224,7 @@ pub(super) fn send_instead(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<()
     statement.execute([id]).map(drop)
 }
 
-/// The text stays in the row, for the operator to see what did not arrive.
+/// Keeps the text in the row, for the operator to see the undelivered answer.
 pub(super) fn failed(tx: &Transaction<'_>, id: i64, error: &str) -> rusqlite::Result<()> {
     tx.prepare_cached("UPDATE outbox SET state = 'failed', error = ?2 WHERE id = ?1")?.execute(params![id, error]).map(drop)
 }
@@ -239,7 +241,8 @@ pub(super) fn given_up(tx: &Transaction<'_>, id: i64, error: &str, rest: Rest) -
     tx.prepare_cached(later_parts)?.execute(params![id, NO_BEGINNING]).map(drop)
 }
 
-/// Gives up what waits for a place that is gone, and for its parts. What is being sent right now is told by its own answer.
+/// Gives up the waiting rows of a deleted place and its parts. A row being sent right now is
+/// settled by the outcome of its call.
 pub fn give_up(tx: &Transaction<'_>, place: &SessionKey, error: &str) -> rusqlite::Result<()> {
     let [own, parts] = place.globs();
     let sql = "UPDATE outbox SET state = 'failed', error = ?3
@@ -248,9 +251,9 @@ pub fn give_up(tx: &Transaction<'_>, place: &SessionKey, error: &str) -> rusqlit
     tx.execute(sql, params![own, parts, error]).map(drop)
 }
 
-/// After a crash: rows that were being sent go out once more, and never a third time; a change of
-/// a message, and what the platform tells from a new one, can be made as often as one likes. Failed rows go out if that was asked
-/// for meanwhile. Returns the places with open rows.
+/// Reopens rows after a crash. An interrupted send goes out once more, and never a third time.
+/// Edits, and sends whose repetition the platform detects, may be repeated without limit. Failed
+/// rows go out again if a retry was asked for meanwhile. Returns the places with open rows.
 pub(super) fn reopen(
     tx: &Transaction<'_>,
     now: i64,
@@ -268,19 +271,19 @@ pub(super) fn reopen(
     Ok(open.into_iter().flatten().collect())
 }
 
-/// A key that this version cannot read is left out.
+/// Keys unreadable for this version are left out.
 fn place_and_count(row: &Row<'_>) -> rusqlite::Result<Option<(SessionKey, usize)>> {
     let (key, count) = (row.get::<_, String>(0)?, row.get::<_, i64>(1)?);
     Ok(key.parse().ok().zip(usize::try_from(count).ok()))
 }
 
-/// Rows that were being sent, and whether sending them again could make a second message.
+/// Rows with an interrupted call, and whether a repetition could show a second message.
 fn interrupted(
     tx: &Transaction<'_>,
     now: i64,
     is_told_apart: impl Fn(&SessionKey, &Part, Duration) -> bool,
 ) -> rusqlite::Result<Vec<(i64, bool)>> {
-    // Open rows are asked for first, in the words of the index, so that the sent ones are not looked at.
+    // The first condition repeats the partial index's own words, so SQLite skips sent rows.
     let sending = "SELECT outbox.id, key, part, target, outbox.created_at FROM outbox JOIN places ON places.id = place_id
                    WHERE state IN ('waiting', 'sending') AND state = 'sending'";
     let mut statement = tx.prepare(sending)?;
@@ -301,7 +304,7 @@ fn reopen_one(tx: &Transaction<'_>, id: i64, may_have_arrived: bool) -> rusqlite
     tx.prepare_cached(sql)?.execute(params![id, may_have_arrived, NEVER_CONFIRMED]).map(drop)
 }
 
-/// The number of rows that wait in each of these places.
+/// The number of waiting rows in each of these places.
 pub fn waiting_in(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
     let mut statement = tx.prepare(
         "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id
@@ -311,7 +314,7 @@ pub fn waiting_in(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<
     Ok(found.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().flatten().collect())
 }
 
-/// The rows of these places whose call is being made, with the key of their place.
+/// The rows of these places with a call in progress, with the key of their place.
 pub fn being_sent(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<Vec<(i64, SessionKey)>> {
     let mut statement = tx.prepare(
         "SELECT outbox.id, key FROM outbox JOIN places ON places.id = place_id
@@ -332,7 +335,8 @@ pub fn put_into(tx: &Transaction<'_>, id: i64, place: PlaceId) -> rusqlite::Resu
     tx.execute("UPDATE outbox SET place_id = ?2 WHERE id = ?1", params![id, place]).map(drop)
 }
 
-/// The places in which a message with this id was sent since then, each with the row of the transcript that the message shows.
+/// The places where a message with this id was sent since then, each with the transcript row of the
+/// message.
 pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusqlite::Result<Vec<(SessionKey, i64)>> {
     let mut statement = connection.prepare_cached(
         "SELECT key, said_id FROM outbox JOIN places ON places.id = place_id
@@ -343,8 +347,8 @@ pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusq
     Ok(sent.into_iter().filter_map(|(place, said)| Some((place.parse().ok()?, said))).collect())
 }
 
-/// Forgets the messages that rows would change in a group that moved: message ids of the old group mean other messages in the
-/// new group.
+/// Forgets the target messages of rows in a migrated group: edits become sends, and removals are
+/// dropped. Message ids of the old group mean other messages in the new group.
 pub fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
     preview_messages::forget_in(tx, place)?;
     let open = "target IS NOT NULL AND state IN ('waiting', 'failed') AND place_id = ?1";
@@ -352,16 +356,16 @@ pub fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<
     tx.execute(&format!("UPDATE outbox SET target = NULL WHERE {open}"), [place]).map(drop)
 }
 
-/// What operators should know about answers on their way out.
+/// Delivery problems for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Troubles {
-    /// Rows that were given up.
+    /// Rows given up.
     pub failed: i64,
-    /// Rows that wait for longer than a minute, and are still tried.
+    /// Rows waiting for longer than a minute, and still tried.
     pub waiting: i64,
-    /// The oldest of them: its place, and why it waits if that is known.
+    /// The oldest waiting row: its place, and the reason of the wait, if known.
     pub oldest: Option<(String, Option<String>)>,
-    /// Rows that were sent a second time, because nobody knows whether the first call worked.
+    /// Rows sent a second time, because the outcome of the first call is unknown.
     pub repeated: i64,
 }
 
@@ -378,10 +382,10 @@ pub fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles>
     })
 }
 
-/// Rows that wait for longer are counted where operators look.
+/// Rows with a longer wait are counted as troubles.
 const LONG_WAIT_MS: i64 = 60 * 1000;
 
-/// Copies of files that rows still have to send.
+/// Stored copies of files still to be sent.
 pub fn files(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     let mut statement = connection.prepare("SELECT file FROM outbox WHERE file IS NOT NULL")?;
     statement.query_map([], |row| row.get(0))?.collect()
@@ -392,7 +396,7 @@ pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result
     tx.execute(sql, params![now - KEPT_MS, most])
 }
 
-/// Sent rows are kept this long, to see what went where.
+/// Sent rows are kept this long as a record of deliveries.
 const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 
 const NO_BEGINNING: &str = "the part before it could not be sent";

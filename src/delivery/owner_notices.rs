@@ -1,5 +1,5 @@
-//! Tells the owners about a place that takes no answers any more, or one of them not: once, until what lies there is sent again. And
-//! about the end of everything.
+//! Notices for the owners: about undelivered answers, once per place and reason until these are
+//! sent again; and, without the outbox, about the end of the process.
 
 use std::time::Duration;
 
@@ -14,20 +14,21 @@ use crate::clock::now_ms;
 use crate::domain::{Destination, SessionKey};
 use crate::routing::names;
 
-/// How long the end of the process waits for owners to be told.
+/// How long the end of the process waits for notices to the owners.
 const TELL_WITHIN: Duration = Duration::from_secs(10);
 
-/// Rows that were written for the owners, by place.
+/// Rows written for the owners, by place.
 pub(super) type Told = Vec<(SessionKey, usize)>;
 
 impl Delivery {
-    /// The text for each owner who can be reached, ready for [`outbox::insert`].
+    /// The text for each reachable owner, ready for [`outbox::insert`].
     pub fn draft_for_owners(&self, text: &str) -> Vec<outbox::Draft> {
         let reached = self.inner.owners.iter().filter(|owner| self.reaches(owner.place()));
         reached.flat_map(|owner| self.draft(owner, Kind::Notice, &Text::plain(text))).collect()
     }
 
-    /// Tells every owner something without the outbox, once and only if it can be done soon: for when nothing can be stored.
+    /// Sends a text to every owner without the outbox, for when nothing can be stored. A single
+    /// try, with a time limit.
     pub async fn tell_owners_at_once(&self, text: &str) {
         let rows = self.draft_for_owners(text);
         let sends = rows.iter().enumerate().map(|(number, row)| async move {
@@ -45,13 +46,14 @@ impl Delivery {
         }
     }
 
-    /// Sends what was drafted for owners, once it is committed.
+    /// Sends the drafts for owners after their commit.
     pub fn submit_drafted(&self, rows: &[outbox::Draft]) {
         rows.iter().for_each(|row| self.submit(row.to.place(), 1));
     }
 }
 
-/// Gives up a row whose topic is lost. An owner is told in a private chat without topics, so that this never leads to itself.
+/// Gives up a row whose place is lost. Notices go to private chats without topics, so a lost topic
+/// never leads to a notice in the same topic.
 pub(super) fn give_up(
     tx: &Transaction<'_>,
     delivery: &Delivery,
@@ -63,7 +65,7 @@ pub(super) fn give_up(
     tell(tx, delivery, to.place(), id, reason, lost)
 }
 
-/// Sets aside a row that fails while everything else works, with the later parts of its answer.
+/// Sets aside a row with failures of its own, and the later parts of its answer.
 pub(super) fn set_aside(
     tx: &Transaction<'_>,
     delivery: &Delivery,

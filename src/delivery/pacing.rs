@@ -1,4 +1,4 @@
-//! The platform's limits, kept for the whole bot: over all, per chat and per minute.
+//! The platform's limits for the whole bot: over all chats, per chat, and per group and minute.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -17,20 +17,21 @@ use crate::channels::{Limits, Pace};
 /// Platforms let a few messages through at once before they count seconds.
 const CHAT_BURST: NonZeroU32 = NonZeroU32::new(3).expect("three is not zero");
 
-/// A preview that found no room is not tried before this.
+/// The wait after a preview found no room.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
-/// Previews of a chat are never further apart than this by our own choice.
+/// No channel spaces previews of a chat further apart than this.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// One bot's budgets; made when it first sends.
+/// A bot's budgets, made at its first send.
 #[derive(Default)]
 pub(super) struct Pacing {
     budgets: OnceLock<Budgets>,
-    /// Chats that asked to wait, and until when. All places of a chat wait, because they share what it allows.
+    /// Chats with a wait asked for, and its end. All places of a chat wait, because they share its
+    /// limit.
     quiet: DashMap<i64, Instant>,
     line: PriorityQueue,
-    /// When each chat was last shown a preview.
+    /// The time of the last preview in each chat.
     previewed: DashMap<i64, Option<Instant>>,
 }
 
@@ -42,7 +43,8 @@ struct Budgets {
 }
 
 impl Pacing {
-    /// Returns when a row is within every budget it draws on. At each of them the more important kind goes first.
+    /// Returns when a row is within all its budgets. In each budget the more important kind goes
+    /// first.
     pub(super) async fn ready(&self, pace: Pace, kind: Kind) {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
         let waiting = self.line.join(Queue::Chat(pace.chat), kind);
@@ -58,19 +60,20 @@ impl Pacing {
         }
     }
 
-    /// Counts a row if there is room for it right now and nobody stands in line. Then it does not matter how important it is.
+    /// Counts a row if there is room right now and no other row waits. Then the row's kind does not
+    /// matter.
     pub(super) fn take_at_once(&self, pace: Pace) -> bool {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
         let window = budgets.group_minute.as_ref().filter(|_| pace.is_group);
         self.line.is_empty(pace.chat)
             && budgets.chat_second.as_ref().is_none_or(|limiter| limiter.check_key(&pace.chat).is_ok())
             && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok())
-            // Last, because a place in the minute is the dearest to waste.
+            // Last, because a slot in the group's minute is the dearest to waste.
             && window.is_none_or(|window| window.take(pace.chat).is_none())
     }
 
-    /// Counts a preview if there is room for it right now, and nothing more important wants that room. Else tells when to
-    /// ask again. All places of a chat share the interval.
+    /// Counts a preview if there is room right now and no row waits. Else returns the time of the
+    /// next try. All places of a chat share the interval.
     pub(super) fn take_for_preview(&self, pace: Pace, every: Duration) -> Result<(), Instant> {
         let now = Instant::now();
         let mut last = self.previewed.entry(pace.chat).or_default();
@@ -87,7 +90,7 @@ impl Pacing {
         if !has_room {
             return Err(now + NO_ROOM);
         }
-        // Last, because a place in the minute is the dearest to waste.
+        // Last, because a slot in the group's minute is the dearest to waste.
         if let Some(free_at) =
             budgets.group_minute.as_ref().filter(|_| pace.is_group).and_then(|window| window.take_spare(pace.chat))
         {
@@ -97,7 +100,8 @@ impl Pacing {
         Ok(())
     }
 
-    /// Counts a sign such as "typing" if there is room right now. It is no message, so it does not count in the group's minute.
+    /// Counts a sign such as "typing" if there is room right now. A sign is no message, so the
+    /// group's minute does not count signs.
     pub(super) fn has_room_for_a_sign(&self, pace: Pace) -> bool {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
         !self.is_quiet(pace.chat)
@@ -105,20 +109,20 @@ impl Pacing {
             && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok())
     }
 
-    /// Whether the chat has asked to wait, and that is not over yet.
+    /// Whether the wait of a chat is still running.
     pub(super) fn is_quiet(&self, chat: i64) -> bool {
         self.quiet.get(&chat).is_some_and(|until| *until > Instant::now())
     }
 
-    /// The platform asked this chat to wait.
+    /// Notes a wait for this chat, as the platform asked.
     pub(super) fn quiet_for(&self, chat: i64, wait: Duration) {
-        // A wait past the end of time is kept by the row that was told, and by nobody else.
+        // A wait beyond the range of `Instant` is kept only in its row.
         if let Some(until) = Instant::now().checked_add(wait) {
             self.quiet.entry(chat).and_modify(|known| *known = until.max(*known)).or_insert(until);
         }
     }
 
-    /// Lets go of chats whose budgets are whole again: to them it is all the same whether they are known.
+    /// Forgets chats whose budgets are whole again: a forgotten chat starts with the same budgets.
     pub(super) fn forget_idle(&self) {
         let now = Instant::now();
         self.quiet.retain(|_, until| *until > now);
@@ -132,7 +136,7 @@ impl Pacing {
         }
     }
 
-    /// Returns when the chat has not asked to wait any longer.
+    /// Returns when the chat has no wait left.
     pub(super) async fn quiet_over(&self, chat: i64) {
         while let Some(until) = self.quiet.get(&chat).map(|until| *until) {
             tokio::time::sleep_until(until).await;
@@ -154,24 +158,24 @@ impl Budgets {
 
     fn free_at(&self, checked: Result<(), governor::NotUntil<<DefaultClock as Clock>::Instant>>) -> Option<Instant> {
         let wait = checked.err()?.wait_time_from(self.clock.now());
-        // A hair more, because a timer that fires early would only wait again.
+        // A millisecond more, because an early timer would only wait again.
         Some(Instant::now() + wait + Duration::from_millis(1))
     }
 }
 
-/// Rows that wait for a budget.
+/// Rows waiting for a budget.
 #[derive(Default)]
 struct PriorityQueue {
-    /// How many of each kind.
+    /// The number of rows of each kind.
     queues: DashMap<Queue, [usize; Kind::ALL.len()]>,
-    /// Told when the last of a kind has left a queue.
+    /// Notified when the last row of a kind has left a queue.
     shorter: Notify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Queue {
     Chat(i64),
-    /// Those that are through with their chat and wait for what all chats share.
+    /// Rows done with their chat's budgets, waiting for the budget of all chats.
     Everyone,
 }
 
@@ -194,10 +198,11 @@ impl PriorityQueue {
 }
 
 impl InLine<'_> {
-    /// Takes from a budget once nothing more important waits here; `take` tells when the budget is free again.
+    /// Takes from a budget once no more important row waits here; `take` returns the time of the
+    /// next free slot.
     async fn take(&self, take: impl Fn() -> Option<Instant>) {
         loop {
-            // Before looking, so that whoever leaves meanwhile is noticed.
+            // Registered before the check, so a row leaving meanwhile is noticed.
             let shorter = self.line.shorter.notified();
             if !self.is_next() {
                 shorter.await;
@@ -227,7 +232,8 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// What each group was sent in the last minute. A bucket that refills meanwhile would let twice the limit through.
+/// The times of sends to each group in the last minute. A refilling bucket would let twice the
+/// limit through.
 struct Window {
     limit: usize,
     sent: DashMap<i64, VecDeque<Instant>>,
@@ -240,12 +246,12 @@ impl Window {
         Window { limit: usize::try_from(limit.get()).unwrap_or(usize::MAX), sent: DashMap::new() }
     }
 
-    /// Counts one more call, or tells when there is room for it.
+    /// Counts a call, or returns the time of the next free slot.
     fn take(&self, chat: i64) -> Option<Instant> {
         self.take_below(self.limit, chat)
     }
 
-    /// The same for what must leave room for answers: a quarter of the minute.
+    /// Like `take`, but leaves a quarter of the minute to answers.
     fn take_spare(&self, chat: i64) -> Option<Instant> {
         self.take_below(self.limit - self.limit.div_ceil(4), chat)
     }
@@ -257,7 +263,8 @@ impl Window {
             sent.pop_front();
         }
         if let Some(too_many) = sent.len().checked_sub(limit) {
-            // The one whose minute must end for another to fit; there is none when nothing ever fits.
+            // The send whose minute must end for another to fit; with a limit of zero there is
+            // none.
             return Some(sent.get(too_many).map_or(now, |oldest| *oldest) + Self::LENGTH);
         }
         sent.push_back(now);
@@ -339,7 +346,7 @@ mod tests {
         pacing.forget_idle();
         assert_eq!(known(&pacing)[1..], [100; 3], "their minute is not over");
         tokio::time::sleep(Window::LENGTH).await;
-        // This one is counted in real time.
+        // This limiter counts real time.
         while known(&pacing)[0] > 0 {
             pacing.forget_idle();
         }
@@ -373,7 +380,7 @@ mod tests {
         assert_eq!(*gone.lock().unwrap(), [Kind::Final, Kind::Command, Kind::Error]);
     }
 
-    /// Real time, because that is what governor counts.
+    /// Real time, because governor counts real time.
     #[tokio::test]
     async fn what_matters_more_goes_first_within_the_second_too() {
         let one_each = Limits { all_per_second: 0, chat_per_second: 20, group_per_minute: 0 };

@@ -1,6 +1,7 @@
-//! Shows the text so far while an answer is written, as often as the budgets have room.
+//! Shows the text of an unfinished answer, as often as the budgets have room.
 //!
-//! The only one who touches the screen before the answer is complete. It makes one call at a time, and ends with the text.
+//! Only the previewer changes the screen before the answer is complete. Its calls follow each
+//! other, and end with the text.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,13 +16,14 @@ use crate::channels::{Medium, Part, Revision, SendError, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::MessageId;
 
-/// Less than this is no text to look at: it would be the whole of the notification that people get.
+/// The least text of a first preview, because the notification to people shows nothing but this
+/// text.
 const FIRST_CHARS: usize = 40;
-/// An answer that is complete by then is just sent.
+/// An answer complete by then is sent without a preview.
 const FIRST_AFTER: Duration = Duration::from_secs(1);
 /// Telegram shows a draft for 30 seconds.
 const RENEW_AFTER: Duration = Duration::from_secs(15);
-/// The pause before the next look when an earlier answer is still on its way to the same place.
+/// The pause before the next try while an earlier answer still goes out to the same place.
 const AFTER_OTHERS: Duration = Duration::from_secs(1);
 
 pub(super) struct Previewer<'a> {
@@ -30,25 +32,25 @@ pub(super) struct Previewer<'a> {
     pub(super) every: Duration,
 }
 
-/// What the person has seen so far.
+/// The present state of the preview on people's screens.
 struct Screen {
     medium: Medium,
     draft: Option<Part>,
-    /// In the order of the parts they show. What a message shows is not known after a restart.
+    /// In the order of the parts they show. After a restart the shown part is unknown.
     messages: Vec<(MessageId, Option<Part>)>,
     changed_at: Instant,
-    /// Since when nobody knows whether the next message is there already.
+    /// Since when the outcome of a send is unknown: the next message may be there already.
     in_doubt_since: Option<Instant>,
 }
 
-/// The one call that brings the screen closer to the text.
+/// The next call to bring the screen closer to the text.
 enum Step {
     Draft(Part),
     Edit(usize, Part),
     Send(Part),
 }
 
-/// What came of a call, and whether there will be further previews of this answer.
+/// The outcome of a call, and whether previews of this answer go on.
 enum Onward {
     Shown,
     NotShown,
@@ -56,12 +58,12 @@ enum Onward {
 }
 
 impl Previewer<'_> {
-    /// Returns when the sender of the text is gone and the last call has been answered.
+    /// Returns when the text is complete and the last call has been answered.
     pub(super) async fn run(self, mut text: watch::Receiver<SoFar>) {
         let is_worth_a_look = |so_far: &SoFar| so_far.is_slow || so_far.text.chars().nth(FIRST_CHARS - 1).is_some();
         let Ok(is_slow) = text.wait_for(is_worth_a_look).await.map(|so_far| so_far.is_slow) else { return };
         let mut due = if is_slow { Instant::now() } else { Instant::now() + FIRST_AFTER };
-        // A quick answer ends here, and waits for nothing on its way out.
+        // A quick answer ends here, without a preview to wait for.
         if !is_still_written(&text, due).await {
             return;
         }
@@ -88,7 +90,7 @@ impl Previewer<'_> {
         }
     }
 
-    /// A message that an earlier process left on the screen is used again.
+    /// Reuses the preview messages of an earlier process.
     async fn screen(&self) -> Option<Screen> {
         let inbox_id = self.scene.answer.inbox_id;
         let known = self.scene.inner.db.read(move |connection| preview_messages::of(connection, inbox_id)).await;
@@ -105,7 +107,7 @@ impl Previewer<'_> {
         let parts = self.scene.outlet.channel.render(&answer.to, &text);
         if screen.medium == Medium::Draft {
             let is_fading = screen.changed_at.elapsed() >= RENEW_AFTER;
-            // There is one draft only, so it shows the end of a text that needs several messages.
+            // A place has a single draft, so a text of several messages shows its end there.
             return parts
                 .into_iter()
                 .next_back()
@@ -119,7 +121,8 @@ impl Previewer<'_> {
         })
     }
 
-    /// When to look again, once there is more text or a draft needs renewing. None when the text is complete.
+    /// The time of the next try, once there is more text or a draft needs renewing. None when the
+    /// text is complete.
     async fn something_new(&self, screen: &Screen, text: &mut watch::Receiver<SoFar>) -> Option<Instant> {
         let fades_at = screen.changed_at + RENEW_AFTER;
         tokio::select! {
@@ -128,7 +131,8 @@ impl Previewer<'_> {
         }
     }
 
-    /// Counts the call in the budgets if they have room right now; else tells when to ask again.
+    /// Takes the call from the budgets if they have room now; else returns the time of the next
+    /// try.
     fn may_show(&self) -> Result<(), Instant> {
         if self.scene.inner.places.contains_key(self.scene.answer.to.place()) {
             return Err(Instant::now() + AFTER_OTHERS);
@@ -159,7 +163,8 @@ impl Previewer<'_> {
         self.judge(outcome).await
     }
 
-    /// Shows one more message. Where nobody can tell whether an earlier try of it worked, another would be one too many.
+    /// Sends a further preview message. After a send with unknown outcome, another try is made only
+    /// while the platform detects repetitions.
     async fn show_more(&self, screen: &mut Screen, part: Part) -> Result<(), SendError> {
         let (channel, to, number) = (&self.scene.outlet.channel, &self.scene.answer.to, screen.messages.len());
         let is_too_late = |since: Instant| since.elapsed() >= channel.tells_repeats_for(&part);
@@ -169,7 +174,7 @@ impl Previewer<'_> {
         match channel.send(to, &part, &self.ticket(number)).await {
             Ok(message) => {
                 self.note(u32::try_from(number).unwrap_or(u32::MAX), &message).await;
-                // One that was there already shows what the earlier try had in it.
+                // After a doubtful send, the message may show the part of the earlier try.
                 let shown = screen.in_doubt_since.take().is_none().then_some(part);
                 screen.messages.push((message, shown));
                 Ok(())
@@ -191,7 +196,7 @@ impl Previewer<'_> {
         }
     }
 
-    /// From here on the answer is finished in this message, whatever happens to this process.
+    /// Stores the preview message, so the answer is finished there, even by another process.
     async fn note(&self, number: u32, message: &MessageId) {
         let (inbox_id, place) = (self.scene.answer.inbox_id, self.scene.answer.to.place().clone());
         let shown = preview_messages::Shown { inbox_id, number, place, message: message.clone() };
@@ -208,13 +213,13 @@ impl Previewer<'_> {
         Ticket(format!("p{:x}-{number:x}", self.scene.answer.inbox_id))
     }
 
-    /// One for the whole answer, the same after a restart. Telegram refuses zero.
+    /// The draft id: the same for the whole answer, also after a restart. Telegram refuses zero.
     fn draft_number(&self) -> i64 {
         (self.scene.answer.inbox_id % i64::from(i32::MAX)).max(1)
     }
 }
 
-/// Waits until then; false when the text is complete before that.
+/// Waits until `then`; false when the text is complete earlier.
 async fn is_still_written(text: &watch::Receiver<SoFar>, then: Instant) -> bool {
     let mut text = text.clone();
     let complete = async { while text.changed().await.is_ok() {} };

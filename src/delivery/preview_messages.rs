@@ -1,16 +1,16 @@
-//! Messages that show an answer while it is written: the `preview_messages` table. They are known before the answer is, so that
-//! whoever finishes it changes them and sends no second one.
+//! The `preview_messages` table: messages showing unfinished answers. Rows are written before the
+//! answer is complete, so the final answer edits these messages, also after a restart.
 
 use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::{MessageId, SessionKey};
 use crate::routing::places::{self, PlaceId};
 
-/// A message that shows a part of an answer.
+/// A message showing a part of an answer.
 #[derive(Clone)]
 pub(super) struct Shown {
     pub(super) inbox_id: i64,
-    /// Which part, from 0.
+    /// The number of the part, from 0.
     pub(super) number: u32,
     pub(super) place: SessionKey,
     pub(super) message: MessageId,
@@ -34,7 +34,7 @@ pub fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<Messag
     statement.query_map([inbox_id], |row| row.get(0).map(MessageId))?.collect()
 }
 
-/// The same, and they belong to the caller from here on.
+/// Like [`of`], and deletes the rows: the messages now belong to the caller.
 pub(super) fn take(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
     let messages = of(tx, inbox_id)?;
     if !messages.is_empty() {
@@ -54,5 +54,5 @@ pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result
     tx.execute(sql, params![now - KEPT_MS, most])
 }
 
-/// An answer that was not finished in this time never will be.
+/// An answer unfinished for this long never will be.
 const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;

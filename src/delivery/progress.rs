@@ -1,4 +1,5 @@
-//! Shows that an answer is under way, and as much of it as there is. A courtesy: never repeated when it fails.
+//! Shows the progress of an answer, and its text so far. A courtesy: never repeated after a
+//! failure.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,28 +16,28 @@ use super::{Inner, Outlet};
 use crate::channels::{Medium, Progress, Question, SendError, Streaming, followed_by};
 use crate::domain::{Destination, TurnEvent};
 
-/// An answer quicker than this needs no sign that it is coming.
+/// A quicker answer needs no typing sign.
 const FIRST_SIGN_AFTER: Duration = Duration::from_millis(150);
-/// The part of the time a platform shows a sign after which it is shown again, so that it does not flicker.
+/// A sign is renewed after this share of its lifetime, to avoid flicker.
 const SIGN_AGAIN_AFTER: f64 = 0.8;
-/// The pace of a place that is shown one remark at most.
+/// The preview interval of a place without streaming. Such a place sees a single remark at most.
 const REMARK_EVERY: Duration = Duration::from_secs(3);
-/// Stands where the answer will, so that nobody waits without a word.
+/// Shown in the answer's place while the model is slow.
 const SLOW: &str = "_My model takes long to answer. I am still waiting for it._";
-/// Pieces of text that wait to be shown. When full, the model's stream waits.
+/// Pieces of text waiting to be shown. When full, the model's stream waits.
 const QUEUE: usize = 64;
 
-/// An answer that is being written.
+/// An unfinished answer.
 pub struct AnswerInProgress {
     pub to: Destination,
     pub speaker: String,
-    /// The message it answers.
+    /// The inbox row of the answered message.
     pub inbox_id: i64,
     /// None where no person asked.
     pub question: Option<Question>,
 }
 
-/// Lives as long as the turn it reports on.
+/// Reports on a turn, and lives as long as the turn.
 pub struct ProgressHandle {
     events: mpsc::Sender<TurnEvent>,
     task: JoinHandle<()>,
@@ -46,7 +47,7 @@ impl ProgressHandle {
     pub(super) fn start(inner: &Arc<Inner>, answer: AnswerInProgress) -> Self {
         let (events, receiver) = mpsc::channel(QUEUE);
         let shown = inner.clone();
-        // Counted, because a message that was just sent must be noted before the process ends.
+        // Tracked, because a message just sent must be stored before the process ends.
         let task = inner.tasks.spawn(async move {
             if let Some(outlet) = shown.outlet_of(answer.to.place()) {
                 let is_visible = AtomicBool::new(false);
@@ -56,25 +57,25 @@ impl ProgressHandle {
         ProgressHandle { events, task }
     }
 
-    /// Where the turn puts what happens.
+    /// The sender for the turn's events.
     pub fn events(&self) -> mpsc::Sender<TurnEvent> {
         self.events.clone()
     }
 
-    /// Returns once everything said so far has been shown, or will not be: nothing changes on the screen after this.
+    /// Returns once the screen changes no more: all text so far is shown, or will not be.
     pub async fn end(self) {
         drop(self.events);
         drop(self.task.await);
     }
 }
 
-/// A turn's answer, and the way to the people who wait for it.
+/// A turn's answer, and the channel to the people waiting for the answer.
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub(super) inner: &'a Inner,
     pub(super) outlet: &'a Outlet,
     pub(super) answer: &'a AnswerInProgress,
-    /// Set once there is something to read.
+    /// Set once people have text to read.
     pub(super) is_visible: &'a AtomicBool,
 }
 
@@ -93,19 +94,19 @@ async fn show(scene: Scene<'_>, events: mpsc::Receiver<TurnEvent>) {
     }
 }
 
-/// Where pieces of text go.
+/// The destination of pieces of text.
 enum Words {
     AsTheyCome,
-    /// Only that the model is slow is shown before the answer.
+    /// Before the answer, only the remark about a slow model is shown.
     Unseen(watch::Sender<SoFar>),
     Collected(watch::Sender<SoFar>),
 }
 
-/// What there is to show of an answer.
+/// The answer so far, for previews.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SoFar {
     pub(super) text: String,
-    /// Nothing was heard from the model for long, and nothing since.
+    /// The model has been silent for long. The next text ends this.
     pub(super) is_slow: bool,
 }
 
@@ -119,11 +120,11 @@ impl SoFar {
     }
 }
 
-/// Takes in what happens, and shows a sign now and then until there is something to read.
+/// Takes in events, and shows signs until there is text to read.
 async fn follow(scene: Scene<'_>, mut events: mpsc::Receiver<TurnEvent>, words: Words) {
     let every = scene.outlet.channel.abilities().typing_lasts.map(|lasts| lasts.mul_f64(SIGN_AGAIN_AFTER));
     let mut signs = every.map(|every| interval_at(Instant::now() + FIRST_SIGN_AFTER, every));
-    // At most one sign is on its way, and text does not wait for it.
+    // At most one sign is on its way, and text does not wait for the sign.
     let mut sign = OptionFuture::from(None);
     loop {
         tokio::select! {
@@ -140,7 +141,7 @@ async fn follow(scene: Scene<'_>, mut events: mpsc::Receiver<TurnEvent>, words: 
     }
 }
 
-/// Returns when the next sign is due. May be given up and asked again.
+/// Returns when the next sign is due. Cancel-safe.
 async fn due(signs: &mut Option<Interval>) {
     match signs {
         Some(signs) => drop(signs.tick().await),
@@ -180,7 +181,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Not tried again, but what the platform asks for counts.
+    /// A failure is not retried, but a wait asked for by the platform counts.
     pub(super) async fn not_shown(self, error: &SendError) {
         tracing::debug!(session = %self.answer.to.place(), "progress was not shown: {error}");
         if let SendError::RetryAfter(wait) = error {
@@ -204,7 +205,7 @@ mod tests {
     use crate::domain::{FileRef, MessageId, Platform};
     use crate::storage::Db;
 
-    /// Notes when it is told to show that an agent works.
+    /// Records the times of its signs.
     struct Watched {
         lasts: Option<Duration>,
         begun: Instant,

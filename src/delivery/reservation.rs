@@ -1,4 +1,5 @@
-//! Saves an answer a way through the store: where nobody else sends, its first row is claimed in the transaction that writes it.
+//! Fast path: without an active sender for the place, the first outbox row is claimed in the
+//! transaction of its insert. Saves a database write.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use super::sender::{self, Allowed, Begun};
 use super::{Delivery, Inner};
 use crate::domain::{Destination, SessionKey};
 
-/// The right to send a place's next row at once: nobody else sends there, and its budgets have room.
+/// The right to send a place's next row at once: no other sender is active, and the budgets have
+/// room.
 pub struct Reservation {
     inner: Arc<Inner>,
     place: SessionKey,
@@ -19,15 +21,16 @@ pub struct Reservation {
     is_handed_over: bool,
 }
 
-/// The row that a reservation begins with.
+/// The first row of a reservation, already claimed.
 pub struct First(Option<ClaimedRow>);
 
 impl Delivery {
-    /// `None` where others send or the budgets are short; then [`Delivery::submit`] waits in line.
+    /// `None` where another sender is active or budgets are short; then [`Delivery::submit`] waits
+    /// in line.
     pub fn reserve(&self, place: &SessionKey) -> Option<Reservation> {
         let inner = &self.inner;
         let outlet = inner.outlet_of(place).filter(|_| !inner.stop.is_cancelled())?;
-        // No rows yet, and still no other worker: whoever submits meanwhile only adds to it.
+        // A count of zero keeps other workers away: rows submitted meanwhile only raise the count.
         let Entry::Vacant(free) = inner.places.entry(place.clone()) else { return None };
         let in_flight = outlet.in_flight.clone().try_acquire_owned().ok()?;
         let pace = outlet.channel.abilities().pace(&Destination::stored(place.clone()));
@@ -48,8 +51,8 @@ pub fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Re
 }
 
 impl Reservation {
-    /// Sends what was committed, the claimed row first. A process that stops does not send it any more: like after a crash, the
-    /// next one takes it as a row that may have arrived.
+    /// Sends the committed rows, the claimed row first. A stopping process sends nothing: as after
+    /// a crash, the next process takes the claimed row as possibly arrived.
     pub fn submit(mut self, rows: usize, first: First) {
         if self.inner.stop.is_cancelled() {
             return;

@@ -1,6 +1,6 @@
-//! Waits that a platform asked for, kept over a restart: the `chat_waits` table, and how waits are read back.
+//! The `chat_waits` table: waits asked for by a platform, kept over a restart.
 //!
-//! A wait is kept with its length, so that none gets longer when the clock is set back.
+//! A wait is stored with its length, so no wait gets longer when the clock is set back.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::Platform;
 
-/// Keeps the later one when there are two.
+/// Keeps the later of two waits.
 pub(super) fn note(tx: &Transaction<'_>, platform: Platform, chat: i64, wait: Duration, now: i64) -> rusqlite::Result<()> {
-    // One that ends later than its length allows was written under another clock.
+    // A wait with an end beyond its length was written under another clock.
     tx.prepare_cached("DELETE FROM chat_waits WHERE until <= ?1 OR until > ?1 + wait_ms")?.execute([now])?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO chat_waits (platform, chat, until, wait_ms) VALUES (?1, ?2, ?3, ?4)
@@ -20,7 +20,7 @@ pub(super) fn note(tx: &Transaction<'_>, platform: Platform, chat: i64, wait: Du
     statement.execute(params![platform.as_str(), chat, now.saturating_add(wait), wait]).map(drop)
 }
 
-/// Chats that still have to wait on this platform, and for how long.
+/// Chats with a wait on this platform, and the rest of each wait.
 pub(super) fn open(connection: &Connection, platform: Platform, now: i64) -> rusqlite::Result<Vec<(i64, Duration)>> {
     let mut statement = connection.prepare_cached("SELECT chat, until, wait_ms FROM chat_waits WHERE platform = ?1")?;
     let waits = statement.query_map([platform.as_str()], |row| Ok((row.get(0)?, rest(row.get(1)?, row.get(2)?, now))))?;
@@ -28,12 +28,13 @@ pub(super) fn open(connection: &Connection, platform: Platform, now: i64) -> rus
     Ok(waits.into_iter().filter(|(_, rest)| !rest.is_zero()).collect())
 }
 
-/// What is left of a wait that ends at `until` and is `wait_ms` long: never more than all of it, whatever the clock says.
+/// The rest of a wait with end `until` and length `wait_ms`. Never more than the length, even if
+/// the clock was set back.
 pub(super) fn rest(until: i64, wait_ms: i64, now: i64) -> Duration {
     duration(until.saturating_sub(now).min(wait_ms))
 }
 
-/// Less than nothing is nothing.
+/// Negative values become zero.
 pub(super) fn duration(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }

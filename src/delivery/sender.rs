@@ -1,4 +1,4 @@
-//! Sends a place's rows one after the other; places do not wait for each other.
+//! Sends the rows of each place in order; places do not wait for each other.
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -20,14 +20,16 @@ use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::storage::{Durability, StoreError};
 
-/// The waits while the store cannot be read or written.
+/// Waits while the database cannot be read or written.
 const FIRST_STORE_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_STORE_BACKOFF: Duration = Duration::from_secs(15);
 
-/// Why a row is given up whose call panicked: the next try would end the same way.
+/// The error of a row whose call panicked. The row is given up, because the next try would panic
+/// too.
 const BROKE: &str = "sending it broke inside Parlor";
 
-/// A claim that a power cut takes back costs at most one message that comes twice; syncing each would slow down them all.
+/// A power cut may undo a claim, at the price of a single duplicate message. A sync per claim would
+/// slow down all sends.
 const OF_CLAIMS: Durability = Durability::Kill;
 
 pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
@@ -43,20 +45,21 @@ pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
     }
 }
 
-/// A row that was claimed, with its share of the calls that may be made at the same time.
+/// A claimed row, with its permit for a call.
 pub(super) struct Begun {
     pub(super) row: ClaimedRow,
     pub(super) in_flight: OwnedSemaphorePermit,
 }
 
-/// Whether the next call is within its budgets. Kept over a step that made no call, because being allowed costs.
+/// Whether the next call has taken its share of the budgets. Kept over a step without a call,
+/// because the share is spent.
 #[derive(PartialEq)]
 pub(super) enum Allowed {
     NotYet,
     Yes,
 }
 
-/// Sends the place's rows until none is left, beginning with the one that was claimed already, if any.
+/// Sends the place's rows until none is left, beginning with an already claimed row, if any.
 pub(super) fn start(inner: &Arc<Inner>, place: &SessionKey, first: Option<Begun>, allowed: Allowed) {
     let guard = inner.work.token();
     let (inner, place) = (inner.clone(), place.clone());
@@ -73,7 +76,7 @@ pub(super) fn start(inner: &Arc<Inner>, place: &SessionKey, first: Option<Begun>
     });
 }
 
-/// Sends the rows of one place.
+/// Sends the rows of a single place.
 struct Worker<'a> {
     inner: &'a Arc<Inner>,
     place: &'a SessionKey,
@@ -87,25 +90,25 @@ struct Worker<'a> {
     store_backoff: Backoff,
 }
 
-/// The row that is tried until it is out of the queue.
+/// The row at the front of the queue, tried until delivered or given up.
 struct Head {
     id: i64,
-    /// When its first call was made, if it was made by this process.
+    /// Time of the first call, if made by this process.
     first_call: Option<Instant>,
-    /// The time up to here is counted in the row.
+    /// Time before this moment is already counted in the row's `tried_ms`.
     counted: Instant,
-    /// The row failed, and then the platform answered something else.
+    /// The row failed, and the platform then answered another call.
     is_suspect: bool,
 }
 
 enum Step {
-    /// A row is out of the queue, whether it arrived or was given up.
+    /// A row left the queue, delivered or given up.
     Done,
-    /// Nothing keeps the next one.
+    /// The next try may begin at once.
     Next,
     /// The platform asked for a wait.
     Wait { id: i64, wait: Duration },
-    /// The row that is tried goes out later.
+    /// The current row is tried again later.
     BackOff,
 }
 
@@ -159,7 +162,7 @@ impl Worker<'_> {
         let stop = self.inner.stop.clone();
         let in_flight = tokio::select! {
             may = self.may_send(pace) => may?,
-            // Only waits end with the process; a call that is being made is never cut.
+            // Only waits end with the process; a call in progress is never cut.
             () = stop.cancelled() => return Ok(Step::Next),
         };
         let health = self.outlet.channel.health();
@@ -169,7 +172,7 @@ impl Worker<'_> {
         if let Next::Claimed(row) = next {
             return self.send(Begun { row, in_flight }).await;
         }
-        // Others may send while this place waits.
+        // Other places may send while this place waits.
         drop(in_flight);
         Ok(match next {
             Next::Wait { id, wait } => Step::Wait { id, wait },
@@ -195,7 +198,8 @@ impl Worker<'_> {
         Ok(self.outlet.in_flight.clone().acquire_owned().await.expect("the semaphore is never closed"))
     }
 
-    /// Asks the platform, unless another place has just found out. One asks at a time, and the others wait for the answer.
+    /// Asks the platform, unless another place has just found out. A single worker asks at a time,
+    /// and the others wait for its answer.
     async fn platform_answers(&self) -> bool {
         let Some(health) = self.outlet.channel.health() else { return true };
         let asking = &self.outlet.asking;
@@ -214,7 +218,8 @@ impl Worker<'_> {
     async fn send(&mut self, Begun { row, in_flight }: Begun) -> Result<Step, StoreError> {
         self.allowed = Allowed::NotYet;
         self.begin(&row);
-        // A worker that panicked would leave its place without one for ever.
+        // A panic would end the worker but keep the place's entry, so no new worker would ever
+        // start.
         let called = AssertUnwindSafe(call(self.inner, self.outlet, &row)).catch_unwind().await;
         let outcome = called.unwrap_or_else(|_| Err(SendError::Refused(BROKE.into())));
         if let Err(SendError::RetryAfter(wait)) = &outcome {
@@ -240,7 +245,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether the row that failed fails alone. An outage may end right after it failed, so it is tried once more before it is blamed.
+    /// Whether this row alone fails. An outage may have ended right after the failure, so the row
+    /// is tried once more before being blamed.
     async fn is_to_blame(&mut self) -> bool {
         let platform_answers = self.platform_answers().await;
         let was_suspect = self.head.as_mut().map(|head| std::mem::replace(&mut head.is_suspect, platform_answers));
@@ -257,7 +263,8 @@ impl Worker<'_> {
 
     fn facts(&self, row: &ClaimedRow) -> Facts {
         let head = self.head.as_ref();
-        // What an earlier process has sent is as old as the clock says; a row from the future is not told apart.
+        // Rows of an earlier process have no `first_call`, so the clock tells their age. A row from
+        // the future counts as too old for the platform to detect a repetition.
         let by_the_clock = || u64::try_from(now_ms() - row.created_at).map_or(Duration::MAX, Duration::from_millis);
         let since_first_call = head.and_then(|head| head.first_call).map_or_else(by_the_clock, |at| at.elapsed());
         Facts {
@@ -288,7 +295,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Writes down what became of a call, however long that takes: a row that stays marked as being sent would go out again.
+    /// Stores the verdict, however long the write takes: a row left marked as being sent would go
+    /// out again.
     async fn settle(&mut self, row: ClaimedRow, verdict: Verdict, tried: Duration) -> Result<(), StoreError> {
         let (inner, outlet, id) = (self.inner, self.outlet, row.id);
         let (verdict, delivery) = (Arc::new(verdict), Delivery { inner: inner.clone() });
@@ -324,7 +332,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Lets those behind a row go on that fails while everything else works.
+    /// Sets aside a row with failures of its own, so later rows go on.
     async fn set_aside(&self, id: i64, error: String) -> Result<Step, StoreError> {
         tracing::error!(session = %self.place, outbox.id = id, "set aside, because it alone cannot be sent: {error}");
         let (delivery, place) = (Delivery { inner: self.inner.clone() }, self.place.clone());
@@ -351,11 +359,12 @@ fn moved(place: &SessionKey, outcome: &Result<MessageId, SendError>) -> Option<M
     }
 }
 
-/// Returns once everything has followed, and this place has no rows any more; or when the process stops.
+/// Returns once the group's rows have followed and this place has none left, or when the process
+/// stops.
 async fn tell_moved(inner: &Inner, moved: Moved) {
     let (done, followed) = oneshot::channel();
     if inner.moves.send(MovedAway { moved, done }).await.is_ok() {
-        // An error is logged where it happened; the next try asks again.
+        // Errors are logged by the receiver; the next try asks again.
         let _ = followed.await;
     }
 }
@@ -374,19 +383,19 @@ async fn call(inner: &Inner, outlet: &Outlet, row: &ClaimedRow) -> Result<Messag
     }
 }
 
-/// A copy that stays behind is found by the next tidying.
+/// A copy left behind is removed by the next cleaning.
 async fn remove_copy(path: &Path) {
     if let Err(error) = tokio::fs::remove_file(path).await {
         tracing::debug!("the copy of a file that was sent stays behind: {error}");
     }
 }
 
-/// Counts one row as out; true when the place has none left and its worker must end.
+/// Subtracts a row from the place's count. True when no row is left and the worker must end.
 fn finish_one(inner: &Inner, place: &SessionKey) -> bool {
     let Entry::Occupied(mut left) = inner.places.entry(place.clone()) else { return true };
     *left.get_mut() = left.get().saturating_sub(1);
     if *left.get() == 0 {
-        // Removed under the same lock that submit takes, so no row is left without a worker.
+        // Removed under the same lock as in `submit`, so no row is left without a worker.
         left.remove();
         return true;
     }

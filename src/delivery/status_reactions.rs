@@ -1,4 +1,5 @@
-//! Shows on a person's message how far its answer is. A courtesy: never stored, never repeated when it fails.
+//! Status reactions on people's messages. A courtesy: never stored, and never repeated after a
+//! failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,25 +10,25 @@ use super::{Inner, Outlet};
 use crate::channels::{Outcome, Progress, SendError};
 use crate::domain::{Destination, Inbound, MessageId};
 
-/// How often a mark that says "working" is tried to be taken off a message while the budgets have no room for it.
+/// Tries to change a reaction at the end of its turn while the budgets have no room.
 const TRIES: u32 = 60;
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
-/// Lives as long as the turn it is about.
+/// The status reactions of a turn. Lives as long as the turn.
 pub struct Mark {
     inner: Arc<Inner>,
     marked: Vec<Marked>,
 }
 
-/// A message and whether it has a mark.
+/// A message and the call for its first reaction.
 struct Marked {
     to: Destination,
     message: MessageId,
-    /// Nothing waits for the first mark but the second.
+    /// Only the call for the second reaction waits for this.
     begun: JoinHandle<Shown>,
 }
 
-/// Whether there is a mark on the message.
+/// Whether the message has a reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Yes,
@@ -58,7 +59,7 @@ impl Mark {
     }
 }
 
-/// A mark where the channel shows them, else a sign that somebody is at work.
+/// A reaction where the channel has reactions, else a typing sign.
 pub(super) fn notice(inner: &Arc<Inner>, inbound: &Inbound) {
     let (to, message) = (Destination::of(inbound), inbound.message.clone());
     let shown = inner.clone();
@@ -74,7 +75,7 @@ async fn begin(inner: Arc<Inner>, to: Destination, message: MessageId) -> Shown 
     show(&inner, outlet, &to, Progress::Begun(&message)).await
 }
 
-/// Waits for room, because what stands there would be wrong from now on.
+/// Waits for room, because the old reaction is wrong from now on.
 async fn end(inner: &Inner, to: &Destination, message: &MessageId, outcome: Outcome) {
     let Some(outlet) = inner.outlet_of(to.place()) else { return };
     for _ in 0..TRIES {
@@ -99,6 +100,6 @@ async fn show(inner: &Inner, outlet: &Outlet, to: &Destination, progress: Progre
     if let SendError::RetryAfter(wait) = &error {
         inner.asked_to_wait(outlet, to, *wait).await;
     }
-    // It may be there.
+    // The reaction may be there.
     if matches!(error, SendError::Unknown(_)) { Shown::Yes } else { Shown::No }
 }

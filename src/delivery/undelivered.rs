@@ -1,4 +1,4 @@
-//! What could not be delivered, and sending it again: the failed rows of the `outbox` table.
+//! Undelivered answers and their retry: the failed rows of the `outbox` table.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use rusqlite::{Connection, Row, Transaction, params};
 use crate::domain::SessionKey;
 use crate::routing::places;
 
-/// Which of the undelivered rows are meant.
+/// A selection of undelivered rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     All,
-    /// With the parts of the place, if it is a whole group.
+    /// Includes the parts of a whole group.
     Place(SessionKey),
     Row(i64),
 }
 
-/// A row that was given up. Its text is still in the outbox.
+/// A row given up. Its text is still in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Undelivered {
     pub id: i64,
@@ -25,16 +25,16 @@ pub struct Undelivered {
     pub error: String,
     /// Unix milliseconds.
     pub created_at: i64,
-    /// Already asked for: the next start sends it again.
+    /// A retry is already asked for: the next start sends the row again.
     pub retry_at_start: bool,
 }
 
 /// When rows are sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// The caller is the running gateway, and submits them.
+    /// The caller is the running gateway and submits the rows.
     Now,
-    /// The caller is another process, which must not touch what a running gateway counts.
+    /// The caller is another process, so the row counts of a running gateway stay untouched.
     AtNextStart,
 }
 
@@ -70,7 +70,7 @@ impl Which {
     }
 }
 
-/// Puts rows back into the queue, as if they had just been written.
+/// Puts failed rows back into the queue with fresh counters. Only `repeated` keeps its value.
 pub fn retry(tx: &Transaction<'_>, rows: &[Undelivered], when: When, now: i64) -> rusqlite::Result<()> {
     let sql = match when {
         When::Now => {
@@ -84,26 +84,27 @@ pub fn retry(tx: &Transaction<'_>, rows: &[Undelivered], when: When, now: i64) -
     rows.iter().try_for_each(|row| statement.execute(params![row.id, now]).map(drop))
 }
 
-/// Lets go of rows for good. Works beside a running gateway, which does not touch what it has given up.
+/// Deletes rows for good. Safe beside a running gateway, because the gateway does not touch failed
+/// rows.
 pub fn forget(tx: &Transaction<'_>, rows: &[Undelivered]) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("DELETE FROM outbox WHERE id = ?1 AND state = 'failed'")?;
     rows.iter().try_for_each(|row| statement.execute([row.id]).map(drop))
 }
 
-/// What was asked for while nobody could send it.
+/// Retries the rows whose retry was asked for while no gateway ran.
 pub(super) fn retry_asked(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
     let asked: Vec<Undelivered> = list(tx, &Which::All)?.into_iter().filter(|row| row.retry_at_start).collect();
     retry(tx, &asked, When::Now, now)
 }
 
-/// How many rows each place has among these.
+/// The number of rows per place.
 pub fn by_place(rows: &[Undelivered]) -> BTreeMap<SessionKey, usize> {
     let mut counts = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.place.clone()).or_default() += 1);
     counts
 }
 
-/// Whether this is the first row of the place that failed for this reason, among those that still lie there.
+/// Whether no other failed row of the place has the same error.
 pub(super) fn is_first(tx: &Transaction<'_>, id: i64, place: &SessionKey, error: &str) -> rusqlite::Result<bool> {
     let mut statement =
         tx.prepare_cached("SELECT count(*) FROM outbox WHERE state = 'failed' AND place_id = ?1 AND id <> ?2 AND error = ?3")?;

@@ -1,44 +1,45 @@
-//! Decides what becomes of a row after a call was made for it. Pure.
+//! Judges a row by the outcome of its call. Pure.
 
 use std::time::Duration;
 
 use crate::channels::SendError;
 use crate::domain::MessageId;
 
-/// A row that was tried for so long is given up: an answer from yesterday helps nobody.
+/// A row tried for this long is given up: an answer from yesterday is of no use.
 pub(super) const GIVE_UP_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// A row that was tried for so long, while the platform answers other calls, is set aside: it keeps nobody behind it waiting.
+/// A row tried for this long, while the platform answers other calls, is set aside, so later rows
+/// do not wait.
 pub(super) const STUCK_AFTER: Duration = Duration::from_secs(3 * 60);
 
-/// Why a row is given up whose one repetition was not confirmed either.
+/// The error of a row given up because its repetition was not confirmed either.
 pub(super) const NEVER_CONFIRMED: &str = "sent twice, and neither answer was seen";
 
-/// What is known about a row besides the outcome of its call.
+/// Facts about a row besides the outcome of its call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
-    /// The call changes a message that is there, so that making it twice does no harm.
+    /// The call edits or removes an existing message, so a repetition does no harm.
     pub(super) is_change: bool,
-    /// The platform would tell a second send from a new one, right now.
+    /// The platform would still detect a repetition of this send.
     pub(super) is_told_apart: bool,
-    /// An earlier call's answer was never seen.
+    /// The outcome of an earlier call is unknown.
     pub(super) was_repeated: bool,
     pub(super) is_first_call: bool,
-    /// Time that really passed since the row was first tried.
+    /// Time spent on tries of this row. Time between two processes does not count.
     pub(super) tried: Duration,
 }
 
-/// What a call came to.
+/// The decision about a row after its call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Sent(MessageId),
     Again(Again),
-    /// What was to be changed is gone.
+    /// The message to change is gone, so the row becomes a new message.
     SendInstead,
     GivenUp {
         error: String,
         rest: Rest,
     },
-    /// Given up, and the owners must know.
+    /// Given up, and the owners are told.
     PlaceLost(String),
 }
 
@@ -47,30 +48,31 @@ pub(super) enum Verdict {
 pub(super) struct Again {
     pub(super) pause: Pause,
     pub(super) error: String,
-    /// The row may have arrived already, and this is its one repetition.
+    /// The row may have arrived already, and this is its only repetition.
     pub(super) repeated: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
     None,
-    /// The platform asked for it, so nothing makes it shorter.
+    /// Asked for by the platform, so never shortened.
     Asked(Duration),
-    /// Our own, which ends when the platform is well again.
+    /// Our own wait, which ends early when the platform answers again.
     BackOff,
 }
 
-/// What becomes of the later parts of an answer.
+/// The fate of the later parts of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// The part may be there, so they are sent.
+    /// The part may have arrived, so the later parts are sent.
     GoesOn,
-    /// The part is surely not there, and they would stand there without their beginning.
+    /// The part surely did not arrive, so the later parts would lack their beginning.
     StaysBehind,
 }
 
 impl Again {
-    /// Whether a row is to blame for this itself, if the platform answers other calls. One that still has its one repetition is not.
+    /// Whether the row itself is to blame, if the platform answers other calls. A row with its
+    /// repetition still ahead is not.
     pub(super) fn may_be_stuck(&self, facts: &Facts) -> bool {
         let is_repeated_now = self.repeated && !facts.was_repeated;
         self.pause == Pause::BackOff && !is_repeated_now && facts.tried >= STUCK_AFTER
@@ -89,7 +91,8 @@ pub(super) fn judge(outcome: Result<MessageId, SendError>, facts: &Facts) -> Ver
             again(if facts.is_first_call { Pause::None } else { Pause::BackOff }, "the group has moved".into())
         }
         Err(SendError::NotSent(error)) if !too_old => again(Pause::BackOff, error),
-        // Harmless when made twice, so it is not counted as repeated and not given up early.
+        // A repetition is harmless here, so the row is not marked as repeated and not given up
+        // early.
         Err(SendError::Unknown(error)) if (facts.is_change || facts.is_told_apart) && !too_old => again(Pause::BackOff, error),
         Err(SendError::Unknown(error)) if !facts.is_change && !facts.was_repeated => {
             Verdict::Again(Again { pause: Pause::BackOff, error, repeated: true })

@@ -24,7 +24,7 @@ pub struct Extras {
     pub reply: Option<ReplyHandle>,
 }
 
-/// Why the gateway put a message into a lane by itself. The run is a row of `subagents`.
+/// Why the gateway put a message into a lane by itself. `run` names a row of `subagents`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Internal {
@@ -34,8 +34,8 @@ pub enum Internal {
     Report { run: String },
 }
 
-/// The platform's handle for answering a message, such as an interaction token. Only its channel can read the text. The handle
-/// works like a key for a while, so the text is never shown.
+/// The platform's handle for answering a message, such as an interaction token. Only its channel
+/// can read the text. The handle works like a key for a while, so the text is never shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyHandle(pub String);
 

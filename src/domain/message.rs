@@ -62,9 +62,9 @@ pub enum Arrival {
     },
     /// A closed topic takes messages again.
     Reopened(SessionKey),
-    /// People deleted these. Only from platforms on which no two messages have the same id.
+    /// Deleted messages. Only from platforms with unique message ids.
     Deleted(Vec<MessageId>),
-    /// The place is gone for good, with all that is in it.
+    /// The place is gone for good, with all of its messages.
     Gone(SessionKey),
     Moved(Moved),
     /// An update in an unexpected form, kept for the operator.
@@ -84,8 +84,8 @@ pub enum TurnEvent {
     Slow,
 }
 
-/// The place for an outgoing message. Made only from an inbound message, an owner in the config or a place of an agent, or from
-/// the outbox row of such a message.
+/// The place for an outgoing message. Made only from an inbound message, an owner in the config or
+/// a place of an agent, or from the outbox row of such a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -114,7 +114,8 @@ impl Destination {
         Some(Destination { place, reply: None })
     }
 
-    /// A place of an agent, by a binding, a pin or its conversation. The caller has checked that the place is the agent's now.
+    /// A place of an agent, by a binding, a pin or its conversation. The caller has checked that
+    /// the place is the agent's now.
     pub(crate) fn of_agent(place: SessionKey) -> Self {
         Destination { place, reply: None }
     }

@@ -65,12 +65,13 @@ impl SessionKey {
         }
     }
 
-    /// Whether this is the other place, or a part of it: a member's conversation, a topic or a thread.
+    /// Whether this place equals `whole`, or is a part of `whole`: a member's conversation, a topic
+    /// or a thread.
     pub fn is_in(&self, whole: &SessionKey) -> bool {
         self == whole || self.whole_group().as_ref() == Some(whole)
     }
 
-    /// GLOB patterns for the text form of every place that [is in](Self::is_in) this one.
+    /// GLOB patterns for the text form of every place [inside](Self::is_in) this place.
     pub fn globs(&self) -> [String; 2] {
         let parts = match self {
             Self::TelegramGroup { chat, member: None } => format!("telegram:[gt]*:{chat}:*"),
@@ -80,7 +81,7 @@ impl SessionKey {
         [self.to_string(), parts]
     }
 
-    /// The Telegram group that this place is, or is in.
+    /// The Telegram group of this place.
     pub fn telegram_group(&self) -> Option<ChatId> {
         match self {
             Self::TelegramTopic { chat, .. } | Self::TelegramGroup { chat, .. } => Some(*chat),
@@ -234,7 +235,7 @@ mod tests {
         }
     }
 
-    /// The patterns say of the text what [`SessionKey::is_in`] says of the value.
+    /// The patterns decide about the text like [`SessionKey::is_in`] about the value.
     #[test]
     fn the_parts_of_a_place_are_found_by_patterns() {
         let keys = [

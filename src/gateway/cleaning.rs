@@ -1,6 +1,6 @@
-//! Lets go of what nobody needs any more, now and then while the process runs.
+//! Deletes old rows now and then while the process runs.
 //!
-//! What people want to look back on stays: conversations, memories, failed sends. The rest is rows that had their use.
+//! Rows people may want to look back on stay: conversations, memories, failed sends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,20 +21,20 @@ use crate::storage::{Db, Durability, StoreError};
 /// Cleaning waits until the start is over.
 const FIRST_CLEANING_AFTER: Duration = Duration::from_secs(60);
 const CLEAN_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
-/// How long chats and people are remembered whose limits no longer matter: what there is of them is what was seen in this time.
+/// Idle chats and people are forgotten this often. Until then their limits stay in memory.
 const FORGET_IDLE_EVERY: Duration = Duration::from_secs(10 * 60);
-/// Rows of one table that go in one transaction: a millisecond or two of the writer, for which nobody notices to have waited.
+/// Rows of a table deleted in a single transaction. The writer is busy for a millisecond or two.
 const PORTION: u32 = 200;
 
-/// A clock that was corrected by less has not jumped.
+/// A clock corrected by less has not jumped.
 const MOST_DRIFT_MS: i64 = 5 * 60 * 1000;
-/// When nothing was written for longer than this, the state was closed, or the clock is wrong.
+/// After a longer time without any write, the gateway was off, or the clock is wrong.
 const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 
-/// Deletes at most so many rows that are too old now, and tells how many it were.
+/// Deletes old rows, at most the given number, and returns how many are gone.
 type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 
-/// Tables that are cleaned, and by whom.
+/// Tables to clean, with the function for each.
 const CHORES: [(&str, Forget); 12] = [
     ("inbox", inbox::forget_old),
     ("outbox", outbox::forget_old),
@@ -74,22 +74,22 @@ pub(super) async fn keep_house(state: Arc<GatewayState>) {
     }
 }
 
-/// Watches the clock between two looks, because a clock that is wrong for a moment makes everything look old.
+/// Watches the clock between two cleanings, because a wrong clock makes all rows look old.
 struct ClockWatch {
     wall_ms: i64,
     at: Instant,
-    /// Nothing speaks against what the clock said when the watch began.
+    /// False if the time at the beginning of the watch is in doubt.
     is_trusted: bool,
 }
 
 impl ClockWatch {
-    /// `newest` is when something was last written by an earlier process.
+    /// `newest` is the time of the last write by an earlier process.
     fn begin(newest: Option<i64>, wall_ms: i64, at: Instant) -> Self {
         let is_trusted = newest.is_some_and(|newest| wall_ms.saturating_sub(newest) <= LONGEST_AWAY_MS);
         ClockWatch { wall_ms, at, is_trusted }
     }
 
-    /// Whether the clock has gone as far as time has since the last look.
+    /// Whether the clock and the elapsed time agree since the last check.
     fn is_steady(&mut self, wall_ms: i64, at: Instant) -> bool {
         let passed = i64::try_from((at - self.at).as_millis()).unwrap_or(i64::MAX);
         let jumped = wall_ms.saturating_sub(self.wall_ms).saturating_sub(passed);
@@ -108,11 +108,11 @@ async fn clean(db: &Db, now: i64, stop: &CancellationToken) {
     }
 }
 
-/// In portions, so that what people wait for is written in between.
+/// In portions, so writes people wait for come in between.
 async fn clean_one(db: &Db, forget: Forget, now: i64, stop: &CancellationToken) -> Result<usize, StoreError> {
     let mut all = 0;
     while !stop.is_cancelled() {
-        // What a power cut brings back goes the next time.
+        // Rows brought back by a power cut are deleted the next time.
         let rows = db.write_as(Durability::Kill, move |tx| forget(tx, now, PORTION)).await?;
         all += rows;
         if rows < PORTION as usize {
@@ -122,7 +122,7 @@ async fn clean_one(db: &Db, forget: Forget, now: i64, stop: &CancellationToken) 
     Ok(all)
 }
 
-/// Copies of files that no row will send any more.
+/// Removes copies of files with no outbox row left.
 async fn tidy_outgoing(state: &GatewayState) {
     let folder = outgoing::folder(&state.home);
     let removed = match state.services.db.read(outbox::files).await {
@@ -139,7 +139,7 @@ mod tests {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     const NOW: i64 = 1_000 * DAY_MS;
 
-    /// Tables that are not cleaned, because people want what is in them, or because they cannot grow.
+    /// Tables never cleaned, because people want their rows, or because they cannot grow.
     const KEPT: &[&str] = &[
         "agent_former_ids",
         "agents",
@@ -172,7 +172,7 @@ mod tests {
         db.read(move |connection| connection.query_row(sql, [], |row| row.get(0))).await.expect("the question has an answer")
     }
 
-    /// Whoever adds a table says how it stays small.
+    /// A new table is either cleaned, or listed above for a reason.
     #[tokio::test]
     async fn every_table_is_cleaned_or_kept_for_a_reason() {
         let (_folder, db) = open().await;
@@ -202,7 +202,7 @@ mod tests {
         assert!(wrong_at_the_start.is_steady(NOW + 6 * hour_ms, began + hours(6)), "the house was closed for long after all");
     }
 
-    /// Runs, files and previews are named after the id of a message.
+    /// Turns, files and previews are named after the id of a message.
     #[tokio::test]
     async fn ids_go_on_where_cleaning_has_emptied_a_table() {
         let (_folder, db) = open().await;

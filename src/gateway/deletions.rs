@@ -1,4 +1,4 @@
-//! Carries out what people deleted: messages, and whole places.
+//! Carries out deletions by people: of messages and of whole places.
 
 use rusqlite::Transaction;
 
@@ -8,17 +8,17 @@ use crate::delivery::outbox;
 use crate::domain::{Arrival, MessageId, Platform, SessionKey};
 use crate::records::{deletions, inbox};
 
-/// What a batch says about deletions.
+/// The deletions in a batch.
 #[derive(Debug, Default)]
 pub(super) struct Deletions {
     messages: Vec<MessageId>,
     places: Vec<SessionKey>,
 }
 
-/// The same, once it is written.
+/// Deletions after they are written.
 #[derive(Debug, Default)]
 pub(super) struct Deleted {
-    /// Rows that are closed because their message was deleted.
+    /// Inbox rows closed because their message was deleted.
     pub(super) rows: Vec<i64>,
     places: Vec<SessionKey>,
 }
@@ -36,7 +36,7 @@ pub(super) fn among(arrivals: &[Arrival]) -> Deletions {
 }
 
 impl Deletions {
-    /// After the messages of the batch are in the inbox, because they may be among them.
+    /// Call after the batch's messages are in the inbox, because some of them may be deleted here.
     pub(super) fn write(self, tx: &Transaction<'_>, platform: Platform, now: i64) -> rusqlite::Result<Deleted> {
         let Deletions { messages, places } = self;
         let rows = if messages.is_empty() { Vec::new() } else { deletions::delete_messages(tx, platform, &messages, now)? };
@@ -49,14 +49,14 @@ impl Deletions {
 }
 
 impl Deleted {
-    /// Once it is committed: the lanes let go of what is not wanted any more.
+    /// Call after the commit: the lanes drop deleted messages and places.
     pub(super) fn go_on(&self, state: &GatewayState) {
         if !self.rows.is_empty() {
             state.services.sessions.withdraw(&self.rows);
         }
         for place in &self.places {
             tracing::info!(session = %place, "the place is gone, and so is what waited there");
-            // First, so that what ends now has nothing to say there.
+            // First, so turns ending now send nothing there.
             state.delivery.close_place(place);
             state.services.sessions.close_place(place);
         }

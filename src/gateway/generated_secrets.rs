@@ -1,4 +1,4 @@
-//! Keys the gateway made for itself: the `keys` table.
+//! The `keys` table: secrets made by the gateway for itself.
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -10,18 +10,19 @@ const BUTTONS: &str = "buttons";
 const WEBHOOK: &str = "webhook";
 const KEY_BYTES: usize = Signer::KEY_BYTES;
 
-/// The signer of buttons; its key stays, so that buttons stay good after a restart.
+/// The signer of buttons. Its key is stored, so buttons stay valid after a restart.
 pub(super) async fn buttons(db: &Db) -> Result<Signer, StoreError> {
     Ok(Signer::new(&key(db, BUTTONS).await?))
 }
 
-/// What Telegram shows when it calls the webhook. It stays, so that calls made during a restart still count.
+/// The secret Telegram shows when calling the webhook. Stored, so calls made during a restart stay
+/// valid.
 pub(super) async fn webhook(db: &Db) -> Result<Secret, StoreError> {
     let key = key(db, WEBHOOK).await?;
     Ok(Secret::new(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
 }
 
-/// A key by its name; made when it is first asked for.
+/// A key by its name, made at the first request.
 async fn key(db: &Db, name: &'static str) -> Result<Vec<u8>, StoreError> {
     let found = db.read(move |connection| {
         let sql = "SELECT secret FROM keys WHERE name = ?1";

@@ -1,4 +1,4 @@
-//! A group became a supergroup: everything follows it, and the owners are told what to change in config.toml.
+//! Follows a group into its supergroup, and tells the owners what to change in config.toml.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::domain::{Arrival, Moved};
 use crate::records::group_migration::{self, Followed};
 use crate::storage::StoreError;
 
-/// A move that is about to be written down, with what the owners hear if it is news.
+/// A move to be stored, with the notice for the owners if the move is news.
 pub(super) struct Move {
     moved: Moved,
     lines: Vec<usize>,
     notice: Vec<outbox::Draft>,
 }
 
-/// Follows moves that a send was told of, until nothing is sent any more.
+/// Follows moves reported by sends, until delivery stops.
 pub(super) async fn watch(state: Arc<GatewayState>, mut moves: mpsc::Receiver<MovedAway>) {
     loop {
         let MovedAway { moved, done } = tokio::select! {
@@ -43,7 +43,7 @@ async fn follow(state: &GatewayState, moved: Moved) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The moves among what came in.
+/// The moves among the arrivals.
 pub(super) async fn among(state: &GatewayState, arrivals: &[Arrival]) -> Vec<Move> {
     let mut moves = Vec::new();
     for arrival in arrivals {
@@ -62,7 +62,7 @@ async fn prepare(state: &GatewayState, moved: Moved) -> Move {
 }
 
 impl Move {
-    /// The owners' notice is written with the move, so that they are told once.
+    /// The owners' notice is written with the move, so there is a single notice.
     pub(super) fn write(&self, tx: &Transaction<'_>) -> rusqlite::Result<Followed> {
         let followed = group_migration::follow(tx, self.moved, now_ms())?;
         if followed.is_news {
@@ -84,7 +84,7 @@ impl Move {
     }
 }
 
-/// Counted from 1. Comments may say what they like.
+/// Line numbers from 1. Comment lines do not count.
 fn lines_with(config: &str, chat: &str) -> Vec<usize> {
     let names_it =
         |line: &str| line.match_indices(chat).any(|(at, _)| !line[at + chat.len()..].starts_with(|c: char| c.is_ascii_digit()));

@@ -1,7 +1,7 @@
-//! The way of a message from the inbox row to the one who answers it. Start reading here.
+//! The way of a message from the platform to its lane. Start reading here.
 //!
 //! received → stored, then acknowledged → known? may speak? command? → routed → its place's lane.
-//! Messages are looked at one after the other, so their order holds; the slow work is done in the lanes.
+//! Messages are handled in order, one after the other; the slow work is done in the lanes.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
 use crate::routing::{Resolved, Route, names};
 use crate::storage::{self, StoreError};
 
-/// Rows that an earlier process left are taken up in portions of this many.
+/// Rows of an earlier process are taken up in portions of this many.
 const REPLAY_PORTION: u32 = 500;
 
-/// Takes up what an earlier process left, then everything that comes, until every channel has stopped.
+/// Takes up the rows of an earlier process, then receives batches until every channel has stopped.
 pub(super) async fn receive(state: Arc<GatewayState>, mut received: IntakeReceiver, starting: TaskTrackerToken) {
     take_up(&state).await;
     drop(starting);
@@ -50,18 +50,19 @@ pub(super) async fn receive(state: Arc<GatewayState>, mut received: IntakeReceiv
                     look_at(&state, Received { accepted, is_paired, arrived: Arrived::Now, guard: Some(guard) }).await;
                 }
             }
-            // Dropping `stored` tells the channel that the platform must keep the batch.
+            // Dropping `stored` tells the channel to leave the batch with the platform.
             Err(error) => tracing::error!("messages could not be stored: {error}"),
         }
     }
 }
 
-/// A batch that is stored, with what it did to places.
+/// A stored batch, with its effects on places.
 struct Taken {
     stored: Stored,
-    /// Whether the writer of the one message was let in. Of several, one may change what counts for the next.
+    /// Whether the writer of a lone message is a member. In a larger batch an earlier message may
+    /// change this for a later message.
     is_paired: Option<bool>,
-    /// From topics that take messages again.
+    /// Outbox rows of topics open for messages again.
     retried: Rows,
     moves: Vec<(Move, Followed)>,
     deleted: Deleted,
@@ -80,7 +81,7 @@ async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> 
             _ => None,
         };
         let retried = topics::retry(tx, &stored.reopened, now_ms())?;
-        // After the messages, which may have come before their group moved.
+        // After the messages, because they may be older than the move of their group.
         let follow = |known: Move| known.write(tx).map(|followed| (known, followed));
         let moves = moves.into_iter().map(follow).collect::<rusqlite::Result<_>>()?;
         Ok(Taken { stored, is_paired, retried, moves, deleted })
@@ -94,7 +95,7 @@ async fn take_up(state: &GatewayState) {
             return;
         }
     }
-    // What the turns that go on put into lanes by themselves meanwhile is not from before.
+    // The end of the replay: resumed turns put newer rows into lanes by themselves.
     let until = loop {
         match state.services.db.read(inbox::newest).await {
             Ok(newest) => break newest,
@@ -132,7 +133,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
             let (accepted, guard) = (Accepted::new(id, inbound), Some(state.work.token()));
             look_at(state, Received { accepted, is_paired: None, arrived: Arrived::Before, guard }).await;
         }
-        // What came from a platform that is off in this process waits until it is on again.
+        // Messages of a platform not connected in this process wait in the inbox.
         Ok(_) => {}
         Err(reason) => {
             tracing::error!(inbox.id = id, "a waiting message cannot be read any more: {reason}");
@@ -145,7 +146,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
     }
 }
 
-/// Goes on with what no person wrote. What is to be told on a platform that is off waits until it is on again.
+/// Resumes a message written by no person. Messages for a platform that is off wait in the inbox.
 async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
     let place = &accepted.inbound.origin.key;
     if !place.is_internal() && !state.delivery.reaches(place) {
@@ -164,22 +165,22 @@ async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
     }
 }
 
-/// A message on its way to a lane or an end.
+/// A message on its way to a lane or to its end.
 struct Received {
     accepted: Accepted,
-    /// Whether its writer was let in, where that was seen when it was stored.
+    /// Whether the writer is a member, if seen when the message was stored.
     is_paired: Option<bool>,
     arrived: Arrived,
-    /// Given to the lane with the message.
+    /// Passed to the lane with the message.
     guard: Option<TaskTrackerToken>,
 }
 
-/// A message is only let go of once something is written about it, or its lane has it.
+/// Handles a message until a row about the message is written or its lane has the message.
 async fn look_at(state: &GatewayState, mut in_hand: Received) {
     loop {
         let handled = match AssertUnwindSafe(handle(state, &mut in_hand)).catch_unwind().await {
             Ok(handled) => handled,
-            // One message must not end intake for all.
+            // A panic over a single message must not end intake for all.
             Err(_) => {
                 tracing::error!(inbox.id = in_hand.accepted.id, "looking at a message panicked");
                 replies::tell_broken(state, &in_hand.accepted).await
@@ -205,7 +206,7 @@ async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), Stor
     decide(state, in_hand, parsed).await
 }
 
-/// Adds what the update itself could not say. False for a reaction that is about none of our messages.
+/// Adds the place and names missing from the update. False for a reaction to none of our messages.
 async fn complete(state: &GatewayState, inbound: &mut Inbound) -> Result<bool, StoreError> {
     let is_reaction = inbound.extras.note == Some(Note::Reaction);
     if is_reaction && !reactions::resolve(state, inbound).await? {
@@ -214,13 +215,13 @@ async fn complete(state: &GatewayState, inbound: &mut Inbound) -> Result<bool, S
     state.aliases.follow(&mut inbound.origin);
     names::complete(&state.names, &mut inbound.origin).await?;
     if let Some(addressed) = state.services.sessions.continues(inbound) {
-        // Only one message of an album has the caption that mentions us.
+        // Only one message of an album has the caption with the mention.
         inbound.addressed = addressed;
     }
     Ok(true)
 }
 
-/// Who answers, whether this person may ask, and what follows from both.
+/// Decides which agent answers and whether this person may ask, and acts on both.
 async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) -> Result<(), StoreError> {
     let inbound = in_hand.accepted.inbound.clone();
     let snapshot = state.services.snapshots.current();
@@ -237,10 +238,11 @@ async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) ->
     };
     let accepted = &in_hand.accepted;
     let verdict = access::decide(access, &asking);
-    // A group is told whoever writes, because the pin was the place's; a private chat only if its person may speak.
+    // In a group the notice goes out for any writer, because the pin belonged to the place. In a
+    // private chat the person must be allowed to speak.
     if let Some(stale_pin) = stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
         replies::drop_pin(state, &inbound, &stale_pin).await?;
-        // Another pin may lie beneath it.
+        // Another pin may lie beneath the dropped pin.
         return Box::pin(decide(state, in_hand, parsed)).await;
     }
     match verdict {
@@ -258,7 +260,7 @@ async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) ->
             };
             admit(state, in_hand, parsed, &context).await
         }
-        // An edit is no reason to say something again.
+        // An edit is no reason to repeat a notice.
         Verdict::Hint | Verdict::TellUnbound if inbound.extras.note.is_some() => {
             replies::close(state, accepted.id, Closing::Refused, "a note where nobody may speak").await
         }
@@ -282,7 +284,8 @@ async fn admit(state: &GatewayState, in_hand: &mut Received, parsed: Parsed, con
         }
         Parsed::Command(command) => match commands::run(command, context).await {
             Ok(outcome) => replies::carry_out(state, &in_hand.accepted, outcome).await,
-            // Nobody wrote it, so nobody is told why it did not work.
+            // The command comes from the topic's name, so there is no writer to tell about the
+            // failure.
             Err(CommandError::User(_)) if context.inbound.addressed == Addressed::ByTopicName => {
                 replies::close(state, in_hand.accepted.id, Closing::Refused, "its maker may not switch here").await
             }
@@ -302,14 +305,14 @@ async fn submit(state: &GatewayState, in_hand: &mut Received, route: &Route) -> 
     match state.services.sessions.submit(accepted.clone(), in_hand.arrived, guard) {
         Ok(()) => Ok(()),
         Err(LaneFull { guard, news }) => {
-            // Kept, because writing it down may have to be tried again.
+            // Kept, because the refusal may have to be written again.
             in_hand.guard = Some(guard);
             replies::refuse_in_full_lane(state, accepted, news).await
         }
     }
 }
 
-/// Kept without an answer, if it is talk. A command that we do not have was for another bot.
+/// Queues talk to be kept without an answer. An unknown command was for another bot.
 async fn observe(state: &GatewayState, in_hand: &mut Received, parsed: &Parsed) -> Result<(), StoreError> {
     let accepted = &in_hand.accepted;
     if *parsed == Parsed::Talk {
@@ -322,7 +325,8 @@ async fn observe(state: &GatewayState, in_hand: &mut Received, parsed: &Parsed) 
     replies::close(state, accepted.id, Closing::Refused, access::NOT_ADDRESSED).await
 }
 
-/// Gives a message that still waits its new form. False when its turn has begun, or it never had one.
+/// Gives a waiting message its edited form. False when its turn has begun, or the message never had
+/// a turn.
 async fn revise(state: &GatewayState, edit: &Accepted) -> Result<bool, StoreError> {
     let Some(revised) = state.services.sessions.revise(&edit.inbound) else { return Ok(false) };
     let id = edit.id;
@@ -334,7 +338,8 @@ async fn revise(state: &GatewayState, edit: &Accepted) -> Result<bool, StoreErro
     Ok(true)
 }
 
-/// Being paired lets people into private chats and nowhere else, so only there is it looked up before they are let in.
+/// The role known before access is decided. Members are looked up only in private chats, because
+/// membership opens nothing else.
 async fn role(state: &GatewayState, access: &Access, in_hand: &Received) -> Result<Role, StoreError> {
     let inbound = &in_hand.accepted.inbound;
     let known = Role::of(access, &inbound.origin.person, false);

@@ -1,4 +1,4 @@
-//! Who may have written to the bot in private while it was away, as far as it can know.
+//! People who may have written to the bot in private while the gateway was off.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::domain::{DiscordId, PersonId, SessionKey};
 use crate::records::transcript;
 use crate::storage::{Db, StoreError};
 
-/// More people of one kind are not looked for.
+/// Limit for each kind of people.
 const MOST: u32 = 20;
 
-/// Owners, people who were let in, and where private chats are open to all, people who talked to the bot on a server.
+/// Owners, members, and where private chats are open to all, people known from a server.
 pub(super) fn on_discord(access: &Access, db: &Db) -> KnownPeople {
     let (access, db) = (access.clone(), db.clone());
     Arc::new(move || {

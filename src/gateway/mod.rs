@@ -1,4 +1,4 @@
-//! Puts everything together: start, supervise, drain. Read `inbound` to follow a message.
+//! Starts, supervises and drains the gateway. Read `inbound` to follow a message.
 
 mod cleaning;
 mod deletions;
@@ -49,16 +49,16 @@ use crate::tools::{self, ToolBox};
 
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next start.
 const DRAIN: Duration = Duration::from_secs(10);
-/// The pause before a channel that panicked is started again.
+/// The pause before a panicked channel is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 
 /// A running gateway.
 pub struct Gateway {
     state: Arc<GatewayState>,
     tasks: TaskTracker,
-    /// Lives as long as something is sent.
+    /// Follows group migrations for as long as delivery sends.
     moving: JoinHandle<()>,
-    /// Channels still listening; with the reason of the last one that gave up.
+    /// The number of channels still listening, and the reason of the latest channel to give up.
     listening: watch::Receiver<Listening>,
     _lock: HomeLock,
 }
@@ -69,7 +69,7 @@ struct Listening {
     ended: Option<String>,
 }
 
-/// What `inbound` works with.
+/// Shared by all tasks of the gateway.
 struct GatewayState {
     services: CommandServices,
     /// The home folder.
@@ -92,14 +92,14 @@ pub enum StartError {
     Config(#[from] ConfigError),
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A change of an agent was interrupted, and could be neither finished nor undone.
+    /// An interrupted change of an agent could be neither finished nor undone.
     #[error("{0}")]
     Agents(#[from] TenantError),
     #[error("there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`")]
     NoChannel,
 }
 
-/// A change of an agent that was interrupted comes to its end before anybody reads the config.
+/// Ends an interrupted change of an agent before the config is read.
 async fn settle(home: &Home) -> Result<(), StartError> {
     if tenants::is_unsettled(home.path()) {
         let site = Site { home: home.path().to_owned(), db: Db::open(&home.database()).await? };
@@ -109,7 +109,7 @@ async fn settle(home: &Home) -> Result<(), StartError> {
 }
 
 impl Gateway {
-    /// Starts with the platforms that the config names.
+    /// Starts with the platforms named in the config.
     pub async fn start(home: Home) -> Result<Self, StartError> {
         let lock = home.lock()?;
         settle(&home).await?;
@@ -122,11 +122,12 @@ impl Gateway {
         Self::start_with(&home, lock, checked, db, channels).await
     }
 
-    /// Starts with one channel only, such as the terminal; the platforms in the config stay off.
+    /// Starts with a single channel, such as the terminal; the platforms in the config stay off.
     pub async fn start_local(home: Home, channel: Arc<dyn Channel>) -> Result<Self, StartError> {
         let lock = home.lock()?;
         settle(&home).await?;
-        // The platforms' tokens are not needed here, and a missing key is told when its model is used.
+        // The platforms' tokens are not needed here, and a missing key is reported when its model
+        // is used.
         let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
         Self::start_with(&home, lock, checked, db, vec![channel]).await
@@ -185,7 +186,8 @@ impl Gateway {
     fn run(state: Arc<GatewayState>, channels: Vec<Arc<dyn Channel>>, moves: mpsc::Receiver<MovedAway>, lock: HomeLock) -> Self {
         let tasks = TaskTracker::new();
         let (intake, received) = Intake::new();
-        // Held until what an earlier process left behind is back under way, so that nobody takes the gateway for settled.
+        // Held until the rows of an earlier process are under way again, so `settled` does not
+        // return early.
         let starting = state.work.token();
         tasks.spawn(inbound::receive(state.clone(), received, starting));
         tasks.spawn(cleaning::keep_house(state.clone()));
@@ -200,12 +202,12 @@ impl Gateway {
         Gateway { state, tasks, moving, listening, _lock: lock }
     }
 
-    /// Returns when nothing that was accepted is still waiting for its answer.
+    /// Returns when no accepted message still waits for its answer.
     pub async fn answered(&self) {
         self.state.work.wait().await;
     }
 
-    /// Returns when nothing is under way any more, summaries included.
+    /// Returns when no answer and no summary is under way.
     pub async fn settled(&self) {
         self.answered().await;
         self.state.services.sessions.summed_up().await;
@@ -218,7 +220,8 @@ impl Gateway {
         self.state.services.sessions.is_summing_up()
     }
 
-    /// Returns with the reason when nothing can be taken in any more: no channel listens, or nothing can be stored.
+    /// Returns with the reason when the gateway can take in no more messages: no channel listens,
+    /// or the database cannot store.
     pub async fn deserted(&self) -> String {
         let harmed = tokio::select! {
             harmed = self.state.services.db.harmed() => harmed,
@@ -235,11 +238,12 @@ impl Gateway {
         ended.ok().and_then(|listening| listening.ended.clone()).unwrap_or_else(|| "every channel has stopped".into())
     }
 
-    /// Stops intake, lets turns and sends finish for a while, and leaves the rest in the store for the next start.
+    /// Stops intake, lets turns and sends finish for a while, and leaves the rest in the database
+    /// for the next start.
     pub async fn shutdown(self) {
         self.state.stop.cancel();
         self.tasks.wait().await;
-        // Where nothing can be stored, nothing comes to its end by waiting.
+        // Without a working database, waiting would finish no turn.
         let is_hopeless = self.state.services.db.is_harmed();
         let deadline = Instant::now() + DRAIN;
         if !is_hopeless && timeout_at(deadline, self.answered()).await.is_err() {
@@ -261,12 +265,12 @@ impl Gateway {
     }
 }
 
-/// Every tool there is. Which of them an agent has, its policy says.
+/// All tools. The policy of an agent decides which of them the agent has.
 fn toolbox(memories: &Memories, db: &Db, switch: Switch) -> ToolBox {
     ToolBox::standard().with(tools::memory_tools(memories)).with(vec![Box::new(TranscriptSearch { db: db.clone(), switch })])
 }
 
-/// The platforms that the config names.
+/// The channels of the platforms named in the config.
 async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
     let (config, mut channels) = (&checked.config, Vec::<Arc<dyn Channel>>::new());
     if let Some(telegram) = &config.telegram {
@@ -294,7 +298,7 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
     Ok(channels)
 }
 
-/// The command list, as Telegram's menu shows it.
+/// The command list for Telegram's menu.
 fn menu(config: &Config) -> Menu {
     let entries = |for_owners: bool| {
         let shown = SPECS.iter().filter(move |spec| for_owners || !spec.owners_only);
@@ -307,7 +311,7 @@ fn menu(config: &Config) -> Menu {
     Menu { for_everyone: entries(false), for_owners: entries(true), owners: owners.collect() }
 }
 
-/// Keeps one channel listening. One that is refused for good ends alone; the others go on.
+/// Keeps a channel listening. A channel refused for good ends alone; the others go on.
 async fn supervise(channel: Arc<dyn Channel>, intake: Intake, stop: CancellationToken, reports: Arc<watch::Sender<Listening>>) {
     let platform = channel.abilities().platform;
     while !stop.is_cancelled() {
@@ -332,7 +336,7 @@ async fn supervise(channel: Arc<dyn Channel>, intake: Intake, stop: Cancellation
 mod tests {
     use super::*;
 
-    /// The config is checked against this list before there is a store that tools could be made with.
+    /// The config is checked against this list before there is a database to make the tools with.
     #[tokio::test]
     async fn the_list_of_known_tools_is_the_list_of_tools() {
         let home = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What the config expects of the bots in groups and on servers, for the checks at the start.
+//! Expectations of the config about the bots in groups and on servers, for the checks at the start.
 
 use crate::channels::discord::{Expected, ExpectedPlace};
 use crate::channels::telegram::{Expectations, ExpectedGroup};
@@ -17,7 +17,7 @@ pub(super) fn expectations(access: &Access, table: &Table) -> Expectations {
             None => groups.push(ExpectedGroup { chat: bound.chat, binding: bound.text.to_owned(), hears_everything }),
         }
     }
-    // Where all groups are bound ones, those say it better.
+    // Where only bound groups are answered, the checks of these groups say enough.
     let has_others = access.groups == Groups::Open || groups.is_empty();
     Expectations { hears_everything_elsewhere: has_others && !access.require_mention, groups }
 }

@@ -1,4 +1,5 @@
-//! Finds out what a reaction is about: the platform names a message, and we know where we sent it and what it says.
+//! Finds the answer a reaction is about: the platform names a message, and the outbox knows its
+//! place and text.
 
 use super::GatewayState;
 use crate::clock::now_ms;
@@ -9,10 +10,11 @@ use crate::storage::StoreError;
 
 /// Reactions to older answers are not noted.
 const LOOKED_BACK_MS: i64 = 2 * 24 * 60 * 60 * 1000;
-/// What is shown of the answer.
+/// Characters quoted from the answer.
 const MAX_QUOTE_CHARS: usize = 200;
 
-/// Gives the reaction its place and the beginning of the answer it is about. False when it is about nothing an agent said.
+/// Gives the reaction its place and the beginning of the answer. False for a reaction to anything
+/// but an agent's answer.
 pub(super) async fn resolve(state: &GatewayState, reaction: &mut Inbound) -> Result<bool, StoreError> {
     let (message, chat, since) = (reaction.message.clone(), reaction.origin.key.clone(), now_ms() - LOOKED_BACK_MS);
     let find = move |connection: &rusqlite::Connection| {
@@ -26,7 +28,7 @@ pub(super) async fn resolve(state: &GatewayState, reaction: &mut Inbound) -> Res
     Ok(true)
 }
 
-/// Whether a place is in a chat, of which the reaction says no more than that.
+/// Whether a place is in the chat. A reaction names no more than the chat.
 fn is_in(place: &SessionKey, chat: &SessionKey) -> bool {
     match (place, chat) {
         (SessionKey::TelegramDm { user, .. }, SessionKey::TelegramDm { user: chat, .. }) => user == chat,

@@ -1,4 +1,5 @@
-//! What the gateway itself says, written together with what it is about: the closed inbox row, a pin, a code.
+//! Replies of the gateway itself, written in a transaction with their cause: the closed inbox row,
+//! a pin, a code.
 
 use rusqlite::Transaction;
 
@@ -14,7 +15,7 @@ use crate::records::inbox::{self, Accepted, Closing};
 use crate::routing::{Pin, pins};
 use crate::storage::StoreError;
 
-/// How a message ends that no agent answers.
+/// The end of a message without an agent's answer.
 pub(super) struct Closed {
     pub(super) kind: Kind,
     pub(super) closing: Closing,
@@ -22,7 +23,7 @@ pub(super) struct Closed {
     pub(super) outcome: &'static str,
 }
 
-/// Ends a message without a word.
+/// Ends a message without a reply.
 pub(super) async fn close(state: &GatewayState, id: i64, closing: Closing, outcome: &'static str) -> Result<(), StoreError> {
     state.services.db.write(move |tx| inbox::close(tx, id, closing, outcome, now_ms())).await
 }
@@ -33,7 +34,7 @@ pub(super) async fn reply(state: &GatewayState, accepted: &Accepted, text: &str,
     say(state, &accepted.inbound, closed.kind, &Text::plain(text), Some(id), close).await
 }
 
-/// The command's effect, its reply and the closed row are one transaction.
+/// The command's effect, its reply and the closed row are a single transaction.
 pub(super) async fn carry_out(state: &GatewayState, accepted: &Accepted, outcome: Outcome) -> Result<(), StoreError> {
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
@@ -55,7 +56,7 @@ pub(super) async fn carry_out(state: &GatewayState, accepted: &Accepted, outcome
     Ok(())
 }
 
-/// A stranger is told once per code how to get in, and hears nothing else.
+/// Tells a guest once per code how to become a member, and nothing else.
 pub(super) async fn hint(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
     let destination = Destination::of(&accepted.inbound);
     let (id, inbound, delivery, to) = (accepted.id, accepted.inbound.clone(), state.delivery.clone(), destination.clone());
@@ -63,7 +64,7 @@ pub(super) async fn hint(state: &GatewayState, accepted: &Accepted) -> Result<()
         let now = now_ms();
         let code = people::new_code(tx, &inbound.origin.person, &inbound.person_name, now)?;
         let told = code.map(|code| pairing(&code));
-        // Where the platform waits for an answer, silence would be an error message.
+        // Where the platform waits for a reply, silence would show as an error.
         let told = told.or_else(|| to.reply().map(|_| CODE_WAS_TOLD.to_owned()));
         let rows = told.map_or_else(Vec::new, |told| delivery.draft(&to, Kind::Notice, &Text::plain(&told)));
         inbox::close(tx, id, Closing::Refused, "a stranger", now)?;
@@ -80,7 +81,8 @@ pub(super) async fn tell_unbound(state: &GatewayState, accepted: &Accepted) -> R
     reply(state, accepted, &unbound(&accepted.inbound.origin.key), closed).await
 }
 
-/// Ends a message that is not for us without a word. Where the platform waits for one, the person who asked gets a sentence.
+/// Ends a message not meant for the bot without a reply. Where the platform waits for a reply, the
+/// asker alone gets a sentence.
 pub(super) async fn ignore(state: &GatewayState, accepted: &Accepted, reason: &'static str) -> Result<(), StoreError> {
     let Accepted { id, inbound, .. } = accepted;
     if inbound.extras.reply.is_none() {
@@ -93,7 +95,8 @@ pub(super) async fn ignore(state: &GatewayState, accepted: &Accepted, reason: &'
     say(state, inbound, Kind::Notice, &text, Some(id), close).await
 }
 
-/// Looking at the message panicked. Something is said only where the platform would show an error instead.
+/// Ends a message whose handling panicked. A reply is sent only where the platform would show an
+/// error instead.
 pub(super) async fn tell_broken(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
     let closed = Closed { kind: Kind::Error, closing: Closing::Failed, outcome: "panicked" };
     match accepted.inbound.extras.reply {
@@ -102,7 +105,7 @@ pub(super) async fn tell_broken(state: &GatewayState, accepted: &Accepted) -> Re
     }
 }
 
-/// The person is told when it is `news`; the row says it each time.
+/// Tells the person if the full lane is `news`; the row records each refusal.
 pub(super) async fn refuse_in_full_lane(state: &GatewayState, accepted: &Accepted, news: bool) -> Result<(), StoreError> {
     tracing::warn!(session = %accepted.inbound.origin.key, "refused: too many messages wait here");
     if !news {
@@ -112,7 +115,7 @@ pub(super) async fn refuse_in_full_lane(state: &GatewayState, accepted: &Accepte
     reply(state, accepted, LANE_FULL, closed).await
 }
 
-/// The pin names an agent who is gone.
+/// Drops a pin to a removed agent.
 pub(super) async fn drop_pin(state: &GatewayState, inbound: &Inbound, pin: &Pin) -> Result<(), StoreError> {
     let place = inbound.origin.key.clone();
     tracing::warn!(session = %place, "the pin to {} is dropped: no such agent any more", pin.agent);
@@ -122,7 +125,7 @@ pub(super) async fn drop_pin(state: &GatewayState, inbound: &Inbound, pin: &Pin)
     Ok(())
 }
 
-/// Writes the text for the message's place in the same transaction as `write`, and sends it.
+/// Writes the text for the message's place in a transaction with `write`, then sends the text.
 async fn say<W>(
     state: &GatewayState,
     inbound: &Inbound,
@@ -134,7 +137,7 @@ async fn say<W>(
 where
     W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
 {
-    // What belongs to no row is said besides, and is not the answer.
+    // A text without an inbox row is not the answer, so the reply handle is left for the answer.
     let destination = if id.is_some() { Destination::of(inbound) } else { Destination::besides(inbound) };
     let rows = state.delivery.draft(&destination, kind, text);
     let count = rows.len();

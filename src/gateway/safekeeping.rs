@@ -1,6 +1,7 @@
-//! Notices when the database is taken away while the gateway runs, and stops before anything more is taken in.
+//! Stops the gateway when the database is taken away while the process runs, before more is taken
+//! in.
 //!
-//! Platforms deliver messages that were not acknowledged again, to the next process.
+//! Platforms deliver unacknowledged messages again, to the next process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::GatewayState;
 use crate::storage::StoreError;
 
-/// Every write looks by itself. A gateway that nobody writes to is looked after this often.
+/// Every write checks the files by itself. An idle gateway checks them this often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) async fn watch(state: Arc<GatewayState>) {
@@ -24,7 +25,7 @@ pub(super) async fn watch(state: Arc<GatewayState>) {
     }
 }
 
-/// Takes nothing more in, and tells the owners why.
+/// Ends intake, and tells the owners why.
 pub(super) async fn give_up(state: &GatewayState, reason: &StoreError) {
     state.stop.cancel();
     state.delivery.tell_owners_at_once(&stopping(reason)).await;

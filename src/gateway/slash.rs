@@ -1,4 +1,4 @@
-//! The command list, as Discord's slash commands show it.
+//! The command list for Discord's slash commands.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn menu(config: &Config) -> Menu {
     Menu { commands: SPECS.iter().map(command).collect() }
 }
 
-/// Names are offered to those whose command would be carried out.
+/// Names are offered only to people whose command would be carried out.
 pub(super) fn may_ask(checked: &CheckedConfig, db: &Db) -> MayAsk {
     let (checked, db) = (checked.clone(), db.clone());
     Arc::new(move |origin| {
@@ -69,7 +69,7 @@ fn plain(words: &'static [&'static str]) -> impl Iterator<Item = Suggestion> {
     words.iter().map(|word| Suggestion { label: (*word).to_owned(), value: (*word).to_owned() })
 }
 
-/// With its name, so that it is found by that too.
+/// Includes the agent's name, so people find the agent by name too.
 fn agent(spec: &AgentSpec) -> Suggestion {
     let id = spec.id.to_string();
     let label = spec.name.as_ref().map_or_else(|| id.clone(), |name| format!("{name} ({id})"));
@@ -77,7 +77,7 @@ fn agent(spec: &AgentSpec) -> Suggestion {
     Suggestion { label, value: id }
 }
 
-/// Every model that the config names, once.
+/// Every model named in the config, once.
 fn models(config: &Config) -> Vec<Suggestion> {
     let of_agents = config.agents.iter().flat_map(|agent| agent.model.iter().chain(&agent.fallback));
     let of_providers =

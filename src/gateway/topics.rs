@@ -1,4 +1,4 @@
-//! What happens to topics themselves: made with an agent's name, opened again.
+//! Events of topics themselves: made with an agent's name, or opened again.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::delivery::undelivered::{self, When, Which};
 use crate::domain::{Arrival, SessionKey};
 use crate::home::Snapshot;
 
-/// Rows that are to be sent, by place.
+/// Rows to send, by place.
 pub(super) type Rows = BTreeMap<SessionKey, usize>;
 
-/// With `auto_bind`, a topic that is called like an agent is that agent's `/agent` command, by whoever made the topic. So it
-/// takes the same way through access and locks.
+/// With `auto_bind`, a topic named like an agent counts as the `/agent` command of the topic's
+/// maker, and passes through access and locks like any command.
 pub(super) fn bind_by_name(snapshot: &Snapshot, arrivals: Vec<Arrival>) -> Vec<Arrival> {
     let config = |place: &SessionKey| snapshot.config.platform(place.platform()?);
     let auto_bind = |place: &SessionKey| config(place).is_some_and(|config| config.auto_bind);
@@ -29,7 +29,7 @@ pub(super) fn bind_by_name(snapshot: &Snapshot, arrivals: Vec<Arrival>) -> Vec<A
     arrivals.into_iter().map(bind).collect()
 }
 
-/// Puts what could not be delivered in these topics back into the queue.
+/// Puts the failed rows of these topics back into the queue.
 pub(super) fn retry(tx: &Transaction<'_>, reopened: &[SessionKey], now: i64) -> rusqlite::Result<Rows> {
     let mut retried = Rows::new();
     for place in reopened {

@@ -1,4 +1,4 @@
-//! The config after all checks, with the routing table made from it.
+//! The config after all checks, with its routing table.
 
 use std::path::Path;
 use std::sync::Arc;

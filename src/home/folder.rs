@@ -1,4 +1,4 @@
-//! The home folder: where everything is, and the lock that keeps a second process out.
+//! The home folder: the paths inside, and the lock to keep a second process out.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use crate::{open_files, storage};
 
-/// The folder that holds everything the gateway owns.
+/// The folder with everything owned by the gateway.
 #[derive(Debug, Clone)]
 pub struct Home {
     path: PathBuf,
 }
 
-/// Held while a process works with a home; the system lets go of it when the process ends, however it ends.
+/// Held while a process works with a home. The system releases the lock when the process ends,
+/// however the process ends.
 #[derive(Debug)]
 pub struct HomeLock {
     _file: File,
@@ -48,7 +49,7 @@ impl Home {
         self.path.join("parlor.db")
     }
 
-    /// The operator wants an empty database where there was one that is gone.
+    /// Allows an empty database in the place of a lost database, as the operator asked.
     pub fn begin_anew(&self) -> Result<(), LockError> {
         let _lock = self.lock()?;
         let path = self.database();

@@ -1,4 +1,4 @@
-//! A home: its folder and lock, the checked config, the agents, and all of it as one snapshot.
+//! A home: its folder and lock, the checked config, the agents, and a snapshot of all of them.
 
 mod checked_config;
 mod folder;

@@ -1,4 +1,4 @@
-//! Everything that comes from the config, as one value that is replaced as a whole.
+//! Everything made from the config, as one value, always replaced as a whole.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::domain::AgentUid;
 use crate::models::Models;
 use crate::routing::{Route, Table};
 
-/// Checked config, routing table, agents and models of one moment. A turn keeps the snapshot it began with.
+/// Checked config, routing table, agents and models of one moment. A turn keeps its first snapshot.
 pub struct Snapshot {
     pub config: Arc<Config>,
     pub table: Arc<Table>,
@@ -24,18 +24,18 @@ impl Snapshot {
         Snapshot { config, table, registry, models }
     }
 
-    /// The agent that a route names. The default agent stands in for one that is gone.
+    /// The agent of a route, or the default agent if the agent is gone.
     pub fn agent_of(&self, route: &Route) -> Arc<Agent> {
         self.registry.get(&route.agent).unwrap_or_else(|| self.registry.default_agent()).clone()
     }
 
-    /// The agent with this uid, or the default agent if that one is gone.
+    /// The agent with this uid, or the default agent if the agent is gone.
     pub fn agent_or_default(&self, uid: AgentUid) -> Arc<Agent> {
         self.registry.by_uid(uid).unwrap_or_else(|| self.registry.default_agent()).clone()
     }
 }
 
-/// The snapshot that counts now. Cheap to clone.
+/// The current snapshot. Cheap to clone.
 #[derive(Clone)]
 pub struct Snapshots {
     current: Arc<watch::Sender<Arc<Snapshot>>>,

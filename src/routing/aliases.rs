@@ -41,7 +41,8 @@ impl Aliases {
         new.map_or_else(|| place.clone(), |new| place.in_telegram_group(*new))
     }
 
-    /// Gives an origin the present id of its chat, and remembers the former id for bindings with that id.
+    /// Gives an origin the present id of its chat, and remembers the former id for bindings with
+    /// that id.
     pub fn follow(&self, origin: &mut Origin) {
         let Some(chat) = origin.key.telegram_group() else { return };
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);

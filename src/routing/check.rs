@@ -125,7 +125,8 @@ fn tie(binding: &Binding, bound: &Bound, (other, earlier): (&Binding, &Bound)) -
     problem(&binding.pattern.span, message, label, help.to_owned())
 }
 
-/// A rule for some people is never reached if each of them has a stronger rule for the same messages.
+/// A rule for some people is never reached if each of them has a stronger rule for the same
+/// messages.
 fn never_reached(table: &Table, bound: &Bound, bindings: &[Binding]) -> Option<Problem> {
     let users = bound.filters.users()?;
     let own_rules: Option<Vec<&Bound>> = users.iter().map(|user| own_rule(table, &bound.target, user)).collect();

@@ -54,7 +54,8 @@ impl Filters {
         })
     }
 
-    /// Whether both have filters of the same kinds and a message can pass both, so that neither is stronger.
+    /// Whether both have filters of the same kinds and a message can pass both, so that neither is
+    /// stronger.
     pub(super) fn collide(&self, other: &Filters) -> bool {
         self.count() == other.count() && self.iter().zip(other.iter()).all(|(own, theirs)| own.collides(theirs))
     }
@@ -85,8 +86,8 @@ impl Filter {
         }
     }
 
-    /// Different roles or tags do not collide, although a person can have both roles and a post both tags: such rules are
-    /// common and fine, and the earlier rule in the file wins.
+    /// Different roles or tags do not collide, although a person can have both roles and a post
+    /// both tags: such rules are common and fine, and the earlier rule in the file wins.
     fn collides(&self, other: &Filter) -> bool {
         match (self, other) {
             (Filter::Users(own), Filter::Users(theirs)) => own.iter().any(|user| theirs.contains(user)),

@@ -35,7 +35,8 @@ impl Glob {
                 (Some(symbol), Some(char)) if symbol.takes(char) => at += 1,
                 (Some(_), None) => return false,
                 (_, Some(_)) => {
-                    // A dead end: the last star takes another character, and the rest is tried again.
+                    // A dead end: the last star takes another character, and the rest is tried
+                    // again.
                     let Some((resume, rest)) = &mut after_star else { return false };
                     rest.next();
                     (at, text) = (*resume, rest.clone());
@@ -81,7 +82,8 @@ impl Symbol {
     }
 }
 
-/// Case does not matter for letters with a small form of a single character, because `?` stands for a single character.
+/// Case does not matter for letters with a small form of a single character, because `?` stands for
+/// a single character.
 pub(super) fn fold(char: char) -> char {
     let mut small = char.to_lowercase();
     match (small.next(), small.next()) {
@@ -96,7 +98,8 @@ fn starts_differ(a: &[Symbol], b: &[Symbol]) -> bool {
     a.iter().zip(b).take_while(neither_is_star).any(|(a, b)| !a.meets(*b))
 }
 
-/// Fills in, from the end, whether `a[i..]` and `b[j..]` have a text in common; `below` is the row for `i + 1`.
+/// Fills in, from the end, whether `a[i..]` and `b[j..]` have a text in common; `below` is the row
+/// for `i + 1`.
 fn can_both_match(a: &[Symbol], b: &[Symbol]) -> bool {
     let mut below: Vec<bool> = Vec::new();
     for i in (0..=a.len()).rev() {
@@ -175,7 +178,7 @@ mod tests {
             }
         }
 
-        /// Names of up to eight letters are enough to find a common one for patterns this short.
+        /// Names of up to eight letters are enough to find a common name for patterns this short.
         #[test]
         fn an_overlap_has_a_name_that_proves_it(a in "[ab*?]{0,4}", b in "[ab*?]{0,4}") {
             let (a, b) = (Glob::parse(&a), Glob::parse(&b));

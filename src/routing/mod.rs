@@ -1,8 +1,8 @@
 //! Decides which agent answers in a place.
 //!
-//! `pattern` reads a binding's `match`, `filter` its filters, `table` files the bindings for a look-up in constant time,
-//! `check` finds wrong bindings, `trial` orders rules by strength, and `explain` shows every step of a decision. Pure: no
-//! clock, no files, no network.
+//! `pattern` reads a binding's `match`, `filter` its filters, `table` files the bindings for a
+//! look-up in constant time, `check` finds wrong bindings, `trial` orders rules by strength, and
+//! `explain` shows every step of a decision. Pure: no clock, no files, no network.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub use trial::Rank;
 
 use trial::{Decision, trials};
 
-/// The agent for a message, and the reason. Tries the strongest rules first and stops at the first match.
+/// The agent for a message, and the reason. Tries the strongest rules first and stops at the first
+/// match.
 pub fn route(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Route {
     let decision = trials(table, origin).find_map(|trial| trial.decide(origin));
     Route::new(table, pin, decision.as_ref())
@@ -57,7 +58,8 @@ pub struct Route {
     pub locked: bool,
     /// Overrides `access.require_mention`. Set by the binding, also beneath a pin.
     pub require_mention: Option<bool>,
-    /// Whether a binding or pin is about this very place. Such a place is open to the bot with `groups = "bound"`.
+    /// Whether a binding or pin is about this very place. Such a place is open to the bot with
+    /// `groups = "bound"`.
     pub opens_place: bool,
 }
 
@@ -79,7 +81,8 @@ impl Route {
     }
 }
 
-/// The deciding rule. `Display` gives the reason in words: `bindings[3]: exact topic telegram:topic:-100:7`.
+/// The deciding rule. `Display` gives the reason in words: `bindings[3]: exact topic
+/// telegram:topic:-100:7`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Rule {
@@ -109,7 +112,8 @@ impl Rule {
         }
     }
 
-    /// The reason in two or three words, for logs and metrics: "pin", "exact topic", "default_agent".
+    /// The reason in two or three words, for logs and metrics: "pin", "exact topic",
+    /// "default_agent".
     pub fn short(&self) -> &'static str {
         match self {
             Rule::Pin { .. } => "pin",

@@ -1,7 +1,7 @@
 //! Names of topics: a column of the `places` table, with a cache in memory.
 //!
-//! Telegram has no call for a topic's name. The name comes with the making or renaming of a topic, and with messages that are
-//! no replies, so every name is stored when seen.
+//! Telegram has no call for a topic's name. The name comes with the making or renaming of a topic,
+//! and with messages that are no replies, so every name is stored when seen.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 

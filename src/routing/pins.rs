@@ -37,7 +37,8 @@ pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec
     keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
 }
 
-/// A lasting pin replaces a pin for a single message; a pin for a single message leaves the lasting pin beneath.
+/// A lasting pin replaces a pin for a single message; a pin for a single message leaves the lasting
+/// pin beneath.
 pub fn set(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, pin: &Pin, now: i64) -> rusqlite::Result<()> {
     clear_once(tx, place)?;
     let place = places::ensure(tx, place, now)?;
@@ -61,7 +62,8 @@ pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::
     statement.execute(params![place.to_string(), pin.once]).map(drop)
 }
 
-/// Removes the pin for a single message after its turn. A pin set after the turn began is for the next message, and stays.
+/// Removes the pin for a single message after its turn. A pin set after the turn began is for the
+/// next message, and stays.
 pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = 1 AND set_at <= ?2",
@@ -69,7 +71,7 @@ pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite:
     statement.execute(params![place.to_string(), began]).map(drop)
 }
 
-/// Gives the pins of one row of a place to its other row, whose own pins win.
+/// Moves the pins of the old row to the new row. Pins of the new row win.
 pub fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
     tx.execute("UPDATE OR IGNORE pins SET place_id = ?2 WHERE place_id = ?1", params![old, new])?;
     tx.execute("DELETE FROM pins WHERE place_id = ?1", [old]).map(drop)
@@ -81,7 +83,8 @@ pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usiz
     connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
 }
 
-/// Deletes the pins of a purged agent. A removed agent keeps its pins, and they count again after a restore.
+/// Deletes the pins of a purged agent. A removed agent keeps its pins, and they count again after a
+/// restore.
 pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute("DELETE FROM pins WHERE agent_uid = ?1", [uid.to_string()])
 }

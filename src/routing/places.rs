@@ -1,11 +1,12 @@
-//! Places with a row: the `places` table. Other rows hang on the id, so a place with another key keeps them.
+//! Places with a row: the `places` table. Other rows hang on the id, so a place with another key
+//! keeps them.
 
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 
 use crate::domain::{Moved, SessionKey};
 
-/// Names a place in the store.
+/// The id of a place in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PlaceId(i64);
 
@@ -21,13 +22,13 @@ impl FromSql for PlaceId {
     }
 }
 
-/// The id of a place that has a row.
+/// The id of a place, if the place has a row.
 pub fn id(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<PlaceId>> {
     let mut statement = connection.prepare_cached("SELECT id FROM places WHERE key = ?1")?;
     statement.query_row([place.to_string()], |row| row.get(0)).optional()
 }
 
-/// The id of a place, which gets a row if it has none.
+/// The id of a place. A place without a row gets a row.
 pub fn ensure(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<PlaceId> {
     match id(tx, place)? {
         Some(id) => Ok(id),
@@ -40,7 +41,8 @@ fn insert(tx: &Transaction<'_>, key: &str, now: i64) -> rusqlite::Result<PlaceId
     statement.query_row(params![key, now], |row| row.get(0))
 }
 
-/// Two rows of one place: the row of a group from before its move, and the row that the supergroup got meanwhile.
+/// Two rows of the same place: the row of a group from before its move, and the newer row of the
+/// supergroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Twin {
     pub old: PlaceId,
@@ -53,7 +55,8 @@ pub fn of_group(connection: &Connection, moved: Moved) -> rusqlite::Result<Vec<P
     statement.query_map([group_key(moved.old.0)], |row| row.get(0))?.collect()
 }
 
-/// Gives the places of a group their new keys. A place whose new key is taken stays as it is, and is returned.
+/// Gives the places of a group their new keys. A place whose new key is taken stays as it is, and
+/// is returned.
 pub fn rename_group(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Vec<Twin>> {
     let (old, new) = (group_key(moved.old.0), group_key(moved.new.0));
     let renamed = format!("?2 || substr(key, {})", old.len() + 1);
@@ -66,23 +69,24 @@ pub fn rename_group(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Vec<
     statement.query_map(params![old, new], |row| Ok(Twin { old: row.get(0)?, new: row.get(1)? }))?.collect()
 }
 
-/// Holds for a group's key and its members' keys, where `?1` is the key of the group. Topics need no renaming, because only
-/// supergroups have topics.
+/// Holds for a group's key and its members' keys, where `?1` is the key of the group. Topics need
+/// no renaming, because only supergroups have topics.
 const IS_OF_GROUP: &str = "(key = ?1 OR (key > ?1 || ':' AND key < ?1 || ';'))";
 
 fn group_key(chat: i64) -> String {
     format!("telegram:group:{chat}")
 }
 
-/// Deletes the row of a place that nothing hangs on any more.
+/// Deletes the row of a place. No other row may hang on the place any more.
 pub fn delete(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM places WHERE id = ?1", [place]).map(drop)
 }
 
-/// The places of subagents are kept for longer than any row that hangs on them: spending is kept for 400 days.
+/// The places of subagents are kept for longer than any of their rows: spending is kept for 400
+/// days.
 const SUBAGENTS_KEPT_MS: i64 = 450 * 24 * 60 * 60 * 1000;
 
-/// Deletes the places of subagents that nothing hangs on any more.
+/// Deletes old places of subagents, made too long ago to have rows left.
 pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let old = "SELECT id FROM places WHERE key GLOB 'child:*' AND created_at < ?1 LIMIT ?2";
     tx.execute(&format!("DELETE FROM places WHERE id IN ({old})"), params![now - SUBAGENTS_KEPT_MS, most])

@@ -1,4 +1,5 @@
-//! Which agent a place belongs to now: the pin of the place, if its agent is still there, over the bindings.
+//! The current agent of a place: the agent of the pin, if the agent still exists, else by the
+//! bindings.
 
 use std::sync::Arc;
 
@@ -13,13 +14,14 @@ pub struct Router {
     pins: Arc<Pins>,
 }
 
-/// The route of a message, with the pin that was looked up for it.
+/// The route of a message, with the pin of its place.
 #[derive(Debug)]
 pub struct Resolved {
     pub route: Route,
-    /// The pin that counts.
+    /// The pin in force.
     pub pin: Option<Pin>,
-    /// A pin to an agent that is gone. It does not count, and the place is told before it is dropped.
+    /// A pin to a removed agent. Such a pin does not count; the place is told, and the pin is
+    /// dropped.
     pub stale_pin: Option<Pin>,
 }
 

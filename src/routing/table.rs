@@ -1,4 +1,5 @@
-//! The bindings, filed by target, so that a decision takes the same few look-ups among ten or ten thousand.
+//! The bindings, filed by target, so that a decision takes the same few look-ups among ten or ten
+//! thousand.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -61,7 +62,8 @@ pub enum DiscordPlace {
 }
 
 impl Table {
-    /// Files the bindings, and reports wrong bindings in file order. Wrong bindings are left out of the table.
+    /// Files the bindings, and reports wrong bindings in file order. Wrong bindings are left out of
+    /// the table.
     pub fn build(config: &Config) -> (Table, Vec<Problem>) {
         let agents = config.agents.iter().map(|agent| agent.id.clone());
         Table::from_bindings(config.default_agent.clone(), agents, &config.bindings)
@@ -105,7 +107,8 @@ impl Table {
         })
     }
 
-    /// The places in bindings to an agent, in file order. A pin or a stronger binding may give a place to another agent.
+    /// The places in bindings to an agent, in file order. A pin or a stronger binding may give a
+    /// place to another agent.
     pub fn places_of(&self, agent: &AgentId) -> impl Iterator<Item = &SessionKey> {
         let own = self.bindings.iter().filter(move |bound| bound.agent == *agent);
         own.filter_map(|bound| if let Target::Place(key) = &bound.target { Some(key) } else { None })

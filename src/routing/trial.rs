@@ -7,18 +7,21 @@ use super::pattern::Target;
 use super::table::{Bound, Table};
 use crate::domain::{Origin, PersonId, Platform, SessionKey};
 
-/// The strength of a rule, strongest first. Within a rank a rule with more filters comes first, then the earlier rule in the
-/// file.
+/// The strength of a rule, strongest first. Within a rank a rule with more filters comes first,
+/// then the earlier rule in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rank {
     /// Set from chat with `/agent`.
     Pin,
-    /// `telegram:topic:<chat>:<topic>`, `telegram:dm:<user>:<topic>`, `discord:thread:…`, `local:<room>:<topic>`
+    /// `telegram:topic:<chat>:<topic>`, `telegram:dm:<user>:<topic>`, `discord:thread:…`,
+    /// `local:<room>:<topic>`
     ExactTopic,
-    /// `telegram:group:<chat>:<user>`, `discord:channel:<channel>:<user>`, in topics and threads too
+    /// `telegram:group:<chat>:<user>`, `discord:channel:<channel>:<user>`, in topics and threads
+    /// too
     Member,
-    /// A place with `name` or `tag`. The nearest place first: forum, group or channel, category, server.
+    /// A place with `name` or `tag`. The nearest place first: forum, group or channel, category,
+    /// server.
     NameOrTag,
     /// `telegram:topic:<chat>:*`
     EveryTopic,
@@ -133,7 +136,7 @@ pub(super) fn ranks(binding: &Bound) -> &'static [Rank] {
     }
 }
 
-/// Places inside the gateway (cron, child) have no platform and so no rule but the default.
+/// Places inside the gateway (cron, subagents) have no platform and so no rule but the default.
 fn slots(origin: &Origin) -> impl Iterator<Item = Slot> {
     origin.key.platform().into_iter().flat_map(|platform| slots_on(platform, origin))
 }
@@ -182,7 +185,8 @@ fn is_topic(key: &SessionKey) -> bool {
     )
 }
 
-/// A target from the author, not from the key, because the key of a shared conversation has no member.
+/// A target from the author, not from the key, because the key of a shared conversation has no
+/// member.
 fn member(key: &SessionKey, person: &PersonId) -> Option<Target> {
     match (key, person) {
         (SessionKey::TelegramGroup { chat, .. } | SessionKey::TelegramTopic { chat, .. }, PersonId::Telegram(user)) => {

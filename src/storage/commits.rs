@@ -1,8 +1,10 @@
-//! Counts commits in the header of the file, so that a database can be told from an older copy of itself.
+//! Counts commits in the header of the file, to tell a database from an older copy of the same
+//! database.
 //!
-//! SQLite does not: its own change counter stands still while one connection writes, and a log beside a database is taken for the
-//! database's own whatever it is. The count is kept as `application_id`, four bytes of the header that are the application's. They are on
-//! the first page, so every commit has that page in the log, and the log tells from which state of the database it goes on.
+//! SQLite does not: its own change counter stands still while a single connection writes, and any
+//! log beside a database is taken for the database's own. The count is kept as `application_id`,
+//! four bytes of the header for the application's use. They are on the first page, so every commit
+//! has this page in the log, and the log tells the state of the database at its beginning.
 
 use rusqlite::Connection;
 
@@ -13,8 +15,8 @@ pub(super) fn count(transaction: &Connection) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "application_id", count.next().0.cast_signed())
 }
 
-/// How many commits a database has had, from a random number on: two databases are hardly ever at the same count. Zero stands
-/// for a database that nobody counted in.
+/// The number of commits of a database, from a random number on: two databases hardly ever have the
+/// same count. Zero stands for a database without a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Count(pub(super) u32);
 
@@ -32,7 +34,8 @@ impl Count {
         }
     }
 
-    /// How many commits later `other` is. Of two counts, one is always a little later, or very much.
+    /// The number of commits from here to `other`. Counts go round, so a slightly earlier count is
+    /// very far ahead.
     fn until(self, other: Count) -> u64 {
         (u64::from(other.0) + ROUND - u64::from(self.0)) % ROUND
     }
@@ -43,7 +46,7 @@ impl Count {
     }
 }
 
-/// Counts that a log has: of its first commit and of its last.
+/// The counts of the first and the last commit in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) first: Count,
@@ -51,10 +54,11 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Whether the log goes on from a database at this count: it was begun there, or some of its commits are in the database already.
+    /// Whether the log continues a database at this count: the log began there, or some of its
+    /// commits are in the database already.
     pub(super) fn go_on_from(self, database: Count) -> bool {
         let counted = database != Count::NONE && self.first != Count::NONE;
-        // One more than the first, so that the state before the first is in the range.
+        // Plus one, so the state before the first commit is in the range.
         let until = |count: Count| (self.first.until(count) + 1) % ROUND;
         !counted || until(database) <= until(self.last)
     }
@@ -92,7 +96,7 @@ mod tests {
         assert!(Count(LAST).is_before(Count(1)) && !Count(1).is_before(Count(LAST)));
     }
 
-    /// Databases of earlier versions have no count, and nothing can be told about them.
+    /// Databases of earlier versions have no count, so any log may be theirs.
     #[test]
     fn without_a_count_every_log_fits() {
         check(7, 9, 0, true);

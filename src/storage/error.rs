@@ -1,4 +1,4 @@
-//! What can be wrong with the database, told so that the operator knows what to do.
+//! Errors of the database, with advice for the operator.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 use super::rescue::Harmed;
 use crate::open_files;
 
-/// Cloned to everyone whose write was in the same commit.
+/// Cloned for every write in the same commit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("the disk is full, so nothing more can be stored. Free some space; waiting messages are kept by their platform")]
@@ -34,7 +34,7 @@ pub enum StoreError {
     Lost { path: PathBuf, is_empty: bool, saved: Option<PathBuf> },
     #[error("{path}-wal does not belong to {path}, which is older or another one: together they would be neither. Put the database back that was there with it; or, to go on with this one, move {path}-wal away", path = .0.display())]
     OtherLog(PathBuf),
-    /// Nothing more is stored from then on.
+    /// Nothing more is stored after this error.
     #[error("{0}")]
     Harmed(Harmed),
     #[error("the database is closed")]
@@ -59,7 +59,7 @@ impl StoreError {
         }
     }
 
-    /// The system's own error about a file of the database.
+    /// Converts a system error about a file of the database.
     pub(super) fn from_disk(path: &Path, error: &io::Error) -> Self {
         match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly,
@@ -92,7 +92,8 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// SQLite says only that a file cannot be opened. The database itself is not tried: closing it again would let go of its locks.
+/// The reason of a failed open, because SQLite tells none. The database itself is not opened here:
+/// closing the file would release SQLite's locks.
 fn why_not_opened(path: Option<&Path>, error: &rusqlite::Error) -> StoreError {
     if is_short_of_files() {
         return StoreError::TooManyOpenFiles;
@@ -106,7 +107,7 @@ fn why_not_opened(path: Option<&Path>, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// Whether there is no room for the files that SQLite opens together. It has closed those again that it could open.
+/// Whether there is no room for the files SQLite opens together. SQLite has closed its own by now.
 fn is_short_of_files() -> bool {
     const TOGETHER: usize = 4;
     let opened: io::Result<Vec<File>> = (0..TOGETHER).map(|_| File::open("/dev/null")).collect();

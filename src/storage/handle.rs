@@ -1,7 +1,8 @@
-//! One handle of each database file for the whole process.
+//! A single handle of each database file for the whole process.
 //!
-//! Closing any handle of a file lets go of all locks that the process has on it, also of SQLite's. So a handle of ours is shared by all
-//! who have the file open, and closed after their connections. <https://www.sqlite.org/howtocorrupt.html#posix_close_bug>
+//! Closing any handle of a file releases all locks of the process on this file, also SQLite's. So
+//! our handle is shared by all users of the file, and closed after their connections.
+//! <https://www.sqlite.org/howtocorrupt.html#posix_close_bug>
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -17,7 +18,7 @@ fn id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// Makes the file if there is none. Only its owner may read conversations, whatever the umask says.
+/// Makes the file if there is none. Only its owner may read conversations, regardless of the umask.
 pub(super) fn open(path: &Path) -> io::Result<Arc<File>> {
     static OPEN: Mutex<Option<HashMap<FileId, Weak<File>>>> = Mutex::new(None);
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);

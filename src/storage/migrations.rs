@@ -1,14 +1,15 @@
 //! Brings the schema up to date: the files of `migrations/`, forward only.
 //!
-//! All steps that are missing and the number of the last one are one transaction, so a process that is killed on the way leaves the
-//! schema as it was. The number is SQLite's `user_version`, which is part of the file's header.
+//! All missing steps and the number of the last step are a single transaction, so a process killed
+//! on the way leaves the schema unchanged. The number is SQLite's `user_version`, a part of the
+//! file's header.
 
 use include_dir::{Dir, include_dir};
 use rusqlite::{Connection, TransactionBehavior};
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
-/// One file, such as `V1__schema.sql`.
+/// A migration file, such as `V1__schema.sql`.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     version: u32,
@@ -25,7 +26,7 @@ pub(super) enum MigrationError {
     },
     /// The file has tables, but no number.
     Unknown,
-    /// This step does not work; all of them are undone.
+    /// This step does not work; all steps are undone.
     Step {
         version: u32,
         error: rusqlite::Error,
@@ -39,7 +40,7 @@ impl From<rusqlite::Error> for MigrationError {
     }
 }
 
-/// Whether there was something to do.
+/// Whether any step was missing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Migrated {
     Nothing,
@@ -83,7 +84,7 @@ fn newest(steps: &[Step]) -> u32 {
     steps.last().map_or(0, |step| step.version)
 }
 
-/// In their order.
+/// In the order of their versions.
 fn steps() -> Vec<Step> {
     let mut steps: Vec<Step> = FILES.files().filter_map(step).collect();
     steps.sort_by_key(|step| step.version);

@@ -1,9 +1,11 @@
-//! The database: opening it, one writer with group commit, a few readers. Knows no table.
+//! The database: opening, a single writer with group commit, a few readers. Knows no table.
 //!
-//! SQLite never runs on an async worker. Writes go to one thread; those that wait together are committed together, so
-//! a burst costs one sync of the disk. Notes of what was done outside do not wait behind them. Reads go to a small pool of threads.
+//! SQLite never runs on an async worker. Writes go to a single thread; writes waiting together are
+//! committed together, so a burst costs a single sync of the disk. Urgent notes about outside
+//! actions do not wait behind other writes. Reads go to a small pool of threads.
 //!
-//! The files are watched while they are open, and looked at before they are opened: nothing is stored where it would be lost.
+//! The files are checked before they are opened and watched while they are open, so no row is
+//! stored in a file about to be lost.
 
 mod commits;
 mod error;
@@ -37,32 +39,34 @@ pub use rescue::{Harmed, Saved};
 pub use stamp::begin_anew;
 pub use watch::Harm;
 
-/// What a commit must survive before the one who asked for it goes on.
+/// The losses a commit must survive before its caller goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// The system has it: a killed process loses nothing, a power cut may lose the newest.
+    /// The system has the commit: a killed process loses nothing, a power cut may lose the newest
+    /// commits.
     Kill,
-    /// The disk has it.
+    /// The disk has the commit.
     PowerCut,
 }
 
 /// The waits between tries of a patient write.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
-/// The same for urgent ones: a kill in this time does again what they would have noted.
+/// The same for urgent writes. A kill in this time repeats the action to be noted.
 const LONGEST_URGENT_BACKOFF: Duration = Duration::from_secs(2);
 
-/// A handle to the open database. Cheap to clone; the last one to go closes the file.
+/// A handle to the open database. Cheap to clone; the last handle closes the file.
 #[derive(Debug, Clone)]
 pub struct Db {
-    // The order matters: the threads end when the last sender in here is gone, and are waited for after that.
+    // The order matters: the threads end when the last sender in here is gone, and are waited for
+    // after this.
     writer: writer::Writer,
     readers: readers::Readers,
     _ending: Arc<Ending>,
 }
 
-/// Waits for all threads when the last handle goes, so that a process that ends leaves a whole file behind, and one that opens it again
-/// finds it closed.
+/// Waits for all threads when the last handle goes, so a process leaves a whole file behind, and a
+/// process opening the file again finds the file closed.
 #[derive(Debug)]
 struct Ending {
     threads: Vec<JoinHandle<()>>,
@@ -70,7 +74,8 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // One that panicked has nothing left to wait for, and one that drops the last handle itself would wait for ever.
+        // A panicked thread has already ended. A thread dropping the last handle itself would wait
+        // for ever.
         let others = self.threads.drain(..).filter(|thread| thread.thread().id() != std::thread::current().id());
         others.for_each(|thread| drop(thread.join()));
     }
@@ -88,13 +93,13 @@ impl Db {
         Ok(Db { writer, readers, _ending: Arc::new(ending) })
     }
 
-    /// Looks whether the files are still there. Every write does so by itself, also one that changes nothing; this is for times when
-    /// nothing is written. [`Db::harmed`] tells what was found.
+    /// Checks whether the files are still there. Every write does so too, even without a change;
+    /// this is for times without writes. [`Db::harmed`] reports the result.
     pub async fn look(&self) {
         drop(self.write_as(Durability::Kill, |_| Ok(())).await);
     }
 
-    /// Returns when the files were taken away or overwritten. Nothing is stored any more then.
+    /// Returns when the files were taken away or overwritten. From then on nothing can be stored.
     pub async fn harmed(&self) -> StoreError {
         self.writer.harmed().await
     }
@@ -103,7 +108,8 @@ impl Db {
         self.writer.is_harmed()
     }
 
-    /// Runs `work` inside a transaction and returns once it is on disk. An error rolls back this work only.
+    /// Runs `work` inside a transaction and returns once the commit is on disk. An error rolls back
+    /// this work only.
     pub async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -112,7 +118,7 @@ impl Db {
         self.write_as(Durability::PowerCut, work).await
     }
 
-    /// As [`Db::write`], with a say in how much the commit must survive.
+    /// As [`Db::write`], with a choice of durability.
     pub async fn write_as<T, F>(&self, durability: Durability, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -121,8 +127,8 @@ impl Db {
         self.writer.run(Place::InTurn, durability, work).await
     }
 
-    /// As [`Db::write_as`], but tries until it works: for what must not be thrown away because the disk is full for a while.
-    /// Fails only once `stop` is cancelled.
+    /// As [`Db::write_as`], but tries until the write works: for rows not to be lost over a disk
+    /// full for a while. Fails only once `stop` is cancelled.
     pub async fn write_patiently<T, W, F>(
         &self,
         stop: &CancellationToken,
@@ -138,8 +144,8 @@ impl Db {
         patiently(stop, backoff, || self.writer.run(Place::InTurn, durability, work())).await
     }
 
-    /// As [`Db::write_patiently`], before every other write that waits, and safe from a kill: notes what was done outside, and would
-    /// be done again by the next process if the note came too late.
+    /// As [`Db::write_patiently`], ahead of all other writes, and safe from a kill. Meant for notes
+    /// about outside actions: the next process would repeat an action without its note.
     pub async fn write_urgently<T, W, F>(&self, stop: &CancellationToken, mut work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -150,7 +156,7 @@ impl Db {
         patiently(stop, backoff, || self.writer.run(Place::First, Durability::Kill, work())).await
     }
 
-    /// Runs `work` on a read-only connection that sees the last commit.
+    /// Runs `work` on a read-only connection with a view of the last commit.
     pub async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -159,14 +165,14 @@ impl Db {
         self.readers.run(work).await
     }
 
-    /// Writes that wait for the writer thread.
+    /// The number of writes waiting for the writer thread.
     #[cfg(test)]
     fn writer_backlog(&self) -> usize {
         self.writer.backlog()
     }
 }
 
-/// Tries until it works or the process stops.
+/// Tries until the write works or the process stops.
 async fn patiently<T, F>(stop: &CancellationToken, mut backoff: Backoff, mut write: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,

@@ -1,4 +1,4 @@
-//! Opens the file, unless something is wrong with what is there, and brings its schema up to date.
+//! Opens the database file after checks of the files there, and brings its schema up to date.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,15 +10,16 @@ use super::migrations::{self, Migrated, MigrationError};
 use super::watch::Watch;
 use super::{StoreError, handle, stamp, wal};
 
-/// How long a statement waits for another process, such as a backup, to let go of the file.
+/// How long a statement waits for another process, such as a backup, to release the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Statements kept compiled per connection; we have some dozens.
 const STATEMENT_CACHE: usize = 64;
 
-/// Pages that each connection keeps for itself. What is not there is in the system's own cache, which all of them share.
+/// Pages cached by each connection. Other pages are in the system's own cache, shared by all
+/// connections.
 const PAGE_CACHE_KIB: i32 = 512;
 
-/// The connection that writes, and the watch over its files.
+/// The write connection, and the watch over its files.
 pub(super) fn writable(path: &Path) -> Result<(Connection, Watch), StoreError> {
     stamp::check(path)?;
     let disk = |error: std::io::Error| StoreError::from_disk(path, &error);
@@ -49,12 +50,13 @@ pub(super) fn prepare(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// What every connection needs.
+/// Settings of every connection.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
-    // Else a kept statement on a table with a partial index is compiled again with every value that is bound to it.
+    // Without this, a cached statement on a table with a partial index is compiled again for every
+    // bound value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
@@ -70,13 +72,14 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         MigrationError::Failed(error) => failed(&error),
     })?;
     if migrated == Migrated::Changed {
-        // Into the file itself, so that its first count is there and tells copies apart. Failing costs nothing: the log is kept.
+        // Into the file itself, so its first count is there to tell copies apart. A failure costs
+        // nothing: the log is kept.
         drop(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
     }
     Ok(())
 }
 
-/// A full disk is told as everywhere else.
+/// Reports a full disk like everywhere else.
 fn step_error(path: &Path, version: u32, error: &rusqlite::Error) -> StoreError {
     match StoreError::at(path, error) {
         StoreError::Failed(reason) => StoreError::Failed(format!("migrating the schema to {version}: {reason}")),

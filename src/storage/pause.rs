@@ -1,4 +1,4 @@
-//! The one way to wait for a store that fails for a while.
+//! The common wait for a database failing for a while.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -7,10 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::StoreError;
 
-/// The pause before the store is asked again.
+/// The pause before the next try.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Waits a little after a failure. Breaks when the process stops first: the next start finds the rows that were left.
+/// Waits a little after a failure. Breaks when the process stops first: the next start finds the
+/// open rows.
 pub(crate) async fn pause(stop: &CancellationToken, who: &str, error: &StoreError) -> ControlFlow<()> {
     tracing::error!("{who} waits for the store: {error}");
     tokio::select! {

@@ -1,4 +1,4 @@
-//! A few threads that read. Each opens its connection when it first has something to do.
+//! A few threads for reads. Each opens its connection at its first job.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,9 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{StoreError, open};
 
-/// Enough that one long query does not hold up the rest; a read is mostly memory work.
+/// Enough to keep a long query from holding up the rest; a read is mostly memory work.
 const READERS: usize = 2;
-/// Reads that may wait. When full, callers wait their turn.
+/// Reads waiting for a thread. When full, callers wait their turn.
 const QUEUE: usize = 1024;
 
 type Job = Box<dyn FnOnce(Result<&Connection, StoreError>) + Send>;
@@ -23,7 +23,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// `file` is a handle of the database, which must outlive the connections.
+    /// `file` is a handle of the database and must outlive the connections.
     pub(super) fn start(path: &Path, file: &Arc<File>) -> (Self, Vec<JoinHandle<()>>) {
         let (jobs, receiver) = mpsc::channel::<Job>(QUEUE);
         let receiver = Arc::new(Mutex::new(receiver));
@@ -49,7 +49,7 @@ impl Readers {
         let (reply, result) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
             let result = connection.and_then(|connection| work(connection).map_err(StoreError::from));
-            // The caller may have been cancelled; then nobody wants the answer.
+            // The caller may have been cancelled, and the answer is then dropped.
             drop(reply.send(result));
         });
         self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
@@ -60,7 +60,8 @@ impl Readers {
 fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
     let mut connection = None;
     loop {
-        // The lock is the queue: whoever holds it takes the next job, the others wait behind.
+        // The lock is the queue: the thread with the lock takes the next job, the others wait
+        // behind.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(job) = job else { return };
         if connection.is_none() {
@@ -73,7 +74,7 @@ fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
             }
         }
         let opened = connection.as_ref().ok_or(StoreError::Closed);
-        // A panic in one caller's closure must not take a reader away from all.
+        // A panic in a caller's closure must not take a reader away from all.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(opened))));
     }
 }

@@ -1,4 +1,5 @@
-//! A copy in memory of rows that were looked up. Only this process writes them, so a copy is true until we write.
+//! A copy in memory of rows read before. Only this process writes them, so a copy is true until our
+//! next write.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +9,12 @@ use rusqlite::Connection;
 
 use super::{Db, StoreError};
 
-/// Reads through to the database the first time a key is asked for.
+/// Reads a key from the database the first time.
 pub struct Remembered<K, V> {
     db: Db,
     load: fn(&Connection, &K) -> rusqlite::Result<V>,
     seen: DashMap<K, V>,
-    /// Counts changes, so that a read that began before one is not remembered after it.
+    /// Counts changes, so a read begun before a change is not remembered after the change.
     changes: AtomicU64,
 }
 
@@ -22,7 +23,7 @@ where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Keys remembered before the memory is emptied and filled anew.
+    /// Keys remembered before the copy is emptied and filled anew.
     const MOST_SEEN: usize = 50_000;
 
     pub fn new(db: Db, load: fn(&Connection, &K) -> rusqlite::Result<V>) -> Self {
@@ -44,20 +45,21 @@ where
     }
 
     fn remember(&self, key: &K, value: &V, before: u64) {
-        // Compared under the lock that `changed` needs to forget the key: a change either is seen here or comes after.
+        // Compared under the lock `changed` needs to forget the key: a change either is seen here
+        // or comes after.
         let entry = self.seen.entry(key.clone());
         if self.changes.load(Ordering::SeqCst) == before {
             entry.insert(value.clone());
         }
     }
 
-    /// Call after a transaction that changed the key's row has committed.
+    /// Call after the commit of a change to the key's row.
     pub fn changed(&self, key: &K) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.seen.remove(key);
     }
 
-    /// Call after a transaction that changed rows of many keys has committed.
+    /// Call after the commit of a change to rows of many keys.
     pub fn all_changed(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.seen.clear();

@@ -1,4 +1,4 @@
-//! Saves what can be saved when the database's files were taken away while they were open.
+//! Saves the rows when the database's files were taken away while they were open.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::watch::Harm;
 use super::{StoreError, stamp};
 
-/// A harm to the files, and where their rows are now.
+/// A harm to the files, and the place of their rows now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Harmed {
     pub path: PathBuf,
@@ -19,22 +19,22 @@ pub struct Harmed {
     pub saved: Saved,
 }
 
-/// Where the rows are.
+/// The place of the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// The database has them all.
+    /// The database has all rows.
     InPlace,
-    /// This copy has them all.
+    /// This copy has all rows.
     As(PathBuf),
-    /// Nothing can be saved from a file that somebody else has written into.
+    /// Nothing can be saved from a file overwritten by another program.
     No,
-    /// They are lost with the process, for this reason.
+    /// The rows are lost with the process, for this reason.
     Failed(String),
 }
 
-/// Saves the rows, and sees to it that nothing more is written to files that may be somebody else's by now.
+/// Saves the rows, and ends all writes to files possibly owned by another program by now.
 pub(super) fn rescue(connection: &Connection, path: &Path, harm: Harm) -> Harmed {
-    // If it cannot be set, closing may write to the file that was opened, as it does at the end of any process.
+    // If this cannot be set, closing may write to the opened file, as at the end of any process.
     drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
     let saved = match harm {
         Harm::LogRemoved if is_folded(connection) => Saved::InPlace,
@@ -44,13 +44,13 @@ pub(super) fn rescue(connection: &Connection, path: &Path, harm: Harm) -> Harmed
     Harmed { path: path.to_owned(), harm, saved }
 }
 
-/// Puts everything that is in the log into the database.
+/// Moves the log into the database. True if all of the log was moved.
 fn is_folded(connection: &Connection) -> bool {
     let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
     busy == Ok(0)
 }
 
-/// Beside the database; else where there is room for files of the moment, because the home itself may be gone.
+/// Beside the database; else in the system's temporary folder, because the home itself may be gone.
 fn save(connection: &Connection, path: &Path) -> Saved {
     let elsewhere = std::env::temp_dir().join(path.file_name().unwrap_or_default());
     let mut reason = String::new();
@@ -64,11 +64,12 @@ fn save(connection: &Connection, path: &Path) -> Saved {
     Saved::Failed(reason)
 }
 
-/// A copy page by page, so that the log that is left beside it fits it too.
+/// A copy page by page, so the log left beside the database fits the copy too.
 fn copy(connection: &Connection, target: &Path) -> Result<(), StoreError> {
     let copied = fill(connection, target);
     if copied.is_err() {
-        // Half a copy is of no use. If it cannot go, the error still tells what is wrong.
+        // Half a copy is of no use. If the removal fails, the first error still tells what is
+        // wrong.
         drop(fs::remove_file(target));
     }
     copied
@@ -85,7 +86,7 @@ fn fill(connection: &Connection, target: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// As the backup interface says it.
+/// The value for all pages in SQLite's backup interface.
 const ALL_PAGES: i32 = -1;
 
 impl std::fmt::Display for Harmed {

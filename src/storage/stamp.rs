@@ -1,4 +1,5 @@
-//! Remembers in a file beside the database that there has been one, so that an empty one is not made in its place.
+//! A file beside the database to record its existence, so no empty database is made in the place of
+//! a lost database.
 
 use std::fs;
 use std::io;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{StoreError, wal};
 
-/// For the operator who finds the file.
+/// For the operator looking into the file.
 const TEXT: &str = "\
 This home has a database, parlor.db. As long as this file is here, Parlor asks before it makes an empty one in its place.
 ";
@@ -16,7 +17,7 @@ fn beside(database: &Path) -> PathBuf {
     database.with_extension("stamp")
 }
 
-/// There is a database here from now on. A home that cannot be written to is told about by others.
+/// Records the existence of the database. An unwritable home is reported elsewhere.
 pub(super) fn leave(database: &Path) {
     let stamp = beside(database);
     if !stamp.exists() {
@@ -24,18 +25,18 @@ pub(super) fn leave(database: &Path) {
     }
 }
 
-/// Fails when there is no database where there has been one.
+/// Fails when the database is missing although there has been a database.
 pub(super) fn check(database: &Path) -> Result<(), StoreError> {
     let found = length(database);
     if found.is_some_and(|bytes| bytes > 0) {
         return Ok(());
     }
-    // SQLite throws a log away that is beside an empty database.
+    // SQLite deletes a log beside an empty database.
     let has_log = length(&wal::beside(database)).is_some_and(|bytes| bytes > 0);
     if has_log || beside(database).exists() { Err(lost(database)) } else { Ok(()) }
 }
 
-/// Fails when the database has no table in it though there has been one that had.
+/// Fails for a database without tables where there has been a database with tables.
 pub(super) fn check_blank(database: &Path) -> Result<(), StoreError> {
     if beside(database).exists() { Err(lost(database)) } else { Ok(()) }
 }
@@ -50,7 +51,7 @@ fn length(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.len())
 }
 
-/// Names of the copy that a running process makes when its database is taken away.
+/// Names for the copy a running process makes when its database is taken away.
 pub(super) fn saved_names(database: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     const MOST: u32 = 9;
     let database = database.to_owned();
@@ -58,8 +59,8 @@ pub(super) fn saved_names(database: &Path) -> impl Iterator<Item = PathBuf> + us
     std::iter::once(".saved".to_owned()).chain(further).map(move |suffix| wal::with_suffix(&database, &suffix))
 }
 
-/// The operator wants an empty database where there has been one. One that is there is not touched, and a log that is left over
-/// is put aside.
+/// Allows an empty database in the place of a lost database, as the operator asked. An existing
+/// database is not touched, and a leftover log is put aside.
 pub fn begin_anew(database: &Path) -> io::Result<()> {
     if length(database).is_none_or(|bytes| bytes == 0) {
         if_there(fs::rename(wal::beside(database), wal::with_suffix(database, "-wal.left")))?;

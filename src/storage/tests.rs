@@ -14,7 +14,7 @@ async fn count(db: &Db) -> i64 {
     db.read(|connection| connection.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0))).await.unwrap()
 }
 
-/// How often this file was committed to, as another connection sees it.
+/// The number of commits to this file, as seen by another connection.
 fn commits_seen_by(watcher: &Connection) -> i64 {
     watcher.query_row("PRAGMA data_version", [], |row| row.get(0)).unwrap()
 }
@@ -43,7 +43,7 @@ async fn writes_that_wait_together_are_committed_together() {
         let (db, log) = (db.clone(), log.clone());
         let job = async move {
             db.write(move |tx| {
-                // Rows another connection can see while we run are rows of earlier commits.
+                // Rows visible to another connection while we run are rows of earlier commits.
                 let watcher = Connection::open(tx.path().unwrap())?;
                 let committed: i64 = watcher.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0))?;
                 log.lock().unwrap().push(committed);
@@ -65,7 +65,7 @@ async fn writes_that_wait_together_are_committed_together() {
     assert!(log.lock().unwrap().iter().all(|committed| *committed == 0), "one commit carried all fifty: {log:?}");
 }
 
-/// Writes a number, and keeps the writer busy until the other end of `gate` says something.
+/// Writes a number, and keeps the writer busy until the other end of `gate` sends.
 fn held(
     db: &Db,
     number: i64,
@@ -88,7 +88,8 @@ async fn write_number(db: Db, number: i64) {
     db.write(move |tx| tx.execute("INSERT INTO scratch VALUES (?1)", [number])).await.unwrap();
 }
 
-/// Notes a number at once. Tells what another connection could see at that moment, which is what was committed before.
+/// Writes a number urgently. Returns the numbers visible to another connection at this moment: the
+/// numbers committed before.
 async fn write_number_urgently(db: Db, number: i64) -> String {
     let (stop, seen) = (CancellationToken::new(), std::sync::Arc::new(std::sync::Mutex::new(String::new())));
     let work = || {
@@ -104,7 +105,8 @@ async fn write_number_urgently(db: Db, number: i64) -> String {
     seen.lock().unwrap().clone()
 }
 
-/// A note of a send that waits behind everything else would be lost in a kill, and the message would be sent again.
+/// The note of a send must not wait behind other writes: a kill would lose the note, and the
+/// message would be sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_urgent_write_waits_for_the_commit_under_way_and_for_no_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,7 +191,7 @@ async fn a_failing_write_takes_no_other_with_it() {
     assert_eq!(count(&db).await, 1);
 }
 
-/// One that has its commit to itself leaves nothing either, and the next is as good as any.
+/// A job alone in its commit leaves nothing behind either, and the next job works.
 #[tokio::test]
 async fn a_failing_write_that_is_alone_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,7 +259,7 @@ async fn a_full_disk_says_so_and_loses_no_earlier_row() {
     let db = open(&folder).await;
     scratch_table(&db).await;
     db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
-    // A page limit is how SQLite lets a test fill the disk.
+    // A page limit lets a test fill the disk.
     db.write(|tx| tx.query_row("PRAGMA max_page_count = 1", [], |_| Ok(()))).await.unwrap();
     let flood =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) INSERT INTO scratch SELECT i FROM n";
@@ -371,7 +373,7 @@ async fn a_kept_statement_is_compiled_once_whatever_is_bound_to_it() {
     assert_eq!(db.write(move |tx| compiled_again(tx)).await.unwrap(), 0);
 }
 
-/// The count is in the header, and a write that changes nothing costs no page.
+/// The count is in the header, and a write without a change costs no page.
 #[tokio::test]
 async fn commits_that_change_something_are_counted() {
     let folder = tempfile::tempdir().unwrap();
@@ -395,7 +397,7 @@ async fn harm_of(db: &Db) -> Harmed {
     }
 }
 
-/// A database with one row, and what is done to its files.
+/// A database with a single row, for tests of harm to its files.
 async fn filled() -> (tempfile::TempDir, Db) {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
@@ -424,7 +426,7 @@ async fn a_file_that_is_overwritten_with_an_older_one_is_not_written_to() {
     let (folder, db) = filled().await;
     let path = folder.path().join("parlor.db");
     let older = std::fs::read(&path).unwrap();
-    // Everything goes into the file, so that it has more than the copy.
+    // Moves all rows into the file, so the file has more than the copy.
     db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", [])).await.unwrap();
     let watcher = Connection::open(&path).unwrap();
     watcher.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -452,7 +454,7 @@ async fn a_file_that_is_cut_is_noticed() {
     }
 }
 
-/// A file in the home is looked at without anybody writing.
+/// A check without any write finds the harm.
 #[tokio::test]
 async fn a_look_finds_what_no_write_has_found() {
     let (folder, db) = filled().await;
@@ -464,7 +466,7 @@ async fn a_look_finds_what_no_write_has_found() {
     assert!(matches!(db.harmed().await, StoreError::Harmed(Harmed { harm: Harm::LogRemoved, saved: Saved::InPlace, .. })));
 }
 
-/// Operators look into the database with other programs, and those may tidy it up.
+/// Operators open the database with other programs, and these may shrink the file.
 #[tokio::test]
 async fn work_of_other_programs_is_no_harm() {
     let (folder, db) = filled().await;

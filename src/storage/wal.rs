@@ -1,7 +1,8 @@
-//! Looks into the write-ahead log beside the database before SQLite does, to tell whether the two belong together.
+//! Reads the write-ahead log beside the database before SQLite does, to tell whether the two belong
+//! together.
 //!
-//! SQLite takes any log of the right name: with an older copy of the database beside it, pages of both are mixed.
-//! The format is at <https://www.sqlite.org/fileformat2.html#walformat>.
+//! SQLite takes any log with the right name: beside an older copy of the database, pages of both
+//! are mixed. The format is at <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -12,19 +13,19 @@ use std::time::Duration;
 
 use super::commits::{Count, Counts};
 
-/// Another process may write between two looks. As often the database is looked at again before it counts.
+/// Tries to read the log and the database without a write of another process in between.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// The lowest bit of the magic number says in which order the bytes of checksummed words are.
+/// The lowest bit of the magic number gives the byte order of checksummed words.
 const MAGIC: u32 = 0x377f_0682;
 const PAGE_SIZES: RangeInclusive<usize> = 512..=65_536;
-/// Of the database's header, `application_id`.
+/// The position of `application_id` in the database's header.
 const COUNT_AT: usize = 68;
 
-/// The log's path. A database that is reached by a link has its log beside the file that the link leads to.
+/// The log's path. For a database behind a link, the log is beside the target of the link.
 pub(super) fn beside(database: &Path) -> PathBuf {
     with_suffix(&real(database), "-wal")
 }
@@ -39,7 +40,7 @@ pub(super) fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether the log beside the database, if there is one, goes on from the state that the database is in.
+/// Whether the log beside the database, if any, continues the present state of the database.
 pub(super) fn fits(file: &File, path: &Path) -> io::Result<bool> {
     let mut fits = true;
     for _ in 0..LOOKS {
@@ -48,7 +49,8 @@ pub(super) fn fits(file: &File, path: &Path) -> io::Result<bool> {
             Some(log) => log.go_on_from(before),
             None => true,
         };
-        // A log that a running process has begun anew meanwhile goes on from a later state than the one that was read.
+        // A running process may have begun its log anew meanwhile, from a later state than the
+        // state read above.
         if fits || count_of(file)? == before {
             break;
         }
@@ -57,7 +59,7 @@ pub(super) fn fits(file: &File, path: &Path) -> io::Result<bool> {
     Ok(fits)
 }
 
-/// As the file has it, without what is only in the log.
+/// The count in the file, without commits still in the log.
 pub(super) fn count_of(file: &File) -> io::Result<Count> {
     let mut bytes = [0; 4];
     match file.read_exact_at(&mut bytes, COUNT_AT as u64) {
@@ -67,7 +69,7 @@ pub(super) fn count_of(file: &File) -> io::Result<Count> {
     }
 }
 
-/// The counts in a log; none where there is no log, or no commit that says one.
+/// The counts in a log; none without a log, or without a commit with a count.
 fn counts(log: &Path) -> io::Result<Option<Counts>> {
     let file = match File::open(log) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -95,7 +97,7 @@ fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
     while log.read_exact(&mut frame).is_ok() {
         sum.add(&frame[..8]);
         sum.add(&frame[FRAME_HEADER..]);
-        // Frames from here on are from before the log was begun anew, or were being written.
+        // Later frames are from before the log was begun anew, or were being written.
         if frame[8..16] != header[16..24] || !sum.is_at(&frame, 16) {
             break;
         }
@@ -107,7 +109,7 @@ fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
     Ok(counts)
 }
 
-/// As the header of a database has it, or its first page.
+/// The count in the header of a database, or in its first page.
 pub(super) fn count_in(header: &[u8]) -> Count {
     Count(word(header, COUNT_AT))
 }
@@ -133,7 +135,7 @@ impl Checksum {
         self.sums = (first, second);
     }
 
-    /// Whether the sums are what is written here.
+    /// Whether the sums equal the sums written here.
     fn is_at(&self, bytes: &[u8], at: usize) -> bool {
         self.sums == (word(bytes, at), word(bytes, at + 4))
     }

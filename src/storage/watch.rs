@@ -1,7 +1,8 @@
-//! Notices when the database's files are taken away or changed by others while they are open.
+//! Notices when the database's files are taken away or changed by other programs while they are
+//! open.
 //!
-//! SQLite goes on with the files it has opened, whatever becomes of their names, so everything that is stored from then on is gone with
-//! the process.
+//! SQLite keeps working with the opened files after their names are gone. Rows stored from then on
+//! would be lost with the process.
 
 use std::fs::{self, File, Metadata};
 use std::io::ErrorKind;
@@ -13,20 +14,20 @@ use std::time::Duration;
 use super::commits::Count;
 use super::wal;
 
-/// A change of the files by somebody else.
+/// A change of the files by another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Harm {
-    /// The name is gone. What was stored is in the file that is still open.
+    /// The name is gone. All rows are in the file still open.
     Removed,
-    /// The name leads to another file. What was stored is in the one that is still open.
+    /// The name leads to another file. All rows are in the file still open.
     Replaced,
-    /// The file itself is empty, shorter, or has become another.
+    /// The file itself is empty, cut, or another database.
     Overwritten,
-    /// The log's name is gone or leads elsewhere. The database itself is as it was.
+    /// The log's name is gone or leads elsewhere. The database itself is unchanged.
     LogRemoved,
 }
 
-/// The files as they were when they were opened.
+/// The files as they were when opened.
 #[derive(Debug)]
 pub(super) struct Watch {
     database: Watched,
@@ -35,7 +36,7 @@ pub(super) struct Watch {
     seen: Seen,
 }
 
-/// A name and the file that it led to.
+/// A name and its file.
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
@@ -43,7 +44,7 @@ struct Watched {
     inode: u64,
 }
 
-/// The most that was ever seen in the file.
+/// The length and count of the file when last found good.
 #[derive(Debug)]
 struct Seen {
     bytes: u64,
@@ -51,7 +52,7 @@ struct Seen {
 }
 
 impl Watch {
-    /// `file` is the database, which SQLite has opened too, with its log.
+    /// `file` is the database, opened by SQLite too, with its log.
     pub(super) fn new(path: &Path, file: Arc<File>) -> std::io::Result<Self> {
         let metadata = file.metadata()?;
         let seen = Seen { bytes: metadata.len(), count: wal::count_of(&file)? };
@@ -67,7 +68,7 @@ impl Watch {
         &self.file
     }
 
-    /// A harm counts when it is still there after a moment.
+    /// A harm counts if still there after a moment.
     pub(super) fn look(&mut self) -> Result<(), Harm> {
         let mut looked = self.look_once();
         for _ in 1..LOOKS {
@@ -93,15 +94,16 @@ impl Watch {
         if self.beside.iter().all(is_there) { Ok(()) } else { Err(Harm::LogRemoved) }
     }
 
-    /// Only SQLite writes into the file. Then the count never goes back, and the header of a shorter file says that it is shorter.
+    /// Only SQLite writes into the file. So the count never goes back, and a shorter file has a
+    /// shorter length in its header.
     fn is_overwritten(&mut self) -> bool {
-        // A file that cannot be read for a moment is not another file.
+        // A file unreadable for a moment is no other file.
         let Ok(bytes) = self.file.metadata().map(|metadata| metadata.len()) else { return false };
         let (header, again) = match (self.header(), self.header()) {
             (Ok(header), Ok(again)) => (header, again),
             (Err(error), _) | (_, Err(error)) => return error.kind() == ErrorKind::UnexpectedEof,
         };
-        // Another process is just writing it.
+        // Another process is writing the header right now.
         if header != again {
             return false;
         }
@@ -121,14 +123,15 @@ impl Watch {
     }
 }
 
-/// Looks before something counts as harm, and the pause between them.
+/// Checks before a change counts as harm, and the pause between them.
 const LOOKS: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const HEADER: usize = 100;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// How long the file is by its own account. <https://www.sqlite.org/fileformat2.html#the_database_header>
+/// The length of the file according to its header.
+/// <https://www.sqlite.org/fileformat2.html#the_database_header>
 fn told_bytes(header: &[u8; HEADER]) -> u64 {
     let page_size = match u16::from_be_bytes([header[16], header[17]]) {
         1 => 65_536,
@@ -158,7 +161,7 @@ impl Watched {
             Ok(metadata) if (metadata.dev(), metadata.ino()) == (self.device, self.inode) => Now::Same,
             Ok(_) => Now::Other,
             Err(error) if error.kind() == ErrorKind::NotFound => Now::Missing,
-            // An error such as a lack of rights says nothing about the file.
+            // Another error, such as a lack of rights, says nothing about the file.
             Err(_) => Now::Same,
         }
     }

@@ -1,4 +1,4 @@
-//! The one thread that writes. Jobs that wait together share one commit.
+//! The only thread with write access. Jobs waiting together share a commit.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,12 +11,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::watch::Watch;
 use super::{Durability, StoreError, commits, rescue};
 
-/// Writes that may wait, of each kind. When full, callers wait their turn; none is dropped.
+/// Writes waiting in each queue. When full, callers wait their turn; none is dropped.
 const QUEUE: usize = 1024;
-/// The most that one commit carries, so that the first of a flood is not kept waiting for the last.
+/// Jobs in a commit, so the first job of a flood does not wait for the last.
 const MOST_PER_COMMIT: usize = 256;
-/// After so long a commit takes no more jobs if something urgent waits. With the sync that follows, this is what an urgent write
-/// waits for at most.
+/// After this time a commit takes no more jobs if an urgent job waits. An urgent write waits at
+/// most this long, plus the sync of the commit.
 pub(super) const LONGEST_RUN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
@@ -27,17 +27,18 @@ pub(super) struct Writer {
     harmed: watch::Receiver<Option<StoreError>>,
 }
 
-/// Where a write stands in line.
+/// The position of a write in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     InTurn,
-    /// Before all that wait in turn, in a commit of its own kind, which no sync of the others holds up.
+    /// Ahead of all writes in turn, in a separate commit, without a wait for the sync of the
+    /// others.
     First,
 }
 
 enum Queued {
     Job(Box<dyn Job>),
-    /// Something urgent waits, and the thread may be asleep.
+    /// An urgent job waits, and the thread may be asleep.
     Look,
 }
 
@@ -79,7 +80,8 @@ impl Writer {
             Place::InTurn => self.jobs.send(Queued::Job(job)).await.map_err(|_| StoreError::Closed)?,
             Place::First => {
                 self.urgent.send(job).await.map_err(|_| StoreError::Closed)?;
-                // A full queue says that the thread is awake, and it looks before each commit.
+                // If the queue is full, the thread is awake and checks for urgent jobs before each
+                // commit.
                 drop(self.jobs.try_send(Queued::Look));
             }
         }
@@ -92,16 +94,16 @@ impl Writer {
     }
 }
 
-/// Jobs that wait.
+/// The waiting jobs.
 struct Line {
     in_turn: mpsc::Receiver<Queued>,
     first: mpsc::Receiver<Box<dyn Job>>,
-    /// The next ones in turn, in their order.
+    /// The next jobs in turn, in their order.
     waiting: VecDeque<Box<dyn Job>>,
 }
 
 impl Line {
-    /// Waits until there is work, unless some is left. False when all is done and nobody is left to bring more.
+    /// Waits until there is a job. False when all jobs are done and no sender is left.
     fn has_work(&mut self) -> bool {
         if self.waiting.is_empty() {
             let Some(next) = self.in_turn.blocking_recv() else { return false };
@@ -134,23 +136,25 @@ fn serve(mut committer: Committer, mut line: Line) {
     if committer.told.borrow().is_some() {
         return;
     }
-    // Everything into the one file, so that a copy of it is a copy of everything. Failing costs nothing: the log is kept.
+    // Moves the log into the database file, so a copy of the file is complete. A failure costs
+    // nothing: the log is kept.
     let folded = committer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     drop(folded);
 }
 
-/// The watch has a handle of the file, which must outlive the connection: fields are dropped in this order.
+/// The watch has a handle of the file, and the handle must outlive the connection: fields are
+/// dropped in this order.
 struct Committer {
     connection: Connection,
-    /// What the connection is set to.
+    /// The current setting of the connection.
     durability: Option<Durability>,
     files: Watch,
-    /// Tells everybody that nothing can be stored any more.
+    /// Tells all handles when nothing can be stored any more.
     told: watch::Sender<Option<StoreError>>,
 }
 
 impl Committer {
-    /// Fails from the moment on when the files are found to be gone: what would be stored would be lost.
+    /// Fails once the files are found to be gone, because any further commit would be lost.
     fn unharmed(&mut self) -> Result<(), StoreError> {
         if self.told.borrow().is_none()
             && let Err(harm) = self.files.look()
@@ -162,15 +166,17 @@ impl Committer {
         self.told.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Runs jobs from the front and commits them. Those that it does not come to, because something else is urgent, stay.
+    /// Runs jobs from the front and commits them. Jobs not reached before urgent work comes stay in
+    /// the queue.
     fn commit_some(&mut self, jobs: &mut VecDeque<Box<dyn Job>>, is_wanted: impl Fn() -> bool) {
-        // The strictest job decides for all of the commit: a synced commit also syncs everything before it.
+        // The strictest job decides for the whole commit: a synced commit also syncs all earlier
+        // commits.
         let Some(needed) = jobs.iter().map(|job| job.durability()).max() else { return };
         let mut done = Vec::new();
         let committed =
             self.unharmed().and_then(|()| self.set_durability(needed)).and_then(|()| self.commit(jobs, &mut done, is_wanted));
         if done.is_empty() {
-            // Nothing was begun, and it would be the same with each of them.
+            // No job was begun, and each of them would fail the same way.
             done.extend(jobs.drain(..));
         }
         for job in done {
@@ -219,7 +225,7 @@ impl Committer {
     }
 }
 
-/// A transaction that changed no row is not counted, so that it costs no write.
+/// A transaction without a changed row is not counted, so there is no page to write.
 fn finish(transaction: Transaction<'_>, changes_before: u64) -> Result<(), StoreError> {
     if transaction.total_changes() != changes_before {
         commits::count(&transaction)?;
@@ -227,7 +233,7 @@ fn finish(transaction: Transaction<'_>, changes_before: u64) -> Result<(), Store
     Ok(transaction.commit()?)
 }
 
-/// A savepoint keeps one job's failure from undoing its neighbours.
+/// A savepoint keeps the failure of a job from undoing its neighbours.
 fn run_alone(transaction: &Transaction<'_>, job: &mut dyn Job) -> rusqlite::Result<()> {
     transaction.execute_batch("SAVEPOINT job")?;
     match job.run(transaction) {
@@ -265,7 +271,7 @@ where
 
     fn run(&mut self, transaction: &Transaction<'_>) -> Outcome {
         let work = self.work.take().expect("a job runs once");
-        // A panic in one caller's closure must not take the writer, and with it every tenant, down.
+        // A panic in a caller's closure must not end the writer for every tenant.
         let result = catch_unwind(AssertUnwindSafe(|| work(transaction)))
             .map_err(|_| StoreError::Failed("a write panicked".into()))
             .and_then(|result| result.map_err(StoreError::from));
@@ -281,7 +287,7 @@ where
             (Some(Ok(value)), Ok(())) => Ok(value),
             (None, Ok(())) => Err(StoreError::Closed),
         };
-        // The caller may have been cancelled; then nobody wants the answer.
+        // The caller may have been cancelled, and the answer is then dropped.
         drop(self.reply.send(result));
     }
 }

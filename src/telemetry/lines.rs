@@ -1,4 +1,4 @@
-//! Lines on their way to a reader who may not be reading.
+//! A queue of log lines. A reader that stops reading never blocks the writers.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,15 +7,15 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that wait for their reader. About a thousand lines.
+/// Bytes waiting for the reader, about a thousand lines.
 const MOST_WAITING: usize = 256 * 1024;
-/// The pause before a reader that cannot take more is tried again, where the system does not wait for us.
+/// The pause before the next try after a full reader, where the write does not block.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 
-/// The lines to stderr. Their thread starts with the first of them.
+/// The lines to stderr. Their thread starts with the first line.
 pub(super) fn stderr() -> &'static Lines {
     static STDERR: LazyLock<Lines> = LazyLock::new(|| {
-        // A handle of its own: a thread that is stuck in it holds no lock that others need.
+        // A handle of its own: a thread stuck in a write holds no lock others need.
         let handle = io::stderr().as_fd().try_clone_to_owned().map(File::from);
         match handle {
             Ok(handle) => Lines::to(handle, MOST_WAITING),
@@ -34,7 +34,7 @@ pub(super) struct Lines {
 struct Shared {
     most: usize,
     state: Mutex<State>,
-    /// Told when a line comes and when one is written.
+    /// Notified when a line comes and when a line is written.
     changed: Condvar,
 }
 
@@ -42,7 +42,7 @@ struct Shared {
 struct State {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Lines that came after those that wait, and found no room.
+    /// Lines without room, all newer than the waiting lines.
     dropped: u64,
     is_writing: bool,
 }
@@ -73,7 +73,7 @@ impl Lines {
         self.shared.changed.notify_all();
     }
 
-    /// As [`Lines::push`], for a line that nothing follows: there is always room for it.
+    /// Like [`Lines::push`], for the last line of the program: always has room.
     pub(super) fn push_last(&self, line: Vec<u8>) {
         self.shared.lock().put_after_note(line);
         self.shared.changed.notify_all();
@@ -134,7 +134,7 @@ impl State {
         Some(line)
     }
 
-    /// Stands where the lines would have stood.
+    /// Takes the place of the dropped lines.
     fn note_of_dropped(&mut self) -> Option<Vec<u8>> {
         let dropped = std::mem::take(&mut self.dropped);
         (dropped > 0).then(|| format!("({dropped} lines of the log were dropped here, because nobody read them)\n").into_bytes())
@@ -142,7 +142,7 @@ impl State {
 }
 
 impl Write for &Lines {
-    /// The log writes each line with one call.
+    /// The log writes each line with a single call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.push(line.to_owned());
         Ok(line.len())
@@ -153,7 +153,7 @@ impl Write for &Lines {
     }
 }
 
-/// A reader that has gone away has all it wanted.
+/// Lines for a reader gone away are dropped.
 fn write_all(reader: &mut impl Write, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match reader.write(bytes) {
@@ -174,7 +174,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    /// A reader that takes one line each time it is let, and goes away when nobody can let it any more.
+    /// A reader with a permit for each line. Goes away when no further permit can come.
     struct Slow {
         may_read: mpsc::Receiver<()>,
         read: Arc<Mutex<String>>,
@@ -210,7 +210,7 @@ mod tests {
             std::thread::yield_now();
         }
         ["second", "third", "fourth"].iter().for_each(|text| push(&lines, text));
-        // One for each line, and one for the note.
+        // A permit for each line, and another for the note.
         (0..4).for_each(|_| lets_read.send(()).unwrap());
         lines.flush_within(LONG);
         push(&lines, "fifth");

@@ -58,7 +58,8 @@ pub(super) async fn add(site: &Site, editing: Arc<Editing>, adding: Adding) -> R
     Ok(Added { id, files, earlier })
 }
 
-/// Deletes the files that were just made. A folder with other files stays, and `agent list` shows leftovers as discovered.
+/// Deletes the files that were just made. A folder with other files stays, and `agent list` shows
+/// leftovers as discovered.
 fn take_away(home: &Path, id: &AgentId, created: &[PathBuf]) {
     for file in created {
         let _ = std::fs::remove_file(home.join(file));
@@ -66,7 +67,8 @@ fn take_away(home: &Path, id: &AgentId, created: &[PathBuf]) {
     let _ = std::fs::remove_dir(folder_of(home, id));
 }
 
-/// Takes into the config a folder that was made by hand, or an agent whose table was taken out by hand.
+/// Takes into the config a folder that was made by hand, or an agent whose table was taken out by
+/// hand.
 pub(super) async fn adopt(site: &Site, editing: Arc<Editing>, word: &str) -> Result<AgentId, TenantError> {
     let id = editing.unused(word)?;
     let is_stored = stored(site, &id).await?.is_some();
@@ -82,10 +84,12 @@ pub(super) async fn adopt(site: &Site, editing: Arc<Editing>, word: &str) -> Res
     .await
 }
 
-/// Makes an agent with the tables, identity files and skills of another, without its memories and conversations.
+/// Makes an agent with the tables, identity files and skills of another, without its memories and
+/// conversations.
 pub(super) async fn clone(site: &Site, editing: Arc<Editing>, from: &str, to: &str) -> Result<AgentId, TenantError> {
     let (from, to) = (from.to_owned(), to.to_owned());
-    // The config's lock outlives the note: a process that takes the lock may write a note of its own.
+    // The config's lock outlives the note: a process that takes the lock may write a note of its
+    // own.
     let (uid, _lock) = (AgentUid(Uuid::now_v7()), editing.clone());
     let (id, _note) = blocking(move || {
         let (from, to) = (editing.find(&from)?.id.clone(), editing.free(&to)?);

@@ -1,4 +1,5 @@
-//! Archives of removed agents: `archive/<id>-<time>/` with a manifest, the agent's tables of the config, and its files.
+//! Archives of removed agents: `archive/<id>-<time>/` with a manifest, the agent's tables of the
+//! config, and its files.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -115,11 +116,13 @@ pub(super) fn names(archives: &[Archive]) -> String {
     archives.iter().map(|archive| archive.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Refuses an archive whose agent is in use, such as a copied folder: its rows belong to the living agent.
+/// Refuses an archive whose agent is in use, such as a copied folder: its rows belong to the living
+/// agent.
 pub(super) async fn refuse_in_use(site: &Site, archive: &Archive) -> Result<(), TenantError> {
     let uid = archive.uid;
     let living = site.db.read(move |connection| agent_rows::living_id(connection, uid)).await?;
-    // A store that was restored from a backup may have forgotten the removal; the config has not.
+    // A database that was restored from a backup may have forgotten the removal; the config has
+    // not.
     let in_use = living.filter(|id| config_has(&site.home, id).unwrap_or(true));
     match in_use {
         None => Ok(()),

@@ -13,8 +13,8 @@ use crate::config::{self, AgentSpec, Config, Secrets, Source};
 use crate::domain::{AgentId, nearest};
 use crate::home;
 
-/// A locked config. Other processes change no agents until this is dropped, and a text that a person edited meanwhile is not
-/// overwritten.
+/// A locked config. Other processes change no agents until this is dropped, and a text that a
+/// person edited meanwhile is not overwritten.
 pub(super) struct Editing {
     pub(super) home: PathBuf,
     lock: EditLock,
@@ -24,7 +24,8 @@ pub(super) struct Editing {
 }
 
 impl Editing {
-    /// Reads the config under a lock; the caller has settled any interrupted change. A config with problems is not edited.
+    /// Reads the config under a lock; the caller has settled any interrupted change. A config with
+    /// problems is not edited.
     pub(super) async fn open(home: &Path, lock: EditLock) -> Result<Arc<Self>, TenantError> {
         let home = home.to_owned();
         blocking(move || {
@@ -36,7 +37,8 @@ impl Editing {
         .await
     }
 
-    /// Checks a text as the config would be checked. Blocks on the disk, because skills are looked up there.
+    /// Checks a text as the config would be checked. Blocks on the disk, because skills are looked
+    /// up there.
     pub(super) fn check(&self, text: &str) -> Result<(), TenantError> {
         let source = Source { path: self.home.join("config.toml"), text: text.to_owned() };
         home::check(config::draft(source, &self.home, Secrets::WherePresent), &self.home)?;
@@ -49,7 +51,8 @@ impl Editing {
         Ok(store::replace(&self.home, &self.lock, &self.text, text)?)
     }
 
-    /// Undoes a commit after a later step failed. The caller tells that step's error; an error here only goes to the log.
+    /// Undoes a commit after a later step failed. The caller tells that step's error; an error here
+    /// only goes to the log.
     pub(super) fn take_back(&self, text: &str) {
         if let Err(error) = store::replace(&self.home, &self.lock, text, &self.text) {
             tracing::error!("config.toml could not be put back as it was: {error}");

@@ -1,4 +1,4 @@
-//! Why an agent could not be changed, told so that the person knows what to do.
+//! Errors of changes to agents, with advice for the person.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ pub enum TenantError {
     /// The change conflicts with the present state: an id is taken, or the agent is the default.
     #[error("{0}")]
     Conflict(UserError),
-    /// The config has problems before the edit, so problems made by the edit could not be told apart.
+    /// The config has problems before the edit, so problems made by the edit could not be told
+    /// apart.
     #[error("{0}")]
     Broken(Box<Report>),
     /// The edited config would have problems, so the edit was not made.

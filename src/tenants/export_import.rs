@@ -20,7 +20,7 @@ use crate::home::registry;
 use crate::records::transcript::{self, ExportedMessage};
 use crate::records::view::View;
 
-/// Memories per read of the store.
+/// Memories per read of the database.
 const PORTION: u32 = 1_000;
 
 /// A written package.
@@ -145,7 +145,8 @@ const HARMLESS_KEYS: [&str; 12] = [
     "recall_tokens",
 ];
 
-/// The config with as many keys of the agent's table as pass the check, and the keys that were left out.
+/// The config with as many keys of the agent's table as pass the check, and the keys that were left
+/// out.
 fn fitting(editing: &Editing, written: &toml::Table, old: &AgentId, new: &AgentId) -> Result<(String, Vec<String>), TenantError> {
     let agent = written.get("agents").and_then(|agents| agents.get(old.as_str())).and_then(toml::Value::as_table);
     let (mut kept, refused): (toml::Table, toml::Table) =

@@ -21,7 +21,8 @@ pub(super) struct Walk {
     pub(super) left_out: Vec<PathBuf>,
 }
 
-/// Makes a folder for its owner only, like everything in the home. An existing folder keeps its rights.
+/// Makes a folder for its owner only, like everything in the home. An existing folder keeps its
+/// rights.
 pub(super) fn create(folder: &Path) -> Result<(), TenantError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(TenantError::disk(folder))
 }
@@ -51,7 +52,8 @@ fn collect(folder: &Path, within: &Path, depth: usize, walk: &mut Walk) -> Resul
     Ok(())
 }
 
-/// The agent's tools read no file with a second hard link in the workspace, because the file may be another agent's.
+/// The agent's tools read no file with a second hard link in the workspace, because the file may be
+/// another agent's.
 fn is_elsewhere_too(entry: &fs::DirEntry, path: &Path) -> bool {
     path.starts_with("workspace") && entry.metadata().is_ok_and(|metadata| metadata.nlink() > 1)
 }
@@ -82,7 +84,8 @@ pub(super) fn relocate(from: &Path, to: &Path) -> Result<(), TenantError> {
     }
 }
 
-/// Moves to another disk, as when `agents/` is mounted. At every moment the whole folder is in one of the two places.
+/// Moves to another disk, as when `agents/` is mounted. At every moment the whole folder is in one
+/// of the two places.
 fn move_across(from: &Path, to: &Path) -> Result<(), TenantError> {
     let (coming, leaving) = (beside(to), beside(from));
     let moved = copy_tree(from, &coming).and_then(|()| {
@@ -118,7 +121,8 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), TenantError> {
     fs::set_permissions(to, kind.permissions()).map_err(TenantError::disk(to))
 }
 
-/// Undoes [`relocate`] after a later step failed. The caller tells that step's error; an error here only goes to the log.
+/// Undoes [`relocate`] after a later step failed. The caller tells that step's error; an error here
+/// only goes to the log.
 pub(super) fn move_back(from: &Path, to: &Path) {
     if let Err(error) = relocate(from, to) {
         tracing::error!("{} could not be moved back to {}: {error}", from.display(), to.display());

@@ -53,7 +53,7 @@ pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Op
     turn_log::last_error(connection, uid)
 }
 
-/// The rows of an agent of this id, if the store has any.
+/// The rows of an agent of this id, if the database has any.
 pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, StoreError> {
     let id = id.clone();
     let rows = site.db.read(move |connection| match agent_rows::uid_of(connection, &id)? {
@@ -76,7 +76,8 @@ pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, R
     Ok(found)
 }
 
-/// Folders below `agents/` with an agent's id as name that the config does not list. Blocks on the disk.
+/// Folders below `agents/` with an agent's id as name that the config does not list. Blocks on the
+/// disk.
 pub fn discovered(config: &Config, home: &Path) -> Vec<AgentId> {
     let Ok(entries) = std::fs::read_dir(home.join("agents")) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());

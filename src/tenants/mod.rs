@@ -1,12 +1,14 @@
 //! The life of an agent: added, renamed, removed, brought back, destroyed, moved to another home.
 //!
-//! An agent is three things: tables in `config.toml`, a folder, and rows that hang on its uid. Every change of an agent is
-//! made here, so that the three stay together and the same checks hold everywhere. Changes that only add to the config may be
-//! made while a gateway runs and count from its next start; changes that move files or rows need the home for themselves.
+//! An agent is three things: tables in `config.toml`, a folder, and rows that hang on its uid.
+//! Every change of an agent is made here, so that the three stay together and the same checks hold
+//! everywhere. Changes that only add to the config may be made while a gateway runs and count from
+//! its next start; changes that move files or rows need the home for themselves.
 //!
-//! Each function below first settles a change that a killed process left behind, then calls its verb. From the bottom up:
-//! `folders`, `archive`, `rows` and `editing` are the steps, `note` is the journal of a change under way, the verbs
-//! put steps together, and `recovery` takes a noted change to its end.
+//! Each function below first settles a change that a killed process left behind, then calls its
+//! verb. From the bottom up: `folders`, `archive`, `rows` and `editing` are the steps, `note` is
+//! the journal of a change under way, the verbs put steps together, and `recovery` takes a noted
+//! change to its end.
 
 mod adding;
 mod archive;
@@ -53,12 +55,14 @@ pub async fn add(site: &Site, adding: Adding) -> Result<Added, TenantError> {
     adding::add(site, begin(site).await?, adding).await
 }
 
-/// Takes into the config a folder that was made by hand, or an agent whose table was taken out by hand.
+/// Takes into the config a folder that was made by hand, or an agent whose table was taken out by
+/// hand.
 pub async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
     adding::adopt(site, begin(site).await?, word).await
 }
 
-/// Makes an agent with the tables, identity files and skills of another, without its memories and conversations.
+/// Makes an agent with the tables, identity files and skills of another, without its memories and
+/// conversations.
 pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantError> {
     adding::clone(site, begin(site).await?, from, to).await
 }
@@ -83,7 +87,8 @@ pub async fn restore(site: &Site, which: &str, as_id: Option<&str>) -> Result<Re
     restoring::restore(site, begin(site).await?, which, as_id).await
 }
 
-/// Finds the only agent with this id or archive name, in use or removed, and counts its files and rows.
+/// Finds the only agent with this id or archive name, in use or removed, and counts its files and
+/// rows.
 pub async fn at_stake(site: &Site, which: &str) -> Result<Stake, TenantError> {
     purging::at_stake(site, begin(site).await, which).await
 }
@@ -104,8 +109,8 @@ pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imp
     export_import::import(site, begin(site).await?, path, as_id).await
 }
 
-/// Finishes or undoes a change that was interrupted by a kill. Every verb above does so by itself; the gateway does so before
-/// reading the config.
+/// Finishes or undoes a change that was interrupted by a kill. Every verb above does so by itself;
+/// the gateway does so before reading the config.
 pub async fn settle(site: &Site) -> Result<(), TenantError> {
     locked_and_settled(site).await.map(drop)
 }

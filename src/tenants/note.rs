@@ -1,7 +1,8 @@
-//! The note about a change under way: written before the first file moves, so that a kill in the middle leaves nothing half done.
+//! The note about a change under way: written before the first file moves, so that a kill in the
+//! middle leaves nothing half done.
 //!
-//! An agent is tables, a folder and rows, and no system changes the three at once. [`super::recovery`] reads the note of a
-//! killed process and finishes or undoes its change.
+//! An agent is tables, a folder and rows, and no system changes the three at once.
+//! [`super::recovery`] reads the note of a killed process and finishes or undoes its change.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -25,7 +26,8 @@ pub(super) enum Change {
     Import { id: AgentId, uid: String },
 }
 
-/// Deletes the file when the change is over, well or not; only a kill of the process leaves the file behind.
+/// Deletes the file when the change is over, well or not; only a kill of the process leaves the
+/// file behind.
 #[derive(Debug)]
 pub(super) struct Note(PathBuf);
 
@@ -54,7 +56,8 @@ pub(super) fn write(home: &Path, change: &Change) -> Result<Note, TenantError> {
     Ok(note)
 }
 
-/// The note of a killed process. An unreadable note was being written when the process died, before its change began.
+/// The note of a killed process. An unreadable note was being written when the process died, before
+/// its change began.
 pub(super) fn left_over(home: &Path) -> Option<(Note, Change)> {
     let path = home.join(FILE);
     let bytes = fs::read(&path).ok()?;

@@ -1,7 +1,7 @@
 //! An agent in a file: a compressed tar with a manifest, tables, memories, messages and files.
 //!
-//! A package may come from anywhere, so reading trusts nothing: plain files only, paths inside the package only, and limits on
-//! everything, counted while unpacking.
+//! A package may come from anywhere, so reading trusts nothing: plain files only, paths inside the
+//! package only, and limits on everything, counted while unpacking.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -179,7 +179,8 @@ impl Allowance {
     }
 }
 
-/// Limits the bytes that the tar reader gets, because the reader puts names of any length into memory.
+/// Limits the bytes that the tar reader gets, because the reader puts names of any length into
+/// memory.
 struct Metered<R> {
     reader: R,
     allowance: Allowance,
@@ -254,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// A tar whose paths the tar crate would refuse to write.
+    /// A tar with paths the tar crate would refuse to write.
     fn tar(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
         let mut builder = Builder::new(Vec::new());
         for (name, kind, content) in entries {
@@ -301,7 +302,7 @@ mod tests {
         insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":1,"id":"../x","exported_at":1}"#)]), @"its agent.json cannot be read: an agent id has only a-z, 0-9 and single hyphens inside, such as `night-desk` at line 1 column 18");
     }
 
-    /// A name of 10 MiB would be read into memory before anybody could look at it.
+    /// Without a limit, a name of 10 MiB would be read into memory before any check.
     #[test]
     fn a_name_without_an_end_is_not_read() {
         let long = vec![b'a'; 10 * 1024 * 1024];

@@ -22,8 +22,8 @@ pub struct Stake {
     pub files: usize,
 }
 
-/// Finds the only agent with this id or archive name, in use or removed, and counts its files and rows. An archive is found
-/// even when the config cannot be edited.
+/// Finds the only agent with this id or archive name, in use or removed, and counts its files and
+/// rows. An archive is found even when the config cannot be edited.
 pub(super) async fn at_stake(site: &Site, editing: Result<Arc<Editing>, TenantError>, which: &str) -> Result<Stake, TenantError> {
     let living = living(site, editing, which).await;
     let all = archives(&site.home);

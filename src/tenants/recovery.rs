@@ -15,7 +15,8 @@ use crate::config::edit;
 use crate::config::store::{self, EditLock};
 use crate::domain::{AgentId, AgentUid};
 
-/// Settles the change in the note of a killed process, if there is one. A failure keeps the note for the next attempt.
+/// Settles the change in the note of a killed process, if there is one. A failure keeps the note
+/// for the next attempt.
 pub(super) async fn settle(site: &Site, lock: &EditLock) -> Result<(), TenantError> {
     let home = site.home.clone();
     let left = blocking(move || {
@@ -49,7 +50,8 @@ async fn settle_removal(site: &Site, id: &AgentId, uid: &str, name: &str) -> Res
     let archive = archive::folder(&site.home, name);
     let files = archive.join(archive::FILES);
     let folder = folder_of(&site.home, id);
-    // An agent that the config never named may be removed too; then the archive tells whether its files or tables have moved.
+    // An agent that the config never named may be removed too; then the archive tells whether its
+    // files or tables have moved.
     if editing::config_has(&site.home, id)? || !archive::has_anything(&site.home, name) {
         move_unless_there(&files, &folder)?;
         folders::discard(&archive);

@@ -23,7 +23,7 @@ pub struct Removed {
     pub bindings: Vec<String>,
     /// Lists that named the agent.
     pub mentions: Vec<String>,
-    /// Rows in the store, hidden now.
+    /// Rows in the database, hidden now.
     pub rows: Rows,
 }
 
@@ -66,7 +66,8 @@ pub(super) async fn remove(site: &Site, editing: Arc<Editing>, word: &str) -> Re
     Ok(Removed { archive, bindings: taken.bindings, mentions: taken.mentions, rows })
 }
 
-/// The id of an agent that can be removed: an agent of the config, or leftovers (a folder without a table, or rows).
+/// The id of an agent that can be removed: an agent of the config, or leftovers (a folder without a
+/// table, or rows).
 pub(super) async fn removable(site: &Site, editing: &Editing, word: &str) -> Result<AgentId, TenantError> {
     let id = existing(site, editing, word).await?;
     refuse_main_and_default(editing, &id)?;

@@ -10,8 +10,8 @@ use super::{folders, rows};
 use crate::config::edit;
 use crate::domain::AgentId;
 
-/// Changes an agent's id. History, memory, pins and bindings stay, because rows hang on the uid and every mention in the
-/// config is changed.
+/// Changes an agent's id. History, memory, pins and bindings stay, because rows hang on the uid and
+/// every mention in the config is changed.
 pub(super) async fn rename(site: &Site, editing: Arc<Editing>, from: &str, to: &str) -> Result<(AgentId, AgentId), TenantError> {
     let (from, to) = (editing.find(from)?.id.clone(), editing.free(to)?);
     if from == AgentId::main() {

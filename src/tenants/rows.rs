@@ -16,8 +16,8 @@ use crate::routing::pins;
 /// How long people may go on using the old id of a renamed agent.
 pub const KEEPS_OLD_ID: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Adds a clone under its own uid, because the store may know an older agent of that id, with memories. A clone that the
-/// store knows already is left alone.
+/// Adds a clone under its own uid, because the database may know an older agent of that id, with
+/// memories. A clone that the store knows already is left alone.
 pub(super) async fn record_clone(site: &Site, id: &AgentId, uid: AgentUid) -> Result<(), TenantError> {
     let id = id.clone();
     let record = move |tx: &Transaction<'_>| {
@@ -29,7 +29,7 @@ pub(super) async fn record_clone(site: &Site, id: &AgentId, uid: AgentUid) -> Re
     Ok(site.db.write(record).await?)
 }
 
-/// Gives an agent its new id. An old id unknown to the store needs no change.
+/// Gives an agent its new id. An old id unknown to the database needs no change.
 pub(super) async fn record_rename(site: &Site, from: &AgentId, to: &AgentId) -> Result<(), TenantError> {
     let until = now_ms() + i64::try_from(KEEPS_OLD_ID.as_millis()).unwrap_or(i64::MAX);
     let (from, to) = (from.clone(), to.clone());

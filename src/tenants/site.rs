@@ -1,4 +1,4 @@
-//! The place where agents live: the home folder and the store.
+//! The place where agents live: the home folder and the database.
 
 use std::path::{Path, PathBuf};
 

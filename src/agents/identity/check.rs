@@ -5,7 +5,8 @@ use std::path::Path;
 use super::read_start;
 use crate::config::{AgentSpec, Config, Problem, Spanned};
 
-/// A file that goes missing later is told by `parlor agent info`, and the agent answers without a soul.
+/// A file that goes missing later is told by `parlor agent info`, and the agent answers without a
+/// soul.
 pub fn check_personalities(config: &Config, home: &Path) -> Vec<Problem> {
     config.agents.iter().filter_map(|spec| unreadable(spec, spec.personality.as_ref()?, home)).collect()
 }

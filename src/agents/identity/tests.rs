@@ -1,4 +1,4 @@
-//! What is read from a home folder, and what is not.
+//! Files read from a home folder, and files left out.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -29,7 +29,7 @@ fn load(home: &TempDir, id: &str) -> Identity {
     Identity::load(&agent_of(home.path(), id), true)
 }
 
-/// One line per file: name, origin, text.
+/// A line per file: name, origin, text.
 fn summary(identity: &Identity) -> String {
     let line =
         |loaded: &LoadedFile| format!("{}: {} {}", loaded.file.name(), loaded.origin, loaded.content).trim_end().to_owned();
@@ -115,7 +115,7 @@ fn dot_with(home: &TempDir, personality: &str) -> Identity {
     Identity::load(&Agent { personality: Some(personality.into()), ..agent_of(home.path(), "dot") }, true)
 }
 
-/// S0.6: the file that the config names stands in for SOUL.md, wherever one is.
+/// S0.6: the personality file of the config replaces SOUL.md, wherever SOUL.md is.
 #[test]
 fn a_personality_is_read_in_place_of_the_soul() {
     let home = home_with(&ROOT);

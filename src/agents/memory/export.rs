@@ -14,7 +14,7 @@ pub enum Form {
     Markdown,
 }
 
-/// A memory outside the store.
+/// A memory outside the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedMemory {
     pub agent: AgentId,
@@ -195,7 +195,7 @@ mod tests {
         fn what_was_written_reads_back_the_same(
             texts in proptest::collection::vec(("(\\PC|\n|\\\\|<!-- memory |-->){1,30}", any::<bool>(), any::<bool>()), 0..6),
         ) {
-            // A memory has no space around it.
+            // A memory has no space at its ends.
             let entries: Vec<Entry> = texts.iter().map(|(text, global, place)| entry(text.trim(), *global, *place)).collect();
             for form in [Form::JsonLines, Form::Markdown] {
                 let read = read(&write(&entries, form)).unwrap();

@@ -1,4 +1,5 @@
-//! Takes MEMORY.md and the daily notes into the index when they have changed; the table `memory_files`.
+//! Takes MEMORY.md and the daily notes into the index when they have changed; the table
+//! `memory_files`.
 //!
 //! There is no watcher: before a search, each file's size and time are compared with the last look.
 

@@ -1,4 +1,5 @@
-//! MEMORY.md, changed by its agent: whole or not at all, within a bound, and with the versions before kept.
+//! MEMORY.md, changed by its agent: whole or not at all, within a bound, and with the versions
+//! before kept.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -134,7 +135,8 @@ pub(super) fn versions(folder: &Path) -> io::Result<Vec<Version>> {
 
 /// Size of the new file. Two edits at once, also of two processes, wait for each other.
 ///
-/// People change the file too, with editors that know no lock. After such a change, the edit is made anew to the new text.
+/// People change the file too, with editors that know no lock. After such a change, the edit is
+/// made anew to the new text.
 fn change(folder: &Path, now: DateTime<Utc>, make: impl Fn(&str) -> Result<String, EditError>) -> Result<usize, EditError> {
     create_folder(&versions_folder(folder))?;
     let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(versions_folder(folder).join(".lock"))?;
@@ -205,7 +207,8 @@ fn keep_version(folder: &Path, text: &str, now: DateTime<Utc>) -> io::Result<()>
     Ok(())
 }
 
-/// A reader at the same time, or after a power cut, finds the old text or the new text, never a half.
+/// A reader at the same time, or after a power cut, finds the old text or the new text, never a
+/// half.
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     put_in_place(&write_beside(path, content)?, path)
 }

@@ -1,7 +1,7 @@
 //! The memory of agents: saved memories, MEMORY.md and daily notes, found by their words.
 //!
-//! An agent's memory is reached through a [`Memory`], made from the agent only. `scope` decides about visible rows; the rows
-//! themselves are private to this module.
+//! An agent's memory is reached through a [`Memory`], made from the agent only. `scope` decides
+//! about visible rows; the rows themselves are private to this module.
 
 mod chunks;
 pub mod export;
@@ -39,7 +39,7 @@ const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// Memories in a commit of an import.
 const IMPORT_PORTION: usize = 1000;
 
-/// The memories of the house. Cheap to clone.
+/// The memories of all agents. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Memories {
     db: Db,
@@ -160,7 +160,8 @@ impl Memory {
         self.memories.search(Scope::PrivateOf(&self.agent), text, limit).await
     }
 
-    /// The memories for a prompt, found by the message's text. With a budget of 0 there is no search.
+    /// The memories for a prompt, found by the message's text. With a budget of 0 there is no
+    /// search.
     pub async fn recall(&self, text: &str) -> Result<Option<String>, StoreError> {
         if self.agent.memory.recall_tokens == 0 {
             return Ok(None);
@@ -170,7 +171,8 @@ impl Memory {
         self.memories.db.read(move |connection| memory.recall_from_index(connection, &text)).await
     }
 
-    /// As [`Memory::recall`], on a given connection. Also looks at the files, and so blocks on the disk.
+    /// As [`Memory::recall`], on a given connection. Also looks at the files, and so blocks on the
+    /// disk.
     pub fn recall_on(&self, connection: &rusqlite::Connection, text: &str) -> rusqlite::Result<Recalled> {
         if self.agent.memory.recall_tokens == 0 {
             return Ok(Recalled::Found(None));
@@ -345,8 +347,8 @@ pub fn take_in(tx: &Transaction<'_>, owner: AgentUid, carried: &[ExportedMemory]
     carried.iter().try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
 }
 
-/// Prefixes a guest's memory with `[guest]`, because the agent may recall it while working for a person with more rights. A
-/// single rare word, so that search is not disturbed.
+/// Prefixes a guest's memory with `[guest]`, because the agent may recall the memory while working
+/// for a person with more rights. A single rare word, so search is not disturbed.
 pub fn told_by_a_guest(text: &str) -> String {
     match text.trim() {
         "" => String::new(),

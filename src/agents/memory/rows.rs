@@ -12,7 +12,7 @@ use crate::config::Visibility;
 use crate::domain::{AgentUid, PersonId, SessionKey};
 use crate::routing::places;
 
-/// A memory from the store.
+/// A memory from the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub id: i64,
@@ -34,7 +34,7 @@ pub struct Provenance {
     pub person: Option<PersonId>,
 }
 
-/// A memory for the store.
+/// A memory for the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct New {
     pub(super) owner: AgentUid,
@@ -77,7 +77,8 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         visibility: row.get::<_, String>(3)?.parse().unwrap_or_default(),
         path: row.get(4)?,
         text: row.get(5)?,
-        // An unknown form of place or person, from a later version, is left out, because the memory matters more.
+        // An unknown form of place or person, from a later version, is left out, because the memory
+        // matters more.
         said: Provenance {
             place: read(6)?.and_then(|key| key.parse().ok()),
             person: read(7)?.and_then(|person| person.parse().ok()),

@@ -1,4 +1,5 @@
-//! Decides about the visibility of memories. Every read takes a [`Scope`] and goes through its [`Clause`].
+//! Decides about the visibility of memories. Every read takes a [`Scope`] and goes through its
+//! [`Clause`].
 
 use rusqlite::{Connection, params};
 

@@ -1,4 +1,5 @@
-//! Finds memories by their words, the best fitting first, in a time that does not depend on what others remember.
+//! Finds memories by their words, the best fitting first. The time does not depend on the memories
+//! of other agents.
 
 use rusqlite::{Connection, params};
 
@@ -6,25 +7,25 @@ use super::rows::{self, Entry};
 use super::scope::Clause;
 use super::{stop_words, tokenizer};
 
-/// Words of a question that are looked for; of more, the longest.
+/// Words of a question to look for, the longest first.
 const MAX_WORDS: usize = 16;
 /// Ranking a row costs about a microsecond, so no question ranks more than this many.
 const MOST_RANKED: u32 = 1000;
-/// Words that are looked for when all of them are in very many rows.
+/// Words to look for when every word is in very many rows.
 const MOST_COMMON_WORDS: usize = 3;
 
-/// What is asked of the index.
+/// The request to the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Question {
     /// No visible row has any of the words.
     Nothing,
     /// Rows with any of these words, the best first.
     Best(Vec<String>),
-    /// Every word is in very many rows: the newest, rather with all of these than with some.
+    /// Every word is in very many rows: the newest rows, rows with all of these words first.
     Newest(Vec<String>),
 }
 
-/// The limit counts rows that were let through by the clause.
+/// The limit counts the rows let through by the clause.
 pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit: u32) -> rusqlite::Result<Vec<Entry>> {
     let numbers = clause.numbers(connection)?;
     match question(connection, &numbers, text)? {
@@ -43,7 +44,7 @@ pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit
     }
 }
 
-/// What a search would ask, for people.
+/// Describes the request of a search, for people.
 pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> rusqlite::Result<String> {
     let numbers = clause.numbers(connection)?;
     let asked = match question(connection, &numbers, text)? {
@@ -61,7 +62,7 @@ pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> r
 enum Order {
     /// By bm25.
     Best,
-    /// By slot, which is by age within one scope.
+    /// By slot: within a scope, by age.
     Newest,
 }
 
@@ -70,7 +71,7 @@ fn ask(connection: &Connection, clause: &Clause, words: &str, order: Order, limi
         Order::Best => "f.rank",
         Order::Newest => "f.rowid DESC",
     };
-    // A cross join keeps the order of the two: first the index, then the rows it names.
+    // A cross join keeps the order of the two: first the index, then its rows.
     let from = "memories_fts AS f CROSS JOIN memories AS m ON m.slot = f.rowid";
     let rest = format!("WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3", clause.sql());
     let mut statement = connection.prepare_cached(&rows::select(from, &rest))?;
@@ -78,7 +79,7 @@ fn ask(connection: &Connection, clause: &Clause, words: &str, order: Order, limi
     found.collect()
 }
 
-/// The newest of each scope, and of these the newest.
+/// The newest rows of each scope, and of these the newest.
 fn newest(
     connection: &Connection,
     clause: &Clause,
@@ -95,7 +96,8 @@ fn newest(
     Ok(found)
 }
 
-/// Rare words tell more and cost less, so they are taken first, for as long as their rows can be ranked.
+/// Rare words tell more and cost less, so they are taken first, for as long as their rows can be
+/// ranked.
 fn question(connection: &Connection, numbers: &[i64], text: &str) -> rusqlite::Result<Question> {
     if numbers.is_empty() {
         return Ok(Question::Nothing);
@@ -123,7 +125,7 @@ fn question(connection: &Connection, numbers: &[i64], text: &str) -> rusqlite::R
     })
 }
 
-/// Words that are in every text are not looked for, so a question with no others finds nothing.
+/// Words found in every text are left out, so a question without other words finds nothing.
 fn asked_words(text: &str) -> Vec<String> {
     let mut words = stop_words::telling(text);
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
@@ -131,13 +133,14 @@ fn asked_words(text: &str) -> Vec<String> {
     words
 }
 
-/// Rows with the word; everything above [`MOST_RANKED`] is the same.
+/// The number of rows with the word; all numbers above [`MOST_RANKED`] count the same.
 fn count(connection: &Connection, forms: &str) -> rusqlite::Result<u32> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ?1 LIMIT ?2)";
     connection.prepare_cached(sql)?.query_row(params![forms, MOST_RANKED + 1], |row| row.get(0))
 }
 
-/// A word in all its visible forms, in the language of the index. Words have letters and digits only, so quotes are enough.
+/// A word in all its visible forms, in the language of the index. Words have letters and digits
+/// only, so quotes are enough.
 fn forms(numbers: &[i64], word: &str) -> String {
     let quoted = numbers.iter().map(|number| format!("\"{}\"", tokenizer::scoped(*number, word)));
     quoted.collect::<Vec<_>>().join(" OR ")

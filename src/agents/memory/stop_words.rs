@@ -1,14 +1,15 @@
-//! Words that are in every text and so tell nothing about one: a memory is not found by them. Pure.
+//! Little words found in every text, such as articles. Memories are not found by little words.
+//! Pure.
 //!
-//! One language's little word is another's thing: `car`, `door`, `hat`, `war`. Such words count as little only in a question that is
-//! in that language, as far as its other little words tell.
+//! A little word of a language may be a noun in another: `car`, `door`, `hat`, `war`. Such a word
+//! counts as little only in a question of its language, judged by the other little words.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::tokenizer;
 
-/// The words of a text that a memory may be found by, without repetitions, in their order.
+/// The searchable words of a text, without repetitions, in their order.
 pub(super) fn telling(text: &str) -> Vec<String> {
     let all = tokenizer::distinct(text);
     let (language, names) = (language(&all), names(text));
@@ -21,7 +22,7 @@ fn is_little(word: &str, language: Option<usize>, names: &HashSet<String>) -> bo
     known.everywhere != 0 || (is_here && !names.contains(word)) || is_unspaced_little(word)
 }
 
-/// The language that has more of these words than any other; none when two have as many.
+/// The language with the most little words; none when two languages have as many.
 fn language(words: &[String]) -> Option<usize> {
     let mut hits = [0_usize; LANGUAGES.len()];
     for known in words.iter().filter_map(|word| LITTLE.get(word.as_str())) {
@@ -46,12 +47,12 @@ fn is_unspaced_little(word: &str) -> bool {
     word.starts_with(tokenizer::is_unspaced) && is_little()
 }
 
-/// In which languages a word is a little one, a bit for each.
+/// The languages of a little word, a bit for each.
 #[derive(Debug, Clone, Copy, Default)]
 struct Little {
-    /// It means nothing else anywhere.
+    /// Languages in which the word is little, and a noun or name in no other language.
     everywhere: u16,
-    /// It is also a thing or a name elsewhere.
+    /// Languages in which the word is little, but a noun or name in another language.
     in_some: u16,
 }
 
@@ -68,10 +69,11 @@ static LITTLE: LazyLock<HashMap<&'static str, Little>> = LazyLock::new(|| {
     little
 });
 
-/// A language's little words. Apostrophes separate words, so `don't` and `l'ami` leave single letters behind.
+/// A language's little words. Apostrophes separate words, so `don't` and `l'ami` leave single
+/// letters behind.
 struct Language {
     everywhere: &'static str,
-    /// Those that are things, names or signs in another language.
+    /// Little words with another meaning as a noun, name or sign in another language.
     in_some: &'static str,
 }
 
@@ -203,13 +205,13 @@ const KOREAN: Language = Language {
     in_some: "",
 };
 
-/// Two characters of Japanese or Chinese that only join others.
+/// Pairs of Japanese or Chinese characters without a meaning of their own.
 const UNSPACED_PAIRS: &str = "
     です ます まし した して ない なん なに なの から まで より ので のに のは のが のを には では でも とは との への にも こと もの ため よう そう この その あの どの これ それ
     あれ どれ ここ そこ あそ どこ だれ いつ どう する すか すね され れる られ ある あり いる いま てい ただ だけ でし でき きる って った たい たの んで んだ だと ださ くだ さい
     さん ちゃ わた たし あな なた れは れが れを 何で は何 何を 何が 何か 誰が は誰 誰で は私 私の 私は 私が 如果 虽然 然后";
 
-/// Characters that tell nothing when only such stand together.
+/// Characters without a meaning of their own, if a word has no others.
 const CHINESE: &str = "的了是在我你您他她它们这那哪谁什么怎样吗呢吧啊不没有和与就也都很还又再只会要能可以及或但而且因为所到从给对把被让着过个些之其此请";
 
 #[cfg(test)]

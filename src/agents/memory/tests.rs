@@ -8,7 +8,7 @@ use super::*;
 use crate::agents::{Registry, agent_rows};
 use crate::config::{self, Secrets, Source};
 
-/// A home with a store and a few agents.
+/// A home with a database and a few agents.
 struct House {
     home: TempDir,
     db: Db,
@@ -95,13 +95,13 @@ async fn an_agent_sees_its_own_the_global_and_those_it_reads_from() {
     assert_eq!(listed.len(), 4);
 }
 
-/// S0.16: foreign rows that would rank better neither hide the visible ones nor change their order.
+/// S0.16: better ranked rows of other agents neither hide visible rows nor change their order.
 #[tokio::test]
 async fn better_foreign_rows_hide_nothing() {
     let house = House::new(CONFIG).await;
     let (main, ada) = (house.memory("main"), house.memory("ada"));
     for number in 0..10 {
-        // The longer a row is, the less one word of it counts.
+        // In a longer row each word counts less.
         let text = format!("honey {}", "filler ".repeat(10 + number));
         main.save(main.saving(&text, None, Provenance::default()).unwrap()).await.unwrap();
     }
@@ -186,7 +186,7 @@ async fn files_are_found_while_they_are_there_and_under_their_agent_only() {
     assert_eq!(texts(&main, "bees").await.len(), 1);
 }
 
-/// What agents read from each other includes files, as they are now.
+/// A reader also sees the present files of the agents it reads from.
 #[tokio::test]
 async fn a_reader_sees_the_files_of_those_it_reads_from() {
     let house = House::new(CONFIG).await;
@@ -273,7 +273,7 @@ async fn recall_fits_its_budget_and_leaves_out_what_the_prompt_has() {
     assert!(house.memory("main").recall("bee").await.unwrap().unwrap().contains("- [rose] "));
 }
 
-/// `recall = false` asks nothing at all: a store that is gone is not noticed.
+/// `recall = false` asks nothing at all: a missing table is not noticed.
 #[tokio::test]
 async fn without_recall_nothing_is_asked() {
     let house = House::new("[agents.ada]\nrecall = false\n").await;
@@ -282,7 +282,8 @@ async fn without_recall_nothing_is_asked() {
     assert!(house.memory("main").recall("bee").await.is_err());
 }
 
-/// A turn asks on its own connection, and only takes the longer way when a file has changed: its own, or one that it may read.
+/// A turn asks on its own connection, and takes the longer way only after a change of a file: the
+/// agent's own file, or a readable file of another agent.
 #[tokio::test]
 async fn a_recall_at_hand_says_when_the_index_is_old() {
     let house = House::new("[agents.rose]\nread_memory_from = [\"ada\"]\n[agents.ada]\n").await;
@@ -327,7 +328,7 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
     "#);
 }
 
-/// Not by words that are in every text, whatever the language.
+/// Words found in every text find nothing, in any language.
 #[tokio::test]
 async fn a_question_finds_what_it_is_about() {
     let house = House::new("").await;
@@ -369,7 +370,7 @@ fn memories_have_a_size() {
     insta::assert_snapshot!(told(&"x".repeat(MAX_TEXT_BYTES + 1)), @"A memory has at most 8 KiB. Make it shorter, or save it in parts.");
 }
 
-/// Rows of four agents, with who reads whom drawn by lot.
+/// Rows of four agents, with readers drawn by lot.
 #[derive(Debug, Clone)]
 struct World {
     rows: Vec<(usize, Visibility, String)>,
@@ -411,7 +412,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..Default::default() })]
 
-    /// S0.63 for every pair of agents; whatever is asked, nothing fails.
+    /// S0.63 for every pair of agents; no question fails.
     #[test]
     fn nobody_finds_what_it_may_not_see(world in worlds()) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -426,7 +427,7 @@ proptest! {
                 let agent = house.agent(id);
                 let found = house.memories.search(Scope::Of(agent), &world.query, world.limit).await.unwrap();
                 prop_assert!(found.iter().all(|entry| world.sees(reader, row_of(entry.id))));
-                // And everything that it may see is found, up to the limit.
+                // All visible rows are found, up to the limit.
                 let asked = stop_words::telling(&world.query);
                 let fits = |row: &(usize, Visibility, String)| tokenizer::words(&row.2).iter().any(|word| asked.contains(word));
                 let visible = world.rows.iter().filter(|row| world.sees(reader, row) && fits(row)).count();
@@ -465,7 +466,7 @@ async fn an_import_brings_the_same_rows_and_a_second_one_none() {
     assert_eq!(one, two);
 }
 
-/// An agent of the same id that came later knows nothing of the first.
+/// A later agent of the same id knows nothing of the first agent.
 #[tokio::test]
 async fn rows_hang_on_the_uid_and_not_on_the_name() {
     let house = House::new(CONFIG).await;

@@ -1,11 +1,12 @@
-//! What counts as a word, for the index and for questions alike. Pure.
+//! Splits a text into words, for the index and for questions alike. Pure.
 
 /// Longer words count with their beginning.
 const MAX_WORD_CHARS: usize = 48;
 
-/// The words of a text in their order, in lower case. Writing without spaces gives every two neighbouring characters.
+/// The words of a text in their order, in lower case. Writing without spaces gives every two
+/// neighbouring characters.
 pub(super) fn words(text: &str) -> Vec<String> {
-    // A letter with its accent beside it is the same letter, as the index sees it.
+    // A letter with its accent beside is the same letter, also for the index.
     let without_accents: String = text.chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).collect();
     let mut found = Vec::new();
     for run in without_accents.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
@@ -14,19 +15,20 @@ pub(super) fn words(text: &str) -> Vec<String> {
     found
 }
 
-/// The same without repetitions.
+/// Like [`words`], without repetitions.
 pub(super) fn distinct(text: &str) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     words(text).into_iter().filter(|word| seen.insert(word.clone())).collect()
 }
 
-/// A word as it stands in the index: nobody who searches with another number comes across it.
+/// A word as stored in the index. A search with another number never finds the word.
 pub(super) fn scoped(number: i64, word: &str) -> String {
-    // Digits and a consonant: the stemmer behind the index looks at vowels, and so sees the word as it is.
+    // Digits and a consonant: the stemmer behind the index looks at vowels, and so leaves the
+    // prefix alone.
     format!("{number}q{word}")
 }
 
-/// What the index is given for a text.
+/// The text for the index.
 pub(super) fn indexed(number: i64, text: &str) -> String {
     words(text).iter().map(|word| scoped(number, word)).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,5 @@
-//! Reads a `SKILL.md`: YAML front matter, then Markdown, after the Agent Skills format (<https://agentskills.io>). Pure.
+//! Reads a `SKILL.md`: YAML front matter, then Markdown, after the Agent Skills format
+//! (<https://agentskills.io>). Pure.
 
 use std::collections::BTreeMap;
 
@@ -176,7 +177,8 @@ impl Reader<'_> {
         self.flaws.push(Flaw::new(self.line_of(key), message));
     }
 
-    /// The line of a key. Keys begin their line; a key in another form is shown at the front matter's begin.
+    /// The line of a key. Keys begin their line; a key in another form is shown at the front
+    /// matter's begin.
     fn line_of(&self, key: &str) -> usize {
         let is_key = |line: &str| {
             let line = line.trim_start().trim_start_matches(['"', '\'']);
@@ -258,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in a front matter: no panic, and what is wrong has a line of the file.
+        /// Any front matter: no panic, and each problem has a line of the file.
         #[test]
         fn any_front_matter_is_read_or_refused_with_a_line(front in "(name|description|license|metadata|[a-z&*!|>%@`'\"{}\\[\\],:#?é\t -]|\n){0,60}") {
             check_lines(&format!("---\n{front}\n---\nbody"))?;

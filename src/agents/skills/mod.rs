@@ -1,7 +1,8 @@
-//! Skills: folders with a `SKILL.md`, in the shared pool `skills/` or in an agent's own `agents/<id>/skills/`.
+//! Skills: folders with a `SKILL.md`, in the shared pool `skills/` or in an agent's own
+//! `agents/<id>/skills/`.
 //!
-//! An agent's skills are decided here and nowhere else: the prompt lists them, the `skill` tool reads them. They are looked up
-//! for every turn, so a new skill counts from the next message on.
+//! An agent's skills are decided here and nowhere else: the prompt lists them, the `skill` tool
+//! reads them. They are looked up for every turn, so a new skill counts from the next message on.
 
 mod check;
 pub mod format;

@@ -91,7 +91,8 @@ fn text(dir: &Dir, file: &str) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text"))
 }
 
-/// Replaces the system's error for a path out of the folder, because the error is about the sandbox, not about the file.
+/// Replaces the system's error for a path out of the folder, because the error is about the
+/// sandbox, not about the file.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "it is outside the skill's folder, or nobody may read it".to_owned(),

@@ -1,4 +1,4 @@
-//! Which skills an agent has, and what it can read of them.
+//! The skills of an agent, and the readable part of each skill.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! How much is in a workspace. Counted once, kept along, and counted again now and then, because people put files there too.
+//! The size of a workspace. Counted once, kept up to date, and counted again now and then, because
+//! people put files there too.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -48,7 +49,7 @@ impl Workspace {
         }
     }
 
-    /// Stops when there is more than there may be: how much more does not matter, and the counting comes to an end.
+    /// Stops above the quota: the exact excess does not matter, and the counting must end.
     fn count(&self) -> u64 {
         let mut bytes = 0;
         let counted = self.walk(Path::new("."), usize::MAX, |entry| {

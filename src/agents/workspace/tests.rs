@@ -95,7 +95,7 @@ fn a_hard_link_is_neither_read_nor_written() {
     place.secret_is_untouched();
 }
 
-/// A read of a pipe that nobody writes to would wait for ever.
+/// A read of a pipe without a writer would wait for ever.
 #[test]
 fn what_is_no_file_is_refused_at_once() {
     let place = place();
@@ -113,7 +113,7 @@ fn what_is_no_file_is_refused_at_once() {
     assert_eq!(place.write("mine.md/x", "x"), Err(FileError::NoFolder));
 }
 
-/// Somebody swaps a folder for a link out, again and again, while files are read and written below it.
+/// A folder is swapped for a link out, again and again, while files are read and written inside.
 #[test]
 fn a_link_that_is_swapped_in_meanwhile_leads_nowhere() {
     let place = place();
@@ -129,7 +129,7 @@ fn a_link_that_is_swapped_in_meanwhile_leads_nowhere() {
                 if symlink("../target", &folder).is_ok() {
                     std::fs::remove_file(&folder).unwrap();
                 }
-                // While the name was free, a write may have made a folder of it.
+                // While the name was free, a write may have made a folder with this name.
                 while std::fs::rename(&aside, &folder).is_err() {
                     drop(std::fs::remove_dir_all(&folder));
                 }
@@ -139,7 +139,8 @@ fn a_link_that_is_swapped_in_meanwhile_leads_nowhere() {
             if let Ok(text) = place.read("folder/a.md") {
                 assert_eq!(text, "mine");
             }
-            // It may find the folder gone, and make none: the name is taken by the link or free for a moment.
+            // The edit may find the folder gone and make none: the name is taken by the link or
+            // free for a moment.
             drop(place.workspace.edit(Path::new("folder/a.md"), 100, |content| Ok::<_, FileError>((content, ()))));
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -157,7 +158,8 @@ fn a_full_workspace_takes_no_more_until_something_is_deleted() {
     let full = Err(FileError::Full { quota_mb: 1, used_mb: 1 });
     assert_eq!(place.write("two", &half), full);
     assert_eq!(place.workspace.has_room_for(600_000), full);
-    // What somebody put there behind our back counts from the next counting on, and deleting counts at once.
+    // Files put there by other programs count from the next counting on, and deletions count at
+    // once.
     place.workspace.remove(Path::new("one")).unwrap();
     place.write("two", &half).unwrap();
     let incoming = place.home.path().join("agent/incoming");
@@ -208,7 +210,7 @@ fn any_link() -> impl Strategy<Value = (String, String)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
 
-    /// With any links and folders in a workspace, no path reads or changes anything outside of it.
+    /// With any links and folders in a workspace, no path reads or changes anything outside.
     #[test]
     fn no_path_leaves_the_workspace(
         links in proptest::collection::vec(any_link(), 0..6),
@@ -237,7 +239,7 @@ proptest! {
     }
 }
 
-/// Folders count when they are made as they do when they are taken away, and when the whole is counted.
+/// Folders count the same when made, when removed, and in a count of the whole workspace.
 #[test]
 fn folders_do_not_get_around_the_quota() {
     let place = place();

@@ -45,7 +45,8 @@ impl EntryKind {
 }
 
 impl Workspace {
-    /// Visits every entry below a folder, `depth` folders deep, until `visit` breaks. Unreadable folders are left out.
+    /// Visits every entry below a folder, `depth` folders deep, until `visit` breaks. Unreadable
+    /// folders are left out.
     pub fn walk(&self, start: &Path, depth: usize, mut visit: impl FnMut(Entry) -> ControlFlow<()>) -> Result<(), FileError> {
         let dir = self.dir()?;
         let mut first = Some(dir.read_dir(start)?);

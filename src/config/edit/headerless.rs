@@ -1,4 +1,5 @@
-//! Agents without a header: `agents.rose.name = "Rose"`, or `rose = { name = "Rose" }` below `[agents]`.
+//! Agents without a header: `agents.rose.name = "Rose"`, or `rose = { name = "Rose" }` below
+//! `[agents]`.
 
 use std::ops::Range;
 
@@ -50,7 +51,8 @@ impl Headerless<'_> {
     /// The names in the key, and the position of the agent's id among them.
     fn names(&self, text: &str, id: &AgentId) -> Option<(Vec<Key>, usize)> {
         let names = Key::parse(&text[self.path.clone()]).ok()?;
-        // At the root the id stands behind `agents`, and below `[agents]` at the start; an agent may be called `agents`.
+        // At the root the id stands behind `agents`, and below `[agents]` at the start; an agent
+        // may be called `agents`.
         let own = [1, 0].into_iter().find(|index| names.get(*index).is_some_and(|name| name.get() == id.as_str()))?;
         Some((names, own))
     }

@@ -84,8 +84,8 @@ fn lines_of(text: &str, root: &Table, header: &Range<usize>, table: &Table) -> R
     comments_above(text, root, line_start(text, header.start))..line_end(text, end)
 }
 
-/// The start of the comments directly above a line. Lines of a multi-line text can look like comments, so the search ends at
-/// the value above.
+/// The start of the comments directly above a line. Lines of a multi-line text can look like
+/// comments, so the search ends at the value above.
 pub(super) fn comments_above(text: &str, root: &Table, line: usize) -> usize {
     let above = last_value_before(root, line);
     let above = if above == 0 { 0 } else { line_end(text, above) };

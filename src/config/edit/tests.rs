@@ -1,4 +1,4 @@
-//! What edits leave of a file: everything but what they are about.
+//! Edits of a file: the rest of the file stays untouched.
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn id(text: &str) -> AgentId {
     AgentId::parse(text).unwrap()
 }
 
-/// What a diff would show, so that everything else is seen to be untouched.
+/// Lines of a diff. All other lines are untouched.
 fn changes(after: &str) -> String {
     let (before, after): (Vec<&str>, Vec<&str>) = (FILE.lines().collect(), after.lines().collect());
     let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
@@ -187,7 +187,7 @@ fn a_form_that_cannot_be_edited_is_told() {
     assert_snapshot!(told("[agents"), @"config.toml is not TOML, so it was not changed. `parlor config check` shows where");
 }
 
-/// The same agents in every way that TOML has to write them.
+/// The same agents in all notations of TOML.
 const FORMS: [&str; 6] = [
     "[agents.main]\n[agents.rose]\nname = \"R\" # x\nlimits = { max_steps = 3 }\n\n[access]\ndms = \"open\"\n",
     "# The writer.\nagents.rose.name = \"R\" # x\nagents . \"rose\" . limits.max_steps = 3\nagents.main = {}\n\n[access]\ndms = \"open\"\n",
@@ -226,7 +226,7 @@ fn every_form_can_be_renamed_taken_out_and_put_back() {
     }
 }
 
-/// Of an agent that is one line, its comments become lines of its table.
+/// An agent written as a single line becomes a table, and its comments become lines of the table.
 #[test]
 fn a_line_becomes_a_table() {
     let piece = |form: usize| take_out_agent(FORMS[form], &id("rose")).unwrap().piece;
@@ -341,7 +341,7 @@ fn an_agent_comes_back_into_its_lists() {
     assert_eq!(renamed, LISTS.replace("rose", "rosa"));
 }
 
-/// S3.31: a text of several lines is an agent's too, whatever its lines look like.
+/// S3.31: a text of several lines belongs to its agent, even with lines like comments.
 #[test]
 fn a_line_of_a_text_is_no_comment_of_the_next_table() {
     let text = "[agents.ada]\nsystem_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n# Rose writes.\n[agents.rose]\npersonality = \"night.md\"\n";
@@ -367,7 +367,7 @@ fn a_line_of_a_text_is_no_comment_of_the_next_key() {
     }
 }
 
-/// An agent may be called like the table that it is in.
+/// An agent may have the name of its own table.
 #[test]
 fn an_agent_called_agents_is_renamed() {
     for text in ["agents.agents.name = \"A\"\n", "[agents]\nagents.name = \"A\"\n", "[agents.agents]\nname = \"A\"\n"] {
@@ -391,7 +391,7 @@ fn lines_that_an_edit_is_not_about_stay_as_they_are() {
 }
 
 proptest! {
-    /// Whatever the order of tables: taking out and putting back loses no key, and edits give TOML.
+    /// For any order of tables: taking out and putting back loses no key, and edits give TOML.
     #[test]
     fn taking_out_and_putting_back_keeps_the_meaning(
         order in Just((0..6).collect::<Vec<usize>>()).prop_shuffle(),

@@ -9,12 +9,12 @@ use crate::config::schema::{Absence, PLACES};
 
 const EXAMPLE: &str = include_str!("../../../config.example.toml");
 
-/// The checked config, printed, so that two can be compared.
+/// The checked config, printed for comparison.
 fn meaning(text: &str) -> String {
     format!("{:#?}", config(text))
 }
 
-/// Every table that stands at one of the places: all that match a `*`, all items of a list.
+/// All tables at these places; a `*` matches every table, and a list gives all its items.
 fn tables_at<'a>(tree: &'a DeTable<'a>, places: &str) -> Vec<&'a DeTable<'a>> {
     let at_place = |place: &str| {
         let steps = place.split('.').filter(|step| !step.is_empty());
@@ -52,7 +52,7 @@ fn the_example_shows_every_key() {
     }
 }
 
-/// Takes each key with a default out, one at a time: the meaning must stay the same.
+/// Takes each key with a default out, alone: the meaning must stay the same.
 #[test]
 fn the_example_shows_the_defaults() {
     let tree = DeTable::parse(EXAMPLE).unwrap();
@@ -61,7 +61,7 @@ fn the_example_shows_the_defaults() {
         for key in shape.keys.iter().filter(|key| key.absence == Absence::Default) {
             for table in tables_at(tree.get_ref(), place) {
                 let Some((written, _)) = table.get_key_value(key.name) else { continue };
-                // A comment sign over the first letter keeps every other thing where it is.
+                // A comment sign over the first letter keeps the positions of all other keys.
                 let start = written.span().start;
                 let without = format!("{}#{}", &EXAMPLE[..start], &EXAMPLE[start + 1..]);
                 assert_eq!(

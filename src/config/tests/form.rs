@@ -259,7 +259,7 @@ fn a_broken_value_is_shown_with_everything_else() {
     "#);
 }
 
-/// The tables below may be lost to the parser, so nothing is said about what they seem to lack.
+/// The parser may lose the tables below, so the report does not complain about missing keys.
 #[test]
 fn broken_notation_is_shown_where_it_breaks() {
     assert_snapshot!(report("default_agent = \"rose\"\n\n[access\ndms = \"opn\"\n\n[agents.rose]\n"), @"

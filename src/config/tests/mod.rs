@@ -1,4 +1,4 @@
-//! What an operator reads when something in the config file is wrong: the whole report for each kind of problem.
+//! Reports about a wrong config file: the whole text for each kind of problem.
 
 mod example;
 mod form;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::{Config, Draft, Secrets, Source, draft};
 
-/// A draft on a machine that has none of the secrets.
+/// A draft on a machine without any of the secrets.
 fn drafted(text: &str) -> Draft {
     let source = Source { path: "config.toml".into(), text: text.to_owned() };
     draft(source, Path::new("home"), Secrets::WherePresent)

@@ -1,4 +1,4 @@
-//! What an agent's table can say about who it is.
+//! Keys of an agent's table about its personality.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Secrets: where they are read from, and that they never show.
+//! Secrets: their sources, and proof of their secrecy.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn report(text: &str) -> String {
     drafted(text).finish().expect_err("the text has a problem").to_string()
 }
 
-/// Nothing that can be printed of a draft may have the secret in it.
+/// No printed form of a draft may show the secret.
 fn assert_hidden(text: &str) -> String {
     let draft = drafted(text);
     assert!(!format!("{draft:?}").contains("hunter2"), "{draft:?}");

@@ -1,4 +1,4 @@
-//! What the checked values are, and reports about values that are well written but wrong.
+//! Checked values, and reports about values with the right form but a wrong meaning.
 
 use insta::assert_snapshot;
 
@@ -102,7 +102,7 @@ fn the_offline_model_is_no_provider() {
     "#);
 }
 
-/// A broken provider is complained about once, not again at each model that names it.
+/// A broken provider is reported once, not again at each of its models.
 #[test]
 fn a_broken_provider_is_one_problem() {
     assert_snapshot!(report("default_model = \"big/llama\"\n[providers.big]\nkind = \"olama\"\n"), @r#"
@@ -310,7 +310,7 @@ fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
     1 problem in config.toml; nothing was started.
     "#);
     assert!(config(&telegram("\"http://127.0.0.1:3128\"")).telegram.unwrap().proxy.is_some());
-    // Not there on this machine, which only counts when the gateway starts.
+    // The variable is not set here. A missing variable counts only when the gateway starts.
     assert!(config(&telegram("{ env = \"TELEGRAM_PROXY\" }")).telegram.unwrap().proxy.is_none());
 }
 

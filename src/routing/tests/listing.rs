@@ -1,4 +1,4 @@
-//! What `parlor route explain` prints.
+//! The output of `parlor route explain`.
 
 use super::*;
 use crate::routing::explain;

@@ -1,4 +1,4 @@
-//! Rules and messages in one line each, so that the tests below read as tables.
+//! Rules and messages as single lines, so the tests below read as tables.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ mod problems;
 mod properties;
 mod strength;
 
-/// One rule a line: `telegram:group:-100 name=ops* users=telegram:5,telegram:6 locked -> agent`.
+/// A rule per line: `telegram:group:-100 name=ops* users=telegram:5,telegram:6 locked -> agent`.
 fn rules(text: &str) -> Vec<Binding> {
     let mut start = 0;
     let mut bindings = Vec::new();
@@ -57,7 +57,8 @@ fn parts<T: FromStr>(text: &str) -> Vec<T> {
     text.split(',').filter(|part| !part.is_empty()).map(|part| part.parse().ok().expect("an item of the right kind")).collect()
 }
 
-/// `telegram:topic:-100:7 by=telegram:6 name=Ops server=8 category=3 roles=9,10 tags=bug`; by the person 5 unless said.
+/// `telegram:topic:-100:7 by=telegram:6 name=Ops server=8 category=3 roles=9,10 tags=bug`; by the
+/// person 5 unless said.
 fn message(text: &str) -> Origin {
     let words: Vec<&str> = text.split_whitespace().collect();
     let fact = |key: &str| words.iter().find_map(|word| word.strip_prefix(key));

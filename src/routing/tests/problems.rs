@@ -1,8 +1,8 @@
-//! What is refused, and in which words.
+//! Refused bindings, and the texts of their problems.
 
 use super::*;
 
-/// Prints each problem with the spot it points at.
+/// Prints each problem with its spot in the file.
 fn problems_of(text: &str) -> String {
     let (_, problems) = build(&rules(text));
     let shown = problems.iter().map(|problem| {

@@ -1,4 +1,4 @@
-//! Rules that hold for every table and every message.
+//! Rules for every table and every message.
 
 use std::cmp::Reverse;
 
@@ -148,7 +148,7 @@ fn slow_route(bindings: &[Binding], origin: &Origin) -> Option<(usize, Rank)> {
     strongest(bindings, origin).first().copied()
 }
 
-/// All rules of the greatest strength that match, in file order.
+/// The matching rules of the greatest strength, in file order.
 fn strongest(bindings: &[Binding], origin: &Origin) -> Vec<(usize, Rank)> {
     let matching: Vec<_> = bindings
         .iter()
@@ -167,7 +167,7 @@ fn strength(binding: &Binding, origin: &Origin) -> Option<(Rank, u8, Reverse<usi
     Some((rank, distance, Reverse(has.into_iter().filter(|has| *has).count())))
 }
 
-/// Compares texts, so that it shares nothing with the code under test.
+/// Compares texts, to share nothing with the code under test.
 fn rank(binding: &Binding, origin: &Origin) -> Option<(Rank, u8)> {
     let (key, person) = (origin.key.to_string(), origin.person.to_string());
     let place: Vec<&str> = key.split(':').collect();

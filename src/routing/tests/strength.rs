@@ -1,4 +1,4 @@
-//! Which rule wins.
+//! The order of strength among rules.
 
 use super::*;
 

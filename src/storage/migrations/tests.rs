@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::storage::open;
 
-/// Statements are looked into this often: every so many steps of SQLite's machine.
+/// The files are copied every so many steps of SQLite's machine.
 const STEPS_BETWEEN_KILLS: i32 = 200;
 
 fn opened(path: &Path) -> Connection {
@@ -16,14 +16,15 @@ fn opened(path: &Path) -> Connection {
 
 fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("reads").flatten() {
-        // A process that is killed leaves the index of the log behind too, but the next one makes it anew.
+        // A killed process leaves the index of the log behind too, but the next process makes the
+        // index anew.
         if !entry.file_name().to_string_lossy().ends_with("-shm") {
             std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copies");
         }
     }
 }
 
-/// The files as a kill leaves them, from many moments of bringing this home up to date.
+/// The files left by a kill, at many moments of a migration of this home.
 fn killed_at_every_step(home: &TempDir, steps: &[Step]) -> Vec<TempDir> {
     let path = home.path().join("parlor.db");
     let kills = Arc::new(Mutex::new(Vec::new()));
@@ -52,7 +53,7 @@ fn killed_at_every_step(home: &TempDir, steps: &[Step]) -> Vec<TempDir> {
     Arc::into_inner(kills).expect("the handler is gone").into_inner().expect("nobody panicked")
 }
 
-/// The schema that a start makes of a home.
+/// The schema of a home after a start.
 fn schema_of(home: &Path, steps: &[Step]) -> Vec<String> {
     let mut connection = opened(&home.join("parlor.db"));
     migrate(&mut connection, steps).expect("it starts");
@@ -84,7 +85,7 @@ fn a_kill_at_any_step_of_a_first_start_leaves_a_home_that_starts() {
     check_kills(&steps(), &[]);
 }
 
-/// Later steps, as they will come some day.
+/// Later steps, as they may come some day.
 fn with_later_steps() -> Vec<Step> {
     let filled = "CREATE TABLE later (number INTEGER) STRICT;
                   WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 400)
@@ -99,7 +100,7 @@ fn a_kill_at_any_step_of_an_upgrade_leaves_a_home_that_starts() {
     check_kills(&with_later_steps(), &steps());
 }
 
-/// A step that does not work takes the ones before it back with it.
+/// A failing step undoes the steps before.
 #[test]
 fn a_step_that_fails_changes_nothing() {
     let home = TempDir::new().expect("a folder");
@@ -114,7 +115,7 @@ fn a_step_that_fails_changes_nothing() {
     assert_eq!(schema(&connection), before);
 }
 
-/// Also databases of the versions before the first schema.
+/// Also databases of versions before the first schema.
 #[test]
 fn a_file_with_other_tables_is_left_alone() {
     let home = TempDir::new().expect("a folder");

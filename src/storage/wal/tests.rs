@@ -4,7 +4,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::storage::commits;
 
-/// A database whose connection stays open, so that its log stays too.
+/// A database with an open connection, so its log stays.
 struct Scratch {
     folder: TempDir,
     connection: Connection,
@@ -43,7 +43,7 @@ impl Scratch {
         std::fs::read(self.path()).expect("reads")
     }
 
-    /// Whether this database fits the log that is here.
+    /// Whether this database fits the log here.
     fn fits(&self, database: &[u8]) -> bool {
         let apart = TempDir::new().expect("a folder");
         let path = apart.path().join("parlor.db");
@@ -95,7 +95,7 @@ fn a_log_fits_no_other_database() {
     assert!(!one.fits(&other.copy()));
 }
 
-/// A file that is no log, or ends in the middle, is left to SQLite.
+/// A file without a log header, or cut in the middle, is left to SQLite.
 #[test]
 fn a_log_that_is_cut_or_damaged_is_read_as_far_as_it_is_good() {
     let scratch = Scratch::new();

@@ -53,7 +53,7 @@ fn earlier_versions_can_be_restored_and_only_so_many_are_kept() {
 
     restore(folder.path(), &kept[0], moment(5)).unwrap();
     assert_eq!(format!("{}line {}\n", text(folder.path()), MOST_VERSIONS + 4), now);
-    // What was there is a version now, so restoring is undone the same way.
+    // The former text is a version now, so a restore is undone the same way.
     restore(folder.path(), &names(folder.path())[0], moment(6)).unwrap();
     assert_eq!(text(folder.path()), now);
 
@@ -102,7 +102,8 @@ fn edits() -> impl Strategy<Value = Edit> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
 
-    /// The file is always what the edits that were taken make of it, within its bound; the newest version is the one before.
+    /// The file always holds the result of the accepted edits, within its bound; the newest version
+    /// holds the text before.
     #[test]
     fn the_file_is_what_its_edits_say(edits in proptest::collection::vec(edits(), 1..12)) {
         let folder = TempDir::new().unwrap();
@@ -129,7 +130,8 @@ proptest! {
     }
 }
 
-/// A person saves the file in an editor while the agent's change is under way: both are in it afterwards.
+/// A person saves the file in an editor during the agent's change: the file has both changes
+/// afterwards.
 #[test]
 fn what_a_person_saves_meanwhile_is_not_lost() {
     let folder = TempDir::new().unwrap();
