@@ -26,9 +26,15 @@ fn unbound_place_among_10_000(bencher: Bencher) {
 #[divan::bench]
 fn name_pattern_among_10_000(bencher: Bencher) {
     let mut bindings = topics(10_000);
-    bindings.push(Binding { name: Some(spanned("*ops*".to_owned())), ..binding("telegram:group:-200") });
+    bindings.push(Binding {
+        name: Some(spanned("*ops*".to_owned())),
+        ..binding("telegram:group:-200")
+    });
     let table = table(&bindings);
-    let origin = Origin { name: Some("All things ops and more".to_owned()), ..origin("telegram:topic:-200:7") };
+    let origin = Origin {
+        name: Some("All things ops and more".to_owned()),
+        ..origin("telegram:topic:-200:7")
+    };
     bencher.bench(|| route(black_box(&table), None, black_box(&origin)));
 }
 
@@ -39,7 +45,9 @@ fn build(bencher: Bencher, bindings: usize) {
 }
 
 fn topics(count: usize) -> Vec<Binding> {
-    (1..=count).map(|topic| binding(&format!("telegram:topic:-100:{topic}"))).collect()
+    (1..=count)
+        .map(|topic| binding(&format!("telegram:topic:-100:{topic}")))
+        .collect()
 }
 
 fn table(bindings: &[Binding]) -> Table {
@@ -49,7 +57,10 @@ fn table(bindings: &[Binding]) -> Table {
 }
 
 fn origin(key: &str) -> Origin {
-    Origin::new(key.parse().expect("a session key"), "telegram:5".parse().expect("a person"))
+    Origin::new(
+        key.parse().expect("a session key"),
+        "telegram:5".parse().expect("a person"),
+    )
 }
 
 fn binding(pattern: &str) -> Binding {

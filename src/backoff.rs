@@ -23,7 +23,12 @@ pub(crate) struct Wait {
 
 impl Backoff {
     pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
-        Backoff { first, longest, failures: 0, cut_short: 0 }
+        Backoff {
+            first,
+            longest,
+            failures: 0,
+            cut_short: 0,
+        }
     }
 
     /// The wait after a further failure.
@@ -51,7 +56,9 @@ impl Backoff {
     }
 
     fn doubled(&self, times: u32) -> Duration {
-        self.first.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(self.longest)
+        self.first
+            .saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX))
+            .min(self.longest)
     }
 }
 
@@ -69,8 +76,15 @@ mod tests {
     fn waits_double_up_to_their_bound() {
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
         let waits: Vec<_> = (0..40).map(|_| seconds(&mut backoff)).collect();
-        assert_eq!(waits[..6], [(1, 1), (1, 2), (1, 4), (1, 8), (1, 15), (1, 15)]);
-        assert_eq!(waits[39], (1, 15), "a shift that is too far does not begin anew");
+        assert_eq!(
+            waits[..6],
+            [(1, 1), (1, 2), (1, 4), (1, 8), (1, 15), (1, 15)]
+        );
+        assert_eq!(
+            waits[39],
+            (1, 15),
+            "a shift that is too far does not begin anew"
+        );
         backoff.reset();
         assert_eq!(seconds(&mut backoff), (1, 1));
     }
@@ -83,6 +97,9 @@ mod tests {
             backoff.cut_short();
             wait
         };
-        assert_eq!([hurry(), hurry(), hurry(), hurry(), hurry(), hurry()], [(1, 1), (2, 2), (4, 4), (8, 8), (15, 15), (15, 15)]);
+        assert_eq!(
+            [hurry(), hurry(), hurry(), hurry(), hurry(), hurry()],
+            [(1, 1), (2, 2), (4, 4), (8, 8), (15, 15), (15, 15)]
+        );
     }
 }

@@ -7,7 +7,8 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The operator's way out, for the end of an error text.
-pub(crate) const ADVICE: &str = "Allow this user more (`ulimit -n`, or LimitNOFILE= in a systemd unit)";
+pub(crate) const ADVICE: &str =
+    "Allow this user more (`ulimit -n`, or LimitNOFILE= in a systemd unit)";
 
 /// For the database, logs, files of tools, name lookups and Discord's own connection: everything
 /// not shared out below.
@@ -41,7 +42,13 @@ pub(crate) fn raise_limit() {
     let allowed = getrlimit(Resource::Nofile);
     if allowed.current != allowed.maximum {
         // After a refusal the limit stays as before, and the shares follow the limit.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: allowed.maximum, maximum: allowed.maximum });
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: allowed.maximum,
+                maximum: allowed.maximum,
+            },
+        );
     }
 }
 
@@ -49,7 +56,9 @@ pub(crate) fn raise_limit() {
 pub(crate) fn warn_if_few() {
     let limit = limit();
     if limit < ENOUGH {
-        tracing::warn!("only {limit} files and connections may be open at once, so answers may have to wait. {ADVICE}");
+        tracing::warn!(
+            "only {limit} files and connections may be open at once, so answers may have to wait. {ADVICE}"
+        );
     }
 }
 
@@ -74,13 +83,17 @@ impl Shares {
 /// No limit counts as a very large limit.
 fn limit() -> usize {
     let allowed = getrlimit(Resource::Nofile).current;
-    allowed.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+    allowed
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX)
 }
 
 /// Whether the process or the whole system has reached its limit of open files.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     let code = error.raw_os_error();
-    [Errno::MFILE, Errno::NFILE].iter().any(|exhausted| code == Some(exhausted.raw_os_error()))
+    [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|exhausted| code == Some(exhausted.raw_os_error()))
 }
 
 #[cfg(test)]
@@ -91,10 +104,23 @@ mod tests {
     #[test]
     fn shares_stay_below_the_limit() {
         for limit in [192, 256, 1024, 20_000, 1_048_576, usize::MAX] {
-            let Shares { platform_calls, model_calls, pages, callers } = Shares::of(limit);
-            assert!(2 * platform_calls + model_calls + pages + callers + KEPT <= limit, "{limit}");
+            let Shares {
+                platform_calls,
+                model_calls,
+                pages,
+                callers,
+            } = Shares::of(limit);
+            assert!(
+                2 * platform_calls + model_calls + pages + callers + KEPT <= limit,
+                "{limit}"
+            );
         }
-        let fewest = Shares { platform_calls: FEWEST, model_calls: FEWEST, pages: FEWEST, callers: FEWEST };
+        let fewest = Shares {
+            platform_calls: FEWEST,
+            model_calls: FEWEST,
+            pages: FEWEST,
+            callers: FEWEST,
+        };
         assert_eq!(Shares::of(0), fewest);
     }
 }

@@ -15,13 +15,18 @@ impl Signer {
     pub const KEY_BYTES: usize = 32;
 
     pub fn new(key: &[u8]) -> Self {
-        Signer { key: hmac::Key::new(hmac::HMAC_SHA256, key) }
+        Signer {
+            key: hmac::Key::new(hmac::HMAC_SHA256, key),
+        }
     }
 
     /// The tag of a text, in hexadecimal.
     pub fn tag(&self, text: &str) -> String {
         let whole = hmac::sign(&self.key, text.as_bytes());
-        whole.as_ref()[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+        whole.as_ref()[..TAG_BYTES]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// Takes as long for a wrong tag as for a right tag.
@@ -32,7 +37,10 @@ impl Signer {
 
 /// Compares in constant time, so the time tells nothing about a secret. Only a wrong length shows.
 pub(crate) fn same_text(a: &str, b: &str) -> bool {
-    let differing = a.bytes().zip(b.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
+    let differing = a
+        .bytes()
+        .zip(b.bytes())
+        .fold(0, |differing, (a, b)| differing | (a ^ b));
     a.len() == b.len() && differing == 0
 }
 
@@ -42,7 +50,10 @@ mod tests {
 
     #[test]
     fn only_our_own_tag_of_that_very_text_counts() {
-        let (ours, other) = (Signer::new(&[1; Signer::KEY_BYTES]), Signer::new(&[2; Signer::KEY_BYTES]));
+        let (ours, other) = (
+            Signer::new(&[1; Signer::KEY_BYTES]),
+            Signer::new(&[2; Signer::KEY_BYTES]),
+        );
         let tag = ours.tag("agent rose");
         assert_eq!(tag.len(), 16);
         assert!(ours.accepts("agent rose", &tag));

@@ -21,14 +21,25 @@ const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
 /// Starts logging at this level, unless `PARLOR_LOG` says otherwise (such as `debug` or
 /// `parlor::routing=debug`).
 pub fn start(level: LevelFilter) {
-    let wanted = EnvFilter::builder().with_default_directive(level.into()).with_env_var("PARLOR_LOG").from_env_lossy();
+    let wanted = EnvFilter::builder()
+        .with_default_directive(level.into())
+        .with_env_var("PARLOR_LOG")
+        .from_env_lossy();
     let in_colour = std::io::stderr().is_terminal();
-    let lines = fmt::layer().with_writer(lines::stderr).with_ansi(in_colour).with_target(false).with_filter(wanted);
-    let started = tracing_subscriber::registry().with(lines.with_filter(filter_fn(|meta| is_ours(meta.target())))).try_init();
+    let lines = fmt::layer()
+        .with_writer(lines::stderr)
+        .with_ansi(in_colour)
+        .with_target(false)
+        .with_filter(wanted);
+    let started = tracing_subscriber::registry()
+        .with(lines.with_filter(filter_fn(|meta| is_ours(meta.target()))))
+        .try_init();
     // A second start in the same process, as in tests, keeps the first.
     drop(started);
     std::panic::set_hook(Box::new(|panic| {
-        let at = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let at = panic
+            .location()
+            .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         tracing::error!("panicked at {at}{}", reason(panic.payload()));
         // A panic of the main thread ends the program. Other panics are caught, so their lines can
         // wait.
@@ -52,7 +63,9 @@ pub fn flush() {
 /// Only a literal of the program. A formatted panic text may quote people, such as a text cut in
 /// the middle of a character.
 fn reason(payload: &(dyn Any + Send)) -> String {
-    payload.downcast_ref::<&'static str>().map_or_else(String::new, |reason| format!(": {reason}"))
+    payload
+        .downcast_ref::<&'static str>()
+        .map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 /// Libraries log whole requests and answers, so only our own lines are shown.
@@ -67,8 +80,16 @@ mod tests {
     #[test]
     fn a_panic_tells_nothing_that_was_put_together() {
         let payload = |panic: fn()| std::panic::catch_unwind(panic).expect_err("it panics");
-        assert_eq!(reason(&*payload(|| panic!("the lane is gone"))), ": the lane is gone");
+        assert_eq!(
+            reason(&*payload(|| panic!("the lane is gone"))),
+            ": the lane is gone"
+        );
         assert_eq!(reason(&*payload(|| drop("grüße"[..3].to_owned()))), "");
-        assert_eq!(reason(&*payload(|| assert!("words".parse::<u8>().expect("a number") > 0))), "");
+        assert_eq!(
+            reason(&*payload(|| assert!(
+                "words".parse::<u8>().expect("a number") > 0
+            ))),
+            ""
+        );
     }
 }

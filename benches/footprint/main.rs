@@ -1,8 +1,9 @@
-//! What the gateway costs in time, memory, processor and calls: the real program between a fake Telegram and a fake model.
+//! What the gateway costs in time, memory, processor and calls: the real program between a fake
+//! Telegram and a fake model.
 //!
-//! The fakes run in this process and share the machine with the program, so times are upper bounds. A missed target is
-//! told and not punished: the figures depend on the machine. `--json PATH` says where they are written, `--program PATH`
-//! measures another build.
+//! The fakes run in this process and share the machine with the program, so times are upper bounds.
+//! A missed target is told and not punished: the figures depend on the machine. `--json PATH` says
+//! where they are written, `--program PATH` measures another build.
 
 #![expect(clippy::print_stdout, reason = "a benchmark talks to its terminal")]
 
@@ -12,7 +13,11 @@ mod scene;
 #[expect(dead_code, reason = "shared with the tests, which use all of it")]
 #[path = "../../tests/it/support/fake_model/mod.rs"]
 mod fake_model;
-#[expect(dead_code, unused_imports, reason = "shared with the tests, which use all of it")]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "shared with the tests, which use all of it"
+)]
 #[path = "../../tests/it/support/fake_telegram/mod.rs"]
 mod fake_telegram;
 #[expect(dead_code, reason = "shared with the tests, which use all of it")]
@@ -44,9 +49,13 @@ const AGENTS: usize = scene::AGENTS.len();
 
 fn main() {
     let options = Options::read();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("the process can start threads");
-    let figures = runtime.block_on(async { tokio::time::timeout(MOST_TIME, measure(&options.program)).await });
+    let figures = runtime
+        .block_on(async { tokio::time::timeout(MOST_TIME, measure(&options.program)).await });
     let figures = figures.unwrap_or_else(|_| panic!("not done after {MOST_TIME:?}"));
     print!("{}", report::table(&figures));
     report::write(&figures, &options.json);
@@ -60,16 +69,27 @@ struct Options {
 
 impl Options {
     fn read() -> Self {
-        let mut options = Options { program: env!("CARGO_BIN_EXE_parlor").into(), json: build_folder().join("footprint.json") };
+        let mut options = Options {
+            program: env!("CARGO_BIN_EXE_parlor").into(),
+            json: build_folder().join("footprint.json"),
+        };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
-            let mut path = || PathBuf::from(arguments.next().unwrap_or_else(|| panic!("{argument} needs a path")));
+            let mut path = || {
+                PathBuf::from(
+                    arguments
+                        .next()
+                        .unwrap_or_else(|| panic!("{argument} needs a path")),
+                )
+            };
             match argument.as_str() {
                 "--json" => options.json = path(),
                 "--program" => options.program = path(),
                 // Cargo says so to every benchmark.
                 "--bench" => {}
-                other => panic!("unknown argument {other}; there are --json PATH and --program PATH"),
+                other => {
+                    panic!("unknown argument {other}; there are --json PATH and --program PATH")
+                }
             }
         }
         options
@@ -77,7 +97,9 @@ impl Options {
 }
 
 fn build_folder() -> &'static Path {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the folder for temporary files is inside the build folder")
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("the folder for temporary files is inside the build folder")
 }
 
 async fn measure(program: &Path) -> Vec<Figure> {
@@ -85,9 +107,15 @@ async fn measure(program: &Path) -> Vec<Figure> {
     let scenes: [(&str, Measurement); 6] = [
         ("starts", |program| Box::pin(start(program))),
         ("idle memory", |program| Box::pin(idle(program))),
-        ("the first request", |program| Box::pin(first_request(program))),
-        ("single messages", |program| Box::pin(single_messages(program))),
-        ("a thousand turns", |program| Box::pin(thousand_turns(program))),
+        ("the first request", |program| {
+            Box::pin(first_request(program))
+        }),
+        ("single messages", |program| {
+            Box::pin(single_messages(program))
+        }),
+        ("a thousand turns", |program| {
+            Box::pin(thousand_turns(program))
+        }),
         ("five hundred topics", |program| Box::pin(crowd(program))),
     ];
     for (name, measurement) in scenes {
@@ -98,24 +126,32 @@ async fn measure(program: &Path) -> Vec<Figure> {
     figures
 }
 
-type Measurement = for<'a> fn(&'a Path) -> std::pin::Pin<Box<dyn Future<Output = Vec<Figure>> + 'a>>;
+type Measurement =
+    for<'a> fn(&'a Path) -> std::pin::Pin<Box<dyn Future<Output = Vec<Figure>> + 'a>>;
 
 fn binary_size(program: &Path) -> Figure {
     let bytes = program.metadata().expect("the program is built").len();
-    Figure::new("binary", "size of the stripped program", Unit::Mebibytes).samples([mebibytes(bytes)])
+    Figure::new("binary", "size of the stripped program", Unit::Mebibytes)
+        .samples([mebibytes(bytes)])
 }
 
 /// Not ours, but in most of the other times: what a commit costs on this disk.
 fn disk_sync() -> Figure {
     const PAGE: [u8; 4096] = [7; 4096];
-    let mut file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).expect("the build folder is writable");
+    let mut file =
+        tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).expect("the build folder is writable");
     let synced_write = |_| {
         // A disk in a hurry answers faster than one that was left alone.
         std::thread::sleep(Duration::from_millis(5));
         milliseconds(timed(|| rewrite(&mut file, &PAGE)))
     };
     let samples: Vec<f64> = (0..100).map(synced_write).collect();
-    Figure::new("disk_sync", "this disk: one synced write of a page", Unit::Milliseconds).samples(samples)
+    Figure::new(
+        "disk_sync",
+        "this disk: one synced write of a page",
+        Unit::Milliseconds,
+    )
+    .samples(samples)
 }
 
 fn rewrite(file: &mut File, page: &[u8]) {
@@ -140,7 +176,15 @@ async fn start(program: &Path) -> Vec<Figure> {
         samples.push(milliseconds(gateway.first_poll_after));
         gateway.stop().await;
     }
-    vec![Figure::new("start", "exec until the first getUpdates", Unit::Milliseconds).target(50.0).samples(samples)]
+    vec![
+        Figure::new(
+            "start",
+            "exec until the first getUpdates",
+            Unit::Milliseconds,
+        )
+        .target(50.0)
+        .samples(samples),
+    ]
 }
 
 async fn idle(program: &Path) -> Vec<Figure> {
@@ -152,15 +196,28 @@ async fn idle(program: &Path) -> Vec<Figure> {
         samples.push(gateway.settled_memory().await);
         gateway.stop().await;
     }
-    let figure = Figure::new("idle_memory", "resident memory, idle, 10 agents", Unit::Mebibytes).target(20.0);
+    let figure = Figure::new(
+        "idle_memory",
+        "resident memory, idle, 10 agents",
+        Unit::Mebibytes,
+    )
+    .target(20.0);
     memory_figures(figure, "idle_private_memory", &samples).into()
 }
 
 /// The figure with its samples, and the part of them that is not the program's file.
 fn memory_figures(resident: Figure, private_key: &'static str, samples: &[Memory]) -> [Figure; 2] {
-    let private = Figure::new(private_key, "  of that, other than the program file", Unit::Mebibytes);
+    let private = Figure::new(
+        private_key,
+        "  of that, other than the program file",
+        Unit::Mebibytes,
+    );
     [
-        resident.samples(samples.iter().map(|memory| mebibytes(memory.resident_bytes))),
+        resident.samples(
+            samples
+                .iter()
+                .map(|memory| mebibytes(memory.resident_bytes)),
+        ),
         private.samples(samples.iter().map(|memory| mebibytes(memory.private_bytes))),
     ]
 }
@@ -172,11 +229,19 @@ async fn first_request(program: &Path) -> Vec<Figure> {
     scene.telegram.wait_for_sent(1).await;
     gateway.stop().await;
     let kibibytes = scene.model.last_request().bytes as f64 / 1024.0;
-    vec![Figure::new("first_request", "main's first model request", Unit::Kibibytes).target(8.0).samples([kibibytes])]
+    vec![
+        Figure::new(
+            "first_request",
+            "main's first model request",
+            Unit::Kibibytes,
+        )
+        .target(8.0)
+        .samples([kibibytes]),
+    ]
 }
 
-/// What the gateway adds to a message: from the poll's answer to the model's request, and from the model's answer to the
-/// sent message.
+/// What the gateway adds to a message: from the poll's answer to the model's request, and from the
+/// model's answer to the sent message.
 async fn single_messages(program: &Path) -> Vec<Figure> {
     const WARM_UP: usize = 20;
     let scene = Scene::set(program, AGENTS).await;
@@ -192,13 +257,36 @@ async fn single_messages(program: &Path) -> Vec<Figure> {
     let calls = scene.calls_per_turn(WARM_UP + SINGLE_MESSAGES);
     let (inward, outward) = scene.overheads();
     let (inward, outward) = (&inward[WARM_UP..], &outward[WARM_UP..]);
-    let together = inward.iter().zip(outward).map(|(inward, outward)| inward + outward);
+    let together = inward
+        .iter()
+        .zip(outward)
+        .map(|(inward, outward)| inward + outward);
     vec![
-        Figure::new("message_in", "a message: update to model request", Unit::Milliseconds).samples(inward.iter().copied()),
-        Figure::new("message_out", "a message: model answer to sendMessage", Unit::Milliseconds).samples(outward.iter().copied()),
-        Figure::new("message", "a message: both together", Unit::Milliseconds).target(3.0).samples(together),
-        Figure::new("model_calls", "model calls of a plain turn", Unit::Count).target(1.0).samples([calls.model]),
-        Figure::new("telegram_calls", "Telegram calls of a plain turn", Unit::Count).target(2.0).samples([calls.telegram]),
+        Figure::new(
+            "message_in",
+            "a message: update to model request",
+            Unit::Milliseconds,
+        )
+        .samples(inward.iter().copied()),
+        Figure::new(
+            "message_out",
+            "a message: model answer to sendMessage",
+            Unit::Milliseconds,
+        )
+        .samples(outward.iter().copied()),
+        Figure::new("message", "a message: both together", Unit::Milliseconds)
+            .target(3.0)
+            .samples(together),
+        Figure::new("model_calls", "model calls of a plain turn", Unit::Count)
+            .target(1.0)
+            .samples([calls.model]),
+        Figure::new(
+            "telegram_calls",
+            "Telegram calls of a plain turn",
+            Unit::Count,
+        )
+        .target(2.0)
+        .samples([calls.telegram]),
     ]
 }
 
@@ -219,13 +307,21 @@ async fn thousand_turns(program: &Path) -> Vec<Figure> {
         gateway.stop().await;
         scene.check_answers(TURNS);
     }
-    let resident = Figure::new("used_memory", "resident memory, idle after 1,000 turns", Unit::Mebibytes).target(20.0);
+    let resident = Figure::new(
+        "used_memory",
+        "resident memory, idle after 1,000 turns",
+        Unit::Mebibytes,
+    )
+    .target(20.0);
     let [resident, private] = memory_figures(resident, "used_private_memory", &memory);
-    let processor = Figure::new("processor", "processor time of 1,000 turns", Unit::Seconds).target(3.0).samples(processor);
+    let processor = Figure::new("processor", "processor time of 1,000 turns", Unit::Seconds)
+        .target(3.0)
+        .samples(processor);
     vec![processor, resident, private]
 }
 
-/// All at once, against a model that takes a second. One turn goes ahead, so that connections and files have been used.
+/// All at once, against a model that takes a second. One turn goes ahead, so that connections and
+/// files have been used.
 async fn crowd(program: &Path) -> Vec<Figure> {
     let (mut waits, mut memory, mut telegram_calls) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
@@ -241,17 +337,36 @@ async fn crowd(program: &Path) -> Vec<Figure> {
             scene.say_in(topic, PLAIN).await;
         }
         scene.telegram.wait_for_sent(CROWD + 1).await;
-        let last = scene.telegram.wait_for_calls("sendMessage", CROWD + 1).await;
+        let last = scene
+            .telegram
+            .wait_for_calls("sendMessage", CROWD + 1)
+            .await;
         waits.push((last.at - began).as_secs_f64());
         scene.check_answers(CROWD + 1);
         telegram_calls.push(scene.calls_per_turn(CROWD + 1).telegram);
         memory.push(gateway.settled_memory().await);
         gateway.stop().await;
     }
-    let resident = Figure::new("crowd_memory", "resident memory, idle after those", Unit::Mebibytes);
+    let resident = Figure::new(
+        "crowd_memory",
+        "resident memory, idle after those",
+        Unit::Mebibytes,
+    );
     let mut figures = vec![
-        Figure::new("crowd", "500 topics at once, model takes 1 s", Unit::Seconds).target(1.3).samples(waits),
-        Figure::new("slow_telegram_calls", "Telegram calls of such a turn", Unit::Count).target(2.0).samples(telegram_calls),
+        Figure::new(
+            "crowd",
+            "500 topics at once, model takes 1 s",
+            Unit::Seconds,
+        )
+        .target(1.3)
+        .samples(waits),
+        Figure::new(
+            "slow_telegram_calls",
+            "Telegram calls of such a turn",
+            Unit::Count,
+        )
+        .target(2.0)
+        .samples(telegram_calls),
     ];
     figures.extend(memory_figures(resident, "crowd_private_memory", &memory));
     figures
@@ -265,4 +380,5 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / 1024.0 / 1024.0
 }
 
-const PLAIN: &str = "Could you look over the plan for Saturday once more and tell me what we still have to buy?";
+const PLAIN: &str =
+    "Could you look over the plan for Saturday once more and tell me what we still have to buy?";

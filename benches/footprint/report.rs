@@ -38,11 +38,20 @@ impl Unit {
 
 impl Figure {
     pub(crate) fn new(key: &'static str, what: &'static str, unit: Unit) -> Self {
-        Figure { key, what, unit, target: None, samples: Vec::new() }
+        Figure {
+            key,
+            what,
+            unit,
+            target: None,
+            samples: Vec::new(),
+        }
     }
 
     pub(crate) fn target(self, target: f64) -> Self {
-        Figure { target: Some(target), ..self }
+        Figure {
+            target: Some(target),
+            ..self
+        }
     }
 
     pub(crate) fn samples(self, samples: impl IntoIterator<Item = f64>) -> Self {
@@ -75,10 +84,20 @@ impl Figure {
     }
 
     fn row(&self) -> String {
-        let target = self.target.map(|target| format!("{target}")).unwrap_or_default();
+        let target = self
+            .target
+            .map(|target| format!("{target}"))
+            .unwrap_or_default();
         let [median, p95, most] = [self.median(), self.percentile(95), self.percentile(100)];
-        let (what, unit, samples, verdict) = (self.what, self.unit.name(), self.samples.len(), self.verdict());
-        let row = format!("{what:<42}{median:>9.2}{p95:>9.2}{most:>9.2} {unit:<5}{samples:>5}{target:>9}  {verdict}");
+        let (what, unit, samples, verdict) = (
+            self.what,
+            self.unit.name(),
+            self.samples.len(),
+            self.verdict(),
+        );
+        let row = format!(
+            "{what:<42}{median:>9.2}{p95:>9.2}{most:>9.2} {unit:<5}{samples:>5}{target:>9}  {verdict}"
+        );
         row.trim_end().to_owned()
     }
 }
@@ -86,12 +105,21 @@ impl Figure {
 pub(crate) fn table(figures: &[Figure]) -> String {
     let mut lines = vec![
         String::new(),
-        format!("{:<42}{:>9}{:>9}{:>9} {:<5}{:>5}{:>9}", "", "median", "p95", "most", "unit", "runs", "target"),
+        format!(
+            "{:<42}{:>9}{:>9}{:>9} {:<5}{:>5}{:>9}",
+            "", "median", "p95", "most", "unit", "runs", "target"
+        ),
     ];
     lines.extend(figures.iter().map(Figure::row));
-    let missed = figures.iter().filter(|figure| figure.is_met() == Some(false)).count();
+    let missed = figures
+        .iter()
+        .filter(|figure| figure.is_met() == Some(false))
+        .count();
     if missed > 0 {
-        lines.push(format!("\n{missed} over target on this machine ({} cores)", cores()));
+        lines.push(format!(
+            "\n{missed} over target on this machine ({} cores)",
+            cores()
+        ));
     }
     lines.join("\n") + "\n"
 }
@@ -114,8 +142,10 @@ pub(crate) fn write(figures: &[Figure], path: &Path) {
             })
         })
         .collect();
-    let report = json!({ "version": env!("CARGO_PKG_VERSION"), "cores": cores(), "figures": figures });
-    fs::write(path, format!("{report:#}\n")).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
+    let report =
+        json!({ "version": env!("CARGO_PKG_VERSION"), "cores": cores(), "figures": figures });
+    fs::write(path, format!("{report:#}\n"))
+        .unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
 }
 
 fn cores() -> usize {

@@ -61,7 +61,11 @@ pub enum Verdict {
 }
 
 pub fn decide(access: &Access, asking: &Asking<'_>) -> Verdict {
-    if asking.key.is_private() { decide_private(access, asking) } else { decide_group(access, asking) }
+    if asking.key.is_private() {
+        decide_private(access, asking)
+    } else {
+        decide_group(access, asking)
+    }
 }
 
 fn decide_private(access: &Access, asking: &Asking<'_>) -> Verdict {
@@ -86,7 +90,11 @@ fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
         };
     }
     if asking.require_mention.unwrap_or(access.require_mention) && !speaks_to_us {
-        return if access.observe { Verdict::Observe } else { Verdict::Ignore(NOT_ADDRESSED) };
+        return if access.observe {
+            Verdict::Observe
+        } else {
+            Verdict::Ignore(NOT_ADDRESSED)
+        };
     }
     Verdict::Admit
 }
@@ -121,7 +129,12 @@ mod tests {
     };
 
     fn check(key: &str, case: Case, expected: Verdict) {
-        let access = Access { dms: case.dms, groups: case.groups, observe: case.observe, ..Access::default() };
+        let access = Access {
+            dms: case.dms,
+            groups: case.groups,
+            observe: case.observe,
+            ..Access::default()
+        };
         let asking = Asking {
             key: &key.parse().unwrap(),
             role: case.role,
@@ -136,14 +149,31 @@ mod tests {
     #[test]
     fn private_chats_are_for_people_who_were_let_in() {
         let dm = "telegram:dm:5";
-        let ask = |role, dms| Case { role, dms, addressed: Addressed::Privately, bound: false, ..GROUP };
+        let ask = |role, dms| Case {
+            role,
+            dms,
+            addressed: Addressed::Privately,
+            bound: false,
+            ..GROUP
+        };
         check(dm, ask(Role::Owner, Dms::Closed), Verdict::Admit);
         check(dm, ask(Role::Member, Dms::Closed), Verdict::Admit);
         check(dm, ask(Role::Guest, Dms::Open), Verdict::Admit);
         check(dm, ask(Role::Guest, Dms::Pairing), Verdict::Hint);
-        check(dm, ask(Role::Guest, Dms::Closed), Verdict::Ignore("a stranger, and private chats are closed"));
+        check(
+            dm,
+            ask(Role::Guest, Dms::Closed),
+            Verdict::Ignore("a stranger, and private chats are closed"),
+        );
         // A binding chooses an agent, but gives no access.
-        check(dm, Case { bound: true, ..ask(Role::Guest, Dms::Pairing) }, Verdict::Hint);
+        check(
+            dm,
+            Case {
+                bound: true,
+                ..ask(Role::Guest, Dms::Pairing)
+            },
+            Verdict::Hint,
+        );
     }
 
     #[test]
@@ -152,20 +182,128 @@ mod tests {
         let unbound = Verdict::Ignore("no binding or pin opens this place");
         let silent = Addressed::NotAtAll;
         check(topic, GROUP, Verdict::Admit);
-        check(topic, Case { addressed: Addressed::ByReply, ..GROUP }, Verdict::Admit);
-        check(topic, Case { addressed: silent, ..GROUP }, Verdict::Observe);
-        check(topic, Case { addressed: silent, observe: false, ..GROUP }, Verdict::Ignore(NOT_ADDRESSED));
-        check(topic, Case { addressed: silent, command: true, ..GROUP }, Verdict::Admit);
-        check(topic, Case { addressed: silent, mention: Some(false), ..GROUP }, Verdict::Admit);
-        check(topic, Case { bound: false, ..GROUP }, unbound);
-        check(topic, Case { bound: false, command: true, ..GROUP }, unbound);
-        check(topic, Case { bound: false, groups: Groups::Open, ..GROUP }, Verdict::Admit);
-        check(topic, Case { bound: false, role: Role::Owner, ..GROUP }, Verdict::TellUnbound);
-        check(topic, Case { bound: false, role: Role::Owner, command: true, ..GROUP }, Verdict::Admit);
-        check(topic, Case { bound: false, role: Role::Owner, addressed: silent, ..GROUP }, unbound);
-        let made = Case { addressed: Addressed::ByTopicName, command: true, role: Role::Owner, ..GROUP };
-        check(topic, Case { bound: false, ..made }, unbound);
+        check(
+            topic,
+            Case {
+                addressed: Addressed::ByReply,
+                ..GROUP
+            },
+            Verdict::Admit,
+        );
+        check(
+            topic,
+            Case {
+                addressed: silent,
+                ..GROUP
+            },
+            Verdict::Observe,
+        );
+        check(
+            topic,
+            Case {
+                addressed: silent,
+                observe: false,
+                ..GROUP
+            },
+            Verdict::Ignore(NOT_ADDRESSED),
+        );
+        check(
+            topic,
+            Case {
+                addressed: silent,
+                command: true,
+                ..GROUP
+            },
+            Verdict::Admit,
+        );
+        check(
+            topic,
+            Case {
+                addressed: silent,
+                mention: Some(false),
+                ..GROUP
+            },
+            Verdict::Admit,
+        );
+        check(
+            topic,
+            Case {
+                bound: false,
+                ..GROUP
+            },
+            unbound,
+        );
+        check(
+            topic,
+            Case {
+                bound: false,
+                command: true,
+                ..GROUP
+            },
+            unbound,
+        );
+        check(
+            topic,
+            Case {
+                bound: false,
+                groups: Groups::Open,
+                ..GROUP
+            },
+            Verdict::Admit,
+        );
+        check(
+            topic,
+            Case {
+                bound: false,
+                role: Role::Owner,
+                ..GROUP
+            },
+            Verdict::TellUnbound,
+        );
+        check(
+            topic,
+            Case {
+                bound: false,
+                role: Role::Owner,
+                command: true,
+                ..GROUP
+            },
+            Verdict::Admit,
+        );
+        check(
+            topic,
+            Case {
+                bound: false,
+                role: Role::Owner,
+                addressed: silent,
+                ..GROUP
+            },
+            unbound,
+        );
+        let made = Case {
+            addressed: Addressed::ByTopicName,
+            command: true,
+            role: Role::Owner,
+            ..GROUP
+        };
+        check(
+            topic,
+            Case {
+                bound: false,
+                ..made
+            },
+            unbound,
+        );
         check(topic, made, Verdict::Admit);
-        check(topic, Case { bound: false, role: Role::Member, command: true, ..GROUP }, unbound);
+        check(
+            topic,
+            Case {
+                bound: false,
+                role: Role::Member,
+                command: true,
+                ..GROUP
+            },
+            unbound,
+        );
     }
 }

@@ -23,25 +23,46 @@ pub struct Acquaintance {
 }
 
 pub fn is_paired(connection: &Connection, person: &PersonId) -> rusqlite::Result<bool> {
-    let mut statement = connection.prepare_cached("SELECT 1 FROM people WHERE id = ?1 AND paired_at IS NOT NULL")?;
+    let mut statement = connection
+        .prepare_cached("SELECT 1 FROM people WHERE id = ?1 AND paired_at IS NOT NULL")?;
     statement.exists([person.to_string()])
 }
 
 /// Members of a platform, the latest first.
-pub fn paired(connection: &Connection, platform: &str, limit: u32) -> rusqlite::Result<Vec<PersonId>> {
+pub fn paired(
+    connection: &Connection,
+    platform: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<PersonId>> {
     let mut statement = connection
         .prepare_cached("SELECT id FROM people WHERE id GLOB ?1 AND paired_at IS NOT NULL ORDER BY paired_at DESC LIMIT ?2")?;
-    let ids = statement.query_map(params![format!("{platform}:*"), limit], |row| row.get::<_, String>(0))?;
-    Ok(ids.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(|id| id.parse().ok()).collect())
+    let ids = statement.query_map(params![format!("{platform}:*"), limit], |row| {
+        row.get::<_, String>(0)
+    })?;
+    Ok(ids
+        .collect::<rusqlite::Result<Vec<_>>>()?
+        .into_iter()
+        .filter_map(|id| id.parse().ok())
+        .collect())
 }
 
 /// A new code for a guest. None if the guest has an open code, or if too many codes are open.
-pub fn new_code(tx: &Transaction<'_>, person: &PersonId, name: &str, now: i64) -> rusqlite::Result<Option<String>> {
+pub fn new_code(
+    tx: &Transaction<'_>,
+    person: &PersonId,
+    name: &str,
+    now: i64,
+) -> rusqlite::Result<Option<String>> {
     let told = format!("SELECT 1 FROM people WHERE id = ?1 AND {COUNTS_AT_2}");
-    if tx.prepare_cached(&told)?.exists(params![person.to_string(), now])? {
+    if tx
+        .prepare_cached(&told)?
+        .exists(params![person.to_string(), now])?
+    {
         return Ok(None);
     }
-    let open: i64 = tx.prepare_cached(COUNT_OPEN)?.query_row([now], |row| row.get(0))?;
+    let open: i64 = tx
+        .prepare_cached(COUNT_OPEN)?
+        .query_row([now], |row| row.get(0))?;
     if open >= MOST_OPEN_CODES {
         return Ok(None);
     }
@@ -61,19 +82,35 @@ const COUNTS_AT_2: &str = "code_until > ?2 AND code_until <= ?2 + 3600000";
 const COUNT_OPEN: &str = "SELECT count(*) FROM people WHERE code_until > ?1";
 
 pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
-    tx.execute(&format!("DELETE FROM people WHERE id IN ({OLD} LIMIT ?2)"), params![now - KEPT_MS, most])
+    tx.execute(
+        &format!("DELETE FROM people WHERE id IN ({OLD} LIMIT ?2)"),
+        params![now - KEPT_MS, most],
+    )
 }
 
 const OLD: &str = "SELECT id FROM people WHERE code_until < ?1 AND paired_at IS NULL";
 
 /// The guest with this open code.
-pub fn of_code(connection: &Connection, code: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
-    let mut statement = connection.prepare_cached(&format!("SELECT id, name FROM people WHERE code = ?1 AND {COUNTS_AT_2}"))?;
-    statement.query_row(params![code.trim().to_uppercase(), now], acquaintance).optional()
+pub fn of_code(
+    connection: &Connection,
+    code: &str,
+    now: i64,
+) -> rusqlite::Result<Option<Acquaintance>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT id, name FROM people WHERE code = ?1 AND {COUNTS_AT_2}"
+    ))?;
+    statement
+        .query_row(params![code.trim().to_uppercase(), now], acquaintance)
+        .optional()
 }
 
 /// Makes a member of the guest with this code. `None` without such an open code.
-pub fn approve(tx: &Transaction<'_>, code: &str, by: &str, now: i64) -> rusqlite::Result<Option<Acquaintance>> {
+pub fn approve(
+    tx: &Transaction<'_>,
+    code: &str,
+    by: &str,
+    now: i64,
+) -> rusqlite::Result<Option<Acquaintance>> {
     tx.query_row(
         &format!(
             "UPDATE people SET paired_at = ?2, paired_by = ?3, code = NULL, code_until = NULL
@@ -87,14 +124,22 @@ pub fn approve(tx: &Transaction<'_>, code: &str, by: &str, now: i64) -> rusqlite
 
 fn acquaintance(row: &rusqlite::Row<'_>) -> rusqlite::Result<Acquaintance> {
     let id: String = row.get(0)?;
-    let person = id.parse().map_err(|()| rusqlite::Error::InvalidColumnName(format!("people.id holds `{id}`")))?;
-    Ok(Acquaintance { person, name: row.get(1)? })
+    let person = id
+        .parse()
+        .map_err(|()| rusqlite::Error::InvalidColumnName(format!("people.id holds `{id}`")))?;
+    Ok(Acquaintance {
+        person,
+        name: row.get(1)?,
+    })
 }
 
 fn random_code() -> String {
     let mut bytes = [0u8; CODE_CHARS];
     getrandom::fill(&mut bytes).expect("the system has random numbers");
-    bytes.iter().map(|byte| char::from(CODE_ALPHABET[usize::from(byte % 32)])).collect()
+    bytes
+        .iter()
+        .map(|byte| char::from(CODE_ALPHABET[usize::from(byte % 32)]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -112,9 +157,16 @@ mod tests {
         let db = open(&folder).await;
         for sql in [COUNT_OPEN, OLD] {
             let explain = format!("EXPLAIN QUERY PLAN {sql}");
-            let plan: String =
-                db.read(move |connection| connection.query_row(&explain, [0], |row| row.get("detail"))).await.unwrap();
-            assert!(plan.starts_with("SEARCH people USING") && plan.contains("people_with_code"), "{plan}");
+            let plan: String = db
+                .read(move |connection| {
+                    connection.query_row(&explain, [0], |row| row.get("detail"))
+                })
+                .await
+                .unwrap();
+            assert!(
+                plan.starts_with("SEARCH people USING") && plan.contains("people_with_code"),
+                "{plan}"
+            );
         }
     }
 
@@ -131,7 +183,10 @@ mod tests {
             assert!(of_code(tx, &code, half_a_day + CODE_LIFE_MS)?.is_none());
             assert!(of_code(tx, &code, 0)?.is_none(), "the clock went back");
             assert!(approve(tx, &code, "cli", 0)?.is_none());
-            assert!(new_code(tx, &stranger, "Stranger", 0)?.is_some(), "and a new one can be had");
+            assert!(
+                new_code(tx, &stranger, "Stranger", 0)?.is_some(),
+                "and a new one can be had"
+            );
             Ok(())
         };
         db.write(check).await.unwrap();
@@ -141,13 +196,18 @@ mod tests {
     async fn strangers_are_forgotten_and_friends_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let db = open(&folder).await;
-        let (friend, stranger): (PersonId, PersonId) = ("telegram:1".parse().unwrap(), "telegram:2".parse().unwrap());
+        let (friend, stranger): (PersonId, PersonId) =
+            ("telegram:1".parse().unwrap(), "telegram:2".parse().unwrap());
         let known = friend.clone();
         let left = db.write(move |tx| {
             let code = new_code(tx, &friend, "Friend", 0)?.unwrap_or_default();
             approve(tx, &code, "cli", 1)?;
             new_code(tx, &stranger, "Stranger", 0)?;
-            assert_eq!(forget_old(tx, KEPT_MS, 10)?, 0, "the code has run out, but not long ago");
+            assert_eq!(
+                forget_old(tx, KEPT_MS, 10)?,
+                0,
+                "the code has run out, but not long ago"
+            );
             assert_eq!(forget_old(tx, KEPT_MS + CODE_LIFE_MS + 1, 10)?, 1);
             is_paired(tx, &known)
         });

@@ -22,13 +22,26 @@ pub struct AgentRow {
 pub type AgentRows = HashMap<AgentId, AgentRow>;
 
 pub fn load(connection: &Connection) -> rusqlite::Result<AgentRows> {
-    let mut statement = connection.prepare("SELECT slug, uid, bootstrapped_at IS NOT NULL FROM agents")?;
-    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?)))?;
+    let mut statement =
+        connection.prepare("SELECT slug, uid, bootstrapped_at IS NOT NULL FROM agents")?;
+    let rows = statement.query_map([], |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+            row.get(2)?,
+        ))
+    })?;
     let mut agent_rows = AgentRows::new();
     for row in rows {
         let (slug, uid, bootstrapped) = row?;
         if let (Ok(id), Ok(uid)) = (AgentId::parse(&slug), Uuid::parse_str(&uid)) {
-            agent_rows.insert(id, AgentRow { uid: AgentUid(uid), bootstrapped });
+            agent_rows.insert(
+                id,
+                AgentRow {
+                    uid: AgentUid(uid),
+                    bootstrapped,
+                },
+            );
         }
     }
     Ok(agent_rows)
@@ -45,7 +58,9 @@ pub fn add(tx: &Transaction<'_>, ids: &[AgentId], now: i64) -> rusqlite::Result<
 }
 
 pub fn mark_bootstrapped(tx: &Transaction<'_>, uid: AgentUid, now: i64) -> rusqlite::Result<()> {
-    let mut update = tx.prepare_cached("UPDATE agents SET bootstrapped_at = ?2 WHERE uid = ?1 AND bootstrapped_at IS NULL")?;
+    let mut update = tx.prepare_cached(
+        "UPDATE agents SET bootstrapped_at = ?2 WHERE uid = ?1 AND bootstrapped_at IS NULL",
+    )?;
     update.execute(params![uid.to_string(), now]).map(drop)
 }
 
@@ -59,13 +74,24 @@ pub struct Former {
 }
 
 pub fn former(connection: &Connection, now: i64) -> rusqlite::Result<Vec<Former>> {
-    let mut statement = connection.prepare("SELECT id, agent_uid, until FROM agent_former_ids WHERE until > ?1")?;
-    let rows = statement.query_map([now], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?)))?;
+    let mut statement =
+        connection.prepare("SELECT id, agent_uid, until FROM agent_former_ids WHERE until > ?1")?;
+    let rows = statement.query_map([now], |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+            row.get(2)?,
+        ))
+    })?;
     let mut all = Vec::new();
     for row in rows {
         let (id, uid, until) = row?;
         if let (Ok(id), Ok(uid)) = (AgentId::parse(&id), Uuid::parse_str(&uid)) {
-            all.push(Former { id, uid: AgentUid(uid), until });
+            all.push(Former {
+                id,
+                uid: AgentUid(uid),
+                until,
+            });
         }
     }
     Ok(all)
@@ -73,59 +99,106 @@ pub fn former(connection: &Connection, now: i64) -> rusqlite::Result<Vec<Former>
 
 /// The living agent of this id, if any.
 pub fn uid_of(connection: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentUid>> {
-    let found = connection.query_row("SELECT uid FROM agents WHERE slug = ?1", [id.as_str()], |row| row.get::<_, String>(0));
-    Ok(found.optional()?.and_then(|uid| Uuid::parse_str(&uid).ok()).map(AgentUid))
+    let found = connection.query_row(
+        "SELECT uid FROM agents WHERE slug = ?1",
+        [id.as_str()],
+        |row| row.get::<_, String>(0),
+    );
+    Ok(found
+        .optional()?
+        .and_then(|uid| Uuid::parse_str(&uid).ok())
+        .map(AgentUid))
 }
 
 /// Whether the database has an agent of this uid, living or not.
 pub fn knows(connection: &Connection, uid: &str) -> rusqlite::Result<bool> {
-    connection.prepare("SELECT 1 FROM agents WHERE uid = ?1")?.exists([uid])
+    connection
+        .prepare("SELECT 1 FROM agents WHERE uid = ?1")?
+        .exists([uid])
 }
 
 /// The id of a living agent.
 pub fn living_id(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<AgentId>> {
     let sql = "SELECT slug FROM agents WHERE uid = ?1 AND archived_at IS NULL";
-    let slug = connection.query_row(sql, [uid.to_string()], |row| row.get::<_, String>(0)).optional()?;
+    let slug = connection
+        .query_row(sql, [uid.to_string()], |row| row.get::<_, String>(0))
+        .optional()?;
     Ok(slug.and_then(|slug| AgentId::parse(&slug).ok()))
 }
 
 /// Adds a new agent. An older agent of this id, without a table in the config, loses the id.
-pub fn add_new(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId, now: i64) -> rusqlite::Result<()> {
+pub fn add_new(
+    tx: &Transaction<'_>,
+    uid: AgentUid,
+    id: &AgentId,
+    now: i64,
+) -> rusqlite::Result<()> {
     retire(tx, id, now)?;
     let sql = "INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3)";
-    tx.execute(sql, params![uid.to_string(), id.as_str(), now]).map(drop)
+    tx.execute(sql, params![uid.to_string(), id.as_str(), now])
+        .map(drop)
 }
 
 /// Takes the agent out of everyone's sight. `archive` is the name of the folder its files went to.
-pub fn archive(tx: &Transaction<'_>, uid: AgentUid, archive: &str, now: i64) -> rusqlite::Result<()> {
-    let sql =
-        "UPDATE agents SET archived_id = slug, slug = 'archive/' || ?2, archived_at = ?3 WHERE uid = ?1 AND archived_at IS NULL";
-    tx.execute(sql, params![uid.to_string(), archive, now]).map(drop)
+pub fn archive(
+    tx: &Transaction<'_>,
+    uid: AgentUid,
+    archive: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE agents SET archived_id = slug, slug = 'archive/' || ?2, archived_at = ?3 WHERE uid = ?1 AND archived_at IS NULL";
+    tx.execute(sql, params![uid.to_string(), archive, now])
+        .map(drop)
 }
 
 /// Undoes [`archive`], under this id.
-pub fn restore(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId, now: i64) -> rusqlite::Result<()> {
+pub fn restore(
+    tx: &Transaction<'_>,
+    uid: AgentUid,
+    id: &AgentId,
+    now: i64,
+) -> rusqlite::Result<()> {
     if uid_of(tx, id)? != Some(uid) {
         retire(tx, id, now)?;
     }
     let sql = "UPDATE agents SET slug = ?2, archived_id = NULL, archived_at = NULL WHERE uid = ?1";
-    tx.execute(sql, params![uid.to_string(), id.as_str()]).map(drop)
+    tx.execute(sql, params![uid.to_string(), id.as_str()])
+        .map(drop)
 }
 
 /// Gives an agent another id; the old id works until `until`.
-pub fn rename(tx: &Transaction<'_>, from: &AgentId, to: &AgentId, until: i64, now: i64) -> rusqlite::Result<()> {
-    let Some(uid) = uid_of(tx, from)? else { return Ok(()) };
+pub fn rename(
+    tx: &Transaction<'_>,
+    from: &AgentId,
+    to: &AgentId,
+    until: i64,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let Some(uid) = uid_of(tx, from)? else {
+        return Ok(());
+    };
     retire(tx, to, now)?;
-    tx.execute("UPDATE agents SET slug = ?2 WHERE uid = ?1", params![uid.to_string(), to.as_str()])?;
-    tx.execute("DELETE FROM agent_former_ids WHERE id = ?1 OR until <= ?2", params![to.as_str(), now])?;
+    tx.execute(
+        "UPDATE agents SET slug = ?2 WHERE uid = ?1",
+        params![uid.to_string(), to.as_str()],
+    )?;
+    tx.execute(
+        "DELETE FROM agent_former_ids WHERE id = ?1 OR until <= ?2",
+        params![to.as_str(), now],
+    )?;
     let sql = "INSERT OR REPLACE INTO agent_former_ids (id, agent_uid, until) VALUES (?1, ?2, ?3)";
-    tx.execute(sql, params![from.as_str(), uid.to_string(), until]).map(drop)
+    tx.execute(sql, params![from.as_str(), uid.to_string(), until])
+        .map(drop)
 }
 
 /// Forgets an agent. Its other rows must be gone.
 pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM agent_former_ids WHERE agent_uid = ?1", [uid.to_string()])?;
-    tx.execute("DELETE FROM agents WHERE uid = ?1", [uid.to_string()]).map(drop)
+    tx.execute(
+        "DELETE FROM agent_former_ids WHERE agent_uid = ?1",
+        [uid.to_string()],
+    )?;
+    tx.execute("DELETE FROM agents WHERE uid = ?1", [uid.to_string()])
+        .map(drop)
 }
 
 /// Frees the id of an agent in the database. The agent's table was taken out of the config by hand.

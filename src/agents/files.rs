@@ -54,13 +54,19 @@ pub struct Found {
 /// Why a path leads nowhere. The text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    #[error("`{0}` leads out of the workspace. Paths begin in your workspace and have no `..`, such as `notes/today.md`.")]
+    #[error(
+        "`{0}` leads out of the workspace. Paths begin in your workspace and have no `..`, such as `notes/today.md`."
+    )]
     Outside(String),
-    #[error("This path cannot be used: it is too long, too deep, or has characters in it that cannot be seen.")]
+    #[error(
+        "This path cannot be used: it is too long, too deep, or has characters in it that cannot be seen."
+    )]
     Unusable,
     #[error("`{0}` is not open to you. {1}")]
     NotOpen(String, String),
-    #[error("`{0}` is open to you for reading only, by the access list of the config. Nothing was changed.")]
+    #[error(
+        "`{0}` is open to you for reading only, by the access list of the config. Nothing was changed."
+    )]
     ReadOnly(String),
 }
 
@@ -72,15 +78,24 @@ impl Files {
         let is_own = written.starts_with("./") || steps.is_empty();
         let prefix = if is_own { None } else { prefix(&steps) };
         let Some(prefix) = prefix else {
-            return Ok(Found { workspace: self.own.clone(), path: joined(&steps), prefix: String::new() });
+            return Ok(Found {
+                workspace: self.own.clone(),
+                path: joined(&steps),
+                prefix: String::new(),
+            });
         };
         let opened = self.others.iter().find(|opened| opened.prefix == prefix);
-        let opened = opened.ok_or_else(|| PathError::NotOpen(prefix.clone(), self.open_besides()))?;
+        let opened =
+            opened.ok_or_else(|| PathError::NotOpen(prefix.clone(), self.open_besides()))?;
         if want == Want::Write && !opened.may_write {
             return Err(PathError::ReadOnly(prefix));
         }
         let below = &steps[prefix.split('/').count()..];
-        Ok(Found { workspace: opened.workspace.clone(), path: joined(below), prefix })
+        Ok(Found {
+            workspace: opened.workspace.clone(),
+            path: joined(below),
+            prefix,
+        })
     }
 
     pub fn own(&self) -> &Arc<Workspace> {
@@ -93,7 +108,11 @@ impl Files {
     }
 
     fn open_besides(&self) -> String {
-        let open: Vec<String> = self.others.iter().map(|opened| format!("`{}`", opened.prefix)).collect();
+        let open: Vec<String> = self
+            .others
+            .iter()
+            .map(|opened| format!("`{}`", opened.prefix))
+            .collect();
         if open.is_empty() {
             "Only your own workspace is.".to_owned()
         } else {
@@ -112,22 +131,42 @@ impl Workspaces {
     pub(super) fn new(config: &Config, home: &Path) -> Self {
         let of_agents = config.agents.iter().map(|spec| {
             let root = home.join("agents").join(spec.id.as_str()).join("workspace");
-            (spec.id.clone(), Arc::new(Workspace::new(root, spec.tools.workspace_mb)))
+            (
+                spec.id.clone(),
+                Arc::new(Workspace::new(root, spec.tools.workspace_mb)),
+            )
         });
         let shared = config.tools.shared.iter().map(|shared| {
             let root = home.join(SHARED).join(&shared.name);
             (shared.clone(), Arc::new(Workspace::new(root, SHARED_MB)))
         });
-        Workspaces { of_agents: of_agents.collect(), shared: shared.collect() }
+        Workspaces {
+            of_agents: of_agents.collect(),
+            shared: shared.collect(),
+        }
     }
 
     pub(super) fn of(&self, id: &AgentId, access: &Siblings) -> Files {
-        let own = self.of_agents.get(id).expect("every agent of the config has a workspace").clone();
+        let own = self
+            .of_agents
+            .get(id)
+            .expect("every agent of the config has a workspace")
+            .clone();
         let writes = |id: &AgentId| access.write.contains(id);
         let mut others: Vec<Opened> = Vec::new();
-        for sibling in access.write.iter().chain(access.read.iter().filter(|id| !writes(id))) {
-            let Some(workspace) = self.of_agents.get(sibling) else { continue };
-            let opened = Opened { prefix: format!("@{sibling}"), workspace: workspace.clone(), may_write: writes(sibling) };
+        for sibling in access
+            .write
+            .iter()
+            .chain(access.read.iter().filter(|id| !writes(id)))
+        {
+            let Some(workspace) = self.of_agents.get(sibling) else {
+                continue;
+            };
+            let opened = Opened {
+                prefix: format!("@{sibling}"),
+                workspace: workspace.clone(),
+                may_write: writes(sibling),
+            };
             if !others.contains(&opened) {
                 others.push(opened);
             }
@@ -135,7 +174,11 @@ impl Workspaces {
         for (shared, workspace) in &self.shared {
             let may_write = shared.agents.write.contains(id);
             if may_write || shared.agents.read.contains(id) {
-                others.push(Opened { prefix: format!("{SHARED}/{}", shared.name), workspace: workspace.clone(), may_write });
+                others.push(Opened {
+                    prefix: format!("{SHARED}/{}", shared.name),
+                    workspace: workspace.clone(),
+                    may_write,
+                });
             }
         }
         Files { own, others }
@@ -144,7 +187,8 @@ impl Workspaces {
 
 /// Characters that make a name look like another name, or like several lines.
 pub fn is_odd(c: char) -> bool {
-    let turns_text = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns_text =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns_text || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
@@ -163,7 +207,11 @@ fn steps(written: &str) -> Result<Vec<&str>, PathError> {
             }
         }
     }
-    if steps.len() > MAX_STEPS { Err(PathError::Unusable) } else { Ok(steps) }
+    if steps.len() > MAX_STEPS {
+        Err(PathError::Unusable)
+    } else {
+        Ok(steps)
+    }
 }
 
 /// The prefix of a path into another folder.
@@ -177,7 +225,11 @@ fn prefix(steps: &[&str]) -> Option<String> {
 }
 
 fn joined(steps: &[&str]) -> PathBuf {
-    if steps.is_empty() { PathBuf::from(".") } else { steps.iter().collect() }
+    if steps.is_empty() {
+        PathBuf::from(".")
+    } else {
+        steps.iter().collect()
+    }
 }
 
 #[cfg(test)]

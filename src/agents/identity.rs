@@ -74,8 +74,13 @@ impl Identity {
             _ => true,
         });
         Identity {
-            files: looked_for.map(|file| LoadedFile::load(agent, file)).collect(),
-            system_prompt: agent.system_prompt.as_ref().map(|text| bounded("system_prompt", text.as_bytes(), text.len() as u64)),
+            files: looked_for
+                .map(|file| LoadedFile::load(agent, file))
+                .collect(),
+            system_prompt: agent
+                .system_prompt
+                .as_ref()
+                .map(|text| bounded("system_prompt", text.as_bytes(), text.len() as u64)),
             skills: Skills::load(agent),
         }
     }
@@ -104,8 +109,15 @@ impl Identity {
 impl IdentityFile {
     /// In the order of the prompt: files with frequent changes stand last, so that providers can
     /// cache the beginning.
-    pub const ALL: [IdentityFile; 7] =
-        [Self::Identity, Self::Soul, Self::Agents, Self::Tools, Self::User, Self::Bootstrap, Self::Memory];
+    pub const ALL: [IdentityFile; 7] = [
+        Self::Identity,
+        Self::Soul,
+        Self::Agents,
+        Self::Tools,
+        Self::User,
+        Self::Bootstrap,
+        Self::Memory,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -154,29 +166,65 @@ impl LoadedFile {
         let problem = match read(&path) {
             Ok(Some((content, remark))) => {
                 let problem = remark.map(str::to_owned);
-                return LoadedFile { file, stand_in, origin: FileOrigin::Own, path, content, problem };
+                return LoadedFile {
+                    file,
+                    stand_in,
+                    origin: FileOrigin::Own,
+                    path,
+                    content,
+                    problem,
+                };
             }
             Ok(None) => format!("{} is not there", path.display()),
             Err(error) => format!("{} cannot be read: {error}", path.display()),
         };
-        LoadedFile { file, stand_in, origin: FileOrigin::Missing, path, content: String::new(), problem: Some(problem) }
+        LoadedFile {
+            file,
+            stand_in,
+            origin: FileOrigin::Missing,
+            path,
+            content: String::new(),
+            problem: Some(problem),
+        }
     }
 
     fn found(agent: &Agent, file: IdentityFile) -> Self {
         let own = agent.folder.join(file.name());
-        let inherited = file.is_inherited().then(|| (agent.home.join(file.name()), FileOrigin::Inherited));
+        let inherited = file
+            .is_inherited()
+            .then(|| (agent.home.join(file.name()), FileOrigin::Inherited));
         let mut problem = None;
-        for (path, origin) in [(own.clone(), FileOrigin::Own)].into_iter().chain(inherited) {
+        for (path, origin) in [(own.clone(), FileOrigin::Own)]
+            .into_iter()
+            .chain(inherited)
+        {
             match read(&path) {
                 Ok(Some((content, remark))) => {
                     let problem = problem.or_else(|| remark.map(str::to_owned));
-                    return LoadedFile { file, stand_in: None, origin, path, content, problem };
+                    return LoadedFile {
+                        file,
+                        stand_in: None,
+                        origin,
+                        path,
+                        content,
+                        problem,
+                    };
                 }
                 Ok(None) => {}
-                Err(error) => problem = problem.or(Some(format!("{} cannot be read: {error}", path.display()))),
+                Err(error) => {
+                    problem =
+                        problem.or(Some(format!("{} cannot be read: {error}", path.display())));
+                }
             }
         }
-        LoadedFile { file, stand_in: None, origin: FileOrigin::Missing, path: own, content: String::new(), problem }
+        LoadedFile {
+            file,
+            stand_in: None,
+            origin: FileOrigin::Missing,
+            path: own,
+            content: String::new(),
+            problem,
+        }
     }
 }
 
@@ -184,7 +232,10 @@ impl LoadedFile {
 /// reason.
 fn read(path: &Path) -> io::Result<Option<(String, Option<&'static str>)>> {
     match read_start(path) {
-        Ok((start, size)) => Ok(Some((bounded(&file_name(path), &start, size), remark(&start)))),
+        Ok((start, size)) => Ok(Some((
+            bounded(&file_name(path), &start, size),
+            remark(&start),
+        ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
         Err(error) => Err(error),
     }
@@ -197,12 +248,17 @@ fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     // anything is opened.
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
-        return Err(io::Error::other(if metadata.is_dir() { "it is a folder" } else { "it is not a regular file" }));
+        return Err(io::Error::other(if metadata.is_dir() {
+            "it is a folder"
+        } else {
+            "it is not a regular file"
+        }));
     }
     let most = MAX_FILE_BYTES as u64 + 1;
     // Room for an extra byte, so that the first read takes the whole file and the second finds the
     // end.
-    let mut start = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(MAX_FILE_BYTES) + 1);
+    let mut start =
+        Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(MAX_FILE_BYTES) + 1);
     File::open(path)?.take(most).read_to_end(&mut start)?;
     Ok((start, metadata.len()))
 }
@@ -210,16 +266,22 @@ fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
 /// A remark for the author of the file.
 fn remark(start: &[u8]) -> Option<&'static str> {
     // The start of a file may end inside a character.
-    let is_torn = |error: std::str::Utf8Error| error.error_len().is_none() && start.len() > MAX_FILE_BYTES;
+    let is_torn =
+        |error: std::str::Utf8Error| error.error_len().is_none() && start.len() > MAX_FILE_BYTES;
     match std::str::from_utf8(start) {
-        Err(error) if !is_torn(error) => Some("it is not UTF-8, so parts of it are shown as \u{fffd}"),
+        Err(error) if !is_torn(error) => {
+            Some("it is not UTF-8, so parts of it are shown as \u{fffd}")
+        }
         _ if start.len() > MAX_FILE_BYTES => Some("only its first 16 KiB are read"),
         _ => None,
     }
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The text of a file. A long text is cut, with a line about the cut.
@@ -233,7 +295,10 @@ fn bounded(name: &str, start: &[u8], size: u64) -> String {
         return clean.to_owned();
     }
     let size_kib = size.max(text.len() as u64).div_ceil(1024);
-    format!("{clean}\n[cut: {name} is {size_kib} KiB and only its first {} KiB are read]\n", MAX_FILE_BYTES / 1024)
+    format!(
+        "{clean}\n[cut: {name} is {size_kib} KiB and only its first {} KiB are read]\n",
+        MAX_FILE_BYTES / 1024
+    )
 }
 
 /// The start of a text within a limit: up to the end of a line if this keeps at least half, else

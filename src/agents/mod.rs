@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::clock::now_ms;
-use crate::config::{AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility};
+use crate::config::{
+    AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility,
+};
 use crate::domain::{AgentId, AgentUid, Platform, nearest};
 
 pub mod agent_rows;
@@ -20,7 +22,9 @@ mod workspace;
 pub use agent_rows::{AgentRows, Former};
 pub use files::{Files, Found, Opened, PathError, Want, is_odd};
 pub(crate) use identity::head;
-pub use identity::{FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES, check_personalities};
+pub use identity::{
+    FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES, check_personalities,
+};
 pub use memory::{Memories, Memory};
 pub use model_choice::{AgentModels, Chosen, Source};
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
@@ -114,10 +118,17 @@ pub struct Peer {
 impl Registry {
     /// `uids` has every agent of the config: new agents get their uid before a registry is made.
     pub fn new(config: &Config, home: &Path, uids: &HashMap<AgentId, AgentUid>) -> Self {
-        let uid = |id: &AgentId| *uids.get(id).expect("the roster knows every agent of the config");
+        let uid = |id: &AgentId| {
+            *uids
+                .get(id)
+                .expect("the roster knows every agent of the config")
+        };
         let workspaces = Workspaces::new(config, home);
         let agent = |spec: &AgentSpec| Arc::new(Agent::new(config, spec, home, uid, &workspaces));
-        Registry { agents: config.agents.iter().map(agent).collect(), former: Vec::new() }
+        Registry {
+            agents: config.agents.iter().map(agent).collect(),
+            former: Vec::new(),
+        }
     }
 
     /// Adds former ids of agents.
@@ -137,12 +148,17 @@ impl Registry {
     pub fn find(&self, word: &str) -> Option<&Arc<Agent>> {
         let word = word.trim().to_lowercase();
         let by_id = self.agents.iter().find(|agent| agent.id.as_str() == word);
-        by_id.or_else(|| self.only_one_named(&word)).or_else(|| self.formerly(&word))
+        by_id
+            .or_else(|| self.only_one_named(&word))
+            .or_else(|| self.formerly(&word))
     }
 
     fn formerly(&self, word: &str) -> Option<&Arc<Agent>> {
         let now = now_ms();
-        let former = self.former.iter().find(|former| former.id.as_str() == word && former.until > now)?;
+        let former = self
+            .former
+            .iter()
+            .find(|former| former.id.as_str() == word && former.until > now)?;
         self.by_uid(former.uid)
     }
 
@@ -159,7 +175,10 @@ impl Registry {
 
     /// The agent of all places without another agent.
     pub fn default_agent(&self) -> &Arc<Agent> {
-        self.agents.iter().find(|agent| agent.is_default).expect("a checked config's default agent is one of its agents")
+        self.agents
+            .iter()
+            .find(|agent| agent.is_default)
+            .expect("a checked config's default agent is one of its agents")
     }
 
     /// In the order of the config file.
@@ -168,21 +187,36 @@ impl Registry {
     }
 
     fn only_one_named(&self, lowercase_name: &str) -> Option<&Arc<Agent>> {
-        let mut named = self.agents.iter().filter(|agent| agent.name.to_lowercase() == lowercase_name);
+        let mut named = self
+            .agents
+            .iter()
+            .filter(|agent| agent.name.to_lowercase() == lowercase_name);
         named.next().filter(|_| named.next().is_none())
     }
 }
 
 impl Agent {
-    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid, workspaces: &Workspaces) -> Self {
+    fn new(
+        config: &Config,
+        spec: &AgentSpec,
+        home: &Path,
+        uid: impl Fn(&AgentId) -> AgentUid,
+        workspaces: &Workspaces,
+    ) -> Self {
         Agent {
             id: spec.id.clone(),
             uid: uid(&spec.id),
-            name: spec.name.clone().unwrap_or_else(|| capitalized(spec.id.as_str())),
+            name: spec
+                .name
+                .clone()
+                .unwrap_or_else(|| capitalized(spec.id.as_str())),
             emoji: spec.emoji.clone(),
             models: AgentModels::of(config, spec),
             limits: spec.limits,
-            skills: spec.skills.as_ref().map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
+            skills: spec
+                .skills
+                .as_ref()
+                .map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
             personality: spec.personality.as_ref().map(|path| path.value.clone()),
             system_prompt: spec.system_prompt.clone(),
             folder: folder_of(home, &spec.id),
@@ -205,12 +239,24 @@ impl Agent {
 }
 
 impl MemoryRules {
-    fn new(config: &Config, spec: &AgentSpec, home: &Path, uid: impl Fn(&AgentId) -> AgentUid) -> Self {
-        let peer = |id: &AgentId| Peer { uid: uid(id), folder: folder_of(home, id) };
+    fn new(
+        config: &Config,
+        spec: &AgentSpec,
+        home: &Path,
+        uid: impl Fn(&AgentId) -> AgentUid,
+    ) -> Self {
+        let peer = |id: &AgentId| Peer {
+            uid: uid(id),
+            folder: folder_of(home, id),
+        };
         let is_on = spec.memory.switch == MemorySwitch::On;
         MemoryRules {
             is_on,
-            recall_tokens: if is_on && spec.memory.recall { spec.memory.recall_tokens } else { 0 },
+            recall_tokens: if is_on && spec.memory.recall {
+                spec.memory.recall_tokens
+            } else {
+                0
+            },
             default_visibility: config.memory.default_visibility,
             read_from: spec.memory.read_from.iter().map(peer).collect(),
         }
@@ -223,17 +269,32 @@ fn folder_of(home: &Path, id: &AgentId) -> PathBuf {
 
 impl ToolPolicy {
     fn new(config: &Config, spec: &AgentSpec) -> Self {
-        let profile = spec.tools.risk_profile.as_ref().and_then(|name| config.tools.profiles.get(name));
-        ToolPolicy { profile: profile.cloned(), own: spec.tools.limits.clone(), ceilings: config.tools.ceilings }
+        let profile = spec
+            .tools
+            .risk_profile
+            .as_ref()
+            .and_then(|name| config.tools.profiles.get(name));
+        ToolPolicy {
+            profile: profile.cloned(),
+            own: spec.tools.limits.clone(),
+            ceilings: config.tools.ceilings,
+        }
     }
 }
 
 /// All agents in a peer group with this agent, each once for a platform.
 fn peers(config: &Config, id: &AgentId) -> Vec<Colleague> {
     let mut peers: Vec<Colleague> = Vec::new();
-    for group in config.peer_groups.iter().filter(|group| group.members.contains(id)) {
+    for group in config
+        .peer_groups
+        .iter()
+        .filter(|group| group.members.contains(id))
+    {
         let others = group.members.iter().filter(|member| *member != id);
-        for peer in others.map(|member| Colleague { id: member.clone(), platform: group.platform }) {
+        for peer in others.map(|member| Colleague {
+            id: member.clone(),
+            platform: group.platform,
+        }) {
             if !peers.contains(&peer) {
                 peers.push(peer);
             }
@@ -243,14 +304,21 @@ fn peers(config: &Config, id: &AgentId) -> Vec<Colleague> {
 }
 
 fn closest(word: &str, agents: &[&Arc<Agent>]) -> Option<usize> {
-    let known = agents.iter().flat_map(|agent| [agent.id.as_str(), agent.name.as_str()]);
+    let known = agents
+        .iter()
+        .flat_map(|agent| [agent.id.as_str(), agent.name.as_str()]);
     let meant = nearest(word, known)?;
-    agents.iter().position(|agent| agent.id.as_str() == meant || agent.name == meant)
+    agents
+        .iter()
+        .position(|agent| agent.id.as_str() == meant || agent.name == meant)
 }
 
 fn capitalized(id: &str) -> String {
     let mut letters = id.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -263,7 +331,13 @@ pub(crate) mod tests {
     /// An agent of a home folder, as made by a registry.
     pub(crate) fn agent_of(home: &Path, id: &str) -> Agent {
         let config = config_with(vec![spec(id)]);
-        Agent::new(&config, &config.agents[0], home, |_| AgentUid(Uuid::nil()), &Workspaces::new(&config, home))
+        Agent::new(
+            &config,
+            &config.agents[0],
+            home,
+            |_| AgentUid(Uuid::nil()),
+            &Workspaces::new(&config, home),
+        )
     }
 
     fn spec(id: &str) -> AgentSpec {
@@ -271,7 +345,10 @@ pub(crate) mod tests {
     }
 
     fn named(id: &str, name: &str) -> AgentSpec {
-        AgentSpec { name: Some(name.to_owned()), ..spec(id) }
+        AgentSpec {
+            name: Some(name.to_owned()),
+            ..spec(id)
+        }
     }
 
     fn config_with(agents: Vec<AgentSpec>) -> Config {
@@ -295,7 +372,11 @@ pub(crate) mod tests {
 
     fn registry(agents: Vec<AgentSpec>) -> Registry {
         let config = config_with(agents);
-        let uids = config.agents.iter().zip(1..).map(|(spec, number)| (spec.id.clone(), AgentUid(Uuid::from_u128(number))));
+        let uids = config
+            .agents
+            .iter()
+            .zip(1..)
+            .map(|(spec, number)| (spec.id.clone(), AgentUid(Uuid::from_u128(number))));
         Registry::new(&config, Path::new("home"), &uids.collect())
     }
 
@@ -306,14 +387,29 @@ pub(crate) mod tests {
     /// S0.3
     #[test]
     fn an_agent_is_what_the_config_says_with_defaults_filled_in() {
-        let own_model = ModelRef::Of { provider: "openai".into(), model: "gpt-5.4".into() };
-        let rose = AgentSpec { emoji: Some("🌹".into()), model: Some(own_model.clone()), ..spec("rose") };
+        let own_model = ModelRef::Of {
+            provider: "openai".into(),
+            model: "gpt-5.4".into(),
+        };
+        let rose = AgentSpec {
+            emoji: Some("🌹".into()),
+            model: Some(own_model.clone()),
+            ..spec("rose")
+        };
         let registry = registry(vec![rose, spec("main")]);
 
         assert_eq!(ids(registry.all()), ["rose", "main"]);
-        let [rose, main] = registry.all() else { panic!("two agents") };
-        assert_eq!((rose.label().as_str(), &rose.models.model, rose.is_default), ("🌹 Rose", &own_model, false));
-        assert_eq!((main.label().as_str(), &main.models.model, main.is_default), ("Main", &ModelRef::Offline, true));
+        let [rose, main] = registry.all() else {
+            panic!("two agents")
+        };
+        assert_eq!(
+            (rose.label().as_str(), &rose.models.model, rose.is_default),
+            ("🌹 Rose", &own_model, false)
+        );
+        assert_eq!(
+            (main.label().as_str(), &main.models.model, main.is_default),
+            ("Main", &ModelRef::Offline, true)
+        );
         assert_eq!(rose.folder, Path::new("home").join("agents").join("rose"));
         assert_eq!(registry.by_uid(rose.uid), Some(rose));
         assert_eq!(registry.get(&main.id), Some(main));
@@ -321,9 +417,17 @@ pub(crate) mod tests {
 
     #[test]
     fn people_find_agents_by_id_or_name_in_any_case() {
-        let registry = registry(vec![spec("main"), named("night-desk", "Élodie Night"), named("desk", "Main")]);
+        let registry = registry(vec![
+            spec("main"),
+            named("night-desk", "Élodie Night"),
+            named("desk", "Main"),
+        ]);
         let check = |word: &str, expected: Option<&str>| {
-            assert_eq!(registry.find(word).map(|agent| agent.id.as_str()), expected, "{word}");
+            assert_eq!(
+                registry.find(word).map(|agent| agent.id.as_str()),
+                expected,
+                "{word}"
+            );
         };
         check("night-desk", Some("night-desk"));
         check("NIGHT-Desk", Some("night-desk"));
@@ -343,7 +447,12 @@ pub(crate) mod tests {
 
     #[test]
     fn a_misspelled_word_suggests_the_nearest_agents_first() {
-        let registry = registry(vec![spec("main"), named("editor", "Rosemary"), spec("rose"), spec("ada")]);
+        let registry = registry(vec![
+            spec("main"),
+            named("editor", "Rosemary"),
+            spec("rose"),
+            spec("ada"),
+        ]);
         assert_eq!(ids(registry.suggest("rosa")), ["rose", "editor"]);
         assert_eq!(ids(registry.suggest("xyzzy")), [] as [&str; 0]);
     }

@@ -48,27 +48,50 @@ impl AgentModels {
             None => (config.default_model.clone(), Source::Default),
         };
         let offered = config.providers.iter().flat_map(|(name, provider)| {
-            provider.models.iter().map(|model| ModelRef::Of { provider: name.clone(), model: model.clone() })
+            provider.models.iter().map(|model| ModelRef::Of {
+                provider: name.clone(),
+                model: model.clone(),
+            })
         });
-        let all = [model.clone()].into_iter().chain(spec.fallback.iter().cloned()).chain(offered);
+        let all = [model.clone()]
+            .into_iter()
+            .chain(spec.fallback.iter().cloned())
+            .chain(offered);
         let usable = without_repeats(all);
-        AgentModels { model, source, fallback: spec.fallback.clone(), settings: spec.settings, usable }
+        AgentModels {
+            model,
+            source,
+            fallback: spec.fallback.clone(),
+            settings: spec.settings,
+            usable,
+        }
     }
 
     /// The model in a place, where people may have chosen `wanted`.
     pub fn choose(&self, wanted: Option<&ModelRef>) -> Chosen {
         match wanted {
-            Some(model) if self.usable.contains(model) => {
-                Chosen { model: model.clone(), source: Source::Override, ignored: None }
-            }
-            ignored => Chosen { model: self.model.clone(), source: self.source, ignored: ignored.cloned() },
+            Some(model) if self.usable.contains(model) => Chosen {
+                model: model.clone(),
+                source: Source::Override,
+                ignored: None,
+            },
+            ignored => Chosen {
+                model: self.model.clone(),
+                source: self.source,
+                ignored: ignored.cloned(),
+            },
         }
     }
 
     /// The models in order of attempts: the chosen model, the agent's own, then the fallbacks.
     pub fn lineup(&self, chosen: &Chosen) -> Vec<ModelRef> {
         let own = (!self.fallback.is_empty()).then(|| self.model.clone());
-        without_repeats([chosen.model.clone()].into_iter().chain(own).chain(self.fallback.iter().cloned()))
+        without_repeats(
+            [chosen.model.clone()]
+                .into_iter()
+                .chain(own)
+                .chain(self.fallback.iter().cloned()),
+        )
     }
 }
 
@@ -103,8 +126,18 @@ mod tests {
 
     fn models(own: Option<&str>, fallback: &[&str]) -> AgentModels {
         let fallback = fallback.iter().map(|name| model(name)).collect();
-        let spec = AgentSpec { model: own.map(model), fallback, ..AgentSpec::unnamed(AgentId::main()) };
-        AgentModels::of(&Config { default_model: model("p/default"), ..Config::embedded() }, &spec)
+        let spec = AgentSpec {
+            model: own.map(model),
+            fallback,
+            ..AgentSpec::unnamed(AgentId::main())
+        };
+        AgentModels::of(
+            &Config {
+                default_model: model("p/default"),
+                ..Config::embedded()
+            },
+            &spec,
+        )
     }
 
     #[test]
@@ -118,14 +151,25 @@ mod tests {
         check(&own, None, "p/own", Source::Agent);
         check(&own, Some("p/gone"), "p/own", Source::Agent);
         check(&models(None, &[]), None, "p/default", Source::Default);
-        assert_eq!(own.choose(Some(&model("p/gone"))).ignored, Some(model("p/gone")));
+        assert_eq!(
+            own.choose(Some(&model("p/gone"))).ignored,
+            Some(model("p/gone"))
+        );
     }
 
     #[test]
     fn a_chosen_model_has_the_agents_own_behind_it_where_there_are_fallbacks() {
-        let lineup = |models: &AgentModels, wanted: &str| models.lineup(&models.choose(Some(&model(wanted))));
+        let lineup = |models: &AgentModels, wanted: &str| {
+            models.lineup(&models.choose(Some(&model(wanted))))
+        };
         let own = models(Some("p/own"), &["p/second", "p/third"]);
-        assert_eq!(lineup(&own, "p/third"), [model("p/third"), model("p/own"), model("p/second")]);
-        assert_eq!(lineup(&models(Some("p/own"), &[]), "p/own"), [model("p/own")]);
+        assert_eq!(
+            lineup(&own, "p/third"),
+            [model("p/third"), model("p/own"), model("p/second")]
+        );
+        assert_eq!(
+            lineup(&models(Some("p/own"), &[]), "p/own"),
+            [model("p/own")]
+        );
     }
 }

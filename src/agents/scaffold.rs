@@ -51,11 +51,19 @@ pub fn write_home(home: &Path) -> Result<Scaffolded, ScaffoldError> {
 pub fn ensure_home(home: &Path) -> Result<Option<Scaffolded>, ScaffoldError> {
     // A link counts even without its target: the operator has a config in another place.
     let begun = fs::symlink_metadata(home.join(CONFIG)).is_ok();
-    if begun { Ok(None) } else { write_home(home).map(Some) }
+    if begun {
+        Ok(None)
+    } else {
+        write_home(home).map(Some)
+    }
 }
 
 /// Writes the files of a new agent. Existing files stay; `personality` becomes SOUL.md.
-pub fn write_agent(home: &Path, id: &AgentId, personality: Option<&str>) -> Result<Scaffolded, ScaffoldError> {
+pub fn write_agent(
+    home: &Path,
+    id: &AgentId,
+    personality: Option<&str>,
+) -> Result<Scaffolded, ScaffoldError> {
     let soul = personality.map_or_else(|| NEW_SOUL.to_owned(), |text| format!("{}\n", text.trim()));
     let mut scaffolded = Scaffolded::default();
     for (file, content) in [("IDENTITY.md", NEW_IDENTITY), ("SOUL.md", &soul)] {
@@ -86,17 +94,34 @@ enum Written {
 /// The config comes last: an interrupted first start leaves no config, so the next start completes
 /// the files.
 fn shipped() -> Vec<(PathBuf, &'static [u8])> {
-    let home = TEAM.files().map(|file| (file.path().to_owned(), file.contents()));
-    let place = |folder: &Dir<'_>| if folder.path() == Path::new(POOL) { "" } else { "agents" };
-    let below = TEAM.dirs().flat_map(|folder| files_below(folder).into_iter().map(move |file| (place(folder), file)));
+    let home = TEAM
+        .files()
+        .map(|file| (file.path().to_owned(), file.contents()));
+    let place = |folder: &Dir<'_>| {
+        if folder.path() == Path::new(POOL) {
+            ""
+        } else {
+            "agents"
+        }
+    };
+    let below = TEAM.dirs().flat_map(|folder| {
+        files_below(folder)
+            .into_iter()
+            .map(move |file| (place(folder), file))
+    });
     let below = below.map(|(place, file)| (Path::new(place).join(file.path()), file.contents()));
-    let (config, mut files): (Vec<_>, Vec<_>) = home.chain(below).partition(|(name, _)| name == Path::new(CONFIG));
+    let (config, mut files): (Vec<_>, Vec<_>) = home
+        .chain(below)
+        .partition(|(name, _)| name == Path::new(CONFIG));
     files.extend(config);
     files
 }
 
 fn files_below<'a>(folder: &'a Dir<'static>) -> Vec<&'a File<'static>> {
-    folder.files().chain(folder.dirs().flat_map(files_below)).collect()
+    folder
+        .files()
+        .chain(folder.dirs().flat_map(files_below))
+        .collect()
 }
 
 /// After a kill or a power cut there is the whole file or none: half a file would be taken for the
@@ -113,9 +138,13 @@ fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
     let beside = folder.join(format!(".{name}.new"));
     let written = write_whole(&beside, content).and_then(|()| fs::rename(&beside, path));
     match written {
-        Ok(()) => fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| explain(folder, error))?,
+        Ok(()) => fs::File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| explain(folder, error))?,
         // Another process was faster to fill the same home.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => return Ok(Written::AlreadyThere),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => {
+            return Ok(Written::AlreadyThere);
+        }
         Err(error) => {
             // If the removal fails, the first error still tells what is wrong.
             let _ = fs::remove_file(&beside);
@@ -126,7 +155,11 @@ fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
 }
 
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
@@ -142,8 +175,12 @@ fn create_folder(folder: &Path) -> io::Result<()> {
 fn explain(path: &Path, source: io::Error) -> ScaffoldError {
     let path = path.to_owned();
     match source.kind() {
-        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => ScaffoldError::FileInTheWay(path),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ScaffoldError::NotAllowed(path),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            ScaffoldError::FileInTheWay(path)
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ScaffoldError::NotAllowed(path)
+        }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ScaffoldError::DiskFull(path),
         _ => ScaffoldError::Other { path, source },
     }
@@ -162,7 +199,10 @@ mod tests {
     /// Every file below a folder, with its text and its time of writing.
     fn contents(folder: &Path) -> BTreeMap<PathBuf, (String, SystemTime)> {
         let mut found = BTreeMap::new();
-        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if path.is_dir() {
                 found.extend(contents(&path));
             } else {
@@ -174,7 +214,11 @@ mod tests {
     }
 
     fn names(paths: &[PathBuf]) -> String {
-        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n")
+        paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// S1.52, S1.53
@@ -206,7 +250,13 @@ mod tests {
 
         let before = contents(&home);
         assert_eq!(ensure_home(&home).unwrap(), None);
-        assert_eq!(write_home(&home).unwrap(), Scaffolded { created: Vec::new(), kept: scaffolded.created });
+        assert_eq!(
+            write_home(&home).unwrap(),
+            Scaffolded {
+                created: Vec::new(),
+                kept: scaffolded.created
+            }
+        );
         assert_eq!(contents(&home), before);
     }
 
@@ -216,7 +266,10 @@ mod tests {
         fs::write(home.path().join("SOUL.md"), "mine").unwrap();
         let scaffolded = write_home(home.path()).unwrap();
         assert_eq!(scaffolded.kept, [Path::new("SOUL.md")]);
-        assert_eq!(fs::read_to_string(home.path().join("SOUL.md")).unwrap(), "mine");
+        assert_eq!(
+            fs::read_to_string(home.path().join("SOUL.md")).unwrap(),
+            "mine"
+        );
     }
 
     #[test]
@@ -227,7 +280,10 @@ mod tests {
             fs::remove_file(home.path().join(lost)).unwrap();
         }
         let scaffolded = ensure_home(home.path()).unwrap().unwrap();
-        assert_eq!(scaffolded.created, [Path::new("agents/rose/SOUL.md"), Path::new("config.toml")]);
+        assert_eq!(
+            scaffolded.created,
+            [Path::new("agents/rose/SOUL.md"), Path::new("config.toml")]
+        );
     }
 
     #[test]
@@ -238,7 +294,12 @@ mod tests {
         write_home(home.path()).unwrap();
         let whole = TempDir::new().unwrap();
         write_home(whole.path()).unwrap();
-        let texts = |home: &TempDir| contents(home.path()).into_values().map(|(text, _)| text).collect::<Vec<_>>();
+        let texts = |home: &TempDir| {
+            contents(home.path())
+                .into_values()
+                .map(|(text, _)| text)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(texts(&home), texts(&whole), "and nothing is left beside");
     }
 
@@ -250,7 +311,10 @@ mod tests {
         let home = parent.path().join("home");
         write_home(&home).unwrap();
         for folder in [home.clone(), home.join("agents/main")] {
-            assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+            assert_eq!(
+                fs::metadata(folder).unwrap().permissions().mode() & 0o777,
+                0o700
+            );
         }
     }
 
@@ -260,11 +324,17 @@ mod tests {
         let in_the_way = parent.path().join("home");
         fs::write(&in_the_way, "a file").unwrap();
         for home in [in_the_way.clone(), in_the_way.join("below")] {
-            assert!(matches!(write_home(&home), Err(ScaffoldError::FileInTheWay(path)) if path == home));
+            assert!(
+                matches!(write_home(&home), Err(ScaffoldError::FileInTheWay(path)) if path == home)
+            );
         }
 
-        let text = |kind: io::ErrorKind| explain(Path::new("home/SOUL.md"), kind.into()).to_string();
-        assert_eq!(text(io::ErrorKind::StorageFull), "home/SOUL.md cannot be written: the disk is full");
+        let text =
+            |kind: io::ErrorKind| explain(Path::new("home/SOUL.md"), kind.into()).to_string();
+        assert_eq!(
+            text(io::ErrorKind::StorageFull),
+            "home/SOUL.md cannot be written: the disk is full"
+        );
         assert_eq!(
             text(io::ErrorKind::ReadOnlyFilesystem),
             "home/SOUL.md cannot be written: the folder belongs to somebody else or is read-only"
@@ -276,14 +346,29 @@ mod tests {
         let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();
         let config: toml::Table = text.parse().unwrap();
         let agents: Vec<&String> = config["agents"].as_table().unwrap().keys().collect();
-        let folders = TEAM.dirs().map(|folder| folder.path().display().to_string());
+        let folders = TEAM
+            .dirs()
+            .map(|folder| folder.path().display().to_string());
         let folders: Vec<String> = folders.filter(|folder| folder != POOL).collect();
-        assert!(agents.iter().all(|id| AgentId::parse(id).is_ok() && folders.contains(id)));
+        assert!(
+            agents
+                .iter()
+                .all(|id| AgentId::parse(id).is_ok() && folders.contains(id))
+        );
         assert_eq!(agents.len(), folders.len());
-        assert!(config["bindings"].as_array().unwrap().iter().all(|binding| {
-            let place = binding["match"].as_str().unwrap().parse::<SessionKey>();
-            place.is_ok() && agents.iter().any(|id| Some(id.as_str()) == binding["agent"].as_str())
-        }));
+        assert!(
+            config["bindings"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|binding| {
+                    let place = binding["match"].as_str().unwrap().parse::<SessionKey>();
+                    place.is_ok()
+                        && agents
+                            .iter()
+                            .any(|id| Some(id.as_str()) == binding["agent"].as_str())
+                })
+        );
     }
 
     /// The commented-out part is right too: without its `# `, the part is TOML with keys known to
@@ -291,9 +376,14 @@ mod tests {
     #[test]
     fn the_hints_in_the_shipped_config_are_toml() {
         let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();
-        let hints =
-            text.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.starts_with('[') || line.contains(" = "));
+        let hints = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# "))
+            .filter(|line| line.starts_with('[') || line.contains(" = "));
         let table: toml::Table = hints.collect::<Vec<_>>().join("\n").parse().unwrap();
-        assert_eq!(table.keys().collect::<Vec<_>>(), ["access", "discord", "providers", "telegram"]);
+        assert_eq!(
+            table.keys().collect::<Vec<_>>(),
+            ["access", "discord", "providers", "telegram"]
+        );
     }
 }

@@ -9,7 +9,10 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, File, FileTypeExt, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{
+    Dir, DirBuilder, DirBuilderExt, File, FileTypeExt, Metadata, MetadataExt, OpenOptions,
+    OpenOptionsExt,
+};
 use rustix::fs::OFlags;
 use uuid::Uuid;
 
@@ -43,7 +46,12 @@ pub struct Workspace {
 impl Workspace {
     pub fn new(root: PathBuf, quota_mb: u32) -> Self {
         let quota_bytes = u64::from(quota_mb) * BYTES_PER_MB;
-        Workspace { root, quota_bytes, dir: Mutex::default(), counted: Mutex::default() }
+        Workspace {
+            root,
+            quota_bytes,
+            dir: Mutex::default(),
+            counted: Mutex::default(),
+        }
     }
 
     pub fn root(&self) -> &Path {
@@ -56,7 +64,9 @@ impl Workspace {
         // The kind is checked first, because opening a device may have effects.
         regular(&dir.metadata(path)?)?;
         let mut options = OpenOptions::new();
-        options.read(true).custom_flags(flags(OFlags::NONBLOCK | OFlags::NOCTTY));
+        options
+            .read(true)
+            .custom_flags(flags(OFlags::NONBLOCK | OFlags::NOCTTY));
         let file = dir.open_with(path, &options)?;
         let metadata = file.metadata()?;
         // The kind is checked again, because the file may have been swapped.
@@ -70,7 +80,11 @@ impl Workspace {
         let mut content = Vec::new();
         file.take(max_bytes + 1).read_to_end(&mut content)?;
         let bytes = metadata.len().max(content.len() as u64);
-        if bytes > max_bytes { Err(FileError::TooLarge { bytes, max_bytes }) } else { Ok(content) }
+        if bytes > max_bytes {
+            Err(FileError::TooLarge { bytes, max_bytes })
+        } else {
+            Ok(content)
+        }
     }
 
     /// The kind of a path; a link is a link.
@@ -140,7 +154,12 @@ impl Workspace {
         self.make_room(&mut self.lock(), quota::cost_of(bytes), 0)
     }
 
-    fn replace(&self, mut counted: MutexGuard<'_, Option<Counted>>, path: &Path, content: &[u8]) -> Result<(), FileError> {
+    fn replace(
+        &self,
+        mut counted: MutexGuard<'_, Option<Counted>>,
+        path: &Path,
+        content: &[u8],
+    ) -> Result<(), FileError> {
         let before = match self.parent(path) {
             Ok((folder, name)) => replaceable(&folder, name)?,
             Err(FileError::NotFound) => 0,
@@ -152,8 +171,12 @@ impl Workspace {
         let (folder, name) = self.parent(path)?;
         // A temporary file beside the target: the rename replaces any file of that name and follows
         // no link.
-        let temporary = format!("{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}", Uuid::new_v4().simple());
-        let written = fill(&folder, &temporary, content).and_then(|()| folder.rename(&temporary, &folder, name));
+        let temporary = format!(
+            "{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}",
+            Uuid::new_v4().simple()
+        );
+        let written = fill(&folder, &temporary, content)
+            .and_then(|()| folder.rename(&temporary, &folder, name));
         if let Err(error) = written {
             // The temporary file may not exist.
             drop(folder.remove_file(&temporary));
@@ -166,12 +189,21 @@ impl Workspace {
     /// The count of missing folders on a path.
     fn cost_of_folders(&self, path: &Path) -> Result<u64, FileError> {
         let dir = self.dir()?;
-        let missing = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty() && !dir.exists(folder)).count();
+        let missing = path
+            .ancestors()
+            .skip(1)
+            .filter(|folder| !folder.as_os_str().is_empty() && !dir.exists(folder))
+            .count();
         Ok(quota::cost_of(0) * missing as u64)
     }
 
     fn make_folders(&self, counted: &mut Option<Counted>, path: &Path) -> Result<(), FileError> {
-        let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+        let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        else {
+            return Ok(());
+        };
         let dir = self.dir()?;
         let mut builder = DirBuilder::new();
         builder.mode(FOLDER_MODE);
@@ -192,21 +224,37 @@ impl Workspace {
     fn parent<'a>(&self, path: &'a Path) -> Result<(Dir, &'a OsStr), FileError> {
         let (folder, name) = split(path)?;
         let dir = self.dir()?;
-        Ok((if folder.as_os_str().is_empty() { dir.try_clone()? } else { dir.open_dir(folder)? }, name))
+        Ok((
+            if folder.as_os_str().is_empty() {
+                dir.try_clone()?
+            } else {
+                dir.open_dir(folder)?
+            },
+            name,
+        ))
     }
 
     fn dir(&self) -> Result<Arc<Dir>, FileError> {
         let mut open = self.dir.lock().unwrap_or_else(PoisonError::into_inner);
         // A deleted folder can still be held open, but takes no files.
-        let is_there = |dir: &Arc<Dir>| dir.dir_metadata().is_ok_and(|metadata| metadata.nlink() > 0);
+        let is_there = |dir: &Arc<Dir>| {
+            dir.dir_metadata()
+                .is_ok_and(|metadata| metadata.nlink() > 0)
+        };
         if let Some(dir) = open.as_ref().filter(|dir| is_there(dir)) {
             return Ok(dir.clone());
         }
-        std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&self.root)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(FOLDER_MODE)
+            .create(&self.root)?;
         // The workspace itself must not be a link, because a link could lead into another
         // workspace.
         let directory = flags(OFlags::DIRECTORY | OFlags::NOFOLLOW);
-        let folder = std::fs::OpenOptions::new().read(true).custom_flags(directory).open(&self.root)?;
+        let folder = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(directory)
+            .open(&self.root)?;
         let dir = Arc::new(Dir::from_std_file(folder));
         *open = Some(dir.clone());
         Ok(dir)

@@ -93,7 +93,13 @@ impl Aside {
     /// whose view lacks the question gets no note.
     pub(super) fn told_to(&self, agent: &Agent, view: View) -> Option<String> {
         let is_own = agent.uid == self.agent.uid;
-        let told = || if is_own { self.reminder.clone() } else { history::somebody_elses(&self.agent.id) };
+        let told = || {
+            if is_own {
+                self.reminder.clone()
+            } else {
+                history::somebody_elses(&self.agent.id)
+            }
+        };
         view.shows(Some(self.agent.uid)).then(told)
     }
 }
@@ -121,7 +127,11 @@ pub(crate) struct Exchange {
 impl Exchange {
     pub(super) fn told_to(&self, agent: &Agent) -> history::Exchanged<'_> {
         let by = (self.by.uid != agent.uid).then_some(&self.by.id);
-        history::Exchanged { question: &self.question, by, answer: &self.answer }
+        history::Exchanged {
+            question: &self.question,
+            by,
+            answer: &self.answer,
+        }
     }
 }
 
@@ -147,7 +157,9 @@ impl ActiveTurn {
     /// Takes over new keys of the place: its group may have become a supergroup.
     pub(super) fn follow_moves(&mut self, aliases: &Aliases) {
         aliases.follow(&mut self.accepted.inbound.origin);
-        self.said.iter_mut().for_each(|said| aliases.follow(&mut said.origin));
+        self.said
+            .iter_mut()
+            .for_each(|said| aliases.follow(&mut said.origin));
         self.run.is_in(&self.accepted.inbound.origin.key);
     }
 
@@ -165,7 +177,11 @@ impl ActiveTurn {
 
     /// The question in the words of the people.
     pub(super) fn question(&self) -> String {
-        self.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n\n")
+        self.said
+            .iter()
+            .map(Inbound::readable)
+            .collect::<Vec<_>>()
+            .join("\n\n")
     }
 
     /// The model in use; before the first call, the chosen model.
@@ -183,7 +199,10 @@ impl ActiveTurn {
     /// The note about this parked turn in the prompt of a turn in between.
     pub(crate) fn aside(&self) -> Aside {
         let reminder = history::reminder(&self.question(), self.rounds, self.run.said());
-        Aside { agent: self.agent.clone(), reminder }
+        Aside {
+            agent: self.agent.clone(),
+            reminder,
+        }
     }
 
     /// Whether the turn is to stop.

@@ -80,8 +80,20 @@ impl Admission {
         let route = routing::route(&snapshot.table, None, origin);
         tracing::info!(agent.id = %agent.id, run = %internal.known().subagent.run, inbox.id = accepted.id, "{} works", agent.id);
         let chosen = self.model(&origin.key, &agent).await?;
-        let in_line = if internal.is_waited_for() { InLine::NoNeed } else { self.wait(agent.uid, halt).await };
-        Ok((Choice { agent, route, chosen, used_once: false }, in_line))
+        let in_line = if internal.is_waited_for() {
+            InLine::NoNeed
+        } else {
+            self.wait(agent.uid, halt).await
+        };
+        Ok((
+            Choice {
+                agent,
+                route,
+                chosen,
+                used_once: false,
+            },
+            in_line,
+        ))
     }
 
     pub(super) async fn wait(&self, agent: AgentUid, halt: &CancellationToken) -> InLine {
@@ -94,22 +106,42 @@ impl Admission {
     }
 
     /// The current agent of a place.
-    pub(crate) async fn who_answers(&self, snapshot: &Snapshot, origin: &Origin) -> Result<Arc<Agent>, StoreError> {
+    pub(crate) async fn who_answers(
+        &self,
+        snapshot: &Snapshot,
+        origin: &Origin,
+    ) -> Result<Arc<Agent>, StoreError> {
         Ok(snapshot.agent_of(&self.router.resolve(&snapshot.table, origin).await?.route))
     }
 
     /// The model of an agent in a place.
-    pub(crate) async fn model(&self, place: &SessionKey, agent: &Agent) -> Result<Chosen, StoreError> {
-        Ok(agent.models.choose(self.overrides.get(place).await?.as_ref()))
+    pub(crate) async fn model(
+        &self,
+        place: &SessionKey,
+        agent: &Agent,
+    ) -> Result<Chosen, StoreError> {
+        Ok(agent
+            .models
+            .choose(self.overrides.get(place).await?.as_ref()))
     }
 
-    async fn route(&self, snapshot: &Snapshot, accepted: &Accepted, began_with: Option<AgentUid>) -> Result<Choice, StoreError> {
+    async fn route(
+        &self,
+        snapshot: &Snapshot,
+        accepted: &Accepted,
+        began_with: Option<AgentUid>,
+    ) -> Result<Choice, StoreError> {
         let origin = &accepted.inbound.origin;
         let resolved = self.router.resolve(&snapshot.table, origin).await?;
         let began_with = began_with.and_then(|uid| snapshot.registry.by_uid(uid).cloned());
         let agent = began_with.unwrap_or_else(|| snapshot.agent_of(&resolved.route));
         let chosen = self.model(&origin.key, &agent).await?;
-        Ok(Choice { agent, route: resolved.route, chosen, used_once: resolved.pin.is_some_and(|pin| pin.once) })
+        Ok(Choice {
+            agent,
+            route: resolved.route,
+            chosen,
+            used_once: resolved.pin.is_some_and(|pin| pin.once),
+        })
     }
 }
 

@@ -37,17 +37,27 @@ struct Paces {
 
 impl Paces {
     fn new(snapshot: &Snapshot) -> Self {
-        let limited =
-            snapshot.registry.all().iter().filter_map(|agent| Some((agent.uid, per_minute(agent.limits.turns_per_minute)?)));
+        let limited = snapshot
+            .registry
+            .all()
+            .iter()
+            .filter_map(|agent| Some((agent.uid, per_minute(agent.limits.turns_per_minute)?)));
         Paces {
-            agents: limited.map(|(uid, quota)| (uid, RateLimiter::direct(quota))).collect(),
-            people: per_minute(snapshot.config.access.limits.turns_per_minute).map(RateLimiter::keyed),
+            agents: limited
+                .map(|(uid, quota)| (uid, RateLimiter::direct(quota)))
+                .collect(),
+            people: per_minute(snapshot.config.access.limits.turns_per_minute)
+                .map(RateLimiter::keyed),
             clock: DefaultClock::default(),
         }
     }
 
     fn check(&self, agent: AgentUid, person: Option<&PersonId>, now: i64) -> Option<Over> {
-        let over = |whose, free_at| Over { whose, limit: Limit::TurnsPerMinute, free_at };
+        let over = |whose, free_at| Over {
+            whose,
+            limit: Limit::TurnsPerMinute,
+            free_at,
+        };
         if let (Some(people), Some(person)) = (&self.people, person)
             && let Err(not_until) = people.check_key(person)
         {
@@ -90,7 +100,11 @@ pub(crate) struct Budgets {
 
 impl Budgets {
     pub(super) fn new(db: Db, delivery: Delivery, snapshot: &Snapshot) -> Self {
-        Budgets { db, delivery, paces: Arc::new(Paces::new(snapshot)) }
+        Budgets {
+            db,
+            delivery,
+            paces: Arc::new(Paces::new(snapshot)),
+        }
     }
 
     /// Forgets people without recent questions.
@@ -106,10 +120,15 @@ impl Budgets {
         agent: &Agent,
     ) -> Result<Option<Over>, StoreError> {
         let person = &accepted.inbound.origin.person;
-        if let Some(over) = self.check_day(snapshot, agent, person, accepted.role).await? {
+        if let Some(over) = self
+            .check_day(snapshot, agent, person, accepted.role)
+            .await?
+        {
             return Ok(Some(over));
         }
-        Ok(self.paces.check(agent.uid, limited(person, accepted.role), now_ms()))
+        Ok(self
+            .paces
+            .check(agent.uid, limited(person, accepted.role), now_ms()))
     }
 
     /// The exceeded day limit of the agent or the person, if any.
@@ -122,11 +141,19 @@ impl Budgets {
     ) -> Result<Option<Over>, StoreError> {
         let now = now_ms();
         let person = limited(person, role);
-        let people = DayLimits { tokens: snapshot.config.access.limits.tokens_per_day, cost: None };
+        let people = DayLimits {
+            tokens: snapshot.config.access.limits.tokens_per_day,
+            cost: None,
+        };
         let mut limits = vec![(Whose::Agents, agent.limits.day, Spender::Agent(agent.uid))];
-        limits.extend(person.map(|person| (Whose::Persons, people, Spender::Person(person.clone()))));
-        for (whose, limits, spender) in limits.into_iter().filter(|(_, limits, _)| limits.is_any()) {
-            let spent = self.db.read(move |connection| ledger::today(connection, &spender, now)).await?;
+        limits
+            .extend(person.map(|person| (Whose::Persons, people, Spender::Person(person.clone()))));
+        for (whose, limits, spender) in limits.into_iter().filter(|(_, limits, _)| limits.is_any())
+        {
+            let spent = self
+                .db
+                .read(move |connection| ledger::today(connection, &spender, now))
+                .await?;
             if let Some(over) = over(whose, &limits, spent, now) {
                 return Ok(Some(over));
             }
@@ -135,10 +162,17 @@ impl Budgets {
     }
 
     /// Closes a message refused at a limit. The place is told once; the row always says so.
-    pub(super) async fn refuse(&self, accepted: &Accepted, agent: &Agent, over: Over) -> Result<(), StoreError> {
+    pub(super) async fn refuse(
+        &self,
+        accepted: &Accepted,
+        agent: &Agent,
+        over: Over,
+    ) -> Result<(), StoreError> {
         tracing::info!(agent.id = %agent.id, session = %accepted.inbound.origin.key, "over budget: {:?} of {:?}", over.limit, over.whose);
         let to = Destination::of(&accepted.inbound);
-        let rows = self.delivery.draft(&to, Kind::Notice, &Text::plain(&over.told(&Local)));
+        let rows = self
+            .delivery
+            .draft(&to, Kind::Notice, &Text::plain(&over.told(&Local)));
         let spender = match over.whose {
             Whose::Agents => Spender::Agent(agent.uid),
             Whose::Persons => Spender::Person(accepted.inbound.origin.person.clone()),
@@ -146,7 +180,11 @@ impl Budgets {
         let accepted = accepted.clone();
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
-            let until = if over.limit == Limit::TurnsPerMinute { now + PACE_TOLD_MS } else { over.free_at };
+            let until = if over.limit == Limit::TurnsPerMinute {
+                now + PACE_TOLD_MS
+            } else {
+                over.free_at
+            };
             inbox::close_all(tx, &accepted, Closing::Refused, OVER_BUDGET, now)?;
             if !ledger::is_news(tx, &accepted.inbound.origin.key, &spender, until, now)? {
                 return Ok(0);
@@ -165,11 +203,17 @@ impl Budgets {
             Verdict::Nearly(limit) | Verdict::Over(limit) if !today.warned => limit,
             _ => return,
         };
-        let rows = self.delivery.draft_for_owners(&little_left(agent, limit, today.agent));
+        let rows = self
+            .delivery
+            .draft_for_owners(&little_left(agent, limit, today.agent));
         let uid = agent.uid;
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
-            let rows = if ledger::warn(tx, uid, now)? { rows } else { Vec::new() };
+            let rows = if ledger::warn(tx, uid, now)? {
+                rows
+            } else {
+                Vec::new()
+            };
             outbox::insert(tx, &rows, Source::default(), now)?;
             Ok(rows)
         };
@@ -183,7 +227,11 @@ impl Budgets {
 
 fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over> {
     match budget::of_day(limits, spent) {
-        Verdict::Over(limit) => Some(Over { whose, limit, free_at: budget::end_of_day(&Local, now) }),
+        Verdict::Over(limit) => Some(Over {
+            whose,
+            limit,
+            free_at: budget::end_of_day(&Local, now),
+        }),
         Verdict::Fine | Verdict::Nearly(_) => None,
     }
 }
@@ -206,7 +254,10 @@ pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
 /// The day limit exceeded by a running turn, if any.
 pub(super) fn check_running(turn: &ActiveTurn, today: &Today) -> Option<Over> {
     let now = now_ms();
-    let people = DayLimits { tokens: turn.snapshot.config.access.limits.tokens_per_day, cost: None };
+    let people = DayLimits {
+        tokens: turn.snapshot.config.access.limits.tokens_per_day,
+        cost: None,
+    };
     let person = limited(&turn.accepted.inbound.origin.person, turn.accepted.role);
     let persons = person.and_then(|_| over(Whose::Persons, &people, today.person, now));
     over(Whose::Agents, &turn.agent.limits.day, today.agent, now).or(persons)
@@ -220,11 +271,19 @@ fn little_left(agent: &Agent, limit: Limit, spent: Spent) -> String {
     let (what, percent, of) = match limit {
         Limit::CostPerDay => {
             let most = day.cost.unwrap_or_default();
-            ("money", budget::percent(spent.cost.0, most.0), format!("{} of {most}", spent.cost))
+            (
+                "money",
+                budget::percent(spent.cost.0, most.0),
+                format!("{} of {most}", spent.cost),
+            )
         }
         Limit::TokensPerDay | Limit::TurnsPerMinute => {
             let most = day.tokens.unwrap_or_default();
-            ("tokens", budget::percent(spent.tokens, most), format!("{} of {most}", spent.tokens))
+            (
+                "tokens",
+                budget::percent(spent.tokens, most),
+                format!("{} of {most}", spent.tokens),
+            )
         }
     };
     format!(

@@ -81,7 +81,10 @@ impl TurnCommit {
             used_once: turn.used_once,
             has_rounds: turn.rounds > 0,
             row,
-            spending: Spending { turns: 1, ..budgets::spending(turn, turn.usage()) },
+            spending: Spending {
+                turns: 1,
+                ..budgets::spending(turn, turn.usage())
+            },
             run: turn.subagent().map(|known| known.subagent.run.clone()),
             told: turn.told.clone(),
         }
@@ -104,24 +107,48 @@ pub(super) fn write(
     rows: &Rows,
     now: i64,
 ) -> rusqlite::Result<Written> {
-    let TurnCommit { accepted, conversation, row, .. } = commit;
+    let TurnCommit {
+        accepted,
+        conversation,
+        row,
+        ..
+    } = commit;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
     if !commit.is_asked {
-        let spot = Spot { conversation: *conversation, part: Some(row.agent) };
+        let spot = Spot {
+            conversation: *conversation,
+            part: Some(row.agent),
+        };
         transcript::append_question(tx, accepted, &commit.said, spot, now)?;
     }
     let mut said_id = None;
     if let Some(said) = &ending.said {
-        let asked = Asked { inbox_id: accepted.id, person: &accepted.inbound.origin.person };
-        said_id = Some(transcript::append_agent(tx, place, *conversation, (row.agent, said), asked, now)?);
+        let asked = Asked {
+            inbox_id: accepted.id,
+            person: &accepted.inbound.origin.person,
+        };
+        said_id = Some(transcript::append_agent(
+            tx,
+            place,
+            *conversation,
+            (row.agent, said),
+            asked,
+            now,
+        )?);
         agent_rows::mark_bootstrapped(tx, row.agent, now)?;
     }
     if let Some(cut) = ending.cut {
         transcript::append_mark(tx, place, Some(row.agent), &noted_cut(cut), now)?;
     }
     if ending.outcome == STOPPED_ON_REQUEST {
-        transcript::append_mark(tx, place, Some(row.agent), "stopped before it was answered", now)?;
+        transcript::append_mark(
+            tx,
+            place,
+            Some(row.agent),
+            "stopped before it was answered",
+            now,
+        )?;
     }
     if commit.used_once {
         pins::use_up(tx, place, row.started_at)?;
@@ -131,12 +158,18 @@ pub(super) fn write(
     let today = commit.record(tx, &ending.outcome, now)?;
     subagent_rows::seen(tx, &commit.told)?;
     let report = match &commit.run {
-        Some(run) => subagents::write_end(tx, run, accepted.role, &end_of_run(commit, ending), now)?,
+        Some(run) => {
+            subagents::write_end(tx, run, accepted.role, &end_of_run(commit, ending), now)?
+        }
         None => None,
     };
     let count = outbox::insert_answer(tx, &rows.answer, accepted.id, said_id, now)?;
     outbox::insert(tx, &rows.effects, Source::of(Some(accepted.id)), now)?;
-    Ok(Written { count: count + rows.effects.len(), today, report })
+    Ok(Written {
+        count: count + rows.effects.len(),
+        today,
+        report,
+    })
 }
 
 fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {
@@ -145,20 +178,46 @@ fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {
         (Some(_), _) => State::Finished,
         (None, _) => State::Failed,
     };
-    End { state, result: ending.reply.clone(), used: Charge { steps: commit.row.steps, usage: commit.row.usage } }
+    End {
+        state,
+        result: ending.reply.clone(),
+        used: Charge {
+            steps: commit.row.steps,
+            usage: commit.row.usage,
+        },
+    }
 }
 
 impl TurnCommit {
     /// Writes the turn row and books the rest of its cost. The journal knows the rounds booked
     /// already: the last round of a stopped turn may or may not be committed.
-    pub(super) fn record(&self, tx: &Transaction<'_>, outcome: &str, now: i64) -> rusqlite::Result<Today> {
-        turn_log::record(tx, &TurnRow { outcome: outcome.to_owned(), ..self.row.clone() }, now)?;
+    pub(super) fn record(
+        &self,
+        tx: &Transaction<'_>,
+        outcome: &str,
+        now: i64,
+    ) -> rusqlite::Result<Today> {
+        turn_log::record(
+            tx,
+            &TurnRow {
+                outcome: outcome.to_owned(),
+                ..self.row.clone()
+            },
+            now,
+        )?;
         if !self.has_rounds {
             return ledger::spend(tx, &self.spending, now);
         }
         let counted = journal::counted(tx, self.accepted.id)?;
         journal::forget(tx, self.accepted.id)?;
-        ledger::spend(tx, &Spending { usage: self.spending.usage.without(counted), ..self.spending.clone() }, now)
+        ledger::spend(
+            tx,
+            &Spending {
+                usage: self.spending.usage.without(counted),
+                ..self.spending.clone()
+            },
+            now,
+        )
     }
 }
 
@@ -166,7 +225,13 @@ fn note_decisions(tx: &Transaction<'_>, commit: &TurnCommit, now: i64) -> rusqli
     let place = &commit.accepted.inbound.origin.key;
     let count = commit.accepted.messages().count();
     if count > 1 {
-        decisions::note(tx, place, commit.accepted.id, Decision::Drained { count }, now)?;
+        decisions::note(
+            tx,
+            place,
+            commit.accepted.id,
+            Decision::Drained { count },
+            now,
+        )?;
     }
     if commit.is_steering {
         decisions::note(tx, place, commit.accepted.id, Decision::Steered, now)?;

@@ -103,7 +103,10 @@ struct RunningSummary {
 
 impl Summing {
     pub(super) fn new() -> Self {
-        Summing { under_way: Mutex::default(), at_once: Semaphore::new(MOST_AT_ONCE) }
+        Summing {
+            under_way: Mutex::default(),
+            at_once: Semaphore::new(MOST_AT_ONCE),
+        }
     }
 
     /// None if a summary of this view is running already.
@@ -113,7 +116,11 @@ impl Summing {
             return None;
         }
         let over = CancellationToken::new();
-        under_way.push(RunningSummary { place: place.clone(), view, over: over.clone() });
+        under_way.push(RunningSummary {
+            place: place.clone(),
+            view,
+            over: over.clone(),
+        });
         Some(over.drop_guard())
     }
 
@@ -126,17 +133,27 @@ impl Summing {
     }
 
     fn end(&self, place: &SessionKey, view: View) {
-        self.under_way().retain(|summary| (&summary.place, summary.view) != (place, view));
+        self.under_way()
+            .retain(|summary| (&summary.place, summary.view) != (place, view));
     }
 
     fn under_way(&self) -> MutexGuard<'_, Vec<RunningSummary>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn find(under_way: &[RunningSummary], aliases: &Aliases, place: &SessionKey, view: View) -> Option<CancellationToken> {
+fn find(
+    under_way: &[RunningSummary],
+    aliases: &Aliases,
+    place: &SessionKey,
+    view: View,
+) -> Option<CancellationToken> {
     let place = aliases.current(place);
-    let found = under_way.iter().find(|summary| summary.view == view && aliases.current(&summary.place) == place);
+    let found = under_way
+        .iter()
+        .find(|summary| summary.view == view && aliases.current(&summary.place) == place);
     found.map(|summary| summary.over.clone())
 }
 
@@ -153,12 +170,24 @@ pub(super) struct Finished {
 impl Finished {
     /// None if the conversation needs no summary yet.
     pub(super) fn of(finished: &ActiveTurn) -> Option<Self> {
-        let answer = || estimate_tokens(finished.run.said()) + estimate_tokens(&finished.question());
-        let Fill { tokens, messages, room } = finished.fill;
-        let fill = Fill { tokens: tokens + answer(), messages: messages + 2, room };
+        let answer =
+            || estimate_tokens(finished.run.said()) + estimate_tokens(&finished.question());
+        let Fill {
+            tokens,
+            messages,
+            room,
+        } = finished.fill;
+        let fill = Fill {
+            tokens: tokens + answer(),
+            messages: messages + 2,
+            room,
+        };
         let scope = finished.run.scope();
         // A subagent's session ends with its turn; only peers go on in theirs.
-        let goes_on = scope.parent.as_ref().is_none_or(|parent| parent.relation == Relation::Peer);
+        let goes_on = scope
+            .parent
+            .as_ref()
+            .is_none_or(|parent| parent.relation == Relation::Peer);
         (goes_on && fill.is_nearly_full()).then(|| Finished {
             snapshot: finished.snapshot.clone(),
             inbox_id: finished.accepted.id,
@@ -199,14 +228,20 @@ impl Compaction {
     /// summary.
     pub(super) fn begin(&self, finished: Finished) {
         let (place, view) = (finished.scope.place.clone(), finished.view);
-        let Some(over) = self.summing.begin(&self.aliases, &place, view) else { return };
+        let Some(over) = self.summing.begin(&self.aliases, &place, view) else {
+            return;
+        };
         let own = self.clone();
         self.tasks.spawn(async move {
             let agent = finished.scope.agent.id.clone();
             match AssertUnwindSafe(own.sum_up(finished)).catch_unwind().await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}"),
-                Err(_) => tracing::error!(agent.id = %agent, session = %place, "a summary panicked"),
+                Ok(Err(error)) => {
+                    tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}");
+                }
+                Err(_) => {
+                    tracing::error!(agent.id = %agent, session = %place, "a summary panicked");
+                }
             }
             own.summing.end(&place, view);
             drop(over);
@@ -222,35 +257,68 @@ impl Compaction {
         // At a limit no turn begins either. A later turn will begin the summary again.
         if self
             .budgets
-            .check_day(&finished.snapshot, &finished.scope.agent, &finished.scope.person, finished.scope.role)
+            .check_day(
+                &finished.snapshot,
+                &finished.scope.agent,
+                &finished.scope.person,
+                finished.scope.role,
+            )
             .await?
             .is_some()
         {
             return Ok(());
         }
         let db = &self.db;
-        let (place, view, started_at) = (self.aliases.current(&finished.scope.place), finished.view, now_ms());
+        let (place, view, started_at) = (
+            self.aliases.current(&finished.scope.place),
+            finished.view,
+            now_ms(),
+        );
         let (conversation, before, messages) = db
             .read(move |connection| {
                 let conversation = transcript::conversation(connection, &place)?;
                 let before = summaries::of(connection, &place, conversation, view)?;
                 let after = before.as_ref().map_or(0, |summary| summary.upto);
-                Ok((conversation, before, transcript::after(connection, &place, conversation, view, after)?))
+                Ok((
+                    conversation,
+                    before,
+                    transcript::after(connection, &place, conversation, view, after)?,
+                ))
             })
             .await?;
-        let Some(older) = older_part(&messages, finished.room) else { return Ok(()) };
-        let asked =
-            history::to_sum_up(before.as_ref().map(|summary| summary.text.as_str()), older.iter().map(|message| &message.said));
+        let Some(older) = older_part(&messages, finished.room) else {
+            return Ok(());
+        };
+        let asked = history::to_sum_up(
+            before.as_ref().map(|summary| summary.text.as_str()),
+            older.iter().map(|message| &message.said),
+        );
         let Answer { text, usage, model } = self.ask(&finished, asked, deadline).await;
         let upto = older.last().map_or(0, |message| message.id);
-        let count = older.len() + before.map_or(0, |summary| usize::try_from(summary.messages).unwrap_or(0));
+        let count = older.len()
+            + before.map_or(0, |summary| usize::try_from(summary.messages).unwrap_or(0));
         let (summary, failure) = match text {
-            Ok(text) => (Some(Summary { text, upto, messages: i64::try_from(count).unwrap_or(i64::MAX) }), None),
+            Ok(text) => (
+                Some(Summary {
+                    text,
+                    upto,
+                    messages: i64::try_from(count).unwrap_or(i64::MAX),
+                }),
+                None,
+            ),
             Err(failure) => (None, Some(failure)),
         };
-        let bill = Bill { finished, usage, model, started_at };
+        let bill = Bill {
+            finished,
+            usage,
+            model,
+            started_at,
+        };
         let place = self.aliases.current(&bill.finished.scope.place);
-        let (agent, outcome) = (bill.finished.scope.agent.clone(), failure.as_ref().map(NoSummary::to_string));
+        let (agent, outcome) = (
+            bill.finished.scope.agent.clone(),
+            failure.as_ref().map(NoSummary::to_string),
+        );
         let spending = bill.spending(&place);
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
@@ -258,7 +326,14 @@ impl Compaction {
             if let Some(summary) = &summary
                 && !transcript::was_blanked(tx, &place, conversation, summary.upto, started_at)?
             {
-                summaries::keep(tx, &place, (conversation, view), bill.finished.scope.agent.uid, summary, now)?;
+                summaries::keep(
+                    tx,
+                    &place,
+                    (conversation, view),
+                    bill.finished.scope.agent.uid,
+                    summary,
+                    now,
+                )?;
             }
             turn_log::record(tx, &bill.turn(&place, outcome), now)?;
             ledger::spend(tx, &spending, now)
@@ -271,9 +346,22 @@ impl Compaction {
     async fn ask(&self, finished: &Finished, asked: String, deadline: Instant) -> Answer {
         let (mut lineup, scope) = (finished.lineup.clone(), finished.scope.clone());
         lineup.settings = settings(&finished.snapshot.models, &lineup);
-        let (system, limits) = (history::how_to_sum_up(&scope.agent.name), TurnLimits::of(&scope.agent.limits));
-        let (messages, tools) = (vec![ModelMessage::user(asked)], ToolBox::of(Vec::new()).view(&scope.agent, scope.role));
-        let mut run = Run::new(TurnRequest { lineup, system, messages, tools, scope, limits });
+        let (system, limits) = (
+            history::how_to_sum_up(&scope.agent.name),
+            TurnLimits::of(&scope.agent.limits),
+        );
+        let (messages, tools) = (
+            vec![ModelMessage::user(asked)],
+            ToolBox::of(Vec::new()).view(&scope.agent, scope.role),
+        );
+        let mut run = Run::new(TurnRequest {
+            lineup,
+            system,
+            messages,
+            tools,
+            scope,
+            limits,
+        });
         // There is no preview of a summary.
         let (events, unheard) = mpsc::channel(1);
         drop(unheard);
@@ -285,7 +373,11 @@ impl Compaction {
         let text = step.and_then(|step| text_of(&step, &run));
         let mut usage = run.usage();
         usage.add(run.guess_of_cut_call());
-        let model = run.model().or(finished.lineup.models.first()).cloned().unwrap_or_default();
+        let model = run
+            .model()
+            .or(finished.lineup.models.first())
+            .cloned()
+            .unwrap_or_default();
         Answer { text, usage, model }
     }
 }
@@ -330,10 +422,14 @@ impl Bill {
 /// The messages to sum up. The newest stay: at most a quarter of the room.
 fn older_part(messages: &[Message], room: usize) -> Option<&[Message]> {
     let mut tokens = 0;
-    let kept = messages.iter().rev().take(MANY_MESSAGES / 3).take_while(|message| {
-        tokens += estimate_tokens(&message.said.text);
-        tokens <= room / 4
-    });
+    let kept = messages
+        .iter()
+        .rev()
+        .take(MANY_MESSAGES / 3)
+        .take_while(|message| {
+            tokens += estimate_tokens(&message.said.text);
+            tokens <= room / 4
+        });
     let older = &messages[..messages.len() - kept.count()];
     // One or two messages are not worth a model call.
     (older.len() > 2).then_some(older)
@@ -364,12 +460,21 @@ fn text_of(step: &Step, run: &Run) -> Result<String, NoSummary> {
 
 /// The agent's settings, with limits on tokens and reasoning for summaries.
 fn settings(models: &Models, lineup: &Lineup) -> ModelSettings {
-    let window = lineup.models.iter().map(|model| models.window(model)).min().unwrap_or(u32::MAX);
+    let window = lineup
+        .models
+        .iter()
+        .map(|model| models.window(model))
+        .min()
+        .unwrap_or(u32::MAX);
     let reasoning = lineup.settings.reasoning.map(|effort| match effort {
         Reasoning::None => Reasoning::None,
         Reasoning::Low | Reasoning::Medium | Reasoning::High => Reasoning::Low,
     });
-    ModelSettings { max_tokens: Some(MAX_SUMMARY_TOKENS.min(window / SHARE_OF_WINDOW)), reasoning, ..lineup.settings }
+    ModelSettings {
+        max_tokens: Some(MAX_SUMMARY_TOKENS.min(window / SHARE_OF_WINDOW)),
+        reasoning,
+        ..lineup.settings
+    }
 }
 
 #[cfg(test)]
@@ -378,23 +483,42 @@ mod tests {
     use crate::turn::history::{Said, Speaker};
 
     fn messages(count: i64, words: usize) -> Vec<Message> {
-        let said = |id: i64| Said { by: Speaker::Person("Alice".into()), text: format!("{id} {}", "word ".repeat(words)) };
-        (1..=count).map(|id| Message { id, said: said(id) }).collect()
+        let said = |id: i64| Said {
+            by: Speaker::Person("Alice".into()),
+            text: format!("{id} {}", "word ".repeat(words)),
+        };
+        (1..=count)
+            .map(|id| Message { id, said: said(id) })
+            .collect()
     }
 
     #[test]
     fn the_newest_quarter_stays_as_it_was_said() {
         let all = messages(40, 100);
-        let room = all.iter().map(|message| estimate_tokens(&message.said.text)).sum::<usize>();
+        let room = all
+            .iter()
+            .map(|message| estimate_tokens(&message.said.text))
+            .sum::<usize>();
         let older = older_part(&all, room).expect("there is much to sum up");
         assert_eq!((older.len(), older.last().unwrap().id), (30, 30));
-        assert_eq!(older_part(&all[..8], room), None, "they all fit into the quarter");
+        assert_eq!(
+            older_part(&all[..8], room),
+            None,
+            "they all fit into the quarter"
+        );
     }
 
     #[test]
     fn many_short_messages_are_summed_up_too() {
         let all = messages(i64::from(MAX_MESSAGES), 0);
-        assert!(Fill { tokens: 0, messages: MANY_MESSAGES, room: 64_000 }.is_nearly_full());
+        assert!(
+            Fill {
+                tokens: 0,
+                messages: MANY_MESSAGES,
+                room: 64_000
+            }
+            .is_nearly_full()
+        );
         assert_eq!(older_part(&all, 64_000).map(<[_]>::len), Some(150));
     }
 }

@@ -20,14 +20,24 @@ const FOLDER: &str = "inbox";
 const UNFINISHED: &str = "incoming";
 
 /// Fetches the file and returns its path within the agent's workspace.
-pub(super) async fn store(delivery: &Delivery, inbound: &Inbound, file: &FileRef, agent: &Agent) -> Result<String, FetchError> {
+pub(super) async fn store(
+    delivery: &Delivery,
+    inbound: &Inbound,
+    file: &FileRef,
+    agent: &Agent,
+) -> Result<String, FetchError> {
     let channel = delivery.channel_of(&inbound.origin.key);
-    let channel = channel.ok_or_else(|| FetchError::Failed("its platform is not connected".into()))?;
+    let channel =
+        channel.ok_or_else(|| FetchError::Failed("its platform is not connected".into()))?;
     let workspace = agent.files.own().clone();
     let expected = file.bytes.unwrap_or(0);
     let part = blocking({
         let (workspace, home) = (workspace.clone(), agent.home.clone());
-        move || workspace.has_room_for(expected).and_then(|()| unfinished(&home))
+        move || {
+            workspace
+                .has_room_for(expected)
+                .and_then(|()| unfinished(&home))
+        }
     })
     .await?;
     let path = format!("{FOLDER}/{}", name(inbound, &file.name));
@@ -53,12 +63,19 @@ pub(crate) async fn clear_unfinished(home: &Path) {
 
 fn unfinished(home: &Path) -> Result<PathBuf, FileError> {
     let folder = home.join(UNFINISHED);
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
     Ok(folder.join(Uuid::new_v4().simple().to_string()))
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, FileError> + Send + 'static) -> Result<T, FetchError> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|error| FetchError::Failed(format!("storing it: {error}")))?;
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+) -> Result<T, FetchError> {
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| FetchError::Failed(format!("storing it: {error}")))?;
     done.map_err(|error| match error {
         FileError::Full { .. } => FetchError::NoRoom,
         error => FetchError::Failed(format!("the file {error}")),
@@ -66,21 +83,42 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, FileError>
 }
 
 fn name(inbound: &Inbound, sent_as: &str) -> String {
-    let day = DateTime::from_timestamp_millis(inbound.sent_at).unwrap_or_default().format("%Y-%m-%d");
+    let day = DateTime::from_timestamp_millis(inbound.sent_at)
+        .unwrap_or_default()
+        .format("%Y-%m-%d");
     format!("{day}-{}-{}", safe(&inbound.message.0), safe(sent_as))
 }
 
 /// Keeps letters and digits of any language and `._-`; other characters become `_`. Leading dots
 /// and hyphens go.
 fn safe(name: &str) -> String {
-    let plain: String = name.chars().map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
     let plain = plain.trim_start_matches(['.', '-']);
     let (stem, ending) = match plain.rsplit_once('.') {
-        Some((stem, ending)) if ending.chars().count() <= MAX_ENDING_CHARS => (stem, format!(".{ending}")),
+        Some((stem, ending)) if ending.chars().count() <= MAX_ENDING_CHARS => {
+            (stem, format!(".{ending}"))
+        }
         _ => (plain, String::new()),
     };
-    let kept: String = stem.chars().take(MAX_NAME_CHARS).chain(ending.chars()).collect();
-    if kept.is_empty() { "file".to_owned() } else { kept }
+    let kept: String = stem
+        .chars()
+        .take(MAX_NAME_CHARS)
+        .chain(ending.chars())
+        .collect();
+    if kept.is_empty() {
+        "file".to_owned()
+    } else {
+        kept
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use super::active_turn::{ActiveTurn, Ended, Exchange};
 use super::budgets::Budgets;
 use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
 use super::question;
-use super::texts::{SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent, tools_broke};
+use super::texts::{
+    SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent, tools_broke,
+};
 use crate::channels::{Outcome, Text, followed_by};
 use crate::clock::now_ms;
 use crate::delivery::{Delivery, Kind, outbox, preview_messages, reservation};
@@ -33,16 +35,34 @@ impl Ending {
         match result {
             Ok(()) if !said.trim().is_empty() => {
                 let is_told = !turn.accepted.inbound.origin.key.is_internal();
-                let reply = cut.map_or_else(|| said.to_owned(), |cut| followed_by(said, &cut_off(cut, is_told)));
-                Ending { said: Some(said.to_owned()), reply, outcome: "answered".into(), closing: Closing::Done, cut }
+                let reply = cut.map_or_else(
+                    || said.to_owned(),
+                    |cut| followed_by(said, &cut_off(cut, is_told)),
+                );
+                Ending {
+                    said: Some(said.to_owned()),
+                    reply,
+                    outcome: "answered".into(),
+                    closing: Closing::Done,
+                    cut,
+                }
             }
             // The file is the answer.
             Ok(()) if !turn.effects.is_empty() => {
                 let said = sent(&turn.effects);
-                Ending { said: Some(said.clone()), reply: said, outcome: "answered".into(), closing: Closing::Done, cut: None }
+                Ending {
+                    said: Some(said.clone()),
+                    reply: said,
+                    outcome: "answered".into(),
+                    closing: Closing::Done,
+                    cut: None,
+                }
             }
             Ok(()) => match cut {
-                Some(cut) => Ending::failed(cut_before_a_word(cut), format!("cut off {cut} before it said anything")),
+                Some(cut) => Ending::failed(
+                    cut_before_a_word(cut),
+                    format!("cut off {cut} before it said anything"),
+                ),
                 None => Ending::failed(SAID_NOTHING.into(), "said nothing".into()),
             },
             Err(error) => Ending::failed(apology(&error), error.to_string()),
@@ -50,7 +70,13 @@ impl Ending {
     }
 
     fn failed(reply: String, outcome: String) -> Self {
-        Ending { said: None, reply, outcome, closing: Closing::Failed, cut: None }
+        Ending {
+            said: None,
+            reply,
+            outcome,
+            closing: Closing::Failed,
+            cut: None,
+        }
     }
 }
 
@@ -76,13 +102,29 @@ impl Finish {
         }
         let ending = Ending::of(&turn, result);
         turn.follow_moves(&self.aliases);
-        let drafting = || Rows { answer: self.draft(&turn, &ending, true), effects: self.draft_effects(&turn) };
+        let drafting = || Rows {
+            answer: self.draft(&turn, &ending, true),
+            effects: self.draft_effects(&turn),
+        };
         // A panic while formatting the answer must not end the lane, and again after every start.
-        let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else { return self.broken(turn).await };
-        let outcome = if ending.said.is_some() { Outcome::Answered } else { Outcome::Failed };
+        let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else {
+            return self.broken(turn).await;
+        };
+        let outcome = if ending.said.is_some() {
+            Outcome::Answered
+        } else {
+            Outcome::Failed
+        };
         let (by, role) = (turn.agent.clone(), turn.accepted.role);
-        let exchange = Exchange { by, role, question: turn.question(), answer: ending.reply.clone() };
-        let Some(mut turn) = self.close(turn, ending, rows).await else { return Ended::LeftBehind };
+        let exchange = Exchange {
+            by,
+            role,
+            question: turn.question(),
+            answer: ending.reply.clone(),
+        };
+        let Some(mut turn) = self.close(turn, ending, rows).await else {
+            return Ended::LeftBehind;
+        };
         if outcome == Outcome::Answered {
             self.bootstrapped.insert(turn.agent.uid);
         }
@@ -95,15 +137,31 @@ impl Finish {
     pub(super) async fn stopped(&self, mut turn: ActiveTurn) -> Ended {
         turn.follow_moves(&self.aliases);
         let id = turn.accepted.id;
-        let shown = self.db.read(move |connection| preview_messages::of(connection, id)).await;
+        let shown = self
+            .db
+            .read(move |connection| preview_messages::of(connection, id))
+            .await;
         let is_shown = shown.is_ok_and(|messages| !messages.is_empty());
         let said = Some(turn.run.shown()).filter(|said| !said.is_empty());
-        let reply = said.as_deref().map_or_else(|| STOPPED.to_owned(), |said| followed_by(said, STOPPED));
-        let ending = Ending { said, reply, outcome: STOPPED_ON_REQUEST.into(), closing: Closing::Done, cut: None };
+        let reply = said
+            .as_deref()
+            .map_or_else(|| STOPPED.to_owned(), |said| followed_by(said, STOPPED));
+        let ending = Ending {
+            said,
+            reply,
+            outcome: STOPPED_ON_REQUEST.into(),
+            closing: Closing::Done,
+            cut: None,
+        };
         let drafting = || self.draft(&turn, &ending, is_shown);
         let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
-        let rows = Rows { answer, effects: Vec::new() };
-        let Some(mut turn) = self.close(turn, ending, rows).await else { return Ended::LeftBehind };
+        let rows = Rows {
+            answer,
+            effects: Vec::new(),
+        };
+        let Some(mut turn) = self.close(turn, ending, rows).await else {
+            return Ended::LeftBehind;
+        };
         turn.end_mark(Outcome::Answered);
         Ended::Over(None)
     }
@@ -112,7 +170,11 @@ impl Finish {
     async fn close(&self, turn: ActiveTurn, ending: Ending, rows: Rows) -> Option<ActiveTurn> {
         let place = Destination::of(&turn.accepted.inbound).place().clone();
         let used_once = turn.used_once;
-        let mut reservation = if rows.answer.is_empty() { None } else { self.delivery.reserve(&place) };
+        let mut reservation = if rows.answer.is_empty() {
+            None
+        } else {
+            self.delivery.reserve(&place)
+        };
         let mut is_again = false;
         let all = Arc::new((TurnCommit::of(&turn), ending, rows));
         let write = || {
@@ -125,15 +187,29 @@ impl Finish {
             let claim = reservation.is_some().then(|| place.clone());
             move |tx: &Transaction<'_>| {
                 let written = write(tx, &all.0, &all.1, &all.2, now_ms())?;
-                let first = claim.map(|place| reservation::claim(tx, &place, now_ms())).transpose()?;
+                let first = claim
+                    .map(|place| reservation::claim(tx, &place, now_ms()))
+                    .transpose()?;
                 Ok((written, first))
             }
         };
-        let written = self.db.write_patiently(&self.stop, Durability::PowerCut, write).await;
-        let (Written { count, today, report }, first) =
-            written.inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}")).ok()?;
+        let written = self
+            .db
+            .write_patiently(&self.stop, Durability::PowerCut, write)
+            .await;
+        let (
+            Written {
+                count,
+                today,
+                report,
+            },
+            first,
+        ) = written
+            .inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}"))
+            .ok()?;
         if let Some(known) = turn.subagent() {
-            self.subagents.over(turn.accepted.id, &known.subagent.run, report);
+            self.subagents
+                .over(turn.accepted.id, &known.subagent.run, report);
         }
         if used_once {
             self.pins.changed(&place);
@@ -153,9 +229,19 @@ impl Finish {
         }
         let label = turn.agent.label();
         let question = question::to_quote(&turn.accepted, turn.others_wrote);
-        let text = Text { answers: question.as_ref(), ..Text::plain(&ending.reply) };
+        let text = Text {
+            answers: question.as_ref(),
+            ..Text::plain(&ending.reply)
+        };
         let mut rows = match ending.said {
-            Some(_) => self.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..text }),
+            Some(_) => self.delivery.draft(
+                &to,
+                Kind::Final,
+                &Text {
+                    speaker: Some(&label),
+                    ..text
+                },
+            ),
             None => self.delivery.draft(&to, Kind::Error, &text),
         };
         if !turn.broken_tools.is_empty() {
@@ -167,11 +253,17 @@ impl Finish {
 
     fn draft_effects(&self, turn: &ActiveTurn) -> Vec<outbox::Draft> {
         let to = Destination::of(&turn.accepted.inbound);
-        sent_files(&turn.effects).flat_map(|file| self.delivery.draft_file(&to, file)).collect()
+        sent_files(&turn.effects)
+            .flat_map(|file| self.delivery.draft_file(&to, file))
+            .collect()
     }
 
     /// Of a panicked turn only the question, the outcome and the cost are kept.
-    pub(super) async fn after_panic(&self, accepted: &Accepted, turn: Option<&ActiveTurn>) -> Result<(), StoreError> {
+    pub(super) async fn after_panic(
+        &self,
+        accepted: &Accepted,
+        turn: Option<&ActiveTurn>,
+    ) -> Result<(), StoreError> {
         let is_asked = turn.is_some_and(|turn| turn.is_asked);
         let part = turn.map(|turn| turn.agent.uid);
         let commit = turn.map(TurnCommit::of);
@@ -179,9 +271,17 @@ impl Finish {
         let destination = Destination::of(&accepted.inbound);
         let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
         let text = panicked(accepted.id);
-        let text_for_people = Text { answers: question.as_ref(), ..Text::plain(&text) };
+        let text_for_people = Text {
+            answers: question.as_ref(),
+            ..Text::plain(&text)
+        };
         let is_delivered = is_delivered(true, destination.place());
-        let rows = if is_delivered { self.delivery.draft(&destination, Kind::Error, &text_for_people) } else { Vec::new() };
+        let rows = if is_delivered {
+            self.delivery
+                .draft(&destination, Kind::Error, &text_for_people)
+        } else {
+            Vec::new()
+        };
         let run = match &accepted.inbound.extras.internal {
             Some(Internal::Subagent { run }) => Some(run.clone()),
             _ => None,
@@ -190,9 +290,14 @@ impl Finish {
         let close = move |tx: &Transaction<'_>| {
             let (now, place) = (now_ms(), &accepted.inbound.origin.key);
             transcript::touch(tx, place, now)?;
-            let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
+            let spot = Spot {
+                conversation: transcript::conversation(tx, place)?,
+                part,
+            };
             if !is_asked {
-                accepted.all().try_for_each(|said| transcript::append_person(tx, said, spot, now).map(drop))?;
+                accepted.all().try_for_each(|said| {
+                    transcript::append_person(tx, said, spot, now).map(drop)
+                })?;
             }
             inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
             match commit {
@@ -201,9 +306,18 @@ impl Finish {
                 // an earlier process already.
                 None => journal::forget(tx, accepted.id)?,
             }
-            let end = End { state: State::Failed, result: text.clone(), used: Charge::default() };
-            let report = run.map_or(Ok(None), |run| subagents::write_end(tx, &run, accepted.role, &end, now))?;
-            Ok((outbox::insert_answer(tx, &rows, accepted.id, None, now)?, report))
+            let end = End {
+                state: State::Failed,
+                result: text.clone(),
+                used: Charge::default(),
+            };
+            let report = run.map_or(Ok(None), |run| {
+                subagents::write_end(tx, &run, accepted.role, &end, now)
+            })?;
+            Ok((
+                outbox::insert_answer(tx, &rows, accepted.id, None, now)?,
+                report,
+            ))
         };
         let (count, report) = self.db.write(close).await?;
         if let Some(run) = ended {
@@ -216,7 +330,10 @@ impl Finish {
     /// Ends a panicked turn.
     pub(super) async fn broken(&self, mut turn: ActiveTurn) -> Ended {
         while let Err(error) = self.after_panic(&turn.accepted, Some(&turn)).await {
-            if storage::pause(&self.stop, "the end of a turn", &error).await.is_break() {
+            if storage::pause(&self.stop, "the end of a turn", &error)
+                .await
+                .is_break()
+            {
                 return Ended::LeftBehind;
             }
         }
@@ -225,7 +342,8 @@ impl Finish {
     }
 }
 
-/// No platform has an internal place, such as that of a subagent. Its words reach people only through a turn in a place of theirs.
+/// No platform has an internal place, such as that of a subagent. Its words reach people only
+/// through a turn in a place of theirs.
 fn is_delivered(is_wanted: bool, place: &SessionKey) -> bool {
     is_wanted && !place.is_internal()
 }
@@ -238,7 +356,11 @@ mod tests {
     #[test]
     fn an_answer_is_delivered_if_it_is_wanted_and_its_place_is_not_internal() {
         let check = |is_wanted, place: &str, expected| {
-            assert_eq!(is_delivered(is_wanted, &place.parse().unwrap()), expected, "{is_wanted} {place}");
+            assert_eq!(
+                is_delivered(is_wanted, &place.parse().unwrap()),
+                expected,
+                "{is_wanted} {place}"
+            );
         };
         for place in ["telegram:dm:111", "discord:channel:8101", "local:home"] {
             check(true, place, true);

@@ -72,11 +72,30 @@ pub(crate) struct Deps {
 
 impl Answering {
     pub(crate) fn new(deps: Deps) -> Self {
-        let Deps { db, snapshots, router, pins, aliases, overrides, delivery, tools, memories, subagents, .. } = deps;
-        let Deps { bootstrapped, stop, .. } = deps;
+        let Deps {
+            db,
+            snapshots,
+            router,
+            pins,
+            aliases,
+            overrides,
+            delivery,
+            tools,
+            memories,
+            subagents,
+            ..
+        } = deps;
+        let Deps {
+            bootstrapped, stop, ..
+        } = deps;
         let (snapshot, bootstrapped) = (snapshots.current(), Arc::new(bootstrapped));
         let slots = Slots::new(snapshot.config.max_running, snapshot.registry.all().len());
-        let admission = Admission { router, overrides, slots, stop: stop.clone() };
+        let admission = Admission {
+            router,
+            overrides,
+            slots,
+            stop: stop.clone(),
+        };
         let budgets = Budgets::new(db.clone(), delivery.clone(), &snapshot);
         let compaction = Compaction {
             db: db.clone(),
@@ -86,8 +105,13 @@ impl Answering {
             tasks: compaction::tasks(),
             stop: stop.clone(),
         };
-        let requests =
-            Requests { db: db.clone(), memories, tools, compaction: compaction.clone(), bootstrapped: bootstrapped.clone() };
+        let requests = Requests {
+            db: db.clone(),
+            memories,
+            tools,
+            compaction: compaction.clone(),
+            bootstrapped: bootstrapped.clone(),
+        };
         let preparation = Preparation {
             db: db.clone(),
             delivery: delivery.clone(),
@@ -95,7 +119,12 @@ impl Answering {
             budgets: budgets.clone(),
             requests,
         };
-        let rounds = Rounds { db: db.clone(), aliases: aliases.clone(), subagents: subagents.clone(), stop: stop.clone() };
+        let rounds = Rounds {
+            db: db.clone(),
+            aliases: aliases.clone(),
+            subagents: subagents.clone(),
+            stop: stop.clone(),
+        };
         let finish = Finish {
             db: db.clone(),
             delivery: delivery.clone(),

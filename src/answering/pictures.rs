@@ -14,14 +14,20 @@ pub(super) enum Looked {
 
 pub(super) async fn look(path: &Path) -> io::Result<Looked> {
     let path = path.to_owned();
-    tokio::task::spawn_blocking(move || look_now(&path)).await.map_err(io::Error::other)?
+    tokio::task::spawn_blocking(move || look_now(&path))
+        .await
+        .map_err(io::Error::other)?
 }
 
 fn look_now(path: &Path) -> io::Result<Looked> {
     let mut file = std::fs::File::open(path)?;
     let mut bytes = Vec::new();
-    file.by_ref().take(ImageKind::TELLING_BYTES as u64).read_to_end(&mut bytes)?;
-    let Some(kind) = ImageKind::of(&bytes) else { return Ok(Looked::SomethingElse) };
+    file.by_ref()
+        .take(ImageKind::TELLING_BYTES as u64)
+        .read_to_end(&mut bytes)?;
+    let Some(kind) = ImageKind::of(&bytes) else {
+        return Ok(Looked::SomethingElse);
+    };
     if file.metadata()?.len() > Image::MAX_BYTES {
         return Ok(Looked::TooLarge);
     }

@@ -53,39 +53,78 @@ pub(super) enum Begun {
 
 impl Preparation {
     /// Everything up to the first question to the model.
-    pub(super) async fn prepare(&self, snapshot: Arc<Snapshot>, due: &Due) -> Result<Begun, StoreError> {
+    pub(super) async fn prepare(
+        &self,
+        snapshot: Arc<Snapshot>,
+        due: &Due,
+    ) -> Result<Begun, StoreError> {
         let subject = self.subject(due).await?;
         let (choice, slot) = match self.start(&snapshot, due, &subject).await? {
             Start::Now(choice, slot) => (choice, slot),
             Start::Not(begun) => return Ok(begun),
         };
-        let others_wrote = due.arrived == Arrived::Before && self.others_wrote(&subject.accepted).await;
+        let others_wrote =
+            due.arrived == Arrived::Before && self.others_wrote(&subject.accepted).await;
         // Progress is shown before the files are fetched, because fetching may take a while.
-        let progress = progress(&self.delivery, &subject.accepted, &choice.agent, others_wrote);
-        let mut turn = self.turn(snapshot, due, subject, choice, &progress.events()).await?;
+        let progress = progress(
+            &self.delivery,
+            &subject.accepted,
+            &choice.agent,
+            others_wrote,
+        );
+        let mut turn = self
+            .turn(snapshot, due, subject, choice, &progress.events())
+            .await?;
         turn.others_wrote = others_wrote;
-        Ok(Begun::Ready { turn: Box::new(turn), progress, slot })
+        Ok(Begun::Ready {
+            turn: Box::new(turn),
+            progress,
+            slot,
+        })
     }
 
     async fn subject(&self, due: &Due) -> Result<Subject, StoreError> {
         let recorded = self.recorded(due).await?;
-        let mut accepted =
-            recorded.as_ref().map_or_else(|| due.accepted.clone(), |recorded| with_members(&due.accepted, recorded));
+        let mut accepted = recorded.as_ref().map_or_else(
+            || due.accepted.clone(),
+            |recorded| with_members(&due.accepted, recorded),
+        );
         let internal = InternalTurn::of(&self.db, &accepted.inbound).await?;
         if internal.is_none() && accepted.inbound.extras.internal.is_some() {
             // The subagent's row is gone, and with it the person behind the turn.
             accepted.role = Role::Guest;
         }
-        Ok(Subject { accepted, internal, recorded })
+        Ok(Subject {
+            accepted,
+            internal,
+            recorded,
+        })
     }
 
     /// Chooses the agent and waits until the turn may begin.
-    async fn start(&self, snapshot: &Snapshot, due: &Due, subject: &Subject) -> Result<Start, StoreError> {
-        let Subject { accepted, internal, recorded } = subject;
+    async fn start(
+        &self,
+        snapshot: &Snapshot,
+        due: &Due,
+        subject: &Subject,
+    ) -> Result<Start, StoreError> {
+        let Subject {
+            accepted,
+            internal,
+            recorded,
+        } = subject;
         let began_with = subject.began_with();
         let (choice, in_line) = match internal {
-            Some(internal) => self.admission.send_on(snapshot, accepted, internal, &due.halt).await?,
-            None => self.admission.choose(snapshot, accepted, began_with, &due.halt).await?,
+            Some(internal) => {
+                self.admission
+                    .send_on(snapshot, accepted, internal, &due.halt)
+                    .await?
+            }
+            None => {
+                self.admission
+                    .choose(snapshot, accepted, began_with, &due.halt)
+                    .await?
+            }
         };
         let slot = match in_line {
             InLine::Next(slot) => Some(slot),
@@ -102,7 +141,9 @@ impl Preparation {
         }
         if began_with.is_some_and(|uid| uid != agent.uid) {
             let (id, uid) = (accepted.id, agent.uid);
-            self.db.write(move |tx| journal::hand_over(tx, id, uid)).await?;
+            self.db
+                .write(move |tx| journal::hand_over(tx, id, uid))
+                .await?;
         }
         Ok(Start::Now(choice, slot))
     }
@@ -116,16 +157,45 @@ impl Preparation {
         choice: Choice,
         events: &mpsc::Sender<TurnEvent>,
     ) -> Result<ActiveTurn, StoreError> {
-        let Choice { agent, route, chosen, used_once } = choice;
+        let Choice {
+            agent,
+            route,
+            chosen,
+            used_once,
+        } = choice;
         let lineup = agent.models.lineup(&chosen);
         let Question { said, images } = self.question(&snapshot, &subject, &agent, &lineup).await;
         let view = view(&snapshot, &agent);
         let (is_asked, earlier) = (subject.is_asked(view), subject.earlier());
-        let Subject { accepted, internal, recorded } = subject;
-        let aside: Vec<String> = due.aside.iter().filter_map(|aside| aside.told_to(&agent, view)).collect();
-        let asked = Asked { said: &said, is_asked, earlier, aside: &aside, internal: internal.as_ref(), halt: &due.halt, events };
-        let Prepared { conversation, read_upto, mut request, fill, told } =
-            self.requests.request(&snapshot, &accepted, &agent, lineup, asked).await?;
+        let Subject {
+            accepted,
+            internal,
+            recorded,
+        } = subject;
+        let aside: Vec<String> = due
+            .aside
+            .iter()
+            .filter_map(|aside| aside.told_to(&agent, view))
+            .collect();
+        let asked = Asked {
+            said: &said,
+            is_asked,
+            earlier,
+            aside: &aside,
+            internal: internal.as_ref(),
+            halt: &due.halt,
+            events,
+        };
+        let Prepared {
+            conversation,
+            read_upto,
+            mut request,
+            fill,
+            told,
+        } = self
+            .requests
+            .request(&snapshot, &accepted, &agent, lineup, asked)
+            .await?;
         show(&mut request.messages, images);
         let mut run = Run::new(request);
         if let Some(known) = internal.as_ref().and_then(InternalTurn::subagent) {
@@ -139,8 +209,12 @@ impl Preparation {
             route,
             chosen,
             used_once,
-            started_at: recorded.as_ref().map_or_else(now_ms, |recorded| recorded.turn.started_at),
-            read_upto: recorded.as_ref().map_or(read_upto, |recorded| recorded.turn.read_upto),
+            started_at: recorded
+                .as_ref()
+                .map_or_else(now_ms, |recorded| recorded.turn.started_at),
+            read_upto: recorded
+                .as_ref()
+                .map_or(read_upto, |recorded| recorded.turn.read_upto),
             conversation,
             run,
             fill,
@@ -167,9 +241,22 @@ impl Preparation {
     }
 
     /// The question in words.
-    async fn question(&self, snapshot: &Snapshot, subject: &Subject, agent: &Agent, lineup: &[ModelRef]) -> Question {
-        let Subject { accepted, internal, recorded } = subject;
-        let plain = |text| Question { said: vec![question::plain(&accepted.inbound, text)], images: Vec::new() };
+    async fn question(
+        &self,
+        snapshot: &Snapshot,
+        subject: &Subject,
+        agent: &Agent,
+        lineup: &[ModelRef],
+    ) -> Question {
+        let Subject {
+            accepted,
+            internal,
+            recorded,
+        } = subject;
+        let plain = |text| Question {
+            said: vec![question::plain(&accepted.inbound, text)],
+            images: Vec::new(),
+        };
         match (recorded, internal) {
             (Some(recorded), _) => plain(recorded.turn.question.clone()),
             (None, Some(InternalTurn::Report(known))) => plain(subagents::to_report(known)),
@@ -184,8 +271,13 @@ impl Preparation {
     /// failing store must not cost the answer.
     async fn others_wrote(&self, accepted: &Accepted) -> bool {
         let accepted = accepted.clone();
-        let asked = self.db.read(move |connection| inbox::others_wrote(connection, &accepted)).await;
-        asked.inspect_err(|error| tracing::warn!("an answer may go out without a quote: {error}")).unwrap_or(false)
+        let asked = self
+            .db
+            .read(move |connection| inbox::others_wrote(connection, &accepted))
+            .await;
+        asked
+            .inspect_err(|error| tracing::warn!("an answer may go out without a quote: {error}"))
+            .unwrap_or(false)
     }
 
     /// The journal's record of this turn from an earlier process.
@@ -194,9 +286,14 @@ impl Preparation {
             return Ok(None);
         }
         let (id, place) = (due.accepted.id, due.accepted.inbound.origin.key.clone());
-        let recorded = self.db.read(move |connection| journal::recorded(connection, id)).await?;
+        let recorded = self
+            .db
+            .read(move |connection| journal::recorded(connection, id))
+            .await?;
         if recorded.is_some() {
-            self.db.write(move |tx| decisions::note(tx, &place, id, Decision::Recovered, now_ms())).await?;
+            self.db
+                .write(move |tx| decisions::note(tx, &place, id, Decision::Recovered, now_ms()))
+                .await?;
         }
         Ok(recorded)
     }
@@ -220,13 +317,19 @@ impl Subject {
     /// Whether the agent's view of the transcript has the question already. Another agent may not
     /// see the question, and is asked anew.
     fn is_asked(&self, view: View) -> bool {
-        self.recorded.as_ref().is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.turn.agent)))
+        self.recorded
+            .as_ref()
+            .is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.turn.agent)))
     }
 
     fn earlier(&self) -> Option<Earlier> {
         let recorded = self.recorded.as_ref()?;
         let (read_upto, role) = (recorded.turn.read_upto, self.accepted.role);
-        Some(if recorded.is_asked { Earlier::Parked(ParkedTurn { read_upto, role }) } else { Earlier::Broken { read_upto } })
+        Some(if recorded.is_asked {
+            Earlier::Parked(ParkedTurn { read_upto, role })
+        } else {
+            Earlier::Broken { read_upto }
+        })
     }
 }
 
@@ -238,12 +341,27 @@ enum Start {
 
 /// Adds the rows to close with this message. After a restart they get no turn of their own.
 fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
-    let others = recorded.turn.members.iter().filter(|id| **id != accepted.id);
-    let joined = others.map(|id| Accepted::new(*id, accepted.inbound.clone())).collect();
-    Accepted { joined, backlog: Vec::new(), ..accepted.clone() }
+    let others = recorded
+        .turn
+        .members
+        .iter()
+        .filter(|id| **id != accepted.id);
+    let joined = others
+        .map(|id| Accepted::new(*id, accepted.inbound.clone()))
+        .collect();
+    Accepted {
+        joined,
+        backlog: Vec::new(),
+        ..accepted.clone()
+    }
 }
 
-pub(super) fn progress(delivery: &Delivery, accepted: &Accepted, agent: &Agent, others_wrote: bool) -> ProgressHandle {
+pub(super) fn progress(
+    delivery: &Delivery,
+    accepted: &Accepted,
+    agent: &Agent,
+    others_wrote: bool,
+) -> ProgressHandle {
     delivery.progress(AnswerInProgress {
         to: Destination::of(&accepted.inbound),
         speaker: agent.label(),

@@ -19,15 +19,25 @@ pub(super) struct Question {
 
 /// Stores files in the agent's workspace. Pictures are read only with `someone_sees`: some model of
 /// the lineup takes pictures.
-pub(super) async fn in_words(delivery: &Delivery, accepted: &Accepted, agent: &Agent, someone_sees: bool) -> Question {
-    let mut question = Question { said: Vec::new(), images: Vec::new() };
+pub(super) async fn in_words(
+    delivery: &Delivery,
+    accepted: &Accepted,
+    agent: &Agent,
+    someone_sees: bool,
+) -> Question {
+    let mut question = Question {
+        said: Vec::new(),
+        images: Vec::new(),
+    };
     for message in accepted.messages() {
         let mut texts = Vec::new();
         for part in std::iter::once(message).chain(&message.joined) {
             let images = someone_sees.then_some(&mut question.images);
             texts.push(readable(delivery, &part.inbound, agent, images).await);
         }
-        question.said.push(plain(&message.inbound, texts.join("\n")));
+        question
+            .said
+            .push(plain(&message.inbound, texts.join("\n")));
     }
     question
 }
@@ -38,18 +48,42 @@ pub(super) fn to_quote(accepted: &Accepted, others_wrote: bool) -> Option<channe
     let asked = accepted.messages().last().unwrap_or(accepted);
     let last = asked.joined.last().unwrap_or(asked);
     let (message, upto) = (asked.inbound.message.clone(), last.inbound.message.clone());
-    asked.inbound.extras.internal.is_none().then_some(channels::Question { message, upto, others_wrote })
+    asked
+        .inbound
+        .extras
+        .internal
+        .is_none()
+        .then_some(channels::Question {
+            message,
+            upto,
+            others_wrote,
+        })
 }
 
 /// The message with this text and nothing else.
 pub(super) fn plain(inbound: &Inbound, text: String) -> Inbound {
-    Inbound { text, extras: Extras::default(), ..inbound.clone() }
+    Inbound {
+        text,
+        extras: Extras::default(),
+        ..inbound.clone()
+    }
 }
 
 /// The text of a message with its file. If a file cannot be fetched, the agent is told and the turn
 /// goes on.
-async fn readable(delivery: &Delivery, inbound: &Inbound, agent: &Agent, images: Option<&mut Vec<Image>>) -> String {
-    let Some(Attachment { description, file: Some(file) }) = &inbound.extras.attachment else { return inbound.readable() };
+async fn readable(
+    delivery: &Delivery,
+    inbound: &Inbound,
+    agent: &Agent,
+    images: Option<&mut Vec<Image>>,
+) -> String {
+    let Some(Attachment {
+        description,
+        file: Some(file),
+    }) = &inbound.extras.attachment
+    else {
+        return inbound.readable();
+    };
     let attached = match files::store(delivery, inbound, file, agent).await {
         Ok(stored) => {
             let remark = match images {

@@ -72,43 +72,107 @@ impl Requests {
         asked: Asked<'_>,
     ) -> Result<Prepared, StoreError> {
         let origin = &accepted.inbound.origin;
-        let earlier = asked.earlier.map(|earlier| (snapshot.config.access.clone(), earlier));
-        let extract = Arc::new(Extract { place: origin.key.clone(), view: view(snapshot, agent), earlier });
-        let words = asked.said.iter().map(Inbound::readable).collect::<Vec<_>>().join("\n");
-        let reminder = self.memories.of(agent).map(|memory| Reminder { memory, words });
+        let earlier = asked
+            .earlier
+            .map(|earlier| (snapshot.config.access.clone(), earlier));
+        let extract = Arc::new(Extract {
+            place: origin.key.clone(),
+            view: view(snapshot, agent),
+            earlier,
+        });
+        let words = asked
+            .said
+            .iter()
+            .map(Inbound::readable)
+            .collect::<Vec<_>>()
+            .join("\n");
+        let reminder = self
+            .memories
+            .of(agent)
+            .map(|memory| Reminder { memory, words });
         let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
         // A single read, because a trip to the store costs more than most of its queries.
         let read = self.db.read(move |connection| {
             let recalled = ask.map(|reminder| reminder.on(connection));
             let read_upto = transcript::newest(connection)?;
-            Ok((read_upto, look.history(connection)?, look.unseen(connection, uid)?, recalled))
+            Ok((
+                read_upto,
+                look.history(connection)?,
+                look.unseen(connection, uid)?,
+                recalled,
+            ))
         });
         let bootstrap = !self.bootstrapped.contains(&agent.uid);
-        let ((read_upto, history, unseen, recalled), system) = tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
+        let ((read_upto, history, unseen, recalled), system) =
+            tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
         let recalled = match reminder.zip(recalled) {
             Some((reminder, Recalled::IndexIsOld)) => reminder.renewed().await,
             Some((_, Recalled::Found(found))) => found,
             None => None,
         };
         let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(snapshot));
-        let is_by_peer = parent.as_ref().is_some_and(|parent| parent.relation == Relation::Peer);
+        let is_by_peer = parent
+            .as_ref()
+            .is_some_and(|parent| parent.relation == Relation::Peer);
         let named = origin.key.is_shared() || is_by_peer;
-        let current: Vec<Said> = asked.said.iter().map(|inbound| asked.speaker_of(inbound)).collect();
-        let current = history::Current { said: &current, is_interrupted: asked.is_asked, aside: &aside };
+        let current: Vec<Said> = asked
+            .said
+            .iter()
+            .map(|inbound| asked.speaker_of(inbound))
+            .collect();
+        let current = history::Current {
+            said: &current,
+            is_interrupted: asked.is_asked,
+            aside: &aside,
+        };
         let room = history::room(smallest_window(&snapshot.models, &models), &system);
-        let (History { conversation, summary, messages: before }, fill) =
-            self.summed_up_in_time(&extract, history, room, &asked).await?;
+        let (
+            History {
+                conversation,
+                summary,
+                messages: before,
+            },
+            fill,
+        ) = self
+            .summed_up_in_time(&extract, history, room, &asked)
+            .await?;
         let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
         let mut messages = history::for_model(&before, &current, &agent.id, named, room);
         messages = history::reminded(messages, recalled);
-        messages.splice(0..0, summary.map(|summary| history::summed_up(&summary.text)));
-        let lineup = Lineup { models, settings: agent.models.settings, cache_key: cache_key(agent, &origin.key) };
+        messages.splice(
+            0..0,
+            summary.map(|summary| history::summed_up(&summary.text)),
+        );
+        let lineup = Lineup {
+            models,
+            settings: agent.models.settings,
+            cache_key: cache_key(agent, &origin.key),
+        };
         let tools = self.tools.view(agent, accepted.role).within(parent.clone());
         let (place, person, role) = (origin.key.clone(), origin.person.clone(), accepted.role);
-        let scope = Scope { agent: agent.clone(), place, person, role, parent };
-        let request = TurnRequest { lineup, system, messages, tools, scope, limits: TurnLimits::of(&agent.limits) };
+        let scope = Scope {
+            agent: agent.clone(),
+            place,
+            person,
+            role,
+            parent,
+        };
+        let request = TurnRequest {
+            lineup,
+            system,
+            messages,
+            tools,
+            scope,
+            limits: TurnLimits::of(&agent.limits),
+        };
         let told = unseen.into_iter().map(|known| known.subagent.run).collect();
-        Ok(Prepared { conversation, read_upto, request, fill, told })
+        Ok(Prepared {
+            conversation,
+            read_upto,
+            request,
+            fill,
+            told,
+        })
     }
 
     /// If the conversation needs more than the room, waits for a running summary.
@@ -120,8 +184,16 @@ impl Requests {
         asked: &Asked<'_>,
     ) -> Result<(History, Fill), StoreError> {
         let filled = |history: &History| {
-            let tokens = history.messages.iter().map(|message| history::cost(&message.said)).sum();
-            Fill { tokens, messages: history.messages.len(), room }
+            let tokens = history
+                .messages
+                .iter()
+                .map(|message| history::cost(&message.said))
+                .sum();
+            Fill {
+                tokens,
+                messages: history.messages.len(),
+                room,
+            }
         };
         let fill = filled(&history);
         let over = self.compaction.over(&extract.place, extract.view);
@@ -134,7 +206,10 @@ impl Requests {
             return Ok((history, fill));
         }
         let extract = extract.clone();
-        let history = self.db.read(move |connection| extract.history(connection)).await?;
+        let history = self
+            .db
+            .read(move |connection| extract.history(connection))
+            .await?;
         let fill = filled(&history);
         Ok((history, fill))
     }
@@ -147,13 +222,25 @@ impl Asked<'_> {
             Some(InternalTurn::Report(known)) => Some(&known.subagent.run),
             _ => None,
         };
-        let introduced = self.internal.and_then(InternalTurn::subagent).map(subagents::introduction);
-        let news = unseen.iter().filter(|known| Some(&known.subagent.run) != reported).map(subagents::summary);
-        introduced.into_iter().chain(news).chain(self.aside.iter().cloned()).collect()
+        let introduced = self
+            .internal
+            .and_then(InternalTurn::subagent)
+            .map(subagents::introduction);
+        let news = unseen
+            .iter()
+            .filter(|known| Some(&known.subagent.run) != reported)
+            .map(subagents::summary);
+        introduced
+            .into_iter()
+            .chain(news)
+            .chain(self.aside.iter().cloned())
+            .collect()
     }
 
     fn parent(&self, snapshot: &Snapshot) -> Option<Arc<Parent>> {
-        self.internal.and_then(InternalTurn::subagent).map(|known| subagents::parent(snapshot, known))
+        self.internal
+            .and_then(InternalTurn::subagent)
+            .map(|known| subagents::parent(snapshot, known))
     }
 
     fn speaker_of(&self, inbound: &Inbound) -> Said {
@@ -161,7 +248,10 @@ impl Asked<'_> {
             Some(InternalTurn::Report(_)) => Speaker::Handoff,
             _ => Speaker::Person(inbound.person_name.clone()),
         };
-        Said { by, text: inbound.readable() }
+        Said {
+            by,
+            text: inbound.readable(),
+        }
     }
 }
 
@@ -184,19 +274,30 @@ impl Extract {
             None => return Ok(history),
         };
         let unheard = outranked::since_begun(connection, access, &self.place, *turn)?;
-        if history.summary.as_ref().is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto)) {
+        if history
+            .summary
+            .as_ref()
+            .is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto))
+        {
             // The summary quotes people who must not influence this turn, so the original messages
             // are used.
             history.summary = None;
-            history.messages = transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
+            history.messages =
+                transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
         }
-        history.messages.retain(|message| !unheard.contains(&message.id));
+        history
+            .messages
+            .retain(|message| !unheard.contains(&message.id));
         Ok(history)
     }
 
     /// Ended subagents not yet told to this agent. A parked turn leaves out subagents of people
     /// with a lower role; a later turn tells of them.
-    fn unseen(&self, connection: &Connection, agent: AgentUid) -> rusqlite::Result<Vec<SubagentRow>> {
+    fn unseen(
+        &self,
+        connection: &Connection,
+        agent: AgentUid,
+    ) -> rusqlite::Result<Vec<SubagentRow>> {
         let mut unseen = subagent_rows::unseen(connection, &self.place, agent)?;
         if let Some((_, Earlier::Parked(turn))) = &self.earlier {
             unseen.retain(|known| known.subagent.role >= turn.role);
@@ -218,7 +319,11 @@ pub(super) struct Prepared {
 
 /// Any model of the lineup may answer in the end, so the smallest window counts.
 fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
-    let smallest = lineup.iter().map(|model| models.window(model)).min().unwrap_or_default();
+    let smallest = lineup
+        .iter()
+        .map(|model| models.window(model))
+        .min()
+        .unwrap_or_default();
     usize::try_from(smallest).unwrap_or(usize::MAX)
 }
 
@@ -243,14 +348,21 @@ struct Reminder {
 
 impl Reminder {
     fn on(&self, connection: &Connection) -> Recalled {
-        self.memory.recall_on(connection, &self.words).unwrap_or_else(|error| {
-            self.tell(&error);
-            Recalled::Found(None)
-        })
+        self.memory
+            .recall_on(connection, &self.words)
+            .unwrap_or_else(|error| {
+                self.tell(&error);
+                Recalled::Found(None)
+            })
     }
 
     async fn renewed(&self) -> Option<String> {
-        self.memory.recall(&self.words).await.inspect_err(|error| self.tell(error)).ok().flatten()
+        self.memory
+            .recall(&self.words)
+            .await
+            .inspect_err(|error| self.tell(error))
+            .ok()
+            .flatten()
     }
 
     fn tell(&self, error: &dyn std::fmt::Display) {
@@ -260,7 +372,9 @@ impl Reminder {
 
 /// Reads the files for every turn, so an edit counts from the next message on.
 async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, StoreError> {
-    let read = tokio::task::spawn_blocking(move || prompt::assemble(&agent, &Identity::load(&agent, bootstrap)));
+    let read = tokio::task::spawn_blocking(move || {
+        prompt::assemble(&agent, &Identity::load(&agent, bootstrap))
+    });
     read.await.map_err(|error| match error.try_into_panic() {
         // A panic of the turn, to be told in the chat. Retried like a store error, the turn would
         // panic for ever.

@@ -34,10 +34,17 @@ pub(super) struct Rounds {
 impl Rounds {
     /// Runs the calls of a round. The round is written before its calls run, and the results before
     /// the model is asked again. Fails only when the process stops.
-    pub(super) async fn run(&self, turn: &mut ActiveTurn, round: Round) -> Result<Today, StoreError> {
+    pub(super) async fn run(
+        &self,
+        turn: &mut ActiveTurn,
+        round: Round,
+    ) -> Result<Today, StoreError> {
         // Tools need the current key of the place.
         turn.follow_moves(&self.aliases);
-        let (row, number) = (Arc::new((turn.row(), budgets::spending(turn, round.usage))), turn.rounds);
+        let (row, number) = (
+            Arc::new((turn.row(), budgets::spending(turn, round.usage))),
+            turn.rounds,
+        );
         let shared = Arc::new(round);
         let wanted = || {
             let (row, round) = (row.clone(), shared.clone());
@@ -49,11 +56,18 @@ impl Rounds {
         // Counted before the write: a turn stopped during the write may have this round in the
         // journal.
         turn.rounds += 1;
-        let today = self.db.write_patiently(&self.stop, Durability::PowerCut, wanted).await?;
+        let today = self
+            .db
+            .write_patiently(&self.stop, Durability::PowerCut, wanted)
+            .await?;
         let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
         let (mut broken, mut tools_left) = (Vec::new(), results.len());
-        let asker =
-            Asker { snapshot: &turn.snapshot, accepted: &turn.accepted, agent: &turn.agent, steps_left: turn.run.steps_left() };
+        let asker = Asker {
+            snapshot: &turn.snapshot,
+            accepted: &turn.accepted,
+            agent: &turn.agent,
+            steps_left: turn.run.steps_left(),
+        };
         let mut running = turn.run.call(&shared);
         let mut waits = FuturesUnordered::new();
         let mut charges = Vec::new();
@@ -84,16 +98,25 @@ impl Rounds {
         }
         let is_open = !waits.is_empty();
         drop((running, waits));
-        charges.into_iter().for_each(|charge| turn.run.charge(charge));
+        charges
+            .into_iter()
+            .for_each(|charge| turn.run.charge(charge));
         turn.broken_tools.extend(broken);
         turn.end_round(Arc::unwrap_or_clone(shared), results, is_open);
         Ok(today)
     }
 
     /// Waits for a subagent. Its result becomes the result of the tool call.
-    async fn wait_for(&self, call: CallId, run: String) -> Result<(CallId, Outcome, Charge), StoreError> {
+    async fn wait_for(
+        &self,
+        call: CallId,
+        run: String,
+    ) -> Result<(CallId, Outcome, Charge), StoreError> {
         let known = self.subagents.ended(&run).await?;
-        let charge = known.as_ref().map(|known| known.end.used).unwrap_or_default();
+        let charge = known
+            .as_ref()
+            .map(|known| known.end.used)
+            .unwrap_or_default();
         let outcome = Outcome::say(tools::bounded(subagents::result(known.as_ref())));
         self.subagents.done(call, outcome.clone()).await?;
         Ok((call, outcome, charge))
@@ -102,12 +125,22 @@ impl Rounds {
     /// Waits again for the subagents of a round left open by parking or by a restart. The outcome
     /// of other open calls is unknown.
     pub(super) async fn finish(&self, turn: &mut ActiveTurn) -> Result<(), StoreError> {
-        let Some((round, mut calls)) = turn.unfinished.take() else { return Ok(()) };
+        let Some((round, mut calls)) = turn.unfinished.take() else {
+            return Ok(());
+        };
         let (inbox_id, number) = (turn.accepted.id, turn.rounds - 1);
         let known = self.subagents.of_turn(inbox_id).await?;
         let mut waits = FuturesUnordered::new();
-        for (index, _) in calls.iter().enumerate().filter(|(_, recall)| recall.result.is_none()) {
-            let call = CallId { inbox_id, round: number, number: index };
+        for (index, _) in calls
+            .iter()
+            .enumerate()
+            .filter(|(_, recall)| recall.result.is_none())
+        {
+            let call = CallId {
+                inbox_id,
+                round: number,
+                number: index,
+            };
             let run = Subagent::name_of(call);
             if known.iter().any(|known| known.subagent.run == run) {
                 waits.push(self.wait_for(call, run));
@@ -133,13 +166,19 @@ impl Rounds {
 
 impl From<Outcome> for Recall {
     fn from(Outcome { text, effects }: Outcome) -> Self {
-        Recall { result: Some(text), effects }
+        Recall {
+            result: Some(text),
+            effects,
+        }
     }
 }
 
 impl From<Recall> for Outcome {
     fn from(Recall { result, effects }: Recall) -> Self {
-        Outcome { text: result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()), effects }
+        Outcome {
+            text: result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()),
+            effects,
+        }
     }
 }
 
@@ -168,7 +207,10 @@ impl ActiveTurn {
     }
 
     fn take_in(&mut self, round: Round, outcomes: Vec<Outcome>) {
-        let (texts, effects): (Vec<_>, Vec<_>) = outcomes.into_iter().map(|outcome| (outcome.text, outcome.effects)).unzip();
+        let (texts, effects): (Vec<_>, Vec<_>) = outcomes
+            .into_iter()
+            .map(|outcome| (outcome.text, outcome.effects))
+            .unzip();
         self.effects.extend(effects.into_iter().flatten());
         self.run.take_in(round, texts);
     }
@@ -176,18 +218,30 @@ impl ActiveTurn {
     /// Charges the usage of awaited subagents with a recorded result.
     pub(super) async fn charge_runs(&mut self, db: &Db) -> Result<(), StoreError> {
         let id = self.accepted.id;
-        let known = db.read(move |connection| subagent_rows::of_turn(connection, id)).await?;
-        let last = self.unfinished.iter().flat_map(|(_, calls)| calls.iter().enumerate());
+        let known = db
+            .read(move |connection| subagent_rows::of_turn(connection, id))
+            .await?;
+        let last = self
+            .unfinished
+            .iter()
+            .flat_map(|(_, calls)| calls.iter().enumerate());
         let open: Vec<String> = last
             .filter(|(_, recall)| recall.result.is_none())
-            .map(|(number, _)| Subagent::name_of(CallId { inbox_id: id, round: self.rounds - 1, number }))
+            .map(|(number, _)| {
+                Subagent::name_of(CallId {
+                    inbox_id: id,
+                    round: self.rounds - 1,
+                    number,
+                })
+            })
             .collect();
-        let over = known.iter().filter(|known| known.subagent.then == OnFinish::Wait && !open.contains(&known.subagent.run));
+        let over = known.iter().filter(|known| {
+            known.subagent.then == OnFinish::Wait && !open.contains(&known.subagent.run)
+        });
         over.for_each(|known| self.run.charge(known.end.used));
         Ok(())
     }
 }
 
 /// The result of a call to a panicked tool.
-const TOOL_BROKE: &str =
-    "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";
+const TOOL_BROKE: &str = "The tool broke inside and did not finish. Do not call it the same way again; go on without it if you can.";

@@ -65,31 +65,45 @@ enum Left {
 impl Answering {
     /// Answers the message. Failures are told in the place of the message.
     pub(crate) async fn begin(&self, mut due: Due) -> Ended {
-        let written = due.accepted.messages().filter(|message| message.inbound.extras.internal.is_none());
+        let written = due
+            .accepted
+            .messages()
+            .filter(|message| message.inbound.extras.internal.is_none());
         let mark = self.delivery.mark(written.map(|message| &message.inbound));
         loop {
             // The group may have become a supergroup while the message waited.
             self.aliases.follow(&mut due.accepted.inbound.origin);
-            let error = match AssertUnwindSafe(self.preparation.prepare(self.snapshots.current(), &due)).catch_unwind().await {
-                Ok(Ok(Begun::Ready { mut turn, progress, slot: _slot })) => {
-                    turn.mark = Some(mark);
-                    return self.proceed(*turn, progress).await;
-                }
-                Ok(Ok(Begun::Refused)) => {
-                    mark.end(Outcome::Failed);
-                    return Ended::Over(None);
-                }
-                Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
-                Ok(Err(error)) => error,
-                Err(_) => match self.finish.after_panic(&due.accepted, None).await {
-                    Ok(()) => {
+            let error =
+                match AssertUnwindSafe(self.preparation.prepare(self.snapshots.current(), &due))
+                    .catch_unwind()
+                    .await
+                {
+                    Ok(Ok(Begun::Ready {
+                        mut turn,
+                        progress,
+                        slot: _slot,
+                    })) => {
+                        turn.mark = Some(mark);
+                        return self.proceed(*turn, progress).await;
+                    }
+                    Ok(Ok(Begun::Refused)) => {
                         mark.end(Outcome::Failed);
                         return Ended::Over(None);
                     }
-                    Err(error) => error,
-                },
-            };
-            if storage::pause(&self.stop, "a turn", &error).await.is_break() {
+                    Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
+                    Ok(Err(error)) => error,
+                    Err(_) => match self.finish.after_panic(&due.accepted, None).await {
+                        Ok(()) => {
+                            mark.end(Outcome::Failed);
+                            return Ended::Over(None);
+                        }
+                        Err(error) => error,
+                    },
+                };
+            if storage::pause(&self.stop, "a turn", &error)
+                .await
+                .is_break()
+            {
                 return Ended::LeftBehind;
             }
         }
@@ -104,18 +118,27 @@ impl Answering {
             InLine::Stopping => return Ended::LeftBehind,
         };
         let (place, id) = (turn.accepted.inbound.origin.key.clone(), turn.accepted.id);
-        let noted = self.db.write_as(Durability::Kill, move |tx| decisions::note(tx, &place, id, Decision::Resumed, now_ms()));
+        let noted = self.db.write_as(Durability::Kill, move |tx| {
+            decisions::note(tx, &place, id, Decision::Resumed, now_ms())
+        });
         if let Err(error) = noted.await {
             tracing::warn!("a decision was not noted: {error}");
         }
         let view = turn.view();
         // The turn's tools run with its owner's rights, so messages of people with fewer rights are
         // not shown to it.
-        let heard = meanwhile.iter().filter(|exchange| exchange.role >= turn.accepted.role && view.shows(Some(exchange.by.uid)));
+        let heard = meanwhile.iter().filter(|exchange| {
+            exchange.role >= turn.accepted.role && view.shows(Some(exchange.by.uid))
+        });
         let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&turn.agent)));
         turn.untold.push(told);
         turn.run.take_up();
-        let progress = progress(&self.delivery, &turn.accepted, &turn.agent, turn.others_wrote);
+        let progress = progress(
+            &self.delivery,
+            &turn.accepted,
+            &turn.agent,
+            turn.others_wrote,
+        );
         self.proceed(turn, progress).await
     }
 
@@ -131,7 +154,8 @@ impl Answering {
         };
         if matches!(left, Ok(Left::Failed(_) | Left::Halted) | Err(_)) {
             let id = turn.accepted.id;
-            self.subagents.stop(|_, running| running.parent_inbox_id == id && running.then == OnFinish::Wait);
+            self.subagents
+                .stop(|_, running| running.parent_inbox_id == id && running.then == OnFinish::Wait);
         }
         drop(events);
         // Also after a panic: no late preview may follow the apology.
@@ -155,21 +179,32 @@ impl Answering {
 
     async fn drive(&self, turn: &mut ActiveTurn, events: &mpsc::Sender<TurnEvent>) -> Left {
         let in_time = tokio::time::timeout(turn.run.time_left(), self.steps(turn, events)).await;
-        in_time.unwrap_or_else(|_| Left::Failed(TurnError::TooSlow(TurnLimits::of(&turn.agent.limits).time)))
+        in_time.unwrap_or_else(|_| {
+            Left::Failed(TurnError::TooSlow(TurnLimits::of(&turn.agent.limits).time))
+        })
     }
 
     async fn steps(&self, turn: &mut ActiveTurn, events: &mpsc::Sender<TurnEvent>) -> Left {
         if let Err(error) = self.rounds.finish(turn).await {
-            tracing::warn!(inbox.id = turn.accepted.id, "a turn is left to the next start: {error}");
+            tracing::warn!(
+                inbox.id = turn.accepted.id,
+                "a turn is left to the next start: {error}"
+            );
             return Left::Stopping;
         }
         if turn.unfinished.is_some() {
             return Left::ForOthers;
         }
-        std::mem::take(&mut turn.untold).into_iter().for_each(|told| turn.run.hear(told));
+        std::mem::take(&mut turn.untold)
+            .into_iter()
+            .for_each(|told| turn.run.hear(told));
         if !turn.run.said().is_empty() {
             // The preview goes on with the text said before.
-            drop(events.send(TurnEvent::Text(turn.run.said().to_owned())).await);
+            drop(
+                events
+                    .send(TurnEvent::Text(turn.run.said().to_owned()))
+                    .await,
+            );
         }
         loop {
             let round = match turn.run.ask(&turn.snapshot.models, events).await {
@@ -180,7 +215,10 @@ impl Answering {
             let today = match self.rounds.run(turn, round).await {
                 Ok(today) => today,
                 Err(error) => {
-                    tracing::warn!(inbox.id = turn.accepted.id, "a turn is left to the next start: {error}");
+                    tracing::warn!(
+                        inbox.id = turn.accepted.id,
+                        "a turn is left to the next start: {error}"
+                    );
                     return Left::Stopping;
                 }
             };
@@ -199,7 +237,10 @@ impl Answering {
     async fn park(&self, mut turn: ActiveTurn) -> Ended {
         turn.follow_moves(&self.aliases);
         let (accepted, said, is_asked) = (turn.accepted.clone(), turn.said.clone(), turn.is_asked);
-        let spot = Spot { conversation: turn.conversation, part: Some(turn.agent.uid) };
+        let spot = Spot {
+            conversation: turn.conversation,
+            part: Some(turn.agent.uid),
+        };
         let (used_once, started_at) = (std::mem::take(&mut turn.used_once), turn.started_at);
         let shared = Arc::new((accepted, said));
         let write = || {
@@ -219,7 +260,12 @@ impl Answering {
                 decisions::note(tx, place, accepted.id, Decision::Parked, now)
             }
         };
-        if self.db.write_patiently(&self.stop, Durability::Kill, write).await.is_err() {
+        if self
+            .db
+            .write_patiently(&self.stop, Durability::Kill, write)
+            .await
+            .is_err()
+        {
             return Ended::LeftBehind;
         }
         if used_once {

@@ -45,16 +45,31 @@ pub(super) struct Slot {
 impl Slots {
     /// `agents` share the slots. A single agent may have all of them.
     pub(super) fn new(most: usize, agents: usize) -> Arc<Self> {
-        let kept = if agents > 1 && most > 1 { (most / ONE_KEPT_OF).max(1) } else { 0 };
-        let state = Mutex::new(State { free: most, ..State::default() });
-        Arc::new(Slots { most_of_one: most - kept, state })
+        let kept = if agents > 1 && most > 1 {
+            (most / ONE_KEPT_OF).max(1)
+        } else {
+            0
+        };
+        let state = Mutex::new(State {
+            free: most,
+            ..State::default()
+        });
+        Arc::new(Slots {
+            most_of_one: most - kept,
+            state,
+        })
     }
 
     /// Waits for a slot. Dropping the future leaves the queue.
     pub(super) async fn acquire(self: &Arc<Self>, agent: AgentUid) -> Slot {
         let mut waiter = self.join(agent);
-        (&mut waiter.granted).await.expect("a ticket is kept until it is granted or given up");
-        Slot { slots: self.clone(), agent }
+        (&mut waiter.granted)
+            .await
+            .expect("a ticket is kept until it is granted or given up");
+        Slot {
+            slots: self.clone(),
+            agent,
+        }
     }
 
     fn join(&self, agent: AgentUid) -> Waiter<'_> {
@@ -62,10 +77,18 @@ impl Slots {
         let mut state = self.state();
         state.tickets += 1;
         let number = state.tickets;
-        state.waiting.entry(agent).or_default().push_back(Ticket { number, granted: grant });
+        state.waiting.entry(agent).or_default().push_back(Ticket {
+            number,
+            granted: grant,
+        });
         state.hand_out(self.most_of_one);
         drop(state);
-        Waiter { slots: self, agent, number, granted }
+        Waiter {
+            slots: self,
+            agent,
+            number,
+            granted,
+        }
     }
 
     fn release(&self, agent: AgentUid) {
@@ -90,14 +113,25 @@ impl State {
     }
 
     fn next(&self, most_of_one: usize) -> Option<AgentUid> {
-        let may_run = |agent: &AgentUid| self.running.get(agent).is_none_or(|running| *running < most_of_one);
+        let may_run = |agent: &AgentUid| {
+            self.running
+                .get(agent)
+                .is_none_or(|running| *running < most_of_one)
+        };
         let lines = self.waiting.iter().filter(|(agent, _)| may_run(agent));
-        let oldest = lines.min_by_key(|(agent, line)| (self.served.get(agent), line.front().map(|ticket| ticket.number)));
+        let oldest = lines.min_by_key(|(agent, line)| {
+            (
+                self.served.get(agent),
+                line.front().map(|ticket| ticket.number),
+            )
+        });
         oldest.map(|(agent, _)| *agent)
     }
 
     fn serve(&mut self, agent: AgentUid) {
-        let Some(line) = self.waiting.get_mut(&agent) else { return };
+        let Some(line) = self.waiting.get_mut(&agent) else {
+            return;
+        };
         let ticket = line.pop_front();
         if line.is_empty() {
             self.waiting.remove(&agent);
@@ -124,7 +158,9 @@ impl State {
     }
 
     fn give_up(&mut self, agent: AgentUid, number: u64) {
-        let Some(line) = self.waiting.get_mut(&agent) else { return };
+        let Some(line) = self.waiting.get_mut(&agent) else {
+            return;
+        };
         line.retain(|ticket| ticket.number != number);
         if line.is_empty() {
             self.waiting.remove(&agent);

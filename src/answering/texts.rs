@@ -6,7 +6,8 @@ use crate::models::{Cut, ModelError};
 use crate::tools::{Effect, sent_files};
 use crate::turn::TurnError;
 
-pub(super) const SAID_NOTHING: &str = "I came to the end without anything to say. Please ask again in other words.";
+pub(super) const SAID_NOTHING: &str =
+    "I came to the end without anything to say. Please ask again in other words.";
 
 /// Closes the answer of a stopped turn.
 pub(super) const STOPPED: &str = "_(stopped)_";
@@ -16,7 +17,9 @@ pub(super) fn cut_off(cut: Cut, is_told: bool) -> String {
     match cut {
         _ if !is_told => format!("_(cut off {cut})_"),
         Cut::AtTokens(_) => format!("_(Cut off {cut}. Reply \"go on\" for the rest.)_"),
-        Cut::WindowFull => format!("_(Cut off, {cut}. Reply \"go on\" for the rest, or /new for a fresh start.)_"),
+        Cut::WindowFull => {
+            format!("_(Cut off, {cut}. Reply \"go on\" for the rest, or /new for a fresh start.)_")
+        }
     }
 }
 
@@ -41,7 +44,11 @@ pub(super) fn noted_cut(cut: Cut) -> String {
 }
 
 pub(super) fn tools_broke(tools: &[String], reference: i64) -> String {
-    let names = tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ");
+    let names = tools
+        .iter()
+        .map(|tool| format!("`{tool}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
     format!(
         "While I worked on this, {names} broke inside (ref {reference}). I went on without it; the operator can see more in the log."
     )
@@ -54,7 +61,9 @@ pub(super) fn sent(effects: &[Effect]) -> String {
 }
 
 pub(super) fn panicked(reference: i64) -> String {
-    format!("Something broke while I was working on this (ref {reference}). Your message is kept; please send it again.")
+    format!(
+        "Something broke while I was working on this (ref {reference}). Your message is kept; please send it again."
+    )
 }
 
 pub(super) fn apology(error: &TurnError) -> String {

@@ -46,15 +46,31 @@ impl Tool for TranscriptSearch {
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
-        let words: Vec<String> = arguments["words"].as_str().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        let words: Vec<String> = arguments["words"]
+            .as_str()
+            .unwrap_or_default()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
         if words.is_empty() {
             return Outcome::say("Tell which words to look for: {\"words\": \"…\"}.");
         }
         let (place, view) = (scope.place.clone(), View::of(self.switch, scope.agent.uid));
-        let found = self.db.read(move |connection| transcript::search(connection, &place, view, &words, MOST_FOUND)).await;
+        let found = self
+            .db
+            .read(move |connection| {
+                transcript::search(connection, &place, view, &words, MOST_FOUND)
+            })
+            .await;
         Outcome::say(match found {
-            Ok(found) if found.is_empty() => "Nothing with these words was said in this chat.".to_owned(),
-            Ok(found) => found.iter().map(|(said, at)| line(said, *at)).collect::<Vec<_>>().join("\n"),
+            Ok(found) if found.is_empty() => {
+                "Nothing with these words was said in this chat.".to_owned()
+            }
+            Ok(found) => found
+                .iter()
+                .map(|(said, at)| line(said, *at))
+                .collect::<Vec<_>>()
+                .join("\n"),
             Err(error) => {
                 tracing::warn!(agent.id = %scope.agent.id, "a transcript could not be searched: {error}");
                 "The messages cannot be looked at right now. Try again later.".to_owned()
@@ -64,7 +80,10 @@ impl Tool for TranscriptSearch {
 }
 
 fn line(said: &Said, at: i64) -> String {
-    let when = DateTime::from_timestamp_millis(at).unwrap_or_default().with_timezone(&Local).format("%Y-%m-%d %H:%M");
+    let when = DateTime::from_timestamp_millis(at)
+        .unwrap_or_default()
+        .with_timezone(&Local)
+        .format("%Y-%m-%d %H:%M");
     let text = &said.text[..said.text.floor_char_boundary(MAX_SHOWN_BYTES)];
     match &said.by {
         Speaker::Person(name) => format!("{when} [{name}] {text}"),

@@ -29,7 +29,14 @@ pub(super) fn quoting(quote: Quote, to: &Destination, question: &Question) -> Qu
 
 /// A name is no Markdown.
 pub(super) fn escaped(name: &str) -> String {
-    name.chars().flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c])).collect()
+    name.chars()
+        .flat_map(|c| {
+            c.is_ascii_punctuation()
+                .then_some('\\')
+                .into_iter()
+                .chain([c])
+        })
+        .collect()
 }
 
 pub(super) const WHOLE_ANSWER: &str = "This is long, so here is the whole answer as a file.";

@@ -19,7 +19,8 @@ use crate::open_files;
 /// A caller silent for this long is hung up on. Every call takes less.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Takes calls as long as there is room. The others wait with the system, as they do while we are busy.
+/// Takes calls as long as there is room. The others wait with the system, as they do while we are
+/// busy.
 pub(super) struct Callers {
     listener: TcpListener,
     room: Arc<Semaphore>,
@@ -34,7 +35,10 @@ pub(super) struct Caller {
 
 impl Callers {
     pub(super) fn new(listener: TcpListener) -> Self {
-        Callers { listener, room: Arc::new(Semaphore::new(open_files::shares().callers)) }
+        Callers {
+            listener,
+            room: Arc::new(Semaphore::new(open_files::shares().callers)),
+        }
     }
 }
 
@@ -43,9 +47,21 @@ impl Listener for Callers {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Caller, SocketAddr) {
-        let room = self.room.clone().acquire_owned().await.expect("it is never closed");
+        let room = self
+            .room
+            .clone()
+            .acquire_owned()
+            .await
+            .expect("it is never closed");
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        (Caller { stream, silence: Box::pin(tokio::time::sleep(SILENCE)), _room: room }, address)
+        (
+            Caller {
+                stream,
+                silence: Box::pin(tokio::time::sleep(SILENCE)),
+                _room: room,
+            },
+            address,
+        )
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -54,17 +70,28 @@ impl Listener for Callers {
 }
 
 impl AsyncRead for Caller {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(context, buffer) {
             self.silence.as_mut().reset(Instant::now() + SILENCE);
             return Poll::Ready(read);
         }
-        self.silence.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        self.silence
+            .as_mut()
+            .poll(context)
+            .map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl AsyncWrite for Caller {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 

@@ -17,7 +17,8 @@ const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct Connections {
     proxy: Option<Secret>,
-    /// Made when first needed, and anew after a call without an answer. A plain mutex, held for a clone.
+    /// Made when first needed, and anew after a call without an answer. A plain mutex, held for a
+    /// clone.
     http: Mutex<Option<Client>>,
     /// The number of calls at once. Further calls wait.
     calls: Semaphore,
@@ -40,12 +41,21 @@ pub(super) enum DownloadError {
 impl Connections {
     /// `proxy` is a checked address.
     pub(super) fn new(proxy: Option<Secret>) -> Self {
-        Connections { proxy, http: Mutex::new(None), calls: Semaphore::new(open_files::shares().platform_calls) }
+        Connections {
+            proxy,
+            http: Mutex::new(None),
+            calls: Semaphore::new(open_files::shares().platform_calls),
+        }
     }
 
-    /// The watchdog: a call without an answer closes all connections. A connection that died in silence, forgotten by a router,
-    /// would let every later call wait in vain.
-    pub(super) async fn exchange<F>(&self, what: &str, timeout: Duration, make: F) -> reqwest::Result<Response>
+    /// The watchdog: a call without an answer closes all connections. A connection that died in
+    /// silence, forgotten by a router, would let every later call wait in vain.
+    pub(super) async fn exchange<F>(
+        &self,
+        what: &str,
+        timeout: Duration,
+        make: F,
+    ) -> reqwest::Result<Response>
     where
         F: FnOnce(&Client) -> RequestBuilder,
     {
@@ -54,30 +64,51 @@ impl Connections {
         let exchanged = async {
             let response = request.send().await?;
             let (status, headers) = (response.status(), response.headers().clone());
-            Ok(Response { status, headers, body: response.bytes().await?.into() })
+            Ok(Response {
+                status,
+                headers,
+                body: response.bytes().await?.into(),
+            })
         };
         let exchanged: reqwest::Result<_> = exchanged.await;
-        if exchanged.as_ref().is_err_and(|error| error.is_timeout() && !error.is_connect()) {
-            tracing::warn!("{what} had no answer for {} s; connecting anew", timeout.as_secs());
+        if exchanged
+            .as_ref()
+            .is_err_and(|error| error.is_timeout() && !error.is_connect())
+        {
+            tracing::warn!(
+                "{what} had no answer for {} s; connecting anew",
+                timeout.as_secs()
+            );
             *self.http.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         exchanged
     }
 
     /// Writes the file at `url` to `to`. False for a file of more than `max_bytes`.
-    pub(super) async fn download(&self, url: &str, to: &Path, max_bytes: u64) -> Result<bool, DownloadError> {
+    pub(super) async fn download(
+        &self,
+        url: &str,
+        to: &Path,
+        max_bytes: u64,
+    ) -> Result<bool, DownloadError> {
         let _turn = self.turn().await;
         let request = self.http().get(url).timeout(DOWNLOAD_TIMEOUT);
         let mut response = request.send().await.map_err(DownloadError::Transport)?;
         if !response.status().is_success() {
             return Err(DownloadError::Answered(response.status()));
         }
-        let mut file = tokio::fs::File::create(to).await.map_err(DownloadError::NotWritten)?;
+        let mut file = tokio::fs::File::create(to)
+            .await
+            .map_err(DownloadError::NotWritten)?;
         let mut left = max_bytes;
         while let Some(chunk) = response.chunk().await.map_err(DownloadError::Transport)? {
-            let Some(rest) = left.checked_sub(chunk.len() as u64) else { return Ok(false) };
+            let Some(rest) = left.checked_sub(chunk.len() as u64) else {
+                return Ok(false);
+            };
             left = rest;
-            file.write_all(&chunk).await.map_err(DownloadError::NotWritten)?;
+            file.write_all(&chunk)
+                .await
+                .map_err(DownloadError::NotWritten)?;
         }
         file.flush().await.map_err(DownloadError::NotWritten)?;
         Ok(true)
@@ -95,13 +126,20 @@ impl Connections {
     fn new_client(&self) -> Client {
         // A redirect could take a secret along.
         let builder = crate::http::client_builder().redirect(reqwest::redirect::Policy::none());
-        let proxy = self.proxy.as_ref().map(|proxy| Proxy::all(proxy.expose()).expect("the config checked the proxy's address"));
-        let builder = proxy.into_iter().fold(builder, reqwest::ClientBuilder::proxy);
-        builder.build().expect("a client without special settings can be built")
+        let proxy = self.proxy.as_ref().map(|proxy| {
+            Proxy::all(proxy.expose()).expect("the config checked the proxy's address")
+        });
+        let builder = proxy
+            .into_iter()
+            .fold(builder, reqwest::ClientBuilder::proxy);
+        builder
+            .build()
+            .expect("a client without special settings can be built")
     }
 }
 
-/// Whether a call may have arrived, and the reason for the missing answer. Without the address, because addresses may be secret.
+/// Whether a call may have arrived, and the reason for the missing answer. Without the address,
+/// because addresses may be secret.
 pub(super) fn failure(error: reqwest::Error) -> (bool, String) {
     let reached = !error.is_connect() && !error.is_builder();
     (reached, plain_cause(&error.without_url()))

@@ -7,16 +7,29 @@ pub(super) const MAX_QUOTE_CHARS: usize = 300;
 /// Options shown of a poll.
 pub(super) const MAX_OPTIONS: usize = 12;
 
-/// A person's name: bounded and on a single line, because names stand before messages. Only names of agents begin with an @.
+/// A person's name: bounded and on a single line, because names stand before messages. Only names
+/// of agents begin with an @.
 pub(super) fn name_line(name: &str) -> String {
     let plain: String = name
         .chars()
         .filter(|c| !turns_text(*c))
-        .map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c })
+        .map(|c| {
+            if c.is_control() || c == '[' || c == ']' {
+                ' '
+            } else {
+                c
+            }
+        })
         .take(MAX_NAME_CHARS)
         .collect();
-    let plain = plain.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c) || c == '@' || c == '＠').trim_end();
-    if plain.is_empty() { "somebody".to_owned() } else { plain.to_owned() }
+    let plain = plain
+        .trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c) || c == '@' || c == '＠')
+        .trim_end();
+    if plain.is_empty() {
+        "somebody".to_owned()
+    } else {
+        plain.to_owned()
+    }
 }
 
 /// Reverses the direction of the text behind.
@@ -26,13 +39,20 @@ fn turns_text(c: char) -> bool {
 
 /// Takes no room. Some of them join letters or emoji, so they are nothing odd inside a name.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
+    matches!(
+        c,
+        '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}'
+    )
 }
 
 /// `1:02:05`.
 pub(super) fn duration(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
 }
 
 pub(super) fn titled(what: &str, name: Option<String>) -> String {
@@ -61,16 +81,35 @@ pub(super) fn quoted(text: String) -> String {
     format!("“{text}”")
 }
 
-pub(super) fn join(separator: &str, parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+pub(super) fn join(
+    separator: &str,
+    parts: impl IntoIterator<Item = Option<String>>,
+) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(separator))
 }
 
-/// Bounded, and without brackets, because brackets mark the gateway's own words. None when nothing is left.
+/// Bounded, and without brackets, because brackets mark the gateway's own words. None when nothing
+/// is left.
 pub(super) fn one_line(text: &str, max_chars: usize) -> Option<String> {
-    let plain: String = text.chars().map(|c| if c.is_control() || c == '[' || c == ']' { ' ' } else { c }).collect();
+    let plain: String = text
+        .chars()
+        .map(|c| {
+            if c.is_control() || c == '[' || c == ']' {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect();
     let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     let is_cut = line.chars().count() > max_chars;
     let kept: String = line.chars().take(max_chars).collect();
-    (!kept.is_empty()).then(|| if is_cut { format!("{}…", kept.trim_end()) } else { kept })
+    (!kept.is_empty()).then(|| {
+        if is_cut {
+            format!("{}…", kept.trim_end())
+        } else {
+            kept
+        }
+    })
 }

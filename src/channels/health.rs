@@ -1,5 +1,5 @@
-//! Whether a platform answers, by its newest calls. Shared by all callers, so that the first successful call ends the waits of the
-//! others.
+//! Whether a platform answers, by its newest calls. Shared by all callers, so that the first
+//! successful call ends the waits of the others.
 
 use std::time::Duration;
 
@@ -29,7 +29,9 @@ struct State {
 impl Default for Health {
     /// Nothing is known before the first call.
     fn default() -> Self {
-        Health { state: watch::Sender::new(State::default()) }
+        Health {
+            state: watch::Sender::new(State::default()),
+        }
     }
 }
 
@@ -46,7 +48,12 @@ impl Health {
 
     /// A call worked.
     pub(crate) fn well(&self) {
-        self.state.send_modify(|state| *state = State { answers: true, successes: state.successes.wrapping_add(1) });
+        self.state.send_modify(|state| {
+            *state = State {
+                answers: true,
+                successes: state.successes.wrapping_add(1),
+            }
+        });
     }
 
     /// A call had no answer, or an answer from something in between. Wakes no waits.
@@ -64,7 +71,10 @@ impl Health {
         let wait = backoff.next();
         sleep(wait.at_least).await;
         let works_again = state.wait_for(|state| state.successes != known);
-        if timeout(wait.at_most.saturating_sub(wait.at_least), works_again).await.is_ok() {
+        if timeout(wait.at_most.saturating_sub(wait.at_least), works_again)
+            .await
+            .is_ok()
+        {
             backoff.cut_short();
         }
     }
@@ -95,8 +105,16 @@ mod tests {
         for expected in [1, 2, 4, 8] {
             assert_eq!(pause(&health, &mut backoff, None).await, expected);
         }
-        assert_eq!(pause(&health, &mut backoff, Some(3)).await, 3, "and not fifteen");
-        assert_eq!(pause(&health, &mut backoff, Some(1)).await, 2, "one that fails all the same does not hurry for ever");
+        assert_eq!(
+            pause(&health, &mut backoff, Some(3)).await,
+            3,
+            "and not fifteen"
+        );
+        assert_eq!(
+            pause(&health, &mut backoff, Some(1)).await,
+            2,
+            "one that fails all the same does not hurry for ever"
+        );
         assert_eq!(pause(&health, &mut backoff, Some(1)).await, 4);
     }
 

@@ -1,4 +1,5 @@
-//! The chat in this machine's terminal. Takes the same way through inbox, router, lane and outbox as any platform.
+//! The chat in this machine's terminal. Takes the same way through inbox, router, lane and outbox
+//! as any platform.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,11 +11,14 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Abilities, Batch, Channel, FetchError, Intake, ListenError, Part, Progress, SendError, Streaming, Text, Ticket};
+use super::{
+    Abilities, Batch, Channel, FetchError, Intake, ListenError, Part, Progress, SendError,
+    Streaming, Text, Ticket,
+};
 use crate::clock::now_ms;
 use crate::domain::{
-    Addressed, Arrival, Destination, Extras, FileRef, Inbound, LocalName, MessageId, Origin, OutgoingFile, PersonId, Platform,
-    SessionKey,
+    Addressed, Arrival, Destination, Extras, FileRef, Inbound, LocalName, MessageId, Origin,
+    OutgoingFile, PersonId, Platform, SessionKey,
 };
 
 /// Lines and screen events in the queue. When full, the other side waits.
@@ -36,7 +40,8 @@ struct Talk {
     streamed: Option<Streamed>,
 }
 
-/// The answer that is shown as it comes. There is one at most, because pieces of two would be mixed on the screen.
+/// The answer that is shown as it comes. There is one at most, because pieces of two would be mixed
+/// on the screen.
 struct Streamed {
     question: MessageId,
     /// The pieces that are on the screen already.
@@ -53,7 +58,10 @@ pub struct Terminal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
     /// The next piece of an answer.
-    Text { speaker: Option<String>, text: String },
+    Text {
+        speaker: Option<String>,
+        text: String,
+    },
     /// No further piece follows.
     End,
     /// A message that was not shown piece by piece.
@@ -81,7 +89,11 @@ impl LocalChannel {
     pub fn new() -> (Self, Terminal) {
         let (lines, received) = mpsc::channel(QUEUE);
         let (shown, screen) = mpsc::channel(QUEUE);
-        let channel = LocalChannel { lines: AsyncMutex::new(received), screen: shown, talk: Mutex::default() };
+        let channel = LocalChannel {
+            lines: AsyncMutex::new(received),
+            screen: shown,
+            talk: Mutex::default(),
+        };
         (channel, Terminal { lines, screen })
     }
 
@@ -90,15 +102,28 @@ impl LocalChannel {
         drop(self.screen.send(shown).await);
     }
 
-    async fn show_whole(&self, to: &Destination, is_left: bool, speaker: Option<String>, text: String) {
-        self.show(Shown::Whole(Whole { place: to.place().clone(), is_left, speaker, text })).await;
+    async fn show_whole(
+        &self,
+        to: &Destination,
+        is_left: bool,
+        speaker: Option<String>,
+        text: String,
+    ) {
+        self.show(Shown::Whole(Whole {
+            place: to.place().clone(),
+            is_left,
+            speaker,
+            text,
+        }))
+        .await;
     }
 
     fn talk(&self) -> MutexGuard<'_, Talk> {
         self.talk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a question. An answer that still comes in pieces is shown whole from here on: the next one has the screen.
+    /// Notes a question. An answer that still comes in pieces is shown whole from here on: the next
+    /// one has the screen.
     async fn hear(&self, question: &MessageId) {
         let was_streaming = {
             let mut talk = self.talk();
@@ -126,23 +151,35 @@ impl LocalChannel {
 }
 
 impl Talk {
-    /// Whether the screen is free for the answer to this question: it was asked here, and no other answer is being shown.
+    /// Whether the screen is free for the answer to this question: it was asked here, and no other
+    /// answer is being shown.
     fn may_show(&self, question: Option<&MessageId>) -> bool {
-        let is_free = |question: &MessageId| self.streamed.as_ref().is_none_or(|streamed| streamed.question == *question);
+        let is_free = |question: &MessageId| {
+            self.streamed
+                .as_ref()
+                .is_none_or(|streamed| streamed.question == *question)
+        };
         question.is_some_and(|question| self.asked.contains(question) && is_free(question))
     }
 
     /// Takes the next piece of an answer. False when the terminal gets that answer whole.
     fn stream(&mut self, question: Option<&MessageId>, text: &str) -> bool {
-        let Some(question) = question.filter(|question| self.may_show(Some(question))) else { return false };
-        let begin = || Streamed { question: question.clone(), text: String::new() };
+        let Some(question) = question.filter(|question| self.may_show(Some(question))) else {
+            return false;
+        };
+        let begin = || Streamed {
+            question: question.clone(),
+            text: String::new(),
+        };
         self.streamed.get_or_insert_with(begin).text.push_str(text);
         true
     }
 
     /// The pieces of a complete answer that are on the screen, if it came in pieces.
     fn end(&mut self, question: Option<&MessageId>) -> Option<String> {
-        let streamed = self.streamed.take_if(|streamed| question == Some(&streamed.question))?;
+        let streamed = self
+            .streamed
+            .take_if(|streamed| question == Some(&streamed.question))?;
         Some(streamed.text)
     }
 
@@ -156,14 +193,25 @@ impl Terminal {
     /// Returns once the line is in the inbox; false when the gateway has stopped.
     pub async fn say(&self, place: SessionKey, text: String) -> bool {
         let (accepted, wait) = oneshot::channel();
-        self.lines.send(Line { place, text, accepted }).await.is_ok() && wait.await.is_ok()
+        self.lines
+            .send(Line {
+                place,
+                text,
+                accepted,
+            })
+            .await
+            .is_ok()
+            && wait.await.is_ok()
     }
 }
 
 #[async_trait]
 impl Channel for LocalChannel {
     fn abilities(&self) -> Abilities {
-        Abilities { streaming_in_private: Streaming::Pieces, ..Abilities::plain(Platform::Local) }
+        Abilities {
+            streaming_in_private: Streaming::Pieces,
+            ..Abilities::plain(Platform::Local)
+        }
     }
 
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
@@ -177,7 +225,14 @@ impl Channel for LocalChannel {
             let inbound = inbound(line.place, line.text);
             self.hear(&inbound.message).await;
             let arrivals = vec![Arrival::Message(Box::new(inbound))];
-            if intake.accept(Batch { platform: Platform::Local, arrivals }).await.is_ok() {
+            if intake
+                .accept(Batch {
+                    platform: Platform::Local,
+                    arrivals,
+                })
+                .await
+                .is_ok()
+            {
                 // The person may be gone already.
                 let _ = line.accepted.send(());
             }
@@ -185,21 +240,46 @@ impl Channel for LocalChannel {
     }
 
     fn render(&self, _to: &Destination, text: &Text<'_>) -> Vec<Part> {
-        let (speaker, answers) = (text.speaker.map(str::to_owned), text.answers.map(|question| question.message.clone()));
-        let message = LocalPart { speaker, answers, text: text.markdown.to_owned() };
-        vec![Part(serde_json::to_string(&message).expect("strings are JSON"))]
+        let (speaker, answers) = (
+            text.speaker.map(str::to_owned),
+            text.answers.map(|question| question.message.clone()),
+        );
+        let message = LocalPart {
+            speaker,
+            answers,
+            text: text.markdown.to_owned(),
+        };
+        vec![Part(
+            serde_json::to_string(&message).expect("strings are JSON"),
+        )]
     }
 
-    async fn send(&self, to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
-        let message: LocalPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
-        let LocalPart { speaker, answers, text } = message;
+    async fn send(
+        &self,
+        to: &Destination,
+        part: &Part,
+        _ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
+        let message: LocalPart =
+            serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
+        let LocalPart {
+            speaker,
+            answers,
+            text,
+        } = message;
         let (streamed, is_left) = {
             let mut talk = self.talk();
             (talk.end(answers.as_ref()), talk.is_left(answers.as_ref()))
         };
-        let rest = streamed.as_deref().map(|streamed| text.strip_prefix(streamed));
+        let rest = streamed
+            .as_deref()
+            .map(|streamed| text.strip_prefix(streamed));
         if let Some(Some(rest)) = rest.filter(|rest| *rest != Some("")) {
-            self.show(Shown::Text { speaker: speaker.clone(), text: rest.to_owned() }).await;
+            self.show(Shown::Text {
+                speaker: speaker.clone(),
+                text: rest.to_owned(),
+            })
+            .await;
         }
         if streamed.is_some() {
             self.show(Shown::End).await;
@@ -213,10 +293,18 @@ impl Channel for LocalChannel {
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
-            Progress::Text { speaker, question, text } => {
+            Progress::Text {
+                speaker,
+                question,
+                text,
+            } => {
                 let is_shown = self.talk().stream(question, text);
                 if is_shown {
-                    self.show(Shown::Text { speaker: Some(speaker.to_owned()), text: text.to_owned() }).await;
+                    self.show(Shown::Text {
+                        speaker: Some(speaker.to_owned()),
+                        text: text.to_owned(),
+                    })
+                    .await;
                 }
             }
             Progress::Remark { question, text } => self.show_remark(to, question, text).await,
@@ -233,7 +321,11 @@ impl Channel for LocalChannel {
         _path: &Path,
         _ticket: &Ticket,
     ) -> Result<MessageId, SendError> {
-        let caption = file.caption.as_deref().map(|caption| format!(" ({caption})")).unwrap_or_default();
+        let caption = file
+            .caption
+            .as_deref()
+            .map(|caption| format!(" ({caption})"))
+            .unwrap_or_default();
         let text = format!("A file for you{caption}: {}", file.original.display());
         self.show_whole(to, false, None, text).await;
         Ok(MessageId(Uuid::now_v7().to_string()))
@@ -260,8 +352,14 @@ pub fn person() -> PersonId {
 
 /// The login name.
 fn person_name() -> String {
-    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-    if name.trim().is_empty() { "somebody".into() } else { name }
+    let name = std::env::var("USER")
+        .or_else(|_| std::env::var("LOGNAME"))
+        .unwrap_or_default();
+    if name.trim().is_empty() {
+        "somebody".into()
+    } else {
+        name
+    }
 }
 
 fn inbound(place: SessionKey, text: String) -> Inbound {

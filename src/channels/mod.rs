@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform, SessionKey};
+use crate::domain::{
+    Arrival, ChatId, Destination, FileRef, MessageId, OutgoingFile, Platform, SessionKey,
+};
 
 mod answer_style;
 mod callers;
@@ -33,14 +35,20 @@ pub trait Channel: Send + Sync + 'static {
     /// The platform's limits and habits. They do not change while the channel lives.
     fn abilities(&self) -> Abilities;
 
-    /// Receives until `stop` is cancelled. Returns early only when the platform refuses us for good.
+    /// Receives until `stop` is cancelled. Returns early only when the platform refuses us for
+    /// good.
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError>;
 
     /// Cuts a text into parts. Each part is a single call to the platform.
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part>;
 
     /// Makes exactly one call with a visible effect.
-    async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError>;
+    async fn send(
+        &self,
+        to: &Destination,
+        part: &Part,
+        ticket: &Ticket,
+    ) -> Result<MessageId, SendError>;
 
     /// For how long a second send with the same ticket makes no second message.
     fn tells_repeats_for(&self, _part: &Part) -> Duration {
@@ -52,13 +60,17 @@ pub trait Channel: Send + Sync + 'static {
 
     /// Changes the screen with exactly one call. A repeated call does no harm.
     async fn revise(&self, to: &Destination, _revision: Revision<'_>) -> Result<(), SendError> {
-        Err(SendError::Refused(format!("what was said in {} cannot be changed", to.place())))
+        Err(SendError::Refused(format!(
+            "what was said in {} cannot be changed",
+            to.place()
+        )))
     }
 
     /// Writes the file of a message to `to`, in a single try.
     async fn fetch(&self, file: &FileRef, to: &Path) -> Result<(), FetchError>;
 
-    /// Sends a file with exactly one visible call; its copy is at `path`. Where files cannot be sent, the person is told so.
+    /// Sends a file with exactly one visible call; its copy is at `path`. Where files cannot be
+    /// sent, the person is told so.
     async fn send_file(
         &self,
         to: &Destination,
@@ -66,7 +78,10 @@ pub trait Channel: Send + Sync + 'static {
         _path: &Path,
         ticket: &Ticket,
     ) -> Result<MessageId, SendError> {
-        let text = format!("There is a file for you, {}, but files cannot be sent here.", file.name);
+        let text = format!(
+            "There is a file for you, {}, but files cannot be sent here.",
+            file.name
+        );
         let part = self.render(to, &Text::plain(&text)).into_iter().next();
         let part = part.ok_or_else(|| SendError::Refused("files cannot be sent here".into()))?;
         self.send(to, &part, ticket).await
@@ -98,7 +113,8 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// A platform without limits, signs and reactions, where answers are shown when they are complete.
+    /// A platform without limits, signs and reactions, where answers are shown when they are
+    /// complete.
     pub fn plain(platform: Platform) -> Self {
         Abilities {
             platform,
@@ -111,7 +127,11 @@ impl Abilities {
     }
 
     pub fn streaming(&self, to: &Destination) -> Streaming {
-        if to.place().is_private() { self.streaming_in_private } else { self.streaming_in_groups }
+        if to.place().is_private() {
+            self.streaming_in_private
+        } else {
+            self.streaming_in_groups
+        }
     }
 
     /// The budgets of a send to this place; none where sends are not limited.
@@ -119,13 +139,19 @@ impl Abilities {
         let place = Some(to.place()).filter(|place| place.platform() == Some(self.platform))?;
         let chat = match place {
             SessionKey::TelegramDm { user, .. } => user.0,
-            SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. } => chat.0,
+            SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. } => {
+                chat.0
+            }
             SessionKey::DiscordDm { user } => user.0.cast_signed(),
             SessionKey::DiscordChannel { channel, .. } => channel.0.cast_signed(),
             SessionKey::DiscordThread { thread, .. } => thread.0.cast_signed(),
             _ => return None,
         };
-        Some(Pace { chat, is_group: !place.is_private(), limits: self.limits? })
+        Some(Pace {
+            chat,
+            is_group: !place.is_private(),
+            limits: self.limits?,
+        })
     }
 }
 
@@ -150,14 +176,18 @@ pub struct Question {
     pub message: MessageId,
     /// The last message of the question, such as the last picture of an album.
     pub upto: MessageId,
-    /// An earlier process has seen later messages. The channel knows the messages seen by this process.
+    /// An earlier process has seen later messages. The channel knows the messages seen by this
+    /// process.
     pub others_wrote: bool,
 }
 
 impl<'a> Text<'a> {
     /// Said by the gateway itself, with nothing to choose.
     pub fn plain(markdown: &'a str) -> Self {
-        Text { markdown, ..Text::default() }
+        Text {
+            markdown,
+            ..Text::default()
+        }
     }
 }
 
@@ -173,7 +203,8 @@ pub struct Choice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part(pub String);
 
-/// Tells a send from every other, also after a restart: the same ticket is the same message. At most 25 characters.
+/// Tells a send from every other, also after a restart: the same ticket is the same message. At
+/// most 25 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket(pub String);
 
@@ -183,9 +214,16 @@ pub enum Progress<'a> {
     /// A turn is running; said again every few seconds.
     Working,
     /// The next piece of the answer of `speaker` to `question`; none where no person asked.
-    Text { speaker: &'a str, question: Option<&'a MessageId>, text: &'a str },
+    Text {
+        speaker: &'a str,
+        question: Option<&'a MessageId>,
+        text: &'a str,
+    },
     /// Why there is nothing to read yet, for places that show pieces as they come.
-    Remark { question: Option<&'a MessageId>, text: &'a str },
+    Remark {
+        question: Option<&'a MessageId>,
+        text: &'a str,
+    },
     /// The turn of this message has come.
     Begun(&'a MessageId),
     /// And is over.
@@ -272,7 +310,8 @@ pub enum SendError {
     /// The message to change is gone.
     #[error("the message is gone")]
     Gone,
-    /// The message surely did not arrive: no connection was made, or the platform itself refused the message.
+    /// The message surely did not arrive: no connection was made, or the platform itself refused
+    /// the message.
     #[error("{0}")]
     NotSent(String),
     /// The call was made, and no answer tells whether the platform took the message.
@@ -358,7 +397,10 @@ impl Intake {
 
     pub async fn accept(&self, batch: Batch) -> Result<(), NotAccepted> {
         let (stored, wait) = oneshot::channel();
-        self.batches.send((batch, stored)).await.map_err(|_| NotAccepted)?;
+        self.batches
+            .send((batch, stored))
+            .await
+            .map_err(|_| NotAccepted)?;
         wait.await.map_err(|_| NotAccepted)
     }
 }

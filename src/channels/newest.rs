@@ -1,11 +1,12 @@
-//! The newest message of each chat or topic, as seen by this process. An answer quotes its question when others wrote in between,
-//! and only the moment of sending tells.
+//! The newest message of each chat or topic, as seen by this process. An answer quotes its question
+//! when others wrote in between, and only the moment of sending tells.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
-/// Remembered chats and topics. With more, all are forgotten at once: an answer without a quote is still an answer.
+/// Remembered chats and topics. With more, all are forgotten at once: an answer without a quote is
+/// still an answer.
 const MOST_PLACES: usize = 10_000;
 
 /// `P` is the platform's type for places, `M` its type for message numbers. Message numbers ascend.
@@ -17,7 +18,9 @@ pub(super) struct Newest<P, M> {
 
 impl<P, M> Default for Newest<P, M> {
     fn default() -> Self {
-        Newest { seen: Mutex::default() }
+        Newest {
+            seen: Mutex::default(),
+        }
     }
 }
 
@@ -34,7 +37,11 @@ impl<P: Eq + Hash, M: Ord + Copy> Newest<P, M> {
 
     /// Whether the place has a later message than this.
     pub(super) fn is_after(&self, place: &P, message: M) -> bool {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(place).is_some_and(|newest| *newest > message)
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(place)
+            .is_some_and(|newest| *newest > message)
     }
 }
 

@@ -7,8 +7,18 @@ pub(super) struct Nicknames {
 
 impl Nicknames {
     pub(super) fn new(names: &[String]) -> Self {
-        let phrase = |name: &String| words(name).map(|word| word.text.to_lowercase()).collect::<Vec<_>>();
-        Nicknames { phrases: names.iter().map(phrase).filter(|phrase| !phrase.is_empty()).collect() }
+        let phrase = |name: &String| {
+            words(name)
+                .map(|word| word.text.to_lowercase())
+                .collect::<Vec<_>>()
+        };
+        Nicknames {
+            phrases: names
+                .iter()
+                .map(phrase)
+                .filter(|phrase| !phrase.is_empty())
+                .collect(),
+        }
     }
 
     /// Whether the text has a nickname, as whole words. `Hey, Rose!` is `hey rose`.
@@ -16,9 +26,17 @@ impl Nicknames {
         if self.phrases.is_empty() {
             return false;
         }
-        let spoken = words(text).map(|word| if word.is_a_sign { String::new() } else { word.text.to_lowercase() });
+        let spoken = words(text).map(|word| {
+            if word.is_a_sign {
+                String::new()
+            } else {
+                word.text.to_lowercase()
+            }
+        });
         let spoken: Vec<String> = spoken.collect();
-        self.phrases.iter().any(|phrase| spoken.windows(phrase.len()).any(|window| window == phrase))
+        self.phrases
+            .iter()
+            .any(|phrase| spoken.windows(phrase.len()).any(|window| window == phrase))
     }
 }
 
@@ -32,7 +50,10 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let is_outside = |c: char| !c.is_alphanumeric() && c != '_';
     let mut before = None;
     text.split_inclusive(is_outside).filter_map(move |chunk| {
-        let word = Word { text: chunk.trim_end_matches(is_outside), is_a_sign: matches!(before, Some('@' | '/' | '#')) };
+        let word = Word {
+            text: chunk.trim_end_matches(is_outside),
+            is_a_sign: matches!(before, Some('@' | '/' | '#')),
+        };
         before = chunk.chars().next_back();
         (!word.text.is_empty()).then_some(word)
     })
@@ -45,10 +66,28 @@ mod tests {
     #[test]
     fn a_nickname_counts_as_whole_words_only() {
         let names = Nicknames::new(&["parlor".into(), "Hey Rose".into(), "Éva".into()]);
-        for called in ["parlor, what is up", "PARLOR?", "ask Parlor", "Hey, rose!", "oh hey   rose", "(éva)", "Parlor's turn"] {
+        for called in [
+            "parlor, what is up",
+            "PARLOR?",
+            "ask Parlor",
+            "Hey, rose!",
+            "oh hey   rose",
+            "(éva)",
+            "Parlor's turn",
+        ] {
             assert!(names.are_in(called), "{called}");
         }
-        for other in ["", "parlors", "rose", "hey primrose", "hey there rose", "@parlor hi", "/parlor", "#parlor", "parlor_two"] {
+        for other in [
+            "",
+            "parlors",
+            "rose",
+            "hey primrose",
+            "hey there rose",
+            "@parlor hi",
+            "/parlor",
+            "#parlor",
+            "parlor_two",
+        ] {
             assert!(!names.are_in(other), "{other}");
         }
         assert!(!Nicknames::new(&["…".into()]).are_in("… anything"));

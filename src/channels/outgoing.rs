@@ -1,5 +1,5 @@
-//! Files in the queue: copies in the home's `outgoing` folder. No tool changes a copy, so the file sent after a wait or a restart
-//! is the file the agent meant.
+//! Files in the queue: copies in the home's `outgoing` folder. No tool changes a copy, so the file
+//! sent after a wait or a restart is the file the agent meant.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -47,10 +47,22 @@ pub fn folder(home: &Path) -> PathBuf {
 }
 
 /// Copies a file, up to a size. Blocks.
-pub fn store(home: &Path, content: impl Read, original: &Path, max_bytes: u64) -> Result<OutgoingFile, StoreError> {
+pub fn store(
+    home: &Path,
+    content: impl Read,
+    original: &Path,
+    max_bytes: u64,
+) -> Result<OutgoingFile, StoreError> {
     let folder = folder(home);
-    let name = original.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let name = original
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
     if waiting_bytes(&folder)? > MAX_WAITING_BYTES {
         return Err(StoreError::TooMuchWaits);
     }
@@ -59,7 +71,14 @@ pub fn store(home: &Path, content: impl Read, original: &Path, max_bytes: u64) -
     match copy(content, &path, max_bytes) {
         Ok((bytes, head)) => {
             let media_type = media_type(&head, &name).to_owned();
-            Ok(OutgoingFile { stored, original: original.to_owned(), name, bytes, media_type, caption: None })
+            Ok(OutgoingFile {
+                stored,
+                original: original.to_owned(),
+                name,
+                bytes,
+                media_type,
+                caption: None,
+            })
         }
         Err(error) => {
             // The copy may be missing already.
@@ -71,7 +90,11 @@ pub fn store(home: &Path, content: impl Read, original: &Path, max_bytes: u64) -
 
 /// How much was copied, and its first bytes.
 fn copy(mut content: impl Read, to: &Path, max_bytes: u64) -> Result<(u64, Vec<u8>), StoreError> {
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(to)?;
     let mut head = Vec::new();
     content.by_ref().take(16).read_to_end(&mut head)?;
     file.write_all(&head)?;
@@ -87,29 +110,61 @@ fn copy(mut content: impl Read, to: &Path, max_bytes: u64) -> Result<(u64, Vec<u
 }
 
 fn waiting_bytes(folder: &Path) -> std::io::Result<u64> {
-    let sizes = std::fs::read_dir(folder)?.flatten().filter_map(|entry| Some(entry.metadata().ok()?.len()));
+    let sizes = std::fs::read_dir(folder)?
+        .flatten()
+        .filter_map(|entry| Some(entry.metadata().ok()?.len()));
     Ok(sizes.sum())
 }
 
 /// Removes old copies without a row. Returns their number.
 pub fn tidy(folder: &Path, referred: &HashSet<String>) -> usize {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let is_orphan = |entry: &std::fs::DirEntry| {
-        let modified = entry.metadata().and_then(|metadata| metadata.modified()).unwrap_or_else(|_| SystemTime::now());
-        let is_old = modified.elapsed().is_ok_and(|age| age > ORPHANED_AFTER);
-        is_old && !entry.file_name().to_str().is_some_and(|name| referred.contains(name))
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return 0;
     };
-    entries.flatten().filter(is_orphan).filter(|entry| std::fs::remove_file(entry.path()).is_ok()).count()
+    let is_orphan = |entry: &std::fs::DirEntry| {
+        let modified = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .unwrap_or_else(|_| SystemTime::now());
+        let is_old = modified.elapsed().is_ok_and(|age| age > ORPHANED_AFTER);
+        is_old
+            && !entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| referred.contains(name))
+    };
+    entries
+        .flatten()
+        .filter(is_orphan)
+        .filter(|entry| std::fs::remove_file(entry.path()).is_ok())
+        .count()
 }
 
 /// The content decides where it is unmistakable, else the ending of the name.
 fn media_type(head: &[u8], name: &str) -> &'static str {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
+    let ending = name
+        .rsplit_once('.')
+        .map(|(_, ending)| ending.to_ascii_lowercase())
+        .unwrap_or_default();
     match head {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
         [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => "image/webp",
         [b'%', b'P', b'D', b'F', ..] => "application/pdf",
         [b'P', b'K', 3, 4, ..] if ending == "zip" => "application/zip",
         _ => match ending.as_str() {
@@ -130,25 +185,53 @@ mod tests {
     #[test]
     fn a_copy_is_whole_or_not_there() {
         let home = tempfile::tempdir().unwrap();
-        let file = store(home.path(), &b"\x89PNG and more than sixteen bytes"[..], Path::new("a.txt"), 100).unwrap();
-        assert_eq!((file.name.as_str(), file.bytes, file.media_type.as_str()), ("a.txt", 32, "image/png"));
-        assert_eq!(std::fs::read(folder(home.path()).join(&file.stored)).unwrap(), b"\x89PNG and more than sixteen bytes");
-        assert!(matches!(store(home.path(), &[7; 101][..], Path::new("big"), 100), Err(StoreError::TooLarge(100))));
-        assert!(matches!(store(home.path(), &[][..], Path::new("none"), 100), Err(StoreError::Empty)));
+        let file = store(
+            home.path(),
+            &b"\x89PNG and more than sixteen bytes"[..],
+            Path::new("a.txt"),
+            100,
+        )
+        .unwrap();
+        assert_eq!(
+            (file.name.as_str(), file.bytes, file.media_type.as_str()),
+            ("a.txt", 32, "image/png")
+        );
+        assert_eq!(
+            std::fs::read(folder(home.path()).join(&file.stored)).unwrap(),
+            b"\x89PNG and more than sixteen bytes"
+        );
+        assert!(matches!(
+            store(home.path(), &[7; 101][..], Path::new("big"), 100),
+            Err(StoreError::TooLarge(100))
+        ));
+        assert!(matches!(
+            store(home.path(), &[][..], Path::new("none"), 100),
+            Err(StoreError::Empty)
+        ));
         assert_eq!(std::fs::read_dir(folder(home.path())).unwrap().count(), 1);
     }
 
     #[test]
     fn only_old_copies_that_nothing_refers_to_are_removed() {
         let home = tempfile::tempdir().unwrap();
-        let kept = ["referred", "new"].map(|name| store(home.path(), name.as_bytes(), Path::new(name), 100).unwrap());
+        let kept = ["referred", "new"]
+            .map(|name| store(home.path(), name.as_bytes(), Path::new(name), 100).unwrap());
         let orphan = store(home.path(), &b"old"[..], Path::new("old"), 100).unwrap();
         let long_ago = SystemTime::now() - 2 * ORPHANED_AFTER;
         for file in [&kept[0], &orphan] {
-            let file = std::fs::File::options().write(true).open(folder(home.path()).join(&file.stored)).unwrap();
+            let file = std::fs::File::options()
+                .write(true)
+                .open(folder(home.path()).join(&file.stored))
+                .unwrap();
             file.set_modified(long_ago).unwrap();
         }
-        assert_eq!(tidy(&folder(home.path()), &HashSet::from([kept[0].stored.clone()])), 1);
+        assert_eq!(
+            tidy(
+                &folder(home.path()),
+                &HashSet::from([kept[0].stored.clone()])
+            ),
+            1
+        );
         assert!(!folder(home.path()).join(orphan.stored).exists());
         assert_eq!(std::fs::read_dir(folder(home.path())).unwrap().count(), 2);
     }

@@ -43,7 +43,11 @@ impl Content {
     pub(super) async fn open(path: &Path) -> std::io::Result<Self> {
         let file = tokio::fs::File::open(path).await?;
         let bytes = file.metadata().await?.len();
-        if bytes == 0 { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(Content::Stored { file, bytes }) }
+        if bytes == 0 {
+            Err(std::io::ErrorKind::UnexpectedEof.into())
+        } else {
+            Ok(Content::Stored { file, bytes })
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -60,19 +64,27 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Parameters other than text are written as JSON, because the Bot API wants them so outside of JSON.
+    /// Parameters other than text are written as JSON, because the Bot API wants them so outside of
+    /// JSON.
     pub(super) fn new(parameters: &impl Serialize, file: File<'_>) -> Self {
         let file_bytes = file.content.bytes();
         // Neither platform reads percent-encoded names of fields.
         let mut parts = multipart::Form::new().percent_encode_noop();
-        if let Value::Object(parameters) = serde_json::to_value(parameters).expect("text and numbers are JSON") {
+        if let Value::Object(parameters) =
+            serde_json::to_value(parameters).expect("text and numbers are JSON")
+        {
             for (name, value) in parameters {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
                 parts = parts.text(name, text);
             }
         }
         let field = file.field;
-        Form { parts: parts.part(field, part(file)), file_bytes }
+        Form {
+            parts: parts.part(field, part(file)),
+            file_bytes,
+        }
     }
 
     /// A larger file may take longer.
@@ -84,19 +96,27 @@ impl Form {
 fn part(file: File<'_>) -> Part {
     let part = match file.content {
         Content::Text(text) => Part::text(text),
-        Content::Stored { file, bytes } => Part::stream_with_length(Body::wrap_stream(pieces(file, bytes)), bytes),
+        Content::Stored { file, bytes } => {
+            Part::stream_with_length(Body::wrap_stream(pieces(file, bytes)), bytes)
+        }
     };
     let part = part.file_name(quotable(file.name));
-    part.mime_str(media_type(file.media_type)).expect("the media type was tried before")
+    part.mime_str(media_type(file.media_type))
+        .expect("the media type was tried before")
 }
 
 /// A stored row may hold any text, and an unreadable media type must not cost the file.
 fn media_type(told: &str) -> &str {
-    if Part::text("").mime_str(told).is_ok() { told } else { "application/octet-stream" }
+    if Part::text("").mime_str(told).is_ok() {
+        told
+    } else {
+        "application/octet-stream"
+    }
 }
 
-/// A file name as browsers write it: reqwest puts a backslash before special characters, line ends included, and the platforms do
-/// not read that. <https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data>
+/// A file name as browsers write it: reqwest puts a backslash before special characters, line ends
+/// included, and the platforms do not read that.
+/// <https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data>
 fn quotable(name: &str) -> String {
     let mut quotable = String::new();
     for letter in name.chars() {
@@ -132,8 +152,14 @@ mod tests {
     #[test]
     fn names_and_types_cannot_leave_their_lines() {
         assert_eq!(quotable("Über uns.pdf"), "Über uns.pdf");
-        assert_eq!(media_type("text/plain; charset=utf-8"), "text/plain; charset=utf-8");
+        assert_eq!(
+            media_type("text/plain; charset=utf-8"),
+            "text/plain; charset=utf-8"
+        );
         assert_eq!(media_type("a\r\nb: c"), "application/octet-stream");
-        assert_eq!(quotable("a\"; name=\"chat_id\r\n\\"), "a%22; name=%22chat_id%0D%0A%5C");
+        assert_eq!(
+            quotable("a\"; name=\"chat_id\r\n\\"),
+            "a%22; name=%22chat_id%0D%0A%5C"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `parlor agent …`: looks at agents, their files and their prompts, and leads to the verbs of `changing`.
+//! `parlor agent …`: looks at agents, their files and their prompts, and leads to the verbs of
+//! `changing`.
 
 mod changing;
 mod info;
@@ -126,7 +127,14 @@ impl OpenHome {
         let db = Db::open(&home.database()).await?;
         let (registry, agent_rows) = checked.registry(home, &db).await?;
         let stats = stats(&registry, &Memories::new(db.clone())).await?;
-        Ok(OpenHome { home: home.path().to_owned(), db, checked, registry, agent_rows, stats })
+        Ok(OpenHome {
+            home: home.path().to_owned(),
+            db,
+            checked,
+            registry,
+            agent_rows,
+            stats,
+        })
     }
 
     fn find(&self, word: &str) -> Result<&Agent, Failure> {
@@ -134,16 +142,25 @@ impl OpenHome {
     }
 
     fn memories_of(&self, agent: &Agent) -> Option<u32> {
-        self.stats.get(&agent.uid).map(|stats| stats.counts.private + stats.counts.global)
+        self.stats
+            .get(&agent.uid)
+            .map(|stats| stats.counts.private + stats.counts.global)
     }
 
     fn bindings_of(&self, agent: &Agent) -> Vec<&str> {
-        let own = self.checked.config.bindings.iter().filter(|binding| binding.agent.value == agent.id);
+        let own = self
+            .checked
+            .config
+            .bindings
+            .iter()
+            .filter(|binding| binding.agent.value == agent.id);
         own.map(|binding| binding.pattern.value.as_str()).collect()
     }
 
     fn is_bootstrapped(&self, agent: &Agent) -> bool {
-        self.agent_rows.get(&agent.id).is_some_and(|known| known.bootstrapped)
+        self.agent_rows
+            .get(&agent.id)
+            .is_some_and(|known| known.bootstrapped)
     }
 
     fn identity(&self, agent: &Agent) -> Identity {
@@ -157,7 +174,10 @@ pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Age
         let ids = registry.all().iter().map(|agent| agent.id.as_str());
         Failure::WrongUse(match nearest(word, ids.clone()) {
             Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
-            None => format!("no agent is called {word}. There are: {}", ids.collect::<Vec<_>>().join(", ")),
+            None => format!(
+                "no agent is called {word}. There are: {}",
+                ids.collect::<Vec<_>>().join(", ")
+            ),
         })
     })
 }
@@ -165,10 +185,16 @@ pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Age
 /// A time in the zone of this machine.
 pub(super) fn moment(millis: i64) -> String {
     let moment = DateTime::from_timestamp_millis(millis).unwrap_or_default();
-    moment.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
+    moment
+        .with_timezone(&Local)
+        .format("%Y-%m-%d %H:%M")
+        .to_string()
 }
 
-async fn stats(registry: &Registry, memories: &Memories) -> Result<HashMap<AgentUid, Stats>, Failure> {
+async fn stats(
+    registry: &Registry,
+    memories: &Memories,
+) -> Result<HashMap<AgentUid, Stats>, Failure> {
     let mut stats = HashMap::new();
     for memory in registry.all().iter().filter_map(|agent| memories.of(agent)) {
         stats.insert(memory.agent().uid, memory.stats().await?);
@@ -179,7 +205,8 @@ async fn stats(registry: &Registry, memories: &Memories) -> Result<HashMap<Agent
 fn print_prompt(open: &OpenHome, agent: &Agent, json: bool) -> Outcome {
     let text = prompt::assemble(agent, &open.identity(agent));
     if json {
-        let value = serde_json::json!({ "agent": agent.id.as_str(), "bytes": text.len(), "prompt": text });
+        let value =
+            serde_json::json!({ "agent": agent.id.as_str(), "bytes": text.len(), "prompt": text });
         data(format_args!("{}", serde_json::to_string_pretty(&value)?));
     } else {
         data(format_args!("{text}"));

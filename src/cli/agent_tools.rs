@@ -41,20 +41,38 @@ impl ToolReport {
                 .filter(|role| policy::decide(&agent.tools, name, risk, *role).is_ok())
                 .map(Role::as_str)
                 .collect(),
-            refused: policy::for_agent(&agent.tools, name, risk).err().map(|refusal| refusal.to_string()),
+            refused: policy::for_agent(&agent.tools, name, risk)
+                .err()
+                .map(|refusal| refusal.to_string()),
         };
-        let reach = |opened: &crate::agents::Opened| Reach { prefix: opened.prefix.clone(), may_write: opened.may_write };
-        ToolReport { tools: KNOWN.iter().copied().map(info).collect(), reaches: agent.files.others().iter().map(reach).collect() }
+        let reach = |opened: &crate::agents::Opened| Reach {
+            prefix: opened.prefix.clone(),
+            may_write: opened.may_write,
+        };
+        ToolReport {
+            tools: KNOWN.iter().copied().map(info).collect(),
+            reaches: agent.files.others().iter().map(reach).collect(),
+        }
     }
 
     /// Lines for people, each with its line break.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for role in STANDINGS {
-            let names = self.tools.iter().filter(|tool| tool.asked_by.contains(&role.as_str()));
+            let names = self
+                .tools
+                .iter()
+                .filter(|tool| tool.asked_by.contains(&role.as_str()));
             let names: Vec<&str> = names.map(|tool| tool.tool.as_str()).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            text.push_str(&format!("tools when a {} asks: {names}\n", role.as_str()).replace("a owner", "an owner"));
+            let names = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            text.push_str(
+                &format!("tools when a {} asks: {names}\n", role.as_str())
+                    .replace("a owner", "an owner"),
+            );
         }
         for tool in &self.tools {
             if let Some(reason) = &tool.refused {
@@ -62,7 +80,11 @@ impl ToolReport {
             }
         }
         for reach in &self.reaches {
-            let right = if reach.may_write { "read and write" } else { "read" };
+            let right = if reach.may_write {
+                "read and write"
+            } else {
+                "read"
+            };
             text.push_str(&format!("also reaches: {}/ ({right})\n", reach.prefix));
         }
         text

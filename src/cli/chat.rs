@@ -1,4 +1,5 @@
-//! `parlor chat`: a conversation in this terminal, through the same inbox, router, lane and outbox as any platform.
+//! `parlor chat`: a conversation in this terminal, through the same inbox, router, lane and outbox
+//! as any platform.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::ops::ControlFlow;
@@ -29,7 +30,8 @@ pub(super) struct Arguments {
     /// The room, for a chat apart from the usual one
     #[arg(long, default_value = "home")]
     room: String,
-    /// Begin with an empty database where there was one that is gone; never touches one that is there
+    /// Begin with an empty database where there was one that is gone; never touches one that is
+    /// there
     #[arg(long)]
     new_database: bool,
 }
@@ -46,7 +48,12 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let (channel, terminal) = LocalChannel::new();
     let gateway = Gateway::start_local(home.clone(), Arc::new(channel)).await?;
     let interactive = stdin().is_terminal() && stdout().is_terminal();
-    let mut chat = Chat { gateway, terminal, screen: Screen::new(interactive), place };
+    let mut chat = Chat {
+        gateway,
+        terminal,
+        screen: Screen::new(interactive),
+        place,
+    };
     if interactive {
         chat.screen.welcome(created.is_some().then(|| home.path()));
     }
@@ -60,7 +67,8 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     talked
 }
 
-/// A script must not be answered by another agent than it asked for, so an unknown agent ends the chat before it begins.
+/// A script must not be answered by another agent than it asked for, so an unknown agent ends the
+/// chat before it begins.
 async fn check_agent(home: &Home, word: &str) -> Outcome {
     let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
     let db = Db::open(&home.database()).await?;
@@ -70,11 +78,17 @@ async fn check_agent(home: &Home, word: &str) -> Outcome {
 
 fn place(room: &str, topic: Option<&str>) -> Result<SessionKey, Failure> {
     let name = |what: &str, text: &str| {
-        text.parse::<LocalName>()
-            .map_err(|()| Failure::WrongUse(format!("a {what} is written with a-z, 0-9, - and _, not `{text}`")))
+        text.parse::<LocalName>().map_err(|()| {
+            Failure::WrongUse(format!(
+                "a {what} is written with a-z, 0-9, - and _, not `{text}`"
+            ))
+        })
     };
     let topic = topic.map(|topic| name("topic", topic)).transpose()?;
-    Ok(SessionKey::Local { room: name("room", room)?, topic })
+    Ok(SessionKey::Local {
+        room: name("room", room)?,
+        topic,
+    })
 }
 
 struct Chat {
@@ -112,7 +126,8 @@ impl Chat {
 
     /// Piped lines: each line is a message, and is answered before the next line is read.
     async fn read_lines(&mut self) -> Outcome {
-        let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(tokio::io::stdin()));
+        let mut lines =
+            tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(tokio::io::stdin()));
         while let Some(line) = lines.next_line().await? {
             if self.take(line).await?.is_break() {
                 break;
@@ -139,22 +154,29 @@ impl Chat {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Walking to another topic is the terminal's own business: the gateway only sees where a line was written.
+    /// Walking to another topic is the terminal's own business: the gateway only sees where a line
+    /// was written.
     fn go(&mut self, topic: Option<&str>) {
-        let SessionKey::Local { room, .. } = &self.place else { return };
+        let SessionKey::Local { room, .. } = &self.place else {
+            return;
+        };
         match place(room.as_str(), topic) {
             Ok(place) => {
                 self.place = place;
                 self.screen.note(&format!("You are in {} now.", self.place));
             }
-            Err(Failure::Failed(text) | Failure::WrongUse(text)) => self.screen.note(&format!("{text}.")),
+            Err(Failure::Failed(text) | Failure::WrongUse(text)) => {
+                self.screen.note(&format!("{text}."));
+            }
         }
     }
 
-    /// Prints messages until the line is answered. Summaries are made meanwhile and keep no line waiting.
+    /// Prints messages until the line is answered. Summaries are made meanwhile and keep no line
+    /// waiting.
     async fn say(&mut self, line: String) -> Outcome {
         if !self.terminal.say(self.place.clone(), line).await {
-            self.screen.note("The gateway does not take messages any more.");
+            self.screen
+                .note("The gateway does not take messages any more.");
             return Ok(());
         }
         loop {
@@ -173,7 +195,12 @@ impl Chat {
 
     /// Ends the gateway, and prints the last messages.
     async fn leave(self) {
-        let Chat { gateway, mut terminal, mut screen, place } = self;
+        let Chat {
+            gateway,
+            mut terminal,
+            mut screen,
+            place,
+        } = self;
         if gateway.is_summing_up() {
             screen.remark(SUMMING_UP);
         }
@@ -192,13 +219,16 @@ impl Chat {
 }
 
 /// The terminal's own commands, added to the gateway's list.
-const HERE_TOO: &str = "In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.";
+const HERE_TOO: &str =
+    "In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.";
 
 const SUMMING_UP: &str = "The conversation is being summed up; this takes ten seconds at most.";
 
 fn prompt(place: &SessionKey) -> String {
     match place {
-        SessionKey::Local { topic: Some(topic), .. } => format!("{topic} › "),
+        SessionKey::Local {
+            topic: Some(topic), ..
+        } => format!("{topic} › "),
         _ => "› ".to_owned(),
     }
 }
@@ -211,7 +241,9 @@ fn line_editor() -> Result<(mpsc::Sender<String>, mpsc::Receiver<String>), Failu
     std::thread::spawn(move || {
         while let Some(prompt) = prompts.blocking_recv() {
             // Ctrl-C and Ctrl-D both end the chat, by ending the lines.
-            let Ok(line) = editor.readline(&prompt) else { return };
+            let Ok(line) = editor.readline(&prompt) else {
+                return;
+            };
             // A line is sent even if the editor's history cannot take the line.
             drop(editor.add_history_entry(&line));
             if typed.blocking_send(line).is_err() {

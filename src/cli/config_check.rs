@@ -7,7 +7,11 @@ use crate::home::{CheckedConfig, ConfigError, Home};
 pub(super) fn run(home: &Home) -> Outcome {
     let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
     let (agents, bindings) = (checked.config.agents.len(), checked.config.bindings.len());
-    data(format_args!("config.toml is fine: {}, {}.", count(agents, "agent"), count(bindings, "binding")));
+    data(format_args!(
+        "config.toml is fine: {}, {}.",
+        count(agents, "agent"),
+        count(bindings, "binding")
+    ));
     note_missing_secrets(home);
     Ok(())
 }
@@ -22,5 +26,9 @@ fn note_missing_secrets(home: &Home) {
 }
 
 fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {noun}s")
+    }
 }

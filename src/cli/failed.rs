@@ -1,4 +1,5 @@
-//! `parlor failed …`: lists undelivered messages, has them sent again, or drops them. Works while the gateway runs.
+//! `parlor failed …`: lists undelivered messages, has them sent again, or drops them. Works while
+//! the gateway runs.
 
 use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
@@ -26,9 +27,11 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Have it sent again at the next start; in a gateway that runs, /retry in the chat does it at once
+    /// Have it sent again at the next start; in a gateway that runs, /retry in the chat does it at
+    /// once
     Retry {
-        /// A place such as telegram:topic:-100:7, or a number that `parlor failed` shows; without it, everything
+        /// A place such as telegram:topic:-100:7, or a number that `parlor failed` shows; without
+        /// it, everything
         #[arg(value_name = "PLACE|ID")]
         what: Option<String>,
     },
@@ -45,7 +48,10 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     match arguments.verb.unwrap_or(Verb::List { json: false }) {
         Verb::List { json } => {
             let looked_up = |connection: &Connection| {
-                Ok((undelivered::list(connection, &Which::All)?, outbox::troubles(connection, now_ms())?))
+                Ok((
+                    undelivered::list(connection, &Which::All)?,
+                    outbox::troubles(connection, now_ms())?,
+                ))
             };
             let (rows, troubles) = db.read(looked_up).await?;
             list(&rows, &troubles, json)
@@ -60,7 +66,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
 const EVERYTHING: &str = "all";
 
 fn which(what: Option<&str>) -> Result<Which, Failure> {
-    let Some(text) = what else { return Ok(Which::All) };
+    let Some(text) = what else {
+        return Ok(Which::All);
+    };
     let number = text.parse().map(Which::Row).ok();
     number.or_else(|| text.parse().map(Which::Place).ok()).ok_or_else(|| {
         Failure::WrongUse(format!("`{text}` is neither a number from `parlor failed` nor a place such as telegram:topic:-100:7"))
@@ -86,8 +94,15 @@ fn list(rows: &[Undelivered], troubles: &Troubles, json: bool) -> Outcome {
 fn others(troubles: &Troubles) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((place, reason)) = &troubles.oldest {
-        let have = if troubles.waiting == 1 { "1 message has".to_owned() } else { format!("{} messages have", troubles.waiting) };
-        let (are, reason) = (if troubles.waiting == 1 { "is" } else { "are" }, reason.as_deref().unwrap_or("not tried yet"));
+        let have = if troubles.waiting == 1 {
+            "1 message has".to_owned()
+        } else {
+            format!("{} messages have", troubles.waiting)
+        };
+        let (are, reason) = (
+            if troubles.waiting == 1 { "is" } else { "are" },
+            reason.as_deref().unwrap_or("not tried yet"),
+        );
         lines.push(format!("{have} waited for more than a minute and {are} still tried; the oldest is for {place} ({reason})."));
     }
     match troubles.repeated {
@@ -101,17 +116,32 @@ fn others(troubles: &Troubles) -> Vec<String> {
 
 fn show(rows: &[Undelivered]) {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["ID", "PLACE", "SINCE", "REASON", ""]);
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["ID", "PLACE", "SINCE", "REASON", ""]);
     for row in rows {
-        let mark = if row.retry_at_start { "sent again at the next start" } else { "" };
-        table.add_row([row.id.to_string(), row.place.to_string(), since(row), row.error.clone(), mark.into()]);
+        let mark = if row.retry_at_start {
+            "sent again at the next start"
+        } else {
+            ""
+        };
+        table.add_row([
+            row.id.to_string(),
+            row.place.to_string(),
+            since(row),
+            row.error.clone(),
+            mark.into(),
+        ]);
     }
     data(format_args!("{}", table.trim_fmt()));
 }
 
 fn since(row: &Undelivered) -> String {
     let since = DateTime::from_timestamp_millis(row.created_at).unwrap_or_default();
-    since.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
+    since
+        .with_timezone(&Local)
+        .format("%Y-%m-%d %H:%M")
+        .to_string()
 }
 
 async fn retry(db: &Db, which: Which) -> Outcome {
@@ -124,10 +154,16 @@ async fn retry(db: &Db, which: Which) -> Outcome {
         .await?;
     match count {
         0 => return Err(nothing_like_that()),
-        1 => data(format_args!("1 message is sent again at the next start of the gateway.")),
-        count => data(format_args!("{count} messages are sent again at the next start of the gateway.")),
+        1 => data(format_args!(
+            "1 message is sent again at the next start of the gateway."
+        )),
+        count => data(format_args!(
+            "{count} messages are sent again at the next start of the gateway."
+        )),
     }
-    data(format_args!("In a gateway that runs now, an owner's /retry in the chat sends at once."));
+    data(format_args!(
+        "In a gateway that runs now, an owner's /retry in the chat sends at once."
+    ));
     Ok(())
 }
 
@@ -142,7 +178,9 @@ async fn forget(db: &Db, which: Which) -> Outcome {
     match count {
         0 => return Err(nothing_like_that()),
         1 => data(format_args!("1 message is dropped. Nobody will get it.")),
-        count => data(format_args!("{count} messages are dropped. Nobody will get them.")),
+        count => data(format_args!(
+            "{count} messages are dropped. Nobody will get them."
+        )),
     }
     Ok(())
 }

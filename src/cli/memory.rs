@@ -1,4 +1,5 @@
-//! `parlor memory …`: lists, export and import, and earlier versions of MEMORY.md. Works while the gateway runs.
+//! `parlor memory …`: lists, export and import, and earlier versions of MEMORY.md. Works while the
+//! gateway runs.
 
 use std::path::PathBuf;
 
@@ -81,13 +82,24 @@ impl Rooms {
         let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
         let (registry, _) = checked.registry(home, &db).await?;
-        Ok(Rooms { memories: Memories::new(db), registry })
+        Ok(Rooms {
+            memories: Memories::new(db),
+            registry,
+        })
     }
 
     /// The memory of the named agent, else of the default agent.
     pub(super) fn memory(&self, agent: Option<&str>) -> Result<Memory, Failure> {
-        let agent = agent.map_or_else(|| Ok(self.registry.default_agent()), |word| find(&self.registry, word))?;
-        let off = || Failure::Failed(format!("{} has no memory: memory = \"off\" in config.toml", agent.id));
+        let agent = agent.map_or_else(
+            || Ok(self.registry.default_agent()),
+            |word| find(&self.registry, word),
+        )?;
+        let off = || {
+            Failure::Failed(format!(
+                "{} has no memory: memory = \"off\" in config.toml",
+                agent.id
+            ))
+        };
         self.memories.of(agent).ok_or_else(off)
     }
 }
@@ -102,7 +114,10 @@ pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
         Verb::Restore { version, agent } => {
             let memory = rooms.memory(agent.as_deref())?;
             let bytes = memory.restore(version).await.map_err(wrong_use)?;
-            eprintln!("MEMORY.md of {} has {bytes} bytes again.", memory.agent().id);
+            eprintln!(
+                "MEMORY.md of {} has {bytes} bytes again.",
+                memory.agent().id
+            );
             Ok(())
         }
     }
@@ -118,7 +133,10 @@ fn wrong_use(error: EditError) -> Failure {
 async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Outcome {
     let memory = agent.map(|agent| rooms.memory(Some(agent))).transpose()?;
     let reader = memory.as_ref().map(Memory::agent);
-    let entries = rooms.memories.list(reader.map_or(Scope::Global, Scope::Of), i64::MAX, limit).await?;
+    let entries = rooms
+        .memories
+        .list(reader.map_or(Scope::Global, Scope::Of), i64::MAX, limit)
+        .await?;
     if json {
         data(format_args!("{}", json_rows(&entries)?));
         return Ok(());
@@ -127,7 +145,12 @@ async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Out
         eprintln!("Nothing is remembered yet. `parlor remember` adds to it.");
     }
     for entry in &entries {
-        data(format_args!("{}\t{}\t{}", entry.id, entry.visibility, entry.shown_to(reader)));
+        data(format_args!(
+            "{}\t{}\t{}",
+            entry.id,
+            entry.visibility,
+            entry.shown_to(reader)
+        ));
     }
     Ok(())
 }
@@ -138,7 +161,12 @@ const EXPORT_PORTION: u32 = 1000;
 async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
     let memories = match agent {
         Some(agent) => vec![rooms.memory(Some(agent))?],
-        None => rooms.registry.all().iter().filter_map(|agent| rooms.memories.of(agent)).collect(),
+        None => rooms
+            .registry
+            .all()
+            .iter()
+            .filter_map(|agent| rooms.memories.of(agent))
+            .collect(),
     };
     let form = match format {
         Format::Jsonl => Form::JsonLines,
@@ -150,43 +178,67 @@ async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
             let entries = memory.newest(before, EXPORT_PORTION).await?;
             let Some(last) = entries.last() else { break };
             before = last.id;
-            data(format_args!("{}", export::write(&entries, form).trim_end_matches('\n')));
+            data(format_args!(
+                "{}",
+                export::write(&entries, form).trim_end_matches('\n')
+            ));
         }
     }
     Ok(())
 }
 
 async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
-    let told = |error: &dyn std::fmt::Display| Failure::Failed(format!("{} cannot be imported: {error}", file.display()));
+    let told = |error: &dyn std::fmt::Display| {
+        Failure::Failed(format!("{} cannot be imported: {error}", file.display()))
+    };
     let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;
     let carried = export::read(&text).map_err(|error| told(&error))?;
-    // All agents are looked up before the first row is written, so that an unknown name changes nothing.
+    // All agents are looked up before the first row is written, so that an unknown name changes
+    // nothing.
     let mut memories = Vec::new();
     for id in memory::agents_of(&carried) {
         memories.push((rooms.memory(Some(agent.unwrap_or(id.as_str())))?, id));
     }
     let mut total = Imported::default();
     for (memory, id) in memories {
-        let own = carried.iter().filter(|carried| carried.agent == id).cloned().collect();
+        let own = carried
+            .iter()
+            .filter(|carried| carried.agent == id)
+            .cloned()
+            .collect();
         let imported = memory.import(own).await?;
-        total = Imported { new: total.new + imported.new, known: total.known + imported.known };
+        total = Imported {
+            new: total.new + imported.new,
+            known: total.known + imported.known,
+        };
     }
     let (new, known) = (total.new, total.known);
-    let new = if new == 1 { "1 memory is new".to_owned() } else { format!("{new} memories are new") };
-    eprintln!("{new}, {known} {} there already.", if known == 1 { "was" } else { "were" });
+    let new = if new == 1 {
+        "1 memory is new".to_owned()
+    } else {
+        format!("{new} memories are new")
+    };
+    eprintln!(
+        "{new}, {known} {} there already.",
+        if known == 1 { "was" } else { "were" }
+    );
     Ok(())
 }
 
 async fn versions(memory: &Memory, json: bool) -> Outcome {
     let versions = memory.versions().await?;
     if json {
-        let rows: Vec<_> =
-            versions.iter().map(|version| serde_json::json!({ "version": version.name, "bytes": version.bytes })).collect();
+        let rows: Vec<_> = versions
+            .iter()
+            .map(|version| serde_json::json!({ "version": version.name, "bytes": version.bytes }))
+            .collect();
         data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
         return Ok(());
     }
     if versions.is_empty() {
-        eprintln!("There is no earlier version of MEMORY.md. One is kept whenever its agent changes the file.");
+        eprintln!(
+            "There is no earlier version of MEMORY.md. One is kept whenever its agent changes the file."
+        );
     }
     for version in versions {
         data(format_args!("{}\t{} bytes", version.name, version.bytes));
@@ -225,5 +277,7 @@ pub(super) fn json_rows(entries: &[Entry]) -> Result<String, Failure> {
         };
         serde_json::to_value(row).expect("texts and numbers become JSON")
     };
-    Ok(serde_json::to_string_pretty(&entries.iter().map(row).collect::<Vec<_>>())?)
+    Ok(serde_json::to_string_pretty(
+        &entries.iter().map(row).collect::<Vec<_>>(),
+    )?)
 }

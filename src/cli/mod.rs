@@ -1,6 +1,10 @@
-//! The command line, a file for each verb. Data goes to stdout, everything else to stderr. Exit 0 is fine, 1 failed, 2 wrong use.
+//! The command line, a file for each verb. Data goes to stdout, everything else to stderr. Exit 0
+//! is fine, 1 failed, 2 wrong use.
 
-#![expect(clippy::print_stderr, reason = "this is where the program talks to its terminal")]
+#![expect(
+    clippy::print_stderr,
+    reason = "this is where the program talks to its terminal"
+)]
 
 mod agent;
 mod agent_tools;
@@ -34,7 +38,13 @@ use crate::{open_files, telemetry};
 #[command(name = "parlor", version, about, disable_help_subcommand = true)]
 struct Arguments {
     /// The home folder, which has everything; ~/.parlor unless named
-    #[arg(long, global = true, env = "PARLOR_HOME", hide_env_values = true, value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        env = "PARLOR_HOME",
+        hide_env_values = true,
+        value_name = "DIR"
+    )]
     home: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -130,7 +140,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints data. A reader may go away early, as in `parlor agent list | head`, and this is no failure.
+/// Prints data. A reader may go away early, as in `parlor agent list | head`, and this is no
+/// failure.
 fn data(line: std::fmt::Arguments<'_>) {
     if writeln!(std::io::stdout(), "{line}").is_err() {
         std::process::exit(0);
@@ -139,13 +150,20 @@ fn data(line: std::fmt::Arguments<'_>) {
 
 /// Reports bring their own heading.
 fn told(text: &str) -> String {
-    if text.starts_with("error") { text.to_owned() } else { format!("error: {text}") }
+    if text.starts_with("error") {
+        text.to_owned()
+    } else {
+        format!("error: {text}")
+    }
 }
 
 fn dispatch(arguments: Arguments) -> Outcome {
     open_files::raise_limit();
     let home = home(arguments.home)?;
-    match arguments.verb.unwrap_or_else(|| Verb::Run(run::Arguments::default())) {
+    match arguments
+        .verb
+        .unwrap_or_else(|| Verb::Run(run::Arguments::default()))
+    {
         Verb::Run(arguments) => on_runtime(LevelFilter::INFO, run::run(home, arguments)),
         Verb::Chat(arguments) => on_runtime(LevelFilter::ERROR, chat::run(home, arguments)),
         Verb::Init => init::run(&home),
@@ -169,9 +187,15 @@ const MOST_BLOCKING: usize = 16;
 
 fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcome {
     telemetry::start(level);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
+    let workers = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MOST_WORKERS);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(workers).max_blocking_threads(MOST_BLOCKING).enable_all().build()?;
+    let runtime = runtime
+        .worker_threads(workers)
+        .max_blocking_threads(MOST_BLOCKING)
+        .enable_all()
+        .build()?;
     let outcome = runtime.block_on(work);
     // A thread may still be blocked in a read of the terminal.
     runtime.shutdown_background();
@@ -179,7 +203,13 @@ fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcom
 }
 
 fn home(given: Option<PathBuf>) -> Result<Home, Failure> {
-    let beside_the_user = || std::env::home_dir().filter(|home| !home.as_os_str().is_empty()).map(|home| home.join(".parlor"));
+    let beside_the_user = || {
+        std::env::home_dir()
+            .filter(|home| !home.as_os_str().is_empty())
+            .map(|home| home.join(".parlor"))
+    };
     let path = given.or_else(beside_the_user);
-    path.map(Home::new).ok_or_else(|| Failure::WrongUse("no home folder is known; name one with --home DIR".into()))
+    path.map(Home::new).ok_or_else(|| {
+        Failure::WrongUse("no home folder is known; name one with --home DIR".into())
+    })
 }

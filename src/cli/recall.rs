@@ -35,13 +35,27 @@ pub(super) struct Arguments {
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let rooms = Rooms::open(&home).await?;
     let query = arguments.query.join(" ");
-    let memory = arguments.agent.as_deref().map(|agent| rooms.memory(Some(agent))).transpose()?;
+    let memory = arguments
+        .agent
+        .as_deref()
+        .map(|agent| rooms.memory(Some(agent)))
+        .transpose()?;
     let (scope, found) = match &memory {
-        Some(memory) if arguments.private => {
-            (Scope::PrivateOf(memory.agent()), memory.search_private(&query, arguments.limit).await?)
-        }
-        Some(memory) if !arguments.global => (Scope::Of(memory.agent()), memory.search(&query, arguments.limit).await?),
-        _ => (Scope::Global, rooms.memories.search(Scope::Global, &query, arguments.limit).await?),
+        Some(memory) if arguments.private => (
+            Scope::PrivateOf(memory.agent()),
+            memory.search_private(&query, arguments.limit).await?,
+        ),
+        Some(memory) if !arguments.global => (
+            Scope::Of(memory.agent()),
+            memory.search(&query, arguments.limit).await?,
+        ),
+        _ => (
+            Scope::Global,
+            rooms
+                .memories
+                .search(Scope::Global, &query, arguments.limit)
+                .await?,
+        ),
     };
     if arguments.explain {
         eprintln!("{}", rooms.memories.explain(scope, &query).await?);
@@ -54,7 +68,11 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         eprintln!("Nothing is remembered with any of these words.");
     }
     for entry in &found {
-        data(format_args!("{}\t{}", entry.id, entry.shown_to(memory.as_ref().map(|memory| memory.agent()))));
+        data(format_args!(
+            "{}\t{}",
+            entry.id,
+            entry.shown_to(memory.as_ref().map(|memory| memory.agent()))
+        ));
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `parlor route explain`: every rule tried for a place, the winner, and why. Asks the function the gateway asks.
+//! `parlor route explain`: every rule tried for a place, the winner, and why. Asks the function the
+//! gateway asks.
 
 use std::fmt;
 
@@ -56,12 +57,22 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     origin.name = origin.name.or(stored.name);
     let pin = stored.pin.filter(|pin| checked.table.knows(&pin.agent));
     let explanation = routing::explain(&checked.table, pin.as_ref(), &origin);
-    let model = thinking(&checked.config, &explanation.route.agent, stored.model.as_ref());
+    let model = thinking(
+        &checked.config,
+        &explanation.route.agent,
+        stored.model.as_ref(),
+    );
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&Explained { explanation, model })?));
+        data(format_args!(
+            "{}",
+            serde_json::to_string_pretty(&Explained { explanation, model })?
+        ));
     } else {
         data(format_args!("{explanation}"));
-        data(format_args!("{}", model.iter().map(Thinking::to_string).collect::<String>()));
+        data(format_args!(
+            "{}",
+            model.iter().map(Thinking::to_string).collect::<String>()
+        ));
     }
     Ok(())
 }
@@ -107,10 +118,24 @@ impl fmt::Display for Thinking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "model: {} ({})", self.model, self.source)?;
         let settings = [
-            ("not used", self.ignored.as_ref().map(|model| format!("{model}, chosen with /model but not there any more"))),
-            ("fallback", (!self.fallback.is_empty()).then(|| self.fallback.join(", "))),
-            ("temperature", self.temperature.map(|temperature| temperature.to_string())),
-            ("max_tokens", self.max_tokens.map(|tokens| tokens.to_string())),
+            (
+                "not used",
+                self.ignored
+                    .as_ref()
+                    .map(|model| format!("{model}, chosen with /model but not there any more")),
+            ),
+            (
+                "fallback",
+                (!self.fallback.is_empty()).then(|| self.fallback.join(", ")),
+            ),
+            (
+                "temperature",
+                self.temperature.map(|temperature| temperature.to_string()),
+            ),
+            (
+                "max_tokens",
+                self.max_tokens.map(|tokens| tokens.to_string()),
+            ),
             ("reasoning", self.reasoning.map(str::to_owned)),
         ];
         settings
@@ -121,11 +146,16 @@ impl fmt::Display for Thinking {
 }
 
 fn origin(arguments: Explain) -> Result<Origin, Failure> {
-    let key: SessionKey = arguments.key.parse().map_err(|error| Failure::WrongUse(format!("{error}")))?;
+    let key: SessionKey = arguments
+        .key
+        .parse()
+        .map_err(|error| Failure::WrongUse(format!("{error}")))?;
     let person = match &arguments.user {
-        Some(text) => {
-            text.parse().map_err(|()| Failure::WrongUse(format!("`{text}` is no person; one looks like telegram:12345678")))?
-        }
+        Some(text) => text.parse().map_err(|()| {
+            Failure::WrongUse(format!(
+                "`{text}` is no person; one looks like telegram:12345678"
+            ))
+        })?,
         None => person_of(&key),
     };
     Ok(Origin {
@@ -138,12 +168,21 @@ fn origin(arguments: Explain) -> Result<Origin, Failure> {
     })
 }
 
-/// The person in the key, else a person without an id, so that no rule for a person matches by chance.
+/// The person in the key, else a person without an id, so that no rule for a person matches by
+/// chance.
 fn person_of(key: &SessionKey) -> PersonId {
     match key {
-        SessionKey::TelegramDm { user, .. } | SessionKey::TelegramGroup { member: Some(user), .. } => PersonId::Telegram(*user),
-        SessionKey::DiscordDm { user } | SessionKey::DiscordChannel { member: Some(user), .. } => PersonId::Discord(*user),
-        SessionKey::DiscordThread { .. } | SessionKey::DiscordChannel { member: None, .. } => PersonId::Discord(DiscordId(0)),
+        SessionKey::TelegramDm { user, .. }
+        | SessionKey::TelegramGroup {
+            member: Some(user), ..
+        } => PersonId::Telegram(*user),
+        SessionKey::DiscordDm { user }
+        | SessionKey::DiscordChannel {
+            member: Some(user), ..
+        } => PersonId::Discord(*user),
+        SessionKey::DiscordThread { .. } | SessionKey::DiscordChannel { member: None, .. } => {
+            PersonId::Discord(DiscordId(0))
+        }
         SessionKey::Local { .. } => crate::channels::local::person(),
         _ => PersonId::Telegram(crate::domain::TelegramUserId(0)),
     }
@@ -166,8 +205,15 @@ async fn stored(home: &Home, origin: &mut Origin) -> Result<Stored, Failure> {
     Aliases::new(db.read(aliases::load).await?).follow(origin);
     let key = origin.key.clone();
     let read = db.read(move |connection| {
-        let (pin, name) = (pins::load(connection, &key)?, names::load(connection, &key)?);
-        Ok(Stored { pin, name, model: model_overrides::load(connection, &key)? })
+        let (pin, name) = (
+            pins::load(connection, &key)?,
+            names::load(connection, &key)?,
+        );
+        Ok(Stored {
+            pin,
+            name,
+            model: model_overrides::load(connection, &key)?,
+        })
     });
     Ok(read.await?)
 }

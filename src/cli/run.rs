@@ -11,7 +11,8 @@ use crate::open_files;
 
 #[derive(Args, Default)]
 pub(super) struct Arguments {
-    /// Begin with an empty database where there was one that is gone; never touches one that is there
+    /// Begin with an empty database where there was one that is gone; never touches one that is
+    /// there
     #[arg(long)]
     new_database: bool,
 }

@@ -1,4 +1,5 @@
-//! The output of `parlor chat`: names of speakers, in colour for a person at a terminal, and text as soon as there is some.
+//! The output of `parlor chat`: names of speakers, in colour for a person at a terminal, and text
+//! as soon as there is some.
 
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -17,19 +18,31 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(interactive: bool) -> Self {
-        Screen { interactive, speaking: false, held: Vec::new(), at_line_start: true }
+        Screen {
+            interactive,
+            speaking: false,
+            held: Vec::new(),
+            at_line_start: true,
+        }
     }
 
     pub(super) fn welcome(&mut self, created: Option<&Path>) {
         if let Some(home) = created {
-            self.note(&format!("A home for your agents was made in {}.", home.display()));
+            self.note(&format!(
+                "A home for your agents was made in {}.",
+                home.display()
+            ));
         }
         self.note("Just write. /topic writing and /topic code have other agents; /help tells the rest, /quit leaves.");
     }
 
     /// Prints a note of the chat itself.
     pub(super) fn note(&mut self, text: &str) {
-        let (dim, plain) = if self.interactive { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        let (dim, plain) = if self.interactive {
+            ("\x1b[2m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
         self.print(&format!("{dim}{text}{plain}\n"));
     }
 
@@ -62,11 +75,23 @@ impl Screen {
         }
     }
 
-    /// A heading stands above a message from elsewhere or from before; the answer to the last line needs none.
-    fn whole(&mut self, Whole { place, is_left, speaker, text }: Whole, here: &SessionKey) {
+    /// A heading stands above a message from elsewhere or from before; the answer to the last line
+    /// needs none.
+    fn whole(
+        &mut self,
+        Whole {
+            place,
+            is_left,
+            speaker,
+            text,
+        }: Whole,
+        here: &SessionKey,
+    ) {
         match (is_left, place == *here) {
             (true, true) => self.note("What was asked here before is answered now:"),
-            (true, false) => self.note(&format!("What was asked before in {place} is answered now:")),
+            (true, false) => self.note(&format!(
+                "What was asked before in {place} is answered now:"
+            )),
             (false, false) => self.note(&format!("In {place}:")),
             (false, true) => {}
         }
@@ -83,7 +108,11 @@ impl Screen {
     }
 
     fn name(&mut self, speaker: Option<&str>) {
-        let (bold, plain) = if self.interactive { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+        let (bold, plain) = if self.interactive {
+            ("\x1b[1m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
         if let Some(speaker) = speaker {
             self.print(&format!("{bold}{}:{plain} ", printable(speaker)));
         }
@@ -101,5 +130,7 @@ impl Screen {
 
 /// A model must not be able to drive the terminal with control sequences.
 fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || *c == '\n' || *c == '\t').collect()
+    text.chars()
+        .filter(|c| !c.is_control() || *c == '\n' || *c == '\t')
+        .collect()
 }

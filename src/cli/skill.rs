@@ -55,11 +55,17 @@ async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
     let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
     let db = Db::open(&home.database()).await?;
     let (registry, _) = checked.registry(home, &db).await?;
-    let rows: Vec<Row> = chosen(&registry, agent)?.into_iter().flat_map(rows_of).collect();
+    let rows: Vec<Row> = chosen(&registry, agent)?
+        .into_iter()
+        .flat_map(rows_of)
+        .collect();
     if json {
         data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
     } else if rows.is_empty() {
-        eprintln!("There are no skills yet. Write one as skills/<name>/SKILL.md in {}.", home.path().display());
+        eprintln!(
+            "There are no skills yet. Write one as skills/<name>/SKILL.md in {}.",
+            home.path().display()
+        );
     } else {
         data(format_args!("{}", table(&rows).trim_fmt()));
     }
@@ -67,7 +73,9 @@ async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
 }
 
 fn chosen<'a>(registry: &'a Registry, word: Option<&str>) -> Result<Vec<&'a Agent>, Failure> {
-    let Some(word) = word else { return Ok(registry.all().iter().map(AsRef::as_ref).collect()) };
+    let Some(word) = word else {
+        return Ok(registry.all().iter().map(AsRef::as_ref).collect());
+    };
     super::agent::find(registry, word).map(|agent| vec![agent.as_ref()])
 }
 
@@ -81,11 +89,24 @@ fn rows_of(agent: &Agent) -> Vec<Row> {
         why,
         description,
     };
-    let has = skills
-        .readable
-        .iter()
-        .map(|skill| row(&skill.name, skill.origin, true, skill.because.to_string(), Some(skill.description.clone())));
-    let lacks = skills.left_out.iter().map(|left| row(&left.name, left.origin, false, left.reason.to_string(), None));
+    let has = skills.readable.iter().map(|skill| {
+        row(
+            &skill.name,
+            skill.origin,
+            true,
+            skill.because.to_string(),
+            Some(skill.description.clone()),
+        )
+    });
+    let lacks = skills.left_out.iter().map(|left| {
+        row(
+            &left.name,
+            left.origin,
+            false,
+            left.reason.to_string(),
+            None,
+        )
+    });
     let mut rows: Vec<Row> = has.chain(lacks).collect();
     rows.sort_by(|a, b| (&a.skill, !a.usable).cmp(&(&b.skill, !b.usable)));
     rows
@@ -93,32 +114,62 @@ fn rows_of(agent: &Agent) -> Vec<Row> {
 
 fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["AGENT", "SKILL", "FROM", "", "WHY"]);
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["AGENT", "SKILL", "FROM", "", "WHY"]);
     for row in rows {
         let mark = if row.usable { "has it" } else { "no" };
-        table.add_row([row.agent.as_str(), &row.skill, &row.origin.to_string(), mark, &row.why]);
+        table.add_row([
+            row.agent.as_str(),
+            &row.skill,
+            &row.origin.to_string(),
+            mark,
+            &row.why,
+        ]);
     }
     table
 }
 
 /// The pool, and the folders of all agents, with or without a table in the config.
 fn all_entries(home: &Path) -> Vec<Entry> {
-    let agents = std::fs::read_dir(home.join("agents")).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
-    let mut shelves: Vec<PathBuf> = agents.iter().map(|entry| entry.path().join("skills")).collect();
+    let agents = std::fs::read_dir(home.join("agents"))
+        .map(|entries| entries.flatten().collect())
+        .unwrap_or_else(|_| Vec::new());
+    let mut shelves: Vec<PathBuf> = agents
+        .iter()
+        .map(|entry| entry.path().join("skills"))
+        .collect();
     shelves.sort();
-    [skills::pool(home)].iter().chain(&shelves).flat_map(|shelf| skills::read_shelf(shelf)).collect()
+    [skills::pool(home)]
+        .iter()
+        .chain(&shelves)
+        .flat_map(|shelf| skills::read_shelf(shelf))
+        .collect()
 }
 
 fn entries_at(path: &Path) -> Result<Vec<Entry>, Failure> {
     let path = std::path::absolute(path)?;
-    let folder = if path.is_file() { path.parent().unwrap_or(&path).to_owned() } else { path };
+    let folder = if path.is_file() {
+        path.parent().unwrap_or(&path).to_owned()
+    } else {
+        path
+    };
     if !folder.is_dir() {
-        return Err(Failure::WrongUse(format!("there is no {}", folder.display())));
+        return Err(Failure::WrongUse(format!(
+            "there is no {}",
+            folder.display()
+        )));
     }
-    match (folder.join("SKILL.md").exists(), folder.parent(), folder.file_name()) {
+    match (
+        folder.join("SKILL.md").exists(),
+        folder.parent(),
+        folder.file_name(),
+    ) {
         (true, Some(shelf), Some(name)) => {
             let all = skills::read_shelf(shelf).into_iter();
-            Ok(all.filter(|entry| Some(entry.name.as_str()) == name.to_str()).collect())
+            Ok(all
+                .filter(|entry| Some(entry.name.as_str()) == name.to_str())
+                .collect())
         }
         _ => Ok(skills::read_shelf(&folder)),
     }
@@ -133,13 +184,22 @@ fn check(entries: Vec<Entry>) -> Outcome {
         };
         broken += usize::from(entry.state.is_err());
         for flaw in flaws {
-            data(format_args!("{}:{}: {kind}{}", entry.path.display(), flaw.line, flaw.message));
+            data(format_args!(
+                "{}:{}: {kind}{}",
+                entry.path.display(),
+                flaw.line,
+                flaw.message
+            ));
         }
     }
     match (broken, entries.len()) {
         (0, 1) => data(format_args!("1 skill is fine.")),
         (0, count) => data(format_args!("{count} skills are fine.")),
-        (broken, count) => return Err(Failure::Failed(format!("{broken} of {count} skills cannot be used"))),
+        (broken, count) => {
+            return Err(Failure::Failed(format!(
+                "{broken} of {count} skills cannot be used"
+            )));
+        }
     }
     Ok(())
 }

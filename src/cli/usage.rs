@@ -24,17 +24,33 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let period = Period::ALL.into_iter().find(|period| period.as_str() == arguments.period).unwrap_or(Period::Today);
-    let kinds: Vec<By> =
-        By::ALL.into_iter().filter(|by| arguments.by.as_deref().is_none_or(|only| only == by.as_str())).collect();
+    let period = Period::ALL
+        .into_iter()
+        .find(|period| period.as_str() == arguments.period)
+        .unwrap_or(Period::Today);
+    let kinds: Vec<By> = By::ALL
+        .into_iter()
+        .filter(|by| {
+            arguments
+                .by
+                .as_deref()
+                .is_none_or(|only| only == by.as_str())
+        })
+        .collect();
     let db = Db::open(&home.database()).await?;
     let read = move |connection: &rusqlite::Connection| {
         let lines = |by| Ok((by, ledger::report(connection, by, period, None, now_ms())?));
-        kinds.into_iter().map(lines).collect::<rusqlite::Result<Vec<_>>>()
+        kinds
+            .into_iter()
+            .map(lines)
+            .collect::<rusqlite::Result<Vec<_>>>()
     };
     let lists = db.read(read).await?;
     if arguments.json {
-        data(format_args!("{}", serde_json::to_string_pretty(&as_json(period, &lists))?));
+        data(format_args!(
+            "{}",
+            serde_json::to_string_pretty(&as_json(period, &lists))?
+        ));
     } else {
         print(&lists);
     }
@@ -46,7 +62,9 @@ fn print(lists: &[(By, Vec<UsageLine>)]) {
         return data(format_args!("Nothing was spent."));
     };
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["BY", "NAME", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"]);
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["BY", "NAME", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"]);
     table.add_row(row("all", "", &ledger::total(lines)));
     for (by, lines) in lists {
         for line in lines {
@@ -61,10 +79,26 @@ fn print(lists: &[(By, Vec<UsageLine>)]) {
 
 fn row(by: &str, name: &str, line: &UsageLine) -> [String; 7] {
     let usage = line.usage;
-    let cost = line.cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
-    let numbers = [line.turns, usage.input_tokens, usage.cached_tokens, usage.output_tokens].map(|number| number.to_string());
+    let cost = line
+        .cost
+        .map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+    let numbers = [
+        line.turns,
+        usage.input_tokens,
+        usage.cached_tokens,
+        usage.output_tokens,
+    ]
+    .map(|number| number.to_string());
     let [turns, input, cached, output] = numbers;
-    [by.to_owned(), name.to_owned(), turns, input, cached, output, cost]
+    [
+        by.to_owned(),
+        name.to_owned(),
+        turns,
+        input,
+        cached,
+        output,
+        cost,
+    ]
 }
 
 fn as_json(period: Period, lists: &[(By, Vec<UsageLine>)]) -> Value {
@@ -78,6 +112,11 @@ fn as_json(period: Period, lists: &[(By, Vec<UsageLine>)]) -> Value {
             "cost_micros": line.cost.map(|cost| cost.0),
         })
     };
-    let by = lists.iter().map(|(by, lines)| (by.as_str().to_owned(), lines.iter().map(line).collect::<Value>()));
+    let by = lists.iter().map(|(by, lines)| {
+        (
+            by.as_str().to_owned(),
+            lines.iter().map(line).collect::<Value>(),
+        )
+    });
     json!({ "period": period.as_str(), "by": by.collect::<serde_json::Map<_, _>>() })
 }

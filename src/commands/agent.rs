@@ -17,7 +17,13 @@ pub(super) fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, Use
 
 fn show(context: &Context<'_>) -> String {
     let current = current(context);
-    let others: Vec<_> = context.snapshot.registry.all().iter().filter(|agent| agent.id != current.id).collect();
+    let others: Vec<_> = context
+        .snapshot
+        .registry
+        .all()
+        .iter()
+        .filter(|agent| agent.id != current.id)
+        .collect();
     match others.first() {
         None => format!("{} answers here. There is nobody else.", who(current)),
         Some(other) => format!(
@@ -32,7 +38,11 @@ fn show(context: &Context<'_>) -> String {
 
 fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserError> {
     refuse_where_locked(context)?;
-    let agent = context.snapshot.registry.find(to).ok_or_else(|| unknown(context, to))?;
+    let agent = context
+        .snapshot
+        .registry
+        .find(to)
+        .ok_or_else(|| unknown(context, to))?;
     let already = match context.pin {
         // A turn may be using up the pin right now, so the wish is written anew.
         Some(pin) if pin.once => false,
@@ -40,15 +50,35 @@ fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserEr
         None => once && context.route.agent == agent.id,
     };
     if already {
-        return Ok(Outcome::say(format!("{} already answers here.", who(agent))));
+        return Ok(Outcome::say(format!(
+            "{} already answers here.",
+            who(agent)
+        )));
     }
-    let pin = Pin { agent: agent.id.clone(), once, set_by: context.inbound.origin.person.clone() };
+    let pin = Pin {
+        agent: agent.id.clone(),
+        once,
+        set_by: context.inbound.origin.person.clone(),
+    };
     let reply = match once {
-        true => format!("{} takes your next message here, and only that one.", who(agent)),
-        false => format!("{} answers here from now on. `/agent reset` undoes that.", who(agent)),
+        true => format!(
+            "{} takes your next message here, and only that one.",
+            who(agent)
+        ),
+        false => format!(
+            "{} answers here from now on. `/agent reset` undoes that.",
+            who(agent)
+        ),
     };
     let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
-    Ok(Outcome::of(reply, Effect::Pin { agent: agent.uid, pin, handoff }))
+    Ok(Outcome::of(
+        reply,
+        Effect::Pin {
+            agent: agent.uid,
+            pin,
+            handoff,
+        },
+    ))
 }
 
 fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
@@ -59,9 +89,16 @@ fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
     };
     let reply = match context.pin {
         Some(_) => format!("{} answers here again ({}).", who(agent), bound.rule),
-        None => format!("Nothing was switched here. {} answers ({}).", who(agent), bound.rule),
+        None => format!(
+            "Nothing was switched here. {} answers ({}).",
+            who(agent),
+            bound.rule
+        ),
     };
-    let handoff = context.pin.filter(|_| agent.id != context.route.agent).map(|_| handoff(context, agent));
+    let handoff = context
+        .pin
+        .filter(|_| agent.id != context.route.agent)
+        .map(|_| handoff(context, agent));
     Ok(Outcome::of(reply, Effect::Unpin { handoff }))
 }
 
@@ -72,27 +109,45 @@ pub(super) fn is_locked(context: &Context<'_>) -> bool {
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
     if is_locked(context) {
-        return Err(UserError::new("This place is locked to its agent; only an owner can switch it."));
+        return Err(UserError::new(
+            "This place is locked to its agent; only an owner can switch it.",
+        ));
     }
     Ok(())
 }
 
 fn unknown(context: &Context<'_>, word: &str) -> UserError {
     let registry = &context.snapshot.registry;
-    let near: Vec<String> = registry.suggest(word).iter().map(|agent| format!("`/agent {}`", agent.id)).collect();
+    let near: Vec<String> = registry
+        .suggest(word)
+        .iter()
+        .map(|agent| format!("`/agent {}`", agent.id))
+        .collect();
     let shown: String = word.chars().take(64).collect();
     UserError::new(match near.is_empty() {
-        false => format!("No agent is called {shown}. Did you mean {}?", near.join(" or ")),
+        false => format!(
+            "No agent is called {shown}. Did you mean {}?",
+            near.join(" or ")
+        ),
         true => {
-            let known: Vec<&str> = registry.all().iter().map(|agent| agent.id.as_str()).collect();
-            format!("No agent is called {shown}. There are: {}.", known.join(", "))
+            let known: Vec<&str> = registry
+                .all()
+                .iter()
+                .map(|agent| agent.id.as_str())
+                .collect();
+            format!(
+                "No agent is called {shown}. There are: {}.",
+                known.join(", ")
+            )
         }
     })
 }
 
 pub(super) fn current<'a>(context: &'a Context<'_>) -> &'a Agent {
     let registry = &context.snapshot.registry;
-    registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent())
+    registry
+        .get(&context.route.agent)
+        .unwrap_or_else(|| registry.default_agent())
 }
 
 fn who(agent: &Agent) -> String {
@@ -100,5 +155,8 @@ fn who(agent: &Agent) -> String {
 }
 
 fn handoff(context: &Context<'_>, to: &Agent) -> String {
-    format!("{} handed this place from {} to {}", context.inbound.person_name, context.route.agent, to.id)
+    format!(
+        "{} handed this place from {} to {}",
+        context.inbound.person_name, context.route.agent, to.id
+    )
 }

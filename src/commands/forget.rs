@@ -10,7 +10,8 @@ use crate::domain::UserError;
 
 /// Memories to choose from.
 const MOST_SHOWN: usize = 5;
-/// Memories to look through: memories from files and of other agents are skipped, because this command cannot delete them.
+/// Memories to look through: memories from files and of other agents are skipped, because this
+/// command cannot delete them.
 const MOST_FOUND: u32 = 50;
 
 pub(super) async fn run(wish: ForgetWish, context: &Context<'_>) -> Result<Outcome, CommandError> {
@@ -32,28 +33,49 @@ pub(super) async fn run(wish: ForgetWish, context: &Context<'_>) -> Result<Outco
 
 async fn one(memory: &Memory, id: i64) -> Result<Entry, CommandError> {
     let own = memory.own(id).await?;
-    own.ok_or_else(|| UserError::new(format!("{} saved nothing with the number {id}.", memory.agent().label())).into())
+    own.ok_or_else(|| {
+        UserError::new(format!(
+            "{} saved nothing with the number {id}.",
+            memory.agent().label()
+        ))
+        .into()
+    })
 }
 
 fn found(memory: &Memory, entries: &[Entry]) -> Result<Outcome, UserError> {
     let is_own = |entry: &&Entry| entry.owner == memory.agent().uid;
-    let own: Vec<Entry> = entries.iter().filter(is_own).filter(|entry| entry.path.is_none()).take(MOST_SHOWN).cloned().collect();
+    let own: Vec<Entry> = entries
+        .iter()
+        .filter(is_own)
+        .filter(|entry| entry.path.is_none())
+        .take(MOST_SHOWN)
+        .cloned()
+        .collect();
     if !own.is_empty() {
         return Ok(shown(&own));
     }
     let label = memory.agent().label();
-    let in_file = entries.iter().filter(is_own).find_map(|entry| entry.path.as_deref());
+    let in_file = entries
+        .iter()
+        .filter(is_own)
+        .find_map(|entry| entry.path.as_deref());
     Err(UserError::new(match in_file {
-        Some(path) => format!("{label} saved nothing like that, but {path} has it. Ask the agent to change its file."),
+        Some(path) => format!(
+            "{label} saved nothing like that, but {path} has it. Ask the agent to change its file."
+        ),
         None => format!("{label} saved nothing like that."),
     }))
 }
 
 fn shown(entries: &[Entry]) -> Outcome {
     let list = entries.iter().map(item).collect::<Vec<_>>().join("\n");
-    let choices = entries
-        .iter()
-        .map(|entry| Choice { label: format!("Forget {}", entry.id), command: format!("/forget {} yes", entry.id) });
+    let choices = entries.iter().map(|entry| Choice {
+        label: format!("Forget {}", entry.id),
+        command: format!("/forget {} yes", entry.id),
+    });
     let first = entries.first().map_or(0, |entry| entry.id);
-    Outcome::say(format!("{list}\n\nNothing is forgotten yet. `/forget {first} yes` does it.")).offering(choices.collect())
+    Outcome::say(format!(
+        "{list}\n\nNothing is forgotten yet. `/forget {first} yes` does it."
+    ))
+    .offering(choices.collect())
 }

@@ -4,7 +4,9 @@ use super::SPECS;
 use crate::access::Role;
 
 pub(super) fn run(role: Role) -> String {
-    let offered = SPECS.iter().filter(|spec| !spec.owners_only || role == Role::Owner);
+    let offered = SPECS
+        .iter()
+        .filter(|spec| !spec.owners_only || role == Role::Owner);
     let lines = offered.map(|spec| match spec.arguments {
         "" => format!("- /{}: {}", spec.name, spec.summary),
         arguments => format!("- /{} `{arguments}`: {}", spec.name, spec.summary),

@@ -1,4 +1,5 @@
-//! `/memory`: shows the memories of the agent here. Has the shared parts of all three memory commands too.
+//! `/memory`: shows the memories of the agent here. Has the shared parts of all three memory
+//! commands too.
 
 use super::{CommandError, Context, Outcome};
 use crate::access::Role;
@@ -15,19 +16,30 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     let memory = memory(context)?;
     let stats = memory.stats().await?;
     // Guests are shown counts alone, because some memories come from private chats.
-    let newest = if is_guest(context) { Vec::new() } else { memory.newest(i64::MAX, NEWEST).await? };
-    Ok(Outcome::say(overview(&memory.agent().label(), &stats, &newest)))
+    let newest = if is_guest(context) {
+        Vec::new()
+    } else {
+        memory.newest(i64::MAX, NEWEST).await?
+    };
+    Ok(Outcome::say(overview(
+        &memory.agent().label(),
+        &stats,
+        &newest,
+    )))
 }
 
 /// The memory of this place's agent.
 pub(super) fn memory(context: &Context<'_>) -> Result<Memory, UserError> {
     let registry = &context.snapshot.registry;
-    let agent = registry.get(&context.route.agent).unwrap_or_else(|| registry.default_agent());
-    context
-        .services
-        .memories
-        .of(agent)
-        .ok_or_else(|| UserError::new(format!("{} has no memory: it is off in the config.", agent.label())))
+    let agent = registry
+        .get(&context.route.agent)
+        .unwrap_or_else(|| registry.default_agent());
+    context.services.memories.of(agent).ok_or_else(|| {
+        UserError::new(format!(
+            "{} has no memory: it is off in the config.",
+            agent.label()
+        ))
+    })
 }
 
 pub(super) fn is_guest(context: &Context<'_>) -> bool {
@@ -43,12 +55,21 @@ pub(super) fn item(entry: &Entry) -> String {
 }
 
 fn pieces(count: u32) -> String {
-    if count == 1 { "1 piece".to_owned() } else { format!("{count} pieces") }
+    if count == 1 {
+        "1 piece".to_owned()
+    } else {
+        format!("{count} pieces")
+    }
 }
 
 /// The counts for people: the agent's private memories, and the global memories of all agents.
 fn remembered(label: &str, stats: &Stats) -> String {
-    let things = |count: u32, kind: &str| format!("{count} {kind} {}", if count == 1 { "thing" } else { "things" });
+    let things = |count: u32, kind: &str| {
+        format!(
+            "{count} {kind} {}",
+            if count == 1 { "thing" } else { "things" }
+        )
+    };
     let (private, global) = (stats.counts.private, stats.global_of_all);
     let of_others = match (global, global.saturating_sub(stats.counts.global)) {
         (_, 0) => String::new(),
@@ -61,7 +82,11 @@ fn remembered(label: &str, stats: &Stats) -> String {
         (private, 0) => format!("{label} remembers {}.", things(private, "private")),
         (0, global) => format!("{label} remembers {}{of_others}.", things(global, "global")),
         (private, global) => {
-            format!("{label} remembers {} and {}{of_others}.", things(private, "private"), things(global, "global"))
+            format!(
+                "{label} remembers {} and {}{of_others}.",
+                things(private, "private"),
+                things(global, "global")
+            )
         }
     }
 }
@@ -72,12 +97,18 @@ fn overview(label: &str, stats: &Stats, newest: &[Entry]) -> String {
         Some(bytes) => format!("MEMORY.md has {} KiB", bytes.div_ceil(1024)),
         None => "there is no MEMORY.md".to_owned(),
     };
-    let mut lines = vec![remembered(label, stats), format!("From files: {}; {file}.", pieces(counts.pieces))];
+    let mut lines = vec![
+        remembered(label, stats),
+        format!("From files: {}; {file}.", pieces(counts.pieces)),
+    ];
     if !newest.is_empty() {
         lines.push("\nThe newest:".to_owned());
         lines.extend(newest.iter().map(item));
     }
-    lines.push("\n`/remember` with a text adds to that, `/forget` with words or a number takes away.".to_owned());
+    lines.push(
+        "\n`/remember` with a text adds to that, `/forget` with words or a number takes away."
+            .to_owned(),
+    );
     lines.join("\n")
 }
 
@@ -89,15 +120,43 @@ mod tests {
     #[test]
     fn global_memories_of_others_are_counted() {
         let check = |private, global, global_of_all, expected: &str| {
-            let counts = Counts { private, global, ..Counts::default() };
-            let stats = Stats { counts, global_of_all, memory_file_bytes: None };
+            let counts = Counts {
+                private,
+                global,
+                ..Counts::default()
+            };
+            let stats = Stats {
+                counts,
+                global_of_all,
+                memory_file_bytes: None,
+            };
             assert_eq!(remembered("Rose", &stats), expected);
         };
         check(0, 0, 0, "Rose has saved nothing yet.");
         check(1, 0, 0, "Rose remembers 1 private thing.");
-        check(2, 1, 1, "Rose remembers 2 private things and 1 global thing.");
-        check(0, 0, 1, "Rose remembers 1 global thing, from another agent.");
-        check(1, 0, 3, "Rose remembers 1 private thing and 3 global things, all from other agents.");
-        check(1, 1, 3, "Rose remembers 1 private thing and 3 global things, 2 of them from other agents.");
+        check(
+            2,
+            1,
+            1,
+            "Rose remembers 2 private things and 1 global thing.",
+        );
+        check(
+            0,
+            0,
+            1,
+            "Rose remembers 1 global thing, from another agent.",
+        );
+        check(
+            1,
+            0,
+            3,
+            "Rose remembers 1 private thing and 3 global things, all from other agents.",
+        );
+        check(
+            1,
+            1,
+            3,
+            "Rose remembers 1 private thing and 3 global things, 2 of them from other agents.",
+        );
     }
 }

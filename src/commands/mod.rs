@@ -1,7 +1,8 @@
 //! The commands of people to the gateway itself. A closed list for every platform.
 //!
-//! A command looks and decides; its change is an [`Effect`], and the gateway writes the effect together with the reply and the
-//! closed inbox row. So a command cut short by the end of the process simply runs again.
+//! A command looks and decides; its change is an [`Effect`], and the gateway writes the effect
+//! together with the reply and the closed inbox row. So a command cut short by the end of the
+//! process simply runs again.
 
 mod agent;
 mod agents;
@@ -105,7 +106,11 @@ impl Outcome {
     }
 
     fn of(reply: impl Into<String>, effect: Effect) -> Self {
-        Outcome { reply: reply.into(), choices: Vec::new(), effect }
+        Outcome {
+            reply: reply.into(),
+            choices: Vec::new(),
+            effect,
+        }
     }
 
     fn offering(self, choices: Vec<Choice>) -> Self {
@@ -161,7 +166,10 @@ impl Effect {
 
     /// Whether the effect changes the place's model.
     pub fn changes_model(&self) -> bool {
-        matches!(self, Effect::ChooseModel(_) | Effect::ResetModel | Effect::StartAnew)
+        matches!(
+            self,
+            Effect::ChooseModel(_) | Effect::ResetModel | Effect::StartAnew
+        )
     }
 
     /// Rows back in the outbox, by place.
@@ -176,7 +184,11 @@ impl Effect {
         let place = &inbound.origin.key;
         match self {
             Effect::Nothing => Ok(()),
-            Effect::Pin { agent, pin, handoff } => {
+            Effect::Pin {
+                agent,
+                pin,
+                handoff,
+            } => {
                 pins::set(tx, place, *agent, pin, now)?;
                 mark(tx, place, handoff.as_deref(), now)
             }
@@ -188,13 +200,19 @@ impl Effect {
                 model_overrides::clear(tx, place)?;
                 transcript::start_anew(tx, place, now)
             }
-            Effect::ChooseModel(model) => model_overrides::set(tx, place, model, &inbound.origin.person, now),
+            Effect::ChooseModel(model) => {
+                model_overrides::set(tx, place, model, &inbound.origin.person, now)
+            }
             Effect::ResetModel => model_overrides::clear(tx, place),
-            Effect::Approve { code } => people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop),
+            Effect::Approve { code } => {
+                people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop)
+            }
             Effect::CallOff(ids) => {
-                // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has them.
+                // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has
+                // them.
                 inbox::call_off(tx, &journal::with_members(tx, ids)?, now)?;
-                ids.iter().try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
+                ids.iter()
+                    .try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
             }
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
             Effect::Remember(saving) => saving.write(tx).map(drop),
@@ -207,14 +225,26 @@ impl Effect {
 async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let (agent, chosen) = model::here(context).await?;
     let reply = match chosen.source {
-        Source::Override => format!("{NEW}\n{} uses `{}` again.", agent.label(), agent.models.model),
+        Source::Override => format!(
+            "{NEW}\n{} uses `{}` again.",
+            agent.label(),
+            agent.models.model
+        ),
         Source::Agent | Source::Default => NEW.to_owned(),
     };
     Ok(Outcome::of(reply, Effect::StartAnew))
 }
 
-fn mark(tx: &Transaction<'_>, place: &SessionKey, handoff: Option<&str>, now: i64) -> rusqlite::Result<()> {
-    handoff.map_or(Ok(()), |handoff| transcript::append_mark(tx, place, None, handoff, now))
+fn mark(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    handoff: Option<&str>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    handoff.map_or(Ok(()), |handoff| {
+        transcript::append_mark(tx, place, None, handoff, now)
+    })
 }
 
-const NEW: &str = "A fresh conversation begins here. What was said before is kept, but I no longer look at it.";
+const NEW: &str =
+    "A fresh conversation begins here. What was said before is kept, but I no longer look at it.";

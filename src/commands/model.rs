@@ -9,13 +9,24 @@ use crate::config::ModelRef;
 use crate::domain::{UserError, nearest};
 use crate::signing::Signer;
 
-/// The longest name on a choice. Longer names are replaced by their mark, because every platform's buttons have room for marks.
+/// The longest name on a choice. Longer names are replaced by their mark, because every platform's
+/// buttons have room for marks.
 const MAX_NAME_BYTES: usize = 40;
 
 pub(super) async fn list(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let (agent, chosen) = here(context).await?;
-    let lines: Vec<String> = agent.models.usable.iter().map(|model| line(context, agent, &chosen, model)).collect();
-    let text = format!("{} can use:\n{}\n\n{}", agent.label(), lines.join("\n"), advice(agent, &chosen));
+    let lines: Vec<String> = agent
+        .models
+        .usable
+        .iter()
+        .map(|model| line(context, agent, &chosen, model))
+        .collect();
+    let text = format!(
+        "{} can use:\n{}\n\n{}",
+        agent.label(),
+        lines.join("\n"),
+        advice(agent, &chosen)
+    );
     Ok(Outcome::say(with_ignored(text, &chosen)).offering(choices(agent, &chosen)))
 }
 
@@ -23,7 +34,13 @@ pub(super) async fn run(wish: ModelWish, context: &Context<'_>) -> Result<Outcom
     let (agent, chosen) = here(context).await?;
     match wish {
         ModelWish::Show => {
-            let text = format!("{} uses `{}` here ({}).\n{}", agent.label(), chosen.model, chosen.source, advice(agent, &chosen));
+            let text = format!(
+                "{} uses `{}` here ({}).\n{}",
+                agent.label(),
+                chosen.model,
+                chosen.source,
+                advice(agent, &chosen)
+            );
             Ok(Outcome::say(with_ignored(text, &chosen)).offering(choices(agent, &chosen)))
         }
         ModelWish::Choose(word) => Ok(choose(context, agent, &chosen, &word)?),
@@ -32,18 +49,38 @@ pub(super) async fn run(wish: ModelWish, context: &Context<'_>) -> Result<Outcom
 }
 
 /// The agent of the place, and its model there.
-pub(super) async fn here<'a>(context: &'a Context<'_>) -> Result<(&'a Agent, Chosen), CommandError> {
+pub(super) async fn here<'a>(
+    context: &'a Context<'_>,
+) -> Result<(&'a Agent, Chosen), CommandError> {
     let agent = current(context);
-    Ok((agent, context.services.sessions.model(&context.inbound.origin.key, agent).await?))
+    Ok((
+        agent,
+        context
+            .services
+            .sessions
+            .model(&context.inbound.origin.key, agent)
+            .await?,
+    ))
 }
 
-fn choose(context: &Context<'_>, agent: &Agent, chosen: &Chosen, word: &str) -> Result<Outcome, UserError> {
+fn choose(
+    context: &Context<'_>,
+    agent: &Agent,
+    chosen: &Chosen,
+    word: &str,
+) -> Result<Outcome, UserError> {
     refuse_where_locked(context)?;
     let model = find(agent, word)?;
     if chosen.source == Source::Override && chosen.model == *model {
-        return Ok(Outcome::say(format!("{} already uses `{model}` here.", agent.label())));
+        return Ok(Outcome::say(format!(
+            "{} already uses `{model}` here.",
+            agent.label()
+        )));
     }
-    let reply = format!("{} uses `{model}` here from now on. `/model reset` undoes that, and so does /new.", agent.label());
+    let reply = format!(
+        "{} uses `{model}` here from now on. `/model reset` undoes that, and so does /new.",
+        agent.label()
+    );
     Ok(Outcome::of(reply, Effect::ChooseModel(model.clone())))
 }
 
@@ -53,22 +90,37 @@ fn reset(context: &Context<'_>, agent: &Agent, chosen: &Chosen) -> Result<Outcom
     let Chosen { model, source, .. } = agent.models.choose(None);
     let reply = match was_set {
         true => format!("{} uses `{model}` here again ({source}).", agent.label()),
-        false => format!("No model was chosen here. {} uses `{model}` ({source}).", agent.label()),
+        false => format!(
+            "No model was chosen here. {} uses `{model}` ({source}).",
+            agent.label()
+        ),
     };
     Ok(Outcome::of(reply, Effect::ResetModel))
 }
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
-    if is_locked(context) { Err(UserError::new("This place is locked; only an owner can change its model.")) } else { Ok(()) }
+    if is_locked(context) {
+        Err(UserError::new(
+            "This place is locked; only an owner can change its model.",
+        ))
+    } else {
+        Ok(())
+    }
 }
 
 /// A usable model by its name, in any case, or by its mark.
 fn find<'a>(agent: &'a Agent, word: &str) -> Result<&'a ModelRef, UserError> {
     let usable = &agent.models.usable;
     if let Some(mark) = word.strip_prefix('#') {
-        return usable.iter().find(|model| self::mark(model) == mark).ok_or_else(|| UserError::new(STALE));
+        return usable
+            .iter()
+            .find(|model| self::mark(model) == mark)
+            .ok_or_else(|| UserError::new(STALE));
     }
-    usable.iter().find(|model| model.to_string().eq_ignore_ascii_case(word)).ok_or_else(|| unknown(agent, word))
+    usable
+        .iter()
+        .find(|model| model.to_string().eq_ignore_ascii_case(word))
+        .ok_or_else(|| unknown(agent, word))
 }
 
 /// Tells a model by few characters, the same after every start.
@@ -77,18 +129,32 @@ fn mark(model: &ModelRef) -> String {
 }
 
 fn choices(agent: &Agent, chosen: &Chosen) -> Vec<Choice> {
-    let others = agent.models.usable.iter().filter(|model| **model != chosen.model);
+    let others = agent
+        .models
+        .usable
+        .iter()
+        .filter(|model| **model != chosen.model);
     let mut choices: Vec<Choice> = others.map(choice).collect();
     if chosen.source == Source::Override {
-        choices.push(Choice { label: "↩ reset".into(), command: "/model reset".into() });
+        choices.push(Choice {
+            label: "↩ reset".into(),
+            command: "/model reset".into(),
+        });
     }
     choices
 }
 
 fn choice(model: &ModelRef) -> Choice {
     let name = model.to_string();
-    let word = if name.len() <= MAX_NAME_BYTES { name.clone() } else { format!("#{}", mark(model)) };
-    Choice { label: name, command: format!("/model {word}") }
+    let word = if name.len() <= MAX_NAME_BYTES {
+        name.clone()
+    } else {
+        format!("#{}", mark(model))
+    };
+    Choice {
+        label: name,
+        command: format!("/model {word}"),
+    }
 }
 
 fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef) -> String {
@@ -101,9 +167,16 @@ fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef)
         marks.push("fallback".to_owned());
     }
     if let Some(rest) = context.snapshot.models.rests_for(model) {
-        marks.push(format!("not asked for {} s after a failure", rest.as_secs().max(1)));
+        marks.push(format!(
+            "not asked for {} s after a failure",
+            rest.as_secs().max(1)
+        ));
     }
-    let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join("; ")) };
+    let marks = if marks.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", marks.join("; "))
+    };
     let here = match (chosen.model == *model, chosen.source) {
         (false, _) => "",
         (true, Source::Override) => " ← chosen here",
@@ -122,17 +195,31 @@ fn advice(agent: &Agent, chosen: &Chosen) -> String {
 
 fn with_ignored(text: String, chosen: &Chosen) -> String {
     match &chosen.ignored {
-        Some(ignored) => format!("{text}\n`{ignored}` was chosen here, but it is no longer offered."),
+        Some(ignored) => {
+            format!("{text}\n`{ignored}` was chosen here, but it is no longer offered.")
+        }
         None => text,
     }
 }
 
 fn unknown(agent: &Agent, word: &str) -> UserError {
-    let names: Vec<String> = agent.models.usable.iter().map(ModelRef::to_string).collect();
+    let names: Vec<String> = agent
+        .models
+        .usable
+        .iter()
+        .map(ModelRef::to_string)
+        .collect();
     let shown: String = word.chars().take(64).collect();
     UserError::new(match nearest(word, names.iter().map(String::as_str)) {
-        Some(near) => format!("{} has no model `{shown}`. Did you mean `/model {near}`? /models lists all.", agent.label()),
-        None => format!("{} has no model `{shown}`. There are: {}.", agent.label(), names.join(", ")),
+        Some(near) => format!(
+            "{} has no model `{shown}`. Did you mean `/model {near}`? /models lists all.",
+            agent.label()
+        ),
+        None => format!(
+            "{} has no model `{shown}`. There are: {}.",
+            agent.label(),
+            names.join(", ")
+        ),
     })
 }
 
@@ -144,7 +231,9 @@ mod tests {
 
     #[test]
     fn long_names_fit_on_a_button_by_their_mark() {
-        let long: ModelRef = format!("router/{}", "x".repeat(80)).parse().expect("a model");
+        let long: ModelRef = format!("router/{}", "x".repeat(80))
+            .parse()
+            .expect("a model");
         let choice = choice(&long);
         assert_eq!(choice.label, long.to_string());
         assert_eq!(choice.command, format!("/model #{}", mark(&long)));

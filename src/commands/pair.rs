@@ -10,7 +10,11 @@ pub(super) async fn run(code: String, context: &Context<'_>) -> Result<Outcome, 
         return Err(UserError::new("Only an owner can let people in.").into());
     }
     let wanted = code.clone();
-    let found = context.services.db.read(move |connection| people::of_code(connection, &wanted, now_ms())).await?;
+    let found = context
+        .services
+        .db
+        .read(move |connection| people::of_code(connection, &wanted, now_ms()))
+        .await?;
     let Some(known) = found else {
         return Err(UserError::new("No code like that is open. A code counts for one hour; whoever was given it gets a new one by writing to the bot again.").into());
     };

@@ -80,7 +80,9 @@ pub(crate) enum ModelWish {
 
 pub(crate) fn parse(text: &str) -> Parsed {
     let text = text.trim();
-    let Some(line) = text.strip_prefix('/') else { return Parsed::Talk };
+    let Some(line) = text.strip_prefix('/') else {
+        return Parsed::Talk;
+    };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let name = name.to_lowercase();
     // A path such as /etc/hosts is talk, and so is a lone slash.
@@ -103,12 +105,16 @@ pub(crate) fn parse(text: &str) -> Parsed {
         )),
         ("queue", "") => Parsed::Command(Command::Queue(QueueWish::Show)),
         ("queue", "clear") => Parsed::Command(Command::Queue(QueueWish::Clear)),
-        ("queue", _) => Parsed::Mistaken(UserError::new("Write `/queue` to see what waits, or `/queue clear` to let go of it.")),
+        ("queue", _) => Parsed::Mistaken(UserError::new(
+            "Write `/queue` to see what waits, or `/queue clear` to let go of it.",
+        )),
         ("status", _) => Parsed::Command(Command::Status),
         ("usage", rest) => usage(rest),
         // Telegram sends /start when a person opens the bot for the first time.
         ("help" | "start", _) => Parsed::Command(Command::Help),
-        ("pair", "") => Parsed::Mistaken(UserError::new("Which code? Write it like this: `/pair ABCD2345`.")),
+        ("pair", "") => Parsed::Mistaken(UserError::new(
+            "Which code? Write it like this: `/pair ABCD2345`.",
+        )),
         ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
         ("skills", _) => Parsed::Command(Command::Skills),
         ("retry", _) => Parsed::Command(Command::Retry),
@@ -122,10 +128,16 @@ pub(crate) fn parse(text: &str) -> Parsed {
 fn usage(rest: &str) -> Parsed {
     let period = match rest.to_lowercase().as_str() {
         "" => Some(Period::Today),
-        word => Period::ALL.into_iter().find(|period| period.as_str() == word),
+        word => Period::ALL
+            .into_iter()
+            .find(|period| period.as_str() == word),
     };
     period.map_or_else(
-        || Parsed::Mistaken(UserError::new("Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.")),
+        || {
+            Parsed::Mistaken(UserError::new(
+                "Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.",
+            ))
+        },
         |period| Parsed::Command(Command::Usage(period)),
     )
 }
@@ -136,8 +148,14 @@ fn agent(rest: &str) -> Parsed {
         [] => AgentWish::Show,
         ["reset"] => AgentWish::Reset,
         // A name may have several words, so everything but a last `once` is the name.
-        [name @ .., "once"] if !name.is_empty() => AgentWish::Switch { to: name.join(" "), once: true },
-        name => AgentWish::Switch { to: name.join(" "), once: false },
+        [name @ .., "once"] if !name.is_empty() => AgentWish::Switch {
+            to: name.join(" "),
+            once: true,
+        },
+        name => AgentWish::Switch {
+            to: name.join(" "),
+            once: false,
+        },
     }))
 }
 
@@ -151,8 +169,13 @@ fn remember(rest: &str) -> Parsed {
         (None, None) => (None, rest),
     };
     match text {
-        "" => Parsed::Mistaken(UserError::new("What should be remembered? Write it like this: `/remember Ann likes tea`.")),
-        text => Parsed::Command(Command::Remember { text: text.to_owned(), visibility }),
+        "" => Parsed::Mistaken(UserError::new(
+            "What should be remembered? Write it like this: `/remember Ann likes tea`.",
+        )),
+        text => Parsed::Command(Command::Remember {
+            text: text.to_owned(),
+            visibility,
+        }),
     }
 }
 
@@ -184,7 +207,9 @@ fn forget(rest: &str) -> Parsed {
 fn no_such_command(name: &str) -> UserError {
     let meant = nearest(name, SPECS.iter().map(|spec| spec.name));
     UserError::new(match meant {
-        Some(meant) => format!("There is no command /{name}. Did you mean /{meant}? /help lists all of them."),
+        Some(meant) => {
+            format!("There is no command /{name}. Did you mean /{meant}? /help lists all of them.")
+        }
         None => format!("There is no command /{name}. /help lists all of them."),
     })
 }
@@ -199,7 +224,12 @@ mod tests {
 
     #[test]
     fn commands_are_read() {
-        let switch = |to: &str, once| Command::Agent(AgentWish::Switch { to: to.into(), once });
+        let switch = |to: &str, once| {
+            Command::Agent(AgentWish::Switch {
+                to: to.into(),
+                once,
+            })
+        };
         check("/agent", Command::Agent(AgentWish::Show));
         check("/agent rose", switch("rose", false));
         check("  /Agent   Rose  ", switch("Rose", false));
@@ -209,7 +239,10 @@ mod tests {
         check("/models", Command::Models);
         check("/model", Command::Model(ModelWish::Show));
         check("/model reset", Command::Model(ModelWish::Reset));
-        check("/model  openai/gpt-5.4 ", Command::Model(ModelWish::Choose("openai/gpt-5.4".into())));
+        check(
+            "/model  openai/gpt-5.4 ",
+            Command::Model(ModelWish::Choose("openai/gpt-5.4".into())),
+        );
         check("/whoami", Command::Whoami);
         check("/new please", Command::New);
         check("/stop", Command::Stop(Which::Current));
@@ -223,22 +256,45 @@ mod tests {
         check("/start", Command::Help);
         check("/retry", Command::Retry);
         check("/pair ABCD2345", Command::Pair("ABCD2345".into()));
-        let remember = |text: &str, visibility| Command::Remember { text: text.into(), visibility };
+        let remember = |text: &str, visibility| Command::Remember {
+            text: text.into(),
+            visibility,
+        };
         check("/memory", Command::Memory);
         check("/remember tea at four", remember("tea at four", None));
-        check("/remember --global  tea\nat four", remember("tea\nat four", Some(Visibility::Global)));
-        check("/remember —private tea", remember("tea", Some(Visibility::Private)));
-        check("/remember tea at four --global", remember("tea at four", Some(Visibility::Global)));
+        check(
+            "/remember --global  tea\nat four",
+            remember("tea\nat four", Some(Visibility::Global)),
+        );
+        check(
+            "/remember —private tea",
+            remember("tea", Some(Visibility::Private)),
+        );
+        check(
+            "/remember tea at four --global",
+            remember("tea at four", Some(Visibility::Global)),
+        );
         check("/remember -5 degrees", remember("-5 degrees", None));
         check("/remember global warming", remember("global warming", None));
         check("/forget 12", Command::Forget(ForgetWish::Show(12)));
         check("/forget 12 yes", Command::Forget(ForgetWish::Confirmed(12)));
-        check("/forget 12 angry men", Command::Forget(ForgetWish::Find("12 angry men".into())));
+        check(
+            "/forget 12 angry men",
+            Command::Forget(ForgetWish::Find("12 angry men".into())),
+        );
     }
 
     #[test]
     fn talk_is_left_to_the_agent() {
-        for talk in ["hello", "", "/", "/ agent", "/etc/hosts is empty", "see /agent", "/rose's garden"] {
+        for talk in [
+            "hello",
+            "",
+            "/",
+            "/ agent",
+            "/etc/hosts is empty",
+            "see /agent",
+            "/rose's garden",
+        ] {
             assert_eq!(parse(talk), Parsed::Talk, "{talk}");
         }
     }

@@ -26,7 +26,16 @@ fn clear(queue: Queue) -> Outcome {
         1 => "1 waiting message is dropped.".to_owned(),
         messages => format!("{messages} waiting messages are dropped."),
     };
-    Outcome::of(told, Effect::CallOff(queue.waiting.into_iter().flat_map(|item| item.ids).collect()))
+    Outcome::of(
+        told,
+        Effect::CallOff(
+            queue
+                .waiting
+                .into_iter()
+                .flat_map(|item| item.ids)
+                .collect(),
+        ),
+    )
 }
 
 /// The running and waiting work, for `/queue` and `/status`.
@@ -34,18 +43,40 @@ pub(super) fn show(queue: &Queue, now: i64) -> String {
     if queue.current.is_none() && queue.subagents.is_empty() {
         return IDLE.to_owned();
     }
-    let working =
-        queue.current.iter().map(|current| format!("Working for {} on {}.", duration(now - current.since), describe(current)));
+    let working = queue.current.iter().map(|current| {
+        format!(
+            "Working for {} on {}.",
+            duration(now - current.since),
+            describe(current)
+        )
+    });
     let mut lines: Vec<String> = working.collect();
-    let run = |item: &Item| format!("A subagent has worked for {} on {}.", duration(now - item.since), describe(item));
+    let run = |item: &Item| {
+        format!(
+            "A subagent has worked for {} on {}.",
+            duration(now - item.since),
+            describe(item)
+        )
+    };
     lines.extend(queue.subagents.iter().map(run));
-    lines.extend(queue.parked.iter().map(|item| format!("Put aside meanwhile: {}.", describe(item))));
+    lines.extend(
+        queue
+            .parked
+            .iter()
+            .map(|item| format!("Put aside meanwhile: {}.", describe(item))),
+    );
     match queue.waiting.len() {
         0 => lines.push("Nothing waits.".into()),
         1 => lines.push("1 message waits:".into()),
         messages => lines.push(format!("{messages} messages wait:")),
     }
-    lines.extend(queue.waiting.iter().take(MOST_LISTED).map(|item| format!("- {}", describe(item))));
+    lines.extend(
+        queue
+            .waiting
+            .iter()
+            .take(MOST_LISTED)
+            .map(|item| format!("- {}", describe(item))),
+    );
     if queue.waiting.len() > MOST_LISTED {
         lines.push(format!("- and {} more", queue.waiting.len() - MOST_LISTED));
     }
@@ -80,14 +111,21 @@ mod tests {
     use super::*;
 
     fn item(asks: &str) -> Item {
-        Item { ids: vec![1], by: "Alice".into(), asks: asks.into(), since: 0 }
+        Item {
+            ids: vec![1],
+            by: "Alice".into(),
+            asks: asks.into(),
+            since: 0,
+        }
     }
 
     /// S2.36
     #[test]
     fn a_queue_reads_well() {
         assert_eq!(show(&Queue::default(), 0), IDLE);
-        let waiting = (0..12).map(|number| item(&format!("question {number}"))).collect();
+        let waiting = (0..12)
+            .map(|number| item(&format!("question {number}")))
+            .collect();
         let queue = Queue {
             current: Some(item(&"long ".repeat(30))),
             parked: vec![item("the report")],

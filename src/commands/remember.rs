@@ -6,11 +6,22 @@ use crate::agents::memory::{Provenance, told_by_a_guest};
 use crate::config::Visibility;
 use crate::domain::UserError;
 
-pub(super) fn run(text: &str, visibility: Option<Visibility>, context: &Context<'_>) -> Result<Outcome, CommandError> {
+pub(super) fn run(
+    text: &str,
+    visibility: Option<Visibility>,
+    context: &Context<'_>,
+) -> Result<Outcome, CommandError> {
     let memory = memory(context)?;
     let origin = &context.inbound.origin;
-    let said = Provenance { place: Some(origin.key.clone()), person: Some(origin.person.clone()) };
-    let text = if is_guest(context) { told_by_a_guest(text) } else { text.to_owned() };
+    let said = Provenance {
+        place: Some(origin.key.clone()),
+        person: Some(origin.person.clone()),
+    };
+    let text = if is_guest(context) {
+        told_by_a_guest(text)
+    } else {
+        text.to_owned()
+    };
     let saving = memory.saving(&text, visibility, said)?;
     // A guest of a group must not change the beliefs of all agents.
     if saving.visibility() == Visibility::Global && is_guest(context) {

@@ -10,11 +10,18 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
         return Err(UserError::new("Only an owner can have something sent again.").into());
     }
     let which = meant(&context.inbound.origin.key);
-    let rows = context.services.db.read(move |connection| undelivered::list(connection, &which)).await?;
+    let rows = context
+        .services
+        .db
+        .read(move |connection| undelivered::list(connection, &which))
+        .await?;
     Ok(match rows.len() {
         0 => Outcome::say("Nothing is undelivered here."),
         1 => Outcome::of("1 message is sent again.", Effect::Retry(rows)),
-        count => Outcome::of(format!("{count} messages are sent again."), Effect::Retry(rows)),
+        count => Outcome::of(
+            format!("{count} messages are sent again."),
+            Effect::Retry(rows),
+        ),
     })
 }
 

@@ -1,11 +1,13 @@
-//! The list of commands for people. Feeds `/help`, Telegram's menu, Discord's slash commands and the book's reference.
+//! The list of commands for people. Feeds `/help`, Telegram's menu, Discord's slash commands and
+//! the book's reference.
 
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     pub name: &'static str,
     /// The arguments, as `/help` shows them.
     pub arguments: &'static str,
-    /// The same in parts, for platforms with a field for each. Joined by spaces, the parts are a command line.
+    /// The same in parts, for platforms with a field for each. Joined by spaces, the parts are a
+    /// command line.
     pub options: &'static [Argument],
     pub summary: &'static str,
     pub owners_only: bool,
@@ -45,20 +47,39 @@ pub enum Audience {
 
 impl Argument {
     const fn optional(name: &'static str, summary: &'static str, offers: Offers) -> Self {
-        Argument { name, summary, is_required: false, offers }
+        Argument {
+            name,
+            summary,
+            is_required: false,
+            offers,
+        }
     }
 
     const fn required(name: &'static str, summary: &'static str, offers: Offers) -> Self {
-        Argument { name, summary, is_required: true, offers }
+        Argument {
+            name,
+            summary,
+            is_required: true,
+            offers,
+        }
     }
 }
 
 impl Spec {
     /// A command without arguments, for everyone, with an effect on the place.
-    const PLAIN: Spec =
-        Spec { name: "", arguments: "", options: &[], summary: "", owners_only: false, audience: Audience::Place };
+    const PLAIN: Spec = Spec {
+        name: "",
+        arguments: "",
+        options: &[],
+        summary: "",
+        owners_only: false,
+        audience: Audience::Place,
+    };
     /// A command without an effect.
-    const ASKS: Spec = Spec { audience: Audience::Asker, ..Spec::PLAIN };
+    const ASKS: Spec = Spec {
+        audience: Audience::Asker,
+        ..Spec::PLAIN
+    };
 }
 
 pub const SPECS: &[Spec] = &[
@@ -66,53 +87,109 @@ pub const SPECS: &[Spec] = &[
         name: "agent",
         arguments: "[name] [once] | reset",
         options: &[
-            Argument::optional("name", "who shall answer here; leave it out to see who does", Offers::Agents(&["reset"])),
-            Argument::optional("once", "for your next message only", Offers::Words(&["once"])),
+            Argument::optional(
+                "name",
+                "who shall answer here; leave it out to see who does",
+                Offers::Agents(&["reset"]),
+            ),
+            Argument::optional(
+                "once",
+                "for your next message only",
+                Offers::Words(&["once"]),
+            ),
         ],
         summary: "who answers here, or let another do it",
         ..Spec::PLAIN
     },
-    Spec { name: "agents", summary: "everyone who can answer", ..Spec::ASKS },
+    Spec {
+        name: "agents",
+        summary: "everyone who can answer",
+        ..Spec::ASKS
+    },
     Spec {
         name: "model",
         arguments: "[provider/model] | reset",
-        options: &[Argument::optional("model", "leave it out to see which one it is", Offers::Models(&["reset"]))],
+        options: &[Argument::optional(
+            "model",
+            "leave it out to see which one it is",
+            Offers::Models(&["reset"]),
+        )],
         summary: "the model used here, or choose another",
         ..Spec::PLAIN
     },
-    Spec { name: "models", summary: "every model that can be chosen here", ..Spec::ASKS },
-    Spec { name: "whoami", summary: "who you are, where this is, and why this agent answers", ..Spec::ASKS },
-    Spec { name: "new", summary: "start a fresh conversation", ..Spec::PLAIN },
+    Spec {
+        name: "models",
+        summary: "every model that can be chosen here",
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "whoami",
+        summary: "who you are, where this is, and why this agent answers",
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "new",
+        summary: "start a fresh conversation",
+        ..Spec::PLAIN
+    },
     Spec {
         name: "stop",
         arguments: "[all]",
-        options: &[Argument::optional("what", "everything that waits too", Offers::Words(&["all"]))],
+        options: &[Argument::optional(
+            "what",
+            "everything that waits too",
+            Offers::Words(&["all"]),
+        )],
         summary: "stop what is being done here, or everything that waits too",
         ..Spec::PLAIN
     },
     Spec {
         name: "queue",
         arguments: "[clear]",
-        options: &[Argument::optional("what", "let go of what waits", Offers::Words(&["clear"]))],
+        options: &[Argument::optional(
+            "what",
+            "let go of what waits",
+            Offers::Words(&["clear"]),
+        )],
         summary: "what is being done here and what waits",
         ..Spec::ASKS
     },
-    Spec { name: "status", summary: "what is going on here", ..Spec::ASKS },
+    Spec {
+        name: "status",
+        summary: "what is going on here",
+        ..Spec::ASKS
+    },
     Spec {
         name: "usage",
         arguments: "[today | 7d | 30d]",
-        options: &[Argument::optional("period", "how far back", Offers::Words(&["today", "7d", "30d"]))],
+        options: &[Argument::optional(
+            "period",
+            "how far back",
+            Offers::Words(&["today", "7d", "30d"]),
+        )],
         summary: "what you have used; owners see it of everyone",
         ..Spec::ASKS
     },
-    Spec { name: "skills", summary: "what the agent here has instructions for", ..Spec::ASKS },
-    Spec { name: "memory", summary: "what the agent here remembers", ..Spec::ASKS },
+    Spec {
+        name: "skills",
+        summary: "what the agent here has instructions for",
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "memory",
+        summary: "what the agent here remembers",
+        ..Spec::ASKS
+    },
     Spec {
         name: "remember",
         arguments: "[--private | --global] text",
         options: &[
             Argument::required("text", "what to remember", Offers::Nothing),
-            Argument::optional("who", "who may see it", Offers::Words(&["--private", "--global"])),
+            Argument::optional(
+                "who",
+                "who may see it",
+                Offers::Words(&["--private", "--global"]),
+            ),
         ],
         summary: "have the agent here remember something",
         ..Spec::ASKS
@@ -120,11 +197,19 @@ pub const SPECS: &[Spec] = &[
     Spec {
         name: "forget",
         arguments: "words | id",
-        options: &[Argument::required("what", "words of it, or its number", Offers::Nothing)],
+        options: &[Argument::required(
+            "what",
+            "words of it, or its number",
+            Offers::Nothing,
+        )],
         summary: "find something the agent here remembers, and take it away",
         ..Spec::ASKS
     },
-    Spec { name: "help", summary: "this list", ..Spec::ASKS },
+    Spec {
+        name: "help",
+        summary: "this list",
+        ..Spec::ASKS
+    },
     Spec {
         name: "retry",
         summary: "send again what could not be delivered here, or anywhere when asked in private",
@@ -134,7 +219,11 @@ pub const SPECS: &[Spec] = &[
     Spec {
         name: "pair",
         arguments: "CODE",
-        options: &[Argument::required("code", "the code that the person was given", Offers::Nothing)],
+        options: &[Argument::required(
+            "code",
+            "the code that the person was given",
+            Offers::Nothing,
+        )],
         summary: "let in the person who was given this code",
         owners_only: true,
         ..Spec::ASKS
@@ -149,7 +238,12 @@ mod tests {
     #[test]
     fn what_help_shows_can_also_be_chosen() {
         for spec in SPECS {
-            assert_eq!(spec.arguments.is_empty(), spec.options.is_empty(), "/{}: arguments and options", spec.name);
+            assert_eq!(
+                spec.arguments.is_empty(),
+                spec.options.is_empty(),
+                "/{}: arguments and options",
+                spec.name
+            );
         }
     }
 }

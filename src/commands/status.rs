@@ -22,21 +22,34 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let services = context.services;
     let (agent, chosen) = model::here(context).await?;
-    let (place, view) = (context.inbound.origin.key.clone(), View::of(context.snapshot.config.switch, agent.uid));
+    let (place, view) = (
+        context.inbound.origin.key.clone(),
+        View::of(context.snapshot.config.switch, agent.uid),
+    );
     let waiting = services.sessions.depth(&context.inbound.origin);
     let queue = services.sessions.queue(&context.inbound.origin);
     let looked_up = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
         let summary = summaries::of(connection, &place, conversation, view)?;
         let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
-        Ok((transcript::length(connection, &place, view)?, turn_log::last_of(connection, &place)?, decided, summary))
+        Ok((
+            transcript::length(connection, &place, view)?,
+            turn_log::last_of(connection, &place)?,
+            decided,
+            summary,
+        ))
     };
     let (messages, last, decided, summary) = services.db.read(looked_up).await?;
     let mut text = format!(
         "{} (`{}`) answers {} with {} ({}).\nThe conversation has {}; {} under way.",
         agent.label(),
         agent.id,
-        context.inbound.origin.name.as_ref().map_or_else(|| "here".to_owned(), |name| format!("here in “{name}”")),
+        context
+            .inbound
+            .origin
+            .name
+            .as_ref()
+            .map_or_else(|| "here".to_owned(), |name| format!("here in “{name}”")),
         chosen.model,
         chosen.source,
         count(messages, "message"),
@@ -55,7 +68,14 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
         text.push_str(&format!("\n\n{}", queue::show(&queue, now_ms())));
     }
     if !decided.is_empty() {
-        text.push_str(&format!("\n\nLately: {}.", decided.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>().join("; ")));
+        text.push_str(&format!(
+            "\n\nLately: {}.",
+            decided
+                .iter()
+                .map(|(what, _)| what.as_str())
+                .collect::<Vec<_>>()
+                .join("; ")
+        ));
     }
     if context.role == Role::Owner {
         text.push_str(&house(context).await?);
@@ -64,7 +84,11 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
 }
 
 fn last_turn(last: &LastTurn) -> String {
-    let Usage { input_tokens, output_tokens, cached_tokens } = last.usage;
+    let Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+    } = last.usage;
     match last.answered {
         true => format!(
             "The last answer came from {}: {input_tokens} tokens read, {cached_tokens} of them from the provider's cache, {output_tokens} written.",
@@ -78,24 +102,39 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let services = context.services;
     let now = now_ms();
     let looked_up = move |connection: &Connection| {
-        let (turns, troubles) = (turn_log::count_since(connection, now - DAY_MS)?, outbox::troubles(connection, now)?);
+        let (turns, troubles) = (
+            turn_log::count_since(connection, now - DAY_MS)?,
+            outbox::troubles(connection, now)?,
+        );
         Ok((turns, troubles, inbox::count_broken(connection)?))
     };
     let ((turns, failed), troubles, broken) = services.db.read(looked_up).await?;
-    let Troubles { failed: undelivered, waiting, repeated, .. } = troubles;
+    let Troubles {
+        failed: undelivered,
+        waiting,
+        repeated,
+        ..
+    } = troubles;
     Ok(format!(
         "\n\nThe gateway has been up for {}, with {} busy.\n\
          Last 24 hours: {}, {failed} of them without an answer.\n\
          Undelivered: {undelivered}. Waiting for more than a minute: {waiting}. Sent twice after a lost answer: {repeated}. \
          Unreadable updates: {broken}.",
         uptime(now - services.started_at),
-        count(i64::try_from(services.sessions.busy()).unwrap_or(i64::MAX), "place"),
+        count(
+            i64::try_from(services.sessions.busy()).unwrap_or(i64::MAX),
+            "place"
+        ),
         count(turns, "turn"),
     ))
 }
 
 fn count(number: i64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {noun}s")
+    }
 }
 
 fn uptime(ms: i64) -> String {

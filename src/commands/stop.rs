@@ -5,8 +5,14 @@ use super::{Context, Effect, Outcome};
 use crate::lanes::Queue;
 
 pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
-    let Queue { current, parked, waiting, subagents } = context.services.sessions.queue(&context.inbound.origin);
-    // Subagents of a turn end with the turn and are not counted; without a turn the reply counts them.
+    let Queue {
+        current,
+        parked,
+        waiting,
+        subagents,
+    } = context.services.sessions.queue(&context.inbound.origin);
+    // Subagents of a turn end with the turn and are not counted; without a turn the reply counts
+    // them.
     let under_way = match current.iter().chain(&parked).count() {
         0 => subagents.len(),
         tasks => tasks,
@@ -14,7 +20,13 @@ pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
     let tasks = current.into_iter().chain(parked).chain(subagents);
     let (ids, dropped): (Vec<i64>, usize) = match which {
         Which::Current => (tasks.flat_map(|item| item.ids).collect(), 0),
-        Which::All => (tasks.chain(waiting.clone()).flat_map(|item| item.ids).collect(), waiting.len()),
+        Which::All => (
+            tasks
+                .chain(waiting.clone())
+                .flat_map(|item| item.ids)
+                .collect(),
+            waiting.len(),
+        ),
     };
     if ids.is_empty() {
         return Outcome::say(NOTHING);

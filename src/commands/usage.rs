@@ -23,11 +23,26 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
         (false, _) => &[By::Agent],
     };
     let read = move |connection: &Connection| {
-        let lines = |by| Ok((by, ledger::report(connection, by, period, person.as_ref(), now_ms())?));
-        kinds.iter().copied().map(lines).collect::<rusqlite::Result<Vec<_>>>()
+        let lines = |by| {
+            Ok((
+                by,
+                ledger::report(connection, by, period, person.as_ref(), now_ms())?,
+            ))
+        };
+        kinds
+            .iter()
+            .copied()
+            .map(lines)
+            .collect::<rusqlite::Result<Vec<_>>>()
     };
     let lists = context.services.db.read(read).await?;
-    let left = context.snapshot.config.access.limits.tokens_per_day.filter(|_| !is_owner && period == Period::Today);
+    let left = context
+        .snapshot
+        .config
+        .access
+        .limits
+        .tokens_per_day
+        .filter(|_| !is_owner && period == Period::Today);
     let mut text = show(period, &lists, left);
     if is_owner && !in_private {
         text.push_str(MORE_IN_PRIVATE);
@@ -37,17 +52,27 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
 
 /// `most` is the person's limit for today, if there is a limit.
 fn show(period: Period, lists: &[(By, Vec<UsageLine>)], most: Option<u64>) -> String {
-    let total = lists.first().map(|(_, lines)| ledger::total(lines)).unwrap_or_default();
+    let total = lists
+        .first()
+        .map(|(_, lines)| ledger::total(lines))
+        .unwrap_or_default();
     let when = match period {
         Period::Today => "Today",
         Period::Week => "The last 7 days",
         Period::Month => "The last 30 days",
     };
-    let mut text =
-        if total == UsageLine::default() { format!("{when}: nothing.") } else { format!("{when}: {}.", describe(&total)) };
+    let mut text = if total == UsageLine::default() {
+        format!("{when}: nothing.")
+    } else {
+        format!("{when}: {}.", describe(&total))
+    };
     if let Some(most) = most {
         let used = budget::tokens(total.usage);
-        text.push_str(&format!(" You may use {} tokens a day; {} are left.", grouped(most), grouped(most.saturating_sub(used))));
+        text.push_str(&format!(
+            " You may use {} tokens a day; {} are left.",
+            grouped(most),
+            grouped(most.saturating_sub(used))
+        ));
     }
     for (by, lines) in lists.iter().filter(|(_, lines)| !lines.is_empty()) {
         text.push_str(&format!("\n\nBy {}:", by.as_str()));
@@ -62,13 +87,23 @@ fn show(period: Period, lists: &[(By, Vec<UsageLine>)], most: Option<u64>) -> St
 }
 
 fn describe(line: &UsageLine) -> String {
-    let turns = if line.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", grouped(line.turns)) };
+    let turns = if line.turns == 1 {
+        "1 turn".to_owned()
+    } else {
+        format!("{} turns", grouped(line.turns))
+    };
     let cached = match line.usage.cached_tokens {
         0 => String::new(),
         cached => format!(", {} of them cached", grouped(cached)),
     };
-    let cost = line.cost.filter(|cost| cost.0 > 0).map_or_else(String::new, |cost| format!(", cost {cost}"));
-    format!("{turns}, {} tokens{cached}{cost}", grouped(budget::tokens(line.usage)))
+    let cost = line
+        .cost
+        .filter(|cost| cost.0 > 0)
+        .map_or_else(String::new, |cost| format!(", cost {cost}"));
+    format!(
+        "{turns}, {} tokens{cached}{cost}",
+        grouped(budget::tokens(line.usage))
+    )
 }
 
 /// `1234567` as `1,234,567`.
@@ -93,15 +128,35 @@ mod tests {
     use crate::models::Usage;
 
     fn line(name: &str, turns: u64, input_tokens: u64, cost: Option<u64>) -> UsageLine {
-        let usage = Usage { input_tokens, output_tokens: 7, cached_tokens: input_tokens / 2 };
-        UsageLine { name: name.into(), turns, usage, cost: cost.map(Money) }
+        let usage = Usage {
+            input_tokens,
+            output_tokens: 7,
+            cached_tokens: input_tokens / 2,
+        };
+        UsageLine {
+            name: name.into(),
+            turns,
+            usage,
+            cost: cost.map(Money),
+        }
     }
 
     #[test]
     fn usage_reads_well() {
         let lists = [
-            (By::Agent, vec![line("rose", 12, 1_234_560, Some(2_345_678)), line("main", 1, 0, None)]),
-            (By::Model, (0..10).map(|number| line(&format!("openai/{number}"), 1, 100, Some(123))).collect()),
+            (
+                By::Agent,
+                vec![
+                    line("rose", 12, 1_234_560, Some(2_345_678)),
+                    line("main", 1, 0, None),
+                ],
+            ),
+            (
+                By::Model,
+                (0..10)
+                    .map(|number| line(&format!("openai/{number}"), 1, 100, Some(123)))
+                    .collect(),
+            ),
         ];
         insta::assert_snapshot!(show(Period::Week, &lists, None), @"
         The last 7 days: 13 turns, 1,234,574 tokens, 617,280 of them cached, cost 2.34.

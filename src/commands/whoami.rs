@@ -1,4 +1,5 @@
-//! `/whoami`: the person, the place ready to paste into config.toml, the agent, and the deciding rule.
+//! `/whoami`: the person, the place ready to paste into config.toml, the agent, and the deciding
+//! rule.
 
 use super::{CommandError, Context, model};
 use crate::domain::SessionKey;
@@ -15,7 +16,10 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
         origin.person,
         context.role.as_str(),
         origin.key,
-        origin.name.as_ref().map_or_else(String::new, |name| format!(", called “{name}”")),
+        origin
+            .name
+            .as_ref()
+            .map_or_else(String::new, |name| format!(", called “{name}”")),
         context.route.agent,
         context.route.rule,
         chosen.model,
@@ -28,8 +32,14 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
 fn to_paste(key: &SessionKey) -> (SessionKey, String) {
     match key.whole_group() {
         // Each member has a conversation of their own, but people see the group as the place.
-        Some(group) if !key.is_shared() => (group, format!("\nFor you alone in this group, write `{key}`.")),
-        Some(group) => (key.clone(), format!("\nFor the whole group, write `{group}`.")),
+        Some(group) if !key.is_shared() => (
+            group,
+            format!("\nFor you alone in this group, write `{key}`."),
+        ),
+        Some(group) => (
+            key.clone(),
+            format!("\nFor the whole group, write `{group}`."),
+        ),
         None => (key.clone(), String::new()),
     }
 }

@@ -20,10 +20,18 @@ impl Section<'_> {
     pub(super) fn address(&self, name: &str, default: &str) -> Option<Address> {
         let written = match self.value(name) {
             Some(_) => self.text(name)?,
-            None => Spanned { value: default.to_owned(), span: 0..0 },
+            None => Spanned {
+                value: default.to_owned(),
+                span: 0..0,
+            },
         };
         let address = parse(&written.value);
-        address.map_err(|refusal| self.problems.note(refusal.problem(self, name, written.span))).ok()
+        address
+            .map_err(|refusal| {
+                self.problems
+                    .note(refusal.problem(self, name, written.span));
+            })
+            .ok()
     }
 }
 
@@ -48,11 +56,17 @@ fn parse(text: &str) -> Result<Address, Refusal> {
     if has_login || url.query().is_some() || url.fragment().is_some() {
         return Err(Refusal::TooMuch);
     }
-    Ok(Address { url: format!("{}/", url.as_str().trim_end_matches('/')), is_loopback })
+    Ok(Address {
+        url: format!("{}/", url.as_str().trim_end_matches('/')),
+        is_loopback,
+    })
 }
 
 pub(super) fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let address = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
@@ -78,7 +92,11 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Result<&str, Refusal>) {
-        assert_eq!(parse(text).map(|address| address.url).as_deref(), expected.as_ref().copied(), "{text}");
+        assert_eq!(
+            parse(text).map(|address| address.url).as_deref(),
+            expected.as_ref().copied(),
+            "{text}"
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::memory::{self, Reading};
 use super::reader::{Problems, Section, wrong_type};
 use super::tools::{self, Names};
-use super::{AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned};
+use super::{
+    AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned,
+};
 use super::{limits, models, personality, providers, schema};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
 
@@ -39,17 +41,29 @@ struct Fields {
 /// An id with its name in the file.
 type Naming = (AgentId, Spanned<String>);
 
-pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> AgentRows {
-    let mut agent_rows = AgentRows { agents: Vec::new(), refused: Vec::new() };
+pub(super) fn read(
+    top: &Section<'_>,
+    provider_names: &[String],
+    profile_names: &[String],
+) -> AgentRows {
+    let mut agent_rows = AgentRows {
+        agents: Vec::new(),
+        refused: Vec::new(),
+    };
     let mut namings: Vec<Naming> = Vec::new();
     let mut readings: Vec<Reading> = Vec::new();
     let mut accesses: Vec<(AgentId, Names)> = Vec::new();
     for named in top.named("agents") {
-        let fields =
-            named.section(&schema::AGENT).map(|section| fields(&section, provider_names, profile_names)).unwrap_or_default();
+        let fields = named
+            .section(&schema::AGENT)
+            .map(|section| fields(&section, provider_names, profile_names))
+            .unwrap_or_default();
         match AgentId::parse(&named.name.value) {
             Ok(id) => {
-                readings.push(Reading { by: id.clone(), of: fields.reads.clone() });
+                readings.push(Reading {
+                    by: id.clone(),
+                    of: fields.reads.clone(),
+                });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
                 accesses.push((id.clone(), fields.access.clone()));
                 agent_rows.agents.push(spec(id, fields, named.name));
@@ -70,7 +84,10 @@ pub(super) fn read(top: &Section<'_>, provider_names: &[String], profile_names: 
 impl AgentRows {
     /// The agent of this name. An unknown name is noted as a problem.
     pub(super) fn find(&self, name: &Spanned<String>, problems: &Problems) -> Option<&AgentSpec> {
-        let found = self.agents.iter().find(|agent| agent.id.as_str() == name.value);
+        let found = self
+            .agents
+            .iter()
+            .find(|agent| agent.id.as_str() == name.value);
         if found.is_none() && !self.refused.contains(&name.value) {
             problems.note(self.unknown_agent(name));
         }
@@ -95,9 +112,15 @@ impl AgentRows {
 
     fn note_shared_names(&self, namings: &[Naming], problems: &Problems) {
         for (index, (id, name)) in namings.iter().enumerate() {
-            let id_of_another =
-                self.agents.iter().map(|agent| &agent.id).find(|other| *other != id && is_same(other.as_str(), &name.value));
-            let earlier = namings[..index].iter().find(|(_, other)| is_same(&other.value, &name.value)).map(|(other, _)| other);
+            let id_of_another = self
+                .agents
+                .iter()
+                .map(|agent| &agent.id)
+                .find(|other| *other != id && is_same(other.as_str(), &name.value));
+            let earlier = namings[..index]
+                .iter()
+                .find(|(_, other)| is_same(&other.value, &name.value))
+                .map(|(other, _)| other);
             if let Some(other) = id_of_another.or(earlier) {
                 problems.note(shared_name(name, other));
             }
@@ -105,14 +128,21 @@ impl AgentRows {
     }
 
     fn unknown_agent(&self, name: &Spanned<String>) -> Problem {
-        let near = nearest(&name.value, self.agents.iter().map(|agent| agent.id.as_str()));
+        let near = nearest(
+            &name.value,
+            self.agents.iter().map(|agent| agent.id.as_str()),
+        );
         let advice = match (near, AgentId::parse(&name.value)) {
-            (Some(near), Ok(id)) => format!("did you mean `{near}`? Otherwise declare it under [agents.{id}]"),
+            (Some(near), Ok(id)) => {
+                format!("did you mean `{near}`? Otherwise declare it under [agents.{id}]")
+            }
             (Some(near), Err(_)) => format!("did you mean `{near}`?"),
             (None, Ok(id)) => format!("declare it under [agents.{id}]"),
             (None, Err(error)) => error.to_string(),
         };
-        Problem::new(name.span.clone(), format!("unknown agent `{}`", name.value)).label("no agent has this id").help(advice)
+        Problem::new(name.span.clone(), format!("unknown agent `{}`", name.value))
+            .label("no agent has this id")
+            .help(advice)
     }
 }
 
@@ -157,13 +187,25 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
 /// problem is never used.
 fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
     let list = section.list("skills", |value| match value.get_ref().as_str() {
-        Some(name) => Ok(Spanned { value: name.to_owned(), span: value.span() }),
-        None => Err(wrong_type("a skill's name", value, "a string").help("write it like `skills = [\"invoices\"]`")),
+        Some(name) => Ok(Spanned {
+            value: name.to_owned(),
+            span: value.span(),
+        }),
+        None => Err(wrong_type("a skill's name", value, "a string")
+            .help("write it like `skills = [\"invoices\"]`")),
     })?;
     for (index, entry) in list.value.iter().enumerate() {
-        if list.value[..index].iter().any(|earlier| earlier.value == entry.value) {
-            let problem = Problem::new(entry.span.clone(), format!("`{}` is in the list twice", entry.value));
-            section.problems.note(problem.label("the second one").help("keep one of them"));
+        if list.value[..index]
+            .iter()
+            .any(|earlier| earlier.value == entry.value)
+        {
+            let problem = Problem::new(
+                entry.span.clone(),
+                format!("`{}` is in the list twice", entry.value),
+            );
+            section
+                .problems
+                .note(problem.label("the second one").help("keep one of them"));
         }
     }
     Some(list.value)
@@ -173,14 +215,21 @@ fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
 fn line(section: &Section<'_>, key: &str, max_chars: usize) -> Option<Spanned<String>> {
     let text = section.text(key)?;
     let trimmed = text.value.trim();
-    let fits = !trimmed.is_empty() && trimmed.chars().count() <= max_chars && !trimmed.contains(char::is_control);
+    let fits = !trimmed.is_empty()
+        && trimmed.chars().count() <= max_chars
+        && !trimmed.contains(char::is_control);
     if !fits {
         let problem = Problem::new(text.span, format!("`{key}` does not fit"))
             .label(format!("expected 1 to {max_chars} characters in one line"));
-        section.problems.note(problem.help(format!("write it like `{}`", section.usage(key))));
+        section
+            .problems
+            .note(problem.help(format!("write it like `{}`", section.usage(key))));
         return None;
     }
-    Some(Spanned { value: trimmed.to_owned(), span: text.span })
+    Some(Spanned {
+        value: trimmed.to_owned(),
+        span: text.span,
+    })
 }
 
 fn is_same(one: &str, other: &str) -> bool {
@@ -188,21 +237,28 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 fn shared_name(name: &Spanned<String>, other: &AgentId) -> Problem {
-    Problem::new(name.span.clone(), format!("two agents answer to `{}`", name.value))
-        .label(format!("agent `{other}` has this name already"))
-        .help("give each agent a name of its own; an agent also answers to its id")
+    Problem::new(
+        name.span.clone(),
+        format!("two agents answer to `{}`", name.value),
+    )
+    .label(format!("agent `{other}` has this name already"))
+    .help("give each agent a name of its own; an agent also answers to its id")
 }
 
 fn bad_id(id: &Spanned<String>, error: &InvalidAgentId) -> Problem {
     let problem = Problem::new(id.span.clone(), error.to_string()).label("not an agent id");
     match usable_id(&id.value) {
-        Some(usable) => problem.help(format!("write [agents.{usable}] and keep the rest for `name`")),
+        Some(usable) => problem.help(format!(
+            "write [agents.{usable}] and keep the rest for `name`"
+        )),
         None => problem.help("choose another id"),
     }
 }
 
 /// A wrong id without its wrong characters.
 fn usable_id(text: &str) -> Option<AgentId> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
     AgentId::parse(&words.collect::<Vec<_>>().join("-").to_lowercase()).ok()
 }

@@ -13,7 +13,9 @@ pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for (index, item) in top.items("bindings").into_iter().enumerate() {
         let before = top.problems.count();
-        let Some(section) = item.section(&schema::BINDING) else { continue };
+        let Some(section) = item.section(&schema::BINDING) else {
+            continue;
+        };
         let opened = top.problems.count();
         let agent = agent(&section, agent_rows);
         let about_agent = top.problems.count() - opened;
@@ -25,11 +27,20 @@ pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<Binding> {
 
 fn agent(section: &Section<'_>, agent_rows: &AgentRows) -> Option<Spanned<AgentId>> {
     let name = section.text("agent")?;
-    let id = agent_rows.find(&name, section.problems).map_or_else(AgentId::main, |agent| agent.id.clone());
-    Some(Spanned { value: id, span: name.span })
+    let id = agent_rows
+        .find(&name, section.problems)
+        .map_or_else(AgentId::main, |agent| agent.id.clone());
+    Some(Spanned {
+        value: id,
+        span: name.span,
+    })
 }
 
-fn binding(index: usize, section: &Section<'_>, agent: Option<Spanned<AgentId>>) -> Option<Binding> {
+fn binding(
+    index: usize,
+    section: &Section<'_>,
+    agent: Option<Spanned<AgentId>>,
+) -> Option<Binding> {
     // All keys are read before a missing key ends the function, so that all problems are noted.
     let pattern = section.text("match");
     let locked = section.boolean("locked").unwrap_or(false);
@@ -38,7 +49,17 @@ fn binding(index: usize, section: &Section<'_>, agent: Option<Spanned<AgentId>>)
     let roles = section.list("roles", role);
     let name = section.text("name");
     let tag = section.text("tag");
-    Some(Binding { index, pattern: pattern?, agent: agent?, locked, require_mention, users, roles, name, tag })
+    Some(Binding {
+        index,
+        pattern: pattern?,
+        agent: agent?,
+        locked,
+        require_mention,
+        users,
+        roles,
+        name,
+        tag,
+    })
 }
 
 /// Discord shows role ids as long numbers; people write them with or without quotes.
@@ -47,5 +68,7 @@ fn role(value: &Value<'_>) -> Result<u64, Problem> {
         Some(text) => text.parse().ok(),
         None => whole_number(value.get_ref()),
     };
-    number.ok_or_else(|| wrong_type("a role's id", value, "a number").help("write it like `roles = [\"9123\"]`"))
+    number.ok_or_else(|| {
+        wrong_type("a role's id", value, "a number").help("write it like `roles = [\"9123\"]`")
+    })
 }

@@ -5,11 +5,16 @@ use toml::de::DeTable;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Memory, Problem, Telegram, TelegramLimits};
-use super::{agents, bindings, discord, limits, peers, platform, providers, schema, tools, transport};
+use super::{
+    agents, bindings, discord, limits, peers, platform, providers, schema, tools, transport,
+};
 use crate::domain::{AgentId, PersonId};
 
 /// Telegram's own servers give a bot files of up to 20 MB.
-const TELEGRAM: platform::Defaults = platform::Defaults { api_url: "https://api.telegram.org", max_file_mb: 20 };
+const TELEGRAM: platform::Defaults = platform::Defaults {
+    api_url: "https://api.telegram.org",
+    max_file_mb: 20,
+};
 
 /// Reads the whole file. Broken values are noted, and left out or replaced by their default.
 pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
@@ -22,11 +27,21 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
         switch: top.choice("switch").unwrap_or_default(),
-        max_running: top.at_least_one("max_running").and_then(|most| most.try_into().ok()).unwrap_or(super::MAX_RUNNING),
-        telegram: top.section("telegram", &schema::TELEGRAM).map(|section| telegram(&section, vault)),
-        discord: top.section("discord", &schema::DISCORD).map(|section| discord::read(&section, vault)),
+        max_running: top
+            .at_least_one("max_running")
+            .and_then(|most| most.try_into().ok())
+            .unwrap_or(super::MAX_RUNNING),
+        telegram: top
+            .section("telegram", &schema::TELEGRAM)
+            .map(|section| telegram(&section, vault)),
+        discord: top
+            .section("discord", &schema::DISCORD)
+            .map(|section| discord::read(&section, vault)),
         providers: providers::read(&top, vault),
-        memory: top.section("memory", &schema::MEMORY).map(|section| memory(&section)).unwrap_or_default(),
+        memory: top
+            .section("memory", &schema::MEMORY)
+            .map(|section| memory(&section))
+            .unwrap_or_default(),
         access: access.as_ref().map(rights).unwrap_or_default(),
         tools: tools::read(&top, access.as_ref(), &agent_rows),
         peer_groups: peers::read(&top, &agent_rows),
@@ -38,7 +53,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
 }
 
 fn default_agent(top: &Section<'_>, agent_rows: &agents::AgentRows) -> AgentId {
-    let named = top.text("default_agent").and_then(|name| agent_rows.find(&name, top.problems));
+    let named = top
+        .text("default_agent")
+        .and_then(|name| agent_rows.find(&name, top.problems));
     named.map_or_else(AgentId::main, |agent: &AgentSpec| agent.id.clone())
 }
 
@@ -47,7 +64,10 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
     Telegram {
         transport: transport::transport(section),
         proxy: transport::proxy(section, vault, &platform.api_url),
-        limits: section.section("limits", &schema::LIMITS).map(|section| sending_limits(&section)).unwrap_or_default(),
+        limits: section
+            .section("limits", &schema::LIMITS)
+            .map(|section| sending_limits(&section))
+            .unwrap_or_default(),
         platform,
     }
 }
@@ -56,25 +76,36 @@ fn sending_limits(section: &Section<'_>) -> TelegramLimits {
     let default = TelegramLimits::default();
     TelegramLimits {
         per_second: section.count("per_second").unwrap_or(default.per_second),
-        chat_per_second: section.count("chat_per_second").unwrap_or(default.chat_per_second),
-        group_per_minute: section.count("group_per_minute").unwrap_or(default.group_per_minute),
+        chat_per_second: section
+            .count("chat_per_second")
+            .unwrap_or(default.chat_per_second),
+        group_per_minute: section
+            .count("group_per_minute")
+            .unwrap_or(default.group_per_minute),
     }
 }
 
 fn rights(section: &Section<'_>) -> Access {
     let default = Access::default();
     Access {
-        owners: section.list("owners", person).map(|owners| owners.value).unwrap_or_default(),
+        owners: section
+            .list("owners", person)
+            .map(|owners| owners.value)
+            .unwrap_or_default(),
         dms: section.choice("dms").unwrap_or(default.dms),
         groups: section.choice("groups").unwrap_or(default.groups),
-        require_mention: section.boolean("require_mention").unwrap_or(default.require_mention),
+        require_mention: section
+            .boolean("require_mention")
+            .unwrap_or(default.require_mention),
         observe: section.boolean("observe").unwrap_or(default.observe),
         limits: limits::person(section),
     }
 }
 
 fn memory(section: &Section<'_>) -> Memory {
-    Memory { default_visibility: section.choice("default_visibility").unwrap_or_default() }
+    Memory {
+        default_visibility: section.choice("default_visibility").unwrap_or_default(),
+    }
 }
 
 /// An item of a list of people.
@@ -83,6 +114,9 @@ pub(super) fn person(value: &Value<'_>) -> Result<PersonId, Problem> {
     let Some(text) = value.get_ref().as_str() else {
         return Err(wrong_type("a person's id", value, "a string").help(ADVICE));
     };
-    text.parse()
-        .map_err(|()| Problem::new(value.span(), format!("`{text}` names no person")).label("not a person's id").help(ADVICE))
+    text.parse().map_err(|()| {
+        Problem::new(value.span(), format!("`{text}` names no person"))
+            .label("not a person's id")
+            .help(ADVICE)
+    })
 }

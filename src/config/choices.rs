@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk, Switch, TransportMode, Visibility,
+    Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk,
+    Switch, TransportMode, Visibility,
 };
 use crate::domain::Platform;
 
@@ -109,8 +110,17 @@ impl FromStr for ModelRef {
             return Ok(ModelRef::Offline);
         }
         let (provider, model) = text.split_once('/').ok_or(())?;
-        let complete = !provider.is_empty() && !model.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-        if complete { Ok(ModelRef::Of { provider: provider.to_owned(), model: model.to_owned() }) } else { Err(()) }
+        let complete = !provider.is_empty()
+            && !model.is_empty()
+            && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+        if complete {
+            Ok(ModelRef::Of {
+                provider: provider.to_owned(),
+                model: model.to_owned(),
+            })
+        } else {
+            Err(())
+        }
     }
 }
 
@@ -120,10 +130,22 @@ mod tests {
 
     #[test]
     fn model_names_round_trip() {
-        for text in ["offline", "openai/gpt-5.4", "ollama/llama3:8b", "router/meta/llama:free"] {
+        for text in [
+            "offline",
+            "openai/gpt-5.4",
+            "ollama/llama3:8b",
+            "router/meta/llama:free",
+        ] {
             assert_eq!(text.parse::<ModelRef>().unwrap().to_string(), text);
         }
-        for bad in ["", "gpt-5.4", "openai/", "/gpt-5.4", "open ai/x", "openai/x\ny"] {
+        for bad in [
+            "",
+            "gpt-5.4",
+            "openai/",
+            "/gpt-5.4",
+            "open ai/x",
+            "openai/x\ny",
+        ] {
             assert!(bad.parse::<ModelRef>().is_err(), "{bad}");
         }
     }

@@ -53,13 +53,20 @@ pub fn add_agent(text: &str, id: &AgentId, agent: &NewAgent) -> Result<String, E
 
 fn agent_table(id: &AgentId, agent: &NewAgent) -> String {
     let mut table = Table::new();
-    for (key, text) in [("name", &agent.name), ("emoji", &agent.emoji), ("model", &agent.model)] {
+    for (key, text) in [
+        ("name", &agent.name),
+        ("emoji", &agent.emoji),
+        ("model", &agent.model),
+    ] {
         if let Some(text) = text {
             table.insert(key, value(text));
         }
     }
     if let Some(skills) = &agent.skills {
-        table.insert("skills", value(skills.iter().map(String::as_str).collect::<Array>()));
+        table.insert(
+            "skills",
+            value(skills.iter().map(String::as_str).collect::<Array>()),
+        );
     }
     let mut agents = Table::new();
     agents.set_implicit(true);
@@ -72,13 +79,19 @@ fn agent_table(id: &AgentId, agent: &NewAgent) -> String {
 /// Adds a binding behind the last binding, or at the end.
 pub fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
-    Ok(form.put_back(&insert_behind_bindings(&plain, &binding_table(pattern, id))?))
+    Ok(form.put_back(&insert_behind_bindings(
+        &plain,
+        &binding_table(pattern, id),
+    )?))
 }
 
 fn binding_table(pattern: &str, id: &AgentId) -> String {
     let binding = Table::from_iter([("match", pattern), ("agent", id.as_str())]);
     let mut document = DocumentMut::new();
-    document.insert("bindings", Item::ArrayOfTables(ArrayOfTables::from_iter([binding])));
+    document.insert(
+        "bindings",
+        Item::ArrayOfTables(ArrayOfTables::from_iter([binding])),
+    );
     document.to_string()
 }
 
@@ -93,11 +106,26 @@ pub fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
     let patterns = bindings.iter().map(|region| region.name.clone()).collect();
     regions.extend(bindings);
     let headerless = headerless::of_agent(&plain, root, id);
-    let pieces = [headerless::as_table(&plain, id, &headerless), cut(&plain, &regions).piece];
-    let pieces: Vec<&str> = pieces.iter().map(String::as_str).filter(|piece| !piece.is_empty()).collect();
-    regions.extend(headerless.iter().map(|line| Region { name: id.to_string(), lines: line.lines.clone() }));
+    let pieces = [
+        headerless::as_table(&plain, id, &headerless),
+        cut(&plain, &regions).piece,
+    ];
+    let pieces: Vec<&str> = pieces
+        .iter()
+        .map(String::as_str)
+        .filter(|piece| !piece.is_empty())
+        .collect();
+    regions.extend(headerless.iter().map(|line| Region {
+        name: id.to_string(),
+        lines: line.lines.clone(),
+    }));
     let (text, mentions) = mentions::drop_from_lists(&cut(&plain, &regions).rest, id)?;
-    Ok(TakenOut { text: form.put_back(&text), piece: pieces.join("\n"), bindings: patterns, mentions })
+    Ok(TakenOut {
+        text: form.put_back(&text),
+        piece: pieces.join("\n"),
+        bindings: patterns,
+        mentions,
+    })
 }
 
 /// Inserts a cut-out piece again: agents behind agents, bindings behind bindings.
@@ -114,7 +142,10 @@ pub fn put_back(text: &str, piece: &str) -> Result<String, EditError> {
 /// Removes the `[[bindings]]` from a cut-out piece; returns the rest and their `match` texts.
 pub fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError> {
     let mut document: DocumentMut = piece.parse().map_err(|_| EditError::NotToml)?;
-    let patterns = binding_tables(document.as_table()).into_iter().map(|table| pattern_of(table)).collect();
+    let patterns = binding_tables(document.as_table())
+        .into_iter()
+        .map(|table| pattern_of(table))
+        .collect();
     document.remove("bindings");
     Ok((document.to_string(), patterns))
 }
@@ -122,7 +153,10 @@ pub fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError>
 /// Removes the agent's name from a cut-out piece.
 pub fn without_name(piece: &str, id: &AgentId) -> Result<String, EditError> {
     let mut document: DocumentMut = piece.parse().map_err(|_| EditError::NotToml)?;
-    let agent = document.get_mut("agents").and_then(|agents| agents.get_mut(id.as_str())).and_then(Item::as_table_mut);
+    let agent = document
+        .get_mut("agents")
+        .and_then(|agents| agents.get_mut(id.as_str()))
+        .and_then(Item::as_table_mut);
     if let Some(agent) = agent {
         agent.remove("name");
     }
@@ -149,19 +183,34 @@ pub fn set_default(text: &str, id: &AgentId) -> Result<String, EditError> {
     if let Some(span) = document.get("default_agent").and_then(Item::span) {
         return Ok(form.put_back(&replaced(&plain, vec![(span, value)])));
     }
-    let first = document.as_table().iter().filter_map(|(name, item)| first_byte(&document, name, item)).min();
-    let at = first.map_or(plain.len(), |byte| with_comments(&plain, line_start(&plain, byte)));
-    let mut below = plain[at..].lines().map(str::trim_start).skip_while(|line| line.starts_with('#'));
+    let first = document
+        .as_table()
+        .iter()
+        .filter_map(|(name, item)| first_byte(&document, name, item))
+        .min();
+    let at = first.map_or(plain.len(), |byte| {
+        with_comments(&plain, line_start(&plain, byte))
+    });
+    let mut below = plain[at..]
+        .lines()
+        .map(str::trim_start)
+        .skip_while(|line| line.starts_with('#'));
     let is_header = below.next().is_some_and(|line| line.starts_with('['));
     let (before, gap) = (whole_lines(&plain[..at]), if is_header { "\n" } else { "" });
-    Ok(form.put_back(&format!("{before}default_agent = {value}\n{gap}{}", &plain[at..])))
+    Ok(form.put_back(&format!(
+        "{before}default_agent = {value}\n{gap}{}",
+        &plain[at..]
+    )))
 }
 
 /// The start of an entry of the root: its key, or its header.
 fn first_byte(document: &Document<&str>, name: &str, item: &Item) -> Option<usize> {
     let key = || document.as_table().key(name)?.span().map(|span| span.start);
     match item {
-        Item::Table(table) if table.is_implicit() => table.iter().filter_map(|(_, inner)| first_byte(document, "", inner)).min(),
+        Item::Table(table) if table.is_implicit() => table
+            .iter()
+            .filter_map(|(_, inner)| first_byte(document, "", inner))
+            .min(),
         Item::Table(table) if !table.is_dotted() => table.span().map(|span| span.start),
         Item::ArrayOfTables(array) => array.span().map(|span| span.start),
         _ => key(),

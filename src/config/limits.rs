@@ -5,14 +5,22 @@ use std::ops::Range;
 use toml::de::DeValue;
 
 use super::reader::{Problems, Section, Value, wrong_type};
-use super::{AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, schema};
+use super::{
+    AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, schema,
+};
 
 pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
-    let Some(limits) = section.section("limits", &schema::AGENT_LIMITS) else { return AgentLimits::default() };
+    let Some(limits) = section.section("limits", &schema::AGENT_LIMITS) else {
+        return AgentLimits::default();
+    };
     let default = AgentLimits::default();
     AgentLimits {
-        max_steps: limits.at_least_one("max_steps").unwrap_or(default.max_steps),
-        max_minutes: limits.at_least_one("max_minutes").unwrap_or(default.max_minutes),
+        max_steps: limits
+            .at_least_one("max_steps")
+            .unwrap_or(default.max_steps),
+        max_minutes: limits
+            .at_least_one("max_minutes")
+            .unwrap_or(default.max_minutes),
         tokens_per_turn: tokens(&limits, "tokens_per_turn"),
         day: DayLimits {
             tokens: tokens(&limits, "tokens_per_day"),
@@ -23,7 +31,9 @@ pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
 }
 
 pub(super) fn person(section: &Section<'_>) -> PersonLimits {
-    let Some(limits) = section.section("limits", &schema::PERSON_LIMITS) else { return PersonLimits::default() };
+    let Some(limits) = section.section("limits", &schema::PERSON_LIMITS) else {
+        return PersonLimits::default();
+    };
     PersonLimits {
         tokens_per_day: tokens(&limits, "tokens_per_day"),
         turns_per_minute: limits.count("turns_per_minute").unwrap_or(0),
@@ -35,8 +45,19 @@ pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
     let priced = section.named("prices").into_iter().filter_map(|named| {
         let price = named.section(&schema::PRICE)?;
         let (input, output) = (money(&price, "input"), money(&price, "output"));
-        let cached = if price.value("cached").is_some() { money(&price, "cached") } else { input };
-        Some((named.name.value, Price { input: input?, output: output?, cached: cached? }))
+        let cached = if price.value("cached").is_some() {
+            money(&price, "cached")
+        } else {
+            input
+        };
+        Some((
+            named.name.value,
+            Price {
+                input: input?,
+                output: output?,
+                cached: cached?,
+            },
+        ))
     });
     priced.collect()
 }
@@ -45,10 +66,17 @@ pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
 /// reached.
 pub(super) fn check_prices(config: &Config, problems: &Problems) {
     let offered = config.providers.iter().flat_map(|(provider, known)| {
-        known.models.iter().map(|model| ModelRef::Of { provider: provider.clone(), model: model.clone() })
+        known.models.iter().map(|model| ModelRef::Of {
+            provider: provider.clone(),
+            model: model.clone(),
+        })
     });
     let offered: Vec<ModelRef> = offered.collect();
-    for agent in config.agents.iter().filter(|agent| agent.limits.day.cost.is_some()) {
+    for agent in config
+        .agents
+        .iter()
+        .filter(|agent| agent.limits.day.cost.is_some())
+    {
         let own = agent.model.as_ref().unwrap_or(&config.default_model);
         let mut usable = std::iter::once(own).chain(&agent.fallback).chain(&offered);
         if let Some(model) = usable.find(|model| config.price(model).is_none()) {
@@ -58,8 +86,11 @@ pub(super) fn check_prices(config: &Config, problems: &Problems) {
 }
 
 fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
-    let problem = Problem::new(span, format!("`cost_per_day` needs to know what {model} costs"))
-        .label("this agent may use it, and it has no price");
+    let problem = Problem::new(
+        span,
+        format!("`cost_per_day` needs to know what {model} costs"),
+    )
+    .label("this agent may use it, and it has no price");
     match model {
         ModelRef::Of { provider, model } => problem.help(format!(
             "add `\"{model}\" = {{ input = 2.5, output = 10 }}` under [providers.{provider}.prices], in money for a million tokens"
@@ -70,15 +101,24 @@ fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
 
 /// 0 means no limit, like an absent key.
 fn tokens(section: &Section<'_>, name: &str) -> Option<u64> {
-    section.count(name).filter(|tokens| *tokens > 0).map(u64::from)
+    section
+        .count(name)
+        .filter(|tokens| *tokens > 0)
+        .map(u64::from)
 }
 
 fn money(section: &Section<'_>, name: &str) -> Option<Money> {
     let value = section.value(name)?;
     let money = amount(value).and_then(micros).map(Money);
     if money.is_none() {
-        let problem = wrong_type(&format!("`{name}`"), value, "an amount of money, 0 or more, with at most six decimals");
-        section.problems.note(problem.help(format!("write it like `{}`", section.usage(name))));
+        let problem = wrong_type(
+            &format!("`{name}`"),
+            value,
+            "an amount of money, 0 or more, with at most six decimals",
+        );
+        section
+            .problems
+            .note(problem.help(format!("write it like `{}`", section.usage(name))));
     }
     money
 }
@@ -102,7 +142,12 @@ fn micros(text: &str) -> Option<u64> {
         return None;
     }
     let fraction: u64 = format!("{fraction:0<DECIMALS$}").parse().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(fraction).filter(|micros| *micros <= MOST_MICROS)
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000)?
+        .checked_add(fraction)
+        .filter(|micros| *micros <= MOST_MICROS)
 }
 
 /// The highest amount, so that the sum of a day never overflows the database's integers.
@@ -121,7 +166,18 @@ mod tests {
         check("0.1", Some(100_000));
         check("1.5000000", Some(1_500_000));
         check("0", Some(0));
-        for wrong in ["-1", "+1", "1e3", "inf", "nan", "0.0000001", "", ".5", "99999999999999999999", "10000000000"] {
+        for wrong in [
+            "-1",
+            "+1",
+            "1e3",
+            "inf",
+            "nan",
+            "0.0000001",
+            "",
+            ".5",
+            "99999999999999999999",
+            "10000000000",
+        ] {
             check(wrong, None);
         }
     }

@@ -17,13 +17,18 @@ pub(super) fn of_agent(section: &Section<'_>) -> AgentMemory {
     AgentMemory {
         switch: section.choice("memory").unwrap_or(default.switch),
         recall: section.boolean("recall").unwrap_or(default.recall),
-        recall_tokens: section.count("recall_tokens").unwrap_or(default.recall_tokens),
+        recall_tokens: section
+            .count("recall_tokens")
+            .unwrap_or(default.recall_tokens),
         read_from: Vec::new(),
     }
 }
 
 pub(super) fn reads(section: &Section<'_>) -> Vec<Spanned<String>> {
-    section.list("read_memory_from", agent_name).map(|names| names.value).unwrap_or_default()
+    section
+        .list("read_memory_from", agent_name)
+        .map(|names| names.value)
+        .unwrap_or_default()
 }
 
 /// Fills in `read_memory_from` of every agent. A wrong name is noted with the name of its reader.
@@ -38,35 +43,68 @@ pub(super) fn join(agent_rows: &mut AgentRows, readings: &[Reading], problems: &
             }
         }
         let reader = agent_rows.agents.iter_mut().find(|agent| agent.id == *by);
-        reader.expect("an agent that reads has a table").memory.read_from = read_from;
+        reader
+            .expect("an agent that reads has a table")
+            .memory
+            .read_from = read_from;
     }
 }
 
 /// `None` for an id with a problem at its declaration.
-fn looked_up(agent_rows: &AgentRows, by: &AgentId, name: &Spanned<String>) -> Result<Option<AgentId>, Problem> {
+fn looked_up(
+    agent_rows: &AgentRows,
+    by: &AgentId,
+    name: &Spanned<String>,
+) -> Result<Option<AgentId>, Problem> {
     let refuse = |label: &str, help: String| {
-        Problem::new(name.span.clone(), format!("`{by}` cannot read the memory of `{}`", name.value)).label(label).help(help)
+        Problem::new(
+            name.span.clone(),
+            format!("`{by}` cannot read the memory of `{}`", name.value),
+        )
+        .label(label)
+        .help(help)
     };
-    let of = |id: &str| agent_rows.agents.iter().find(|agent| agent.id.as_str() == id);
-    let without_memory = |id: &str| of(id).is_some_and(|agent| agent.memory.switch == MemorySwitch::Off);
+    let of = |id: &str| {
+        agent_rows
+            .agents
+            .iter()
+            .find(|agent| agent.id.as_str() == id)
+    };
+    let without_memory =
+        |id: &str| of(id).is_some_and(|agent| agent.memory.switch == MemorySwitch::Off);
     match of(&name.value) {
         None if agent_rows.refused.contains(&name.value) => Ok(None),
-        None => Err(refuse("no agent has this id", unknown(agent_rows, by, &name.value))),
-        Some(other) if other.id == *by => {
-            Err(refuse("this is the agent itself", "an agent always sees its own; take it out".into()))
-        }
-        Some(_) if without_memory(&name.value) => {
-            Err(refuse("it has memory = \"off\"", format!("take it out, or set memory = \"on\" under [agents.{}]", name.value)))
-        }
-        Some(_) if without_memory(by.as_str()) => {
-            Err(refuse("the reader has memory = \"off\"", format!("take it out, or set memory = \"on\" under [agents.{by}]")))
-        }
+        None => Err(refuse(
+            "no agent has this id",
+            unknown(agent_rows, by, &name.value),
+        )),
+        Some(other) if other.id == *by => Err(refuse(
+            "this is the agent itself",
+            "an agent always sees its own; take it out".into(),
+        )),
+        Some(_) if without_memory(&name.value) => Err(refuse(
+            "it has memory = \"off\"",
+            format!(
+                "take it out, or set memory = \"on\" under [agents.{}]",
+                name.value
+            ),
+        )),
+        Some(_) if without_memory(by.as_str()) => Err(refuse(
+            "the reader has memory = \"off\"",
+            format!("take it out, or set memory = \"on\" under [agents.{by}]"),
+        )),
         Some(other) => Ok(Some(other.id.clone())),
     }
 }
 
 fn unknown(agent_rows: &AgentRows, by: &AgentId, name: &str) -> String {
-    let others = || agent_rows.agents.iter().map(|agent| agent.id.as_str()).filter(|id| *id != by.as_str());
+    let others = || {
+        agent_rows
+            .agents
+            .iter()
+            .map(|agent| agent.id.as_str())
+            .filter(|id| *id != by.as_str())
+    };
     match nearest(name, others()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are: {}", others().collect::<Vec<_>>().join(", ")),
@@ -74,6 +112,12 @@ fn unknown(agent_rows: &AgentRows, by: &AgentId, name: &str) -> String {
 }
 
 fn agent_name(value: &Value<'_>) -> Result<Spanned<String>, Problem> {
-    let text = value.get_ref().as_str().ok_or_else(|| wrong_type("an agent's id", value, "a string"))?;
-    Ok(Spanned { value: text.to_owned(), span: value.span() })
+    let text = value
+        .get_ref()
+        .as_str()
+        .ok_or_else(|| wrong_type("an agent's id", value, "a string"))?;
+    Ok(Spanned {
+        value: text.to_owned(),
+        span: value.span(),
+    })
 }

@@ -43,7 +43,9 @@ pub use platform::{Answers, PlatformConfig, Quote};
 pub use report::{Problem, Report, Source};
 pub use schema::{Absence, Key, PLACES, Shape};
 pub use secrets::{Secret, Secrets};
-pub use tools::{AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules};
+pub use tools::{
+    AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules,
+};
 
 /// All decisions of the operator. A running gateway holds a config and never changes it.
 #[derive(Debug, Clone)]
@@ -422,7 +424,13 @@ pub fn price(providers: &BTreeMap<String, Provider>, model: &ModelRef) -> Option
 
 impl Default for AgentLimits {
     fn default() -> Self {
-        AgentLimits { max_steps: 40, max_minutes: 30, tokens_per_turn: None, day: DayLimits::default(), turns_per_minute: 0 }
+        AgentLimits {
+            max_steps: 40,
+            max_minutes: 30,
+            tokens_per_turn: None,
+            day: DayLimits::default(),
+            turns_per_minute: 0,
+        }
     }
 }
 
@@ -452,7 +460,11 @@ impl std::fmt::Display for Money {
 impl Default for TelegramLimits {
     /// From <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>.
     fn default() -> Self {
-        TelegramLimits { per_second: 30, chat_per_second: 1, group_per_minute: 20 }
+        TelegramLimits {
+            per_second: 30,
+            chat_per_second: 1,
+            group_per_minute: 20,
+        }
     }
 }
 
@@ -460,7 +472,10 @@ impl Default for DiscordLimits {
     /// From <https://discord.com/developers/docs/topics/rate-limits#global-rate-limit>; the limit
     /// of a channel was observed.
     fn default() -> Self {
-        DiscordLimits { per_second: 50, channel_per_second: 1 }
+        DiscordLimits {
+            per_second: 50,
+            channel_per_second: 1,
+        }
     }
 }
 
@@ -479,7 +494,12 @@ impl Default for Access {
 
 impl Default for AgentMemory {
     fn default() -> Self {
-        AgentMemory { switch: MemorySwitch::On, recall: true, recall_tokens: 1000, read_from: Vec::new() }
+        AgentMemory {
+            switch: MemorySwitch::On,
+            recall: true,
+            recall_tokens: 1000,
+            read_from: Vec::new(),
+        }
     }
 }
 
@@ -518,6 +538,13 @@ impl AgentSpec {
 impl Draft {
     /// The config, if there is no problem at all.
     pub fn finish(self) -> Result<Config, Report> {
-        if self.problems.is_empty() { Ok(self.config) } else { Err(Report { source: self.source, problems: self.problems }) }
+        if self.problems.is_empty() {
+            Ok(self.config)
+        } else {
+            Err(Report {
+                source: self.source,
+                problems: self.problems,
+            })
+        }
     }
 }

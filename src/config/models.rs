@@ -17,10 +17,23 @@ const MAX_TEMPERATURE: f64 = 2.0;
 /// The fallback models of an agent. Every provider must exist.
 pub(super) fn fallback(section: &Section<'_>, providers: &[String]) -> Vec<ModelRef> {
     let item = |value: &Value<'_>| match value.get_ref().as_str() {
-        Some(text) => providers::known_model(&Spanned { value: text.to_owned(), span: value.span() }, providers),
-        None => Err(wrong_type("a model", value, "a string").help("write it like `openai/gpt-5.4`")),
+        Some(text) => providers::known_model(
+            &Spanned {
+                value: text.to_owned(),
+                span: value.span(),
+            },
+            providers,
+        ),
+        None => {
+            Err(wrong_type("a model", value, "a string").help("write it like `openai/gpt-5.4`"))
+        }
     };
-    at_most(section, "fallback", MOST_FALLBACKS, section.list("fallback", item))
+    at_most(
+        section,
+        "fallback",
+        MOST_FALLBACKS,
+        section.list("fallback", item),
+    )
 }
 
 pub(super) fn settings(section: &Section<'_>) -> ModelSettings {
@@ -33,7 +46,12 @@ pub(super) fn settings(section: &Section<'_>) -> ModelSettings {
 
 /// Models of a provider for people to choose.
 pub(super) fn offered(section: &Section<'_>) -> Vec<String> {
-    at_most(section, "models", MOST_OFFERED, section.list("models", |value| model_name(value, "models")))
+    at_most(
+        section,
+        "models",
+        MOST_OFFERED,
+        section.list("models", |value| model_name(value, "models")),
+    )
 }
 
 pub(super) fn vision(section: &Section<'_>) -> Vision {
@@ -62,18 +80,32 @@ fn model_name(value: &Value<'_>, key: &str) -> Result<String, Problem> {
     let advice = format!("write it like `{key} = [\"gpt-5.4\"]`, without the provider");
     match value.get_ref().as_str() {
         None => Err(wrong_type("a model", value, "a string").help(advice)),
-        Some(text) if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
-            Err(Problem::new(value.span(), format!("`{text}` names no model")).label("not a model's name").help(advice))
+        Some(text)
+            if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) =>
+        {
+            Err(
+                Problem::new(value.span(), format!("`{text}` names no model"))
+                    .label("not a model's name")
+                    .help(advice),
+            )
         }
         Some(text) => Ok(text.to_owned()),
     }
 }
 
-fn at_most<T>(section: &Section<'_>, key: &str, most: usize, list: Option<Spanned<Vec<T>>>) -> Vec<T> {
+fn at_most<T>(
+    section: &Section<'_>,
+    key: &str,
+    most: usize,
+    list: Option<Spanned<Vec<T>>>,
+) -> Vec<T> {
     let Some(list) = list else { return Vec::new() };
     if list.value.len() > most {
-        let problem = Problem::new(list.span, format!("`{key}` is too long")).label(format!("expected at most {most} models"));
-        section.problems.note(problem.help("keep those that matter"));
+        let problem = Problem::new(list.span, format!("`{key}` is too long"))
+            .label(format!("expected at most {most} models"));
+        section
+            .problems
+            .note(problem.help("keep those that matter"));
     }
     list.value
 }
@@ -82,8 +114,12 @@ fn at_least(section: &Section<'_>, key: &str, least: u32) -> Option<u32> {
     let count = section.count(key)?;
     if count < least {
         let span = section.value(key)?.span();
-        let problem = Problem::new(span, format!("`{key}` is too small")).label(format!("expected {least} or more"));
-        section.problems.note(problem.help(format!("write it like `{}`, or remove the line", section.usage(key))));
+        let problem = Problem::new(span, format!("`{key}` is too small"))
+            .label(format!("expected {least} or more"));
+        section.problems.note(problem.help(format!(
+            "write it like `{}`, or remove the line",
+            section.usage(key)
+        )));
         return None;
     }
     Some(count)
@@ -93,12 +129,17 @@ fn temperature(section: &Section<'_>) -> Option<f64> {
     let value = section.value("temperature")?;
     let number = match value.get_ref() {
         DeValue::Float(float) => float.as_str().parse().ok(),
-        other => whole_number(other).and_then(|number| u32::try_from(number).ok()).map(f64::from),
+        other => whole_number(other)
+            .and_then(|number| u32::try_from(number).ok())
+            .map(f64::from),
     };
     let fitting = number.filter(|number| (0.0..=MAX_TEMPERATURE).contains(number));
     if fitting.is_none() {
-        let problem = Problem::new(value.span(), "`temperature` does not fit").label("expected a number from 0 to 2");
-        section.problems.note(problem.help(format!("write it like `{}`", section.usage("temperature"))));
+        let problem = Problem::new(value.span(), "`temperature` does not fit")
+            .label("expected a number from 0 to 2");
+        section
+            .problems
+            .note(problem.help(format!("write it like `{}`", section.usage("temperature"))));
     }
     fitting
 }

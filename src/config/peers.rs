@@ -18,13 +18,21 @@ pub struct PeerGroup {
 pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<PeerGroup> {
     let mut groups = Vec::new();
     for named in top.named("peer_groups") {
-        let Some(section) = named.section(&schema::PEER_GROUP) else { continue };
-        let Some(written) = section.list("members", member) else { continue };
+        let Some(section) = named.section(&schema::PEER_GROUP) else {
+            continue;
+        };
+        let Some(written) = section.list("members", member) else {
+            continue;
+        };
         let members = members(&written.value, agent_rows, top);
         if written.value.len() < 2 {
             top.problems.note(alone(&named.name.value, &written));
         }
-        groups.push(PeerGroup { name: named.name.value, members, platform: section.choice("platform") });
+        groups.push(PeerGroup {
+            name: named.name.value,
+            members,
+            platform: section.choice("platform"),
+        });
     }
     groups
 }
@@ -32,7 +40,9 @@ pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<PeerGroup> 
 fn members(written: &[Spanned<String>], agent_rows: &AgentRows, top: &Section<'_>) -> Vec<AgentId> {
     let mut members: Vec<AgentId> = Vec::new();
     for name in written {
-        let Some(agent) = agent_rows.find(name, top.problems) else { continue };
+        let Some(agent) = agent_rows.find(name, top.problems) else {
+            continue;
+        };
         if members.contains(&agent.id) {
             top.problems.note(twice(name));
         } else {
@@ -44,19 +54,28 @@ fn members(written: &[Spanned<String>], agent_rows: &AgentRows, top: &Section<'_
 
 fn member(value: &Value<'_>) -> Result<Spanned<String>, Problem> {
     match value.get_ref().as_str() {
-        Some(text) => Ok(Spanned { value: text.to_owned(), span: value.span() }),
+        Some(text) => Ok(Spanned {
+            value: text.to_owned(),
+            span: value.span(),
+        }),
         None => Err(wrong_type("a member", value, "an agent's id in quotes")),
     }
 }
 
 fn alone(name: &str, members: &Spanned<Vec<Spanned<String>>>) -> Problem {
-    Problem::new(members.span.clone(), format!("the peer group `{name}` connects nobody"))
-        .label("fewer than two members")
-        .help("name at least two agents, or remove the group")
+    Problem::new(
+        members.span.clone(),
+        format!("the peer group `{name}` connects nobody"),
+    )
+    .label("fewer than two members")
+    .help("name at least two agents, or remove the group")
 }
 
 fn twice(name: &Spanned<String>) -> Problem {
-    Problem::new(name.span.clone(), format!("`{}` is named twice", name.value))
-        .label("a member already")
-        .help("name each agent once")
+    Problem::new(
+        name.span.clone(),
+        format!("`{}` is named twice", name.value),
+    )
+    .label("a member already")
+    .help("name each agent once")
 }

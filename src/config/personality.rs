@@ -12,10 +12,20 @@ const MAX_PATH_BYTES: usize = 1024;
 pub(super) fn personality(section: &Section<'_>) -> Option<Spanned<String>> {
     let written = section.text("personality")?;
     match inside(&written.value) {
-        Ok(value) => Some(Spanned { value, span: written.span }),
+        Ok(value) => Some(Spanned {
+            value,
+            span: written.span,
+        }),
         Err((message, label)) => {
-            let advice = format!("write the path from the agent's own folder on, such as `{}`", section.usage("personality"));
-            section.problems.note(Problem::new(written.span, message).label(label).help(advice));
+            let advice = format!(
+                "write the path from the agent's own folder on, such as `{}`",
+                section.usage("personality")
+            );
+            section.problems.note(
+                Problem::new(written.span, message)
+                    .label(label)
+                    .help(advice),
+            );
             None
         }
     }
@@ -28,17 +38,26 @@ fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
         match component {
             Component::Normal(name) => names.extend(name.to_str()),
             Component::CurDir => {}
-            Component::ParentDir => return Err(("`personality` leaves the agent's folder", "`..` leads out of it")),
+            Component::ParentDir => {
+                return Err((
+                    "`personality` leaves the agent's folder",
+                    "`..` leads out of it",
+                ));
+            }
             Component::RootDir | Component::Prefix(_) => {
-                return Err(("`personality` cannot be an absolute path", "begins at the root of the disk"));
+                return Err((
+                    "`personality` cannot be an absolute path",
+                    "begins at the root of the disk",
+                ));
             }
         }
     }
     match names.join("/") {
         joined if joined.is_empty() => Err(("`personality` names no file", "no file name in it")),
-        joined if joined.len() > MAX_PATH_BYTES || joined.contains(char::is_control) => {
-            Err(("`personality` does not fit", "too long, or with control characters in it"))
-        }
+        joined if joined.len() > MAX_PATH_BYTES || joined.contains(char::is_control) => Err((
+            "`personality` does not fit",
+            "too long, or with control characters in it",
+        )),
         joined => Ok(joined),
     }
 }
@@ -47,8 +66,12 @@ fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
 pub(super) fn system_prompt(section: &Section<'_>) -> Option<String> {
     let written = section.text("system_prompt")?;
     if written.value.trim().is_empty() {
-        let problem = Problem::new(written.span, "`system_prompt` says nothing").label("nothing is written here");
-        section.problems.note(problem.help(format!("write it like `{}`, or remove the line", section.usage("system_prompt"))));
+        let problem = Problem::new(written.span, "`system_prompt` says nothing")
+            .label("nothing is written here");
+        section.problems.note(problem.help(format!(
+            "write it like `{}`, or remove the line",
+            section.usage("system_prompt")
+        )));
         return None;
     }
     Some(written.value)

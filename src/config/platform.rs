@@ -60,7 +60,13 @@ pub enum Quote {
 
 impl Default for Answers {
     fn default() -> Self {
-        Answers { quote: Quote::default(), show_agent: false, link_previews: false, max_parts: 5, reactions: false }
+        Answers {
+            quote: Quote::default(),
+            show_agent: false,
+            link_previews: false,
+            max_parts: 5,
+            reactions: false,
+        }
     }
 }
 
@@ -71,11 +77,21 @@ pub(super) struct Defaults {
     pub(super) max_file_mb: u32,
 }
 
-pub(super) fn read(section: &Section<'_>, vault: &Vault<'_>, defaults: &Defaults) -> PlatformConfig {
-    let address = section.address("api_url", defaults.api_url).map(|address| address.url);
+pub(super) fn read(
+    section: &Section<'_>,
+    vault: &Vault<'_>,
+    defaults: &Defaults,
+) -> PlatformConfig {
+    let address = section
+        .address("api_url", defaults.api_url)
+        .map(|address| address.url);
     PlatformConfig {
         token: vault.secret(section, "token").unwrap_or_default(),
-        api_url: address.as_deref().unwrap_or(defaults.api_url).trim_end_matches('/').to_owned(),
+        api_url: address
+            .as_deref()
+            .unwrap_or(defaults.api_url)
+            .trim_end_matches('/')
+            .to_owned(),
         auto_bind: section.boolean("auto_bind").unwrap_or_default(),
         streaming: section.boolean("streaming").unwrap_or(true),
         nicknames: nicknames(section),
@@ -86,7 +102,10 @@ pub(super) fn read(section: &Section<'_>, vault: &Vault<'_>, defaults: &Defaults
 }
 
 fn nicknames(section: &Section<'_>) -> Vec<String> {
-    section.list("nicknames", nickname).map(|names| names.value).unwrap_or_default()
+    section
+        .list("nicknames", nickname)
+        .map(|names| names.value)
+        .unwrap_or_default()
 }
 
 fn answers(section: &Section<'_>) -> Answers {
@@ -94,7 +113,9 @@ fn answers(section: &Section<'_>) -> Answers {
     Answers {
         quote: section.choice("quote").unwrap_or(default.quote),
         show_agent: section.boolean("show_agent").unwrap_or(default.show_agent),
-        link_previews: section.boolean("link_previews").unwrap_or(default.link_previews),
+        link_previews: section
+            .boolean("link_previews")
+            .unwrap_or(default.link_previews),
         max_parts: section.count("max_parts").unwrap_or(default.max_parts),
         reactions: section.boolean("reactions").unwrap_or(default.reactions),
     }
@@ -105,9 +126,12 @@ fn nickname(value: &Value<'_>) -> Result<String, Problem> {
     const ADVICE: &str = "write what people say to the bot, such as `parlor` or `hey rose`";
     match value.get_ref().as_str() {
         None => Err(wrong_type("a nickname", value, "a string").help(ADVICE)),
-        Some(text) if !text.contains(char::is_alphanumeric) => {
-            Err(Problem::new(value.span(), "a nickname needs a letter or a digit").label("nothing to listen for").help(ADVICE))
-        }
+        Some(text) if !text.contains(char::is_alphanumeric) => Err(Problem::new(
+            value.span(),
+            "a nickname needs a letter or a digit",
+        )
+        .label("nothing to listen for")
+        .help(ADVICE)),
         Some(text) => Ok(text.to_owned()),
     }
 }

@@ -48,19 +48,38 @@ pub(super) struct Named<'a> {
 
 impl<'a> Section<'a> {
     /// `span` is the table's name: a missing key is shown there.
-    pub(super) fn open(shape: &'static Shape, table: &'a DeTable<'a>, span: Range<usize>, problems: &'a Problems) -> Self {
-        for (key, _) in table.iter().filter(|(key, _)| shape.key(key.get_ref()).is_none()) {
+    pub(super) fn open(
+        shape: &'static Shape,
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        problems: &'a Problems,
+    ) -> Self {
+        for (key, _) in table
+            .iter()
+            .filter(|(key, _)| shape.key(key.get_ref()).is_none())
+        {
             problems.note(unknown_key(shape, key.get_ref(), key.span()));
         }
-        let required = shape.keys.iter().filter(|key| key.absence == Absence::Refused);
+        let required = shape
+            .keys
+            .iter()
+            .filter(|key| key.absence == Absence::Refused);
         for key in required.filter(|key| !table.contains_key(key.name)) {
             problems.note(missing_key(shape, key, span.clone()));
         }
-        Section { shape, table, problems }
+        Section {
+            shape,
+            table,
+            problems,
+        }
     }
 
     pub(super) fn value(&self, name: &str) -> Option<&'a Value<'a>> {
-        debug_assert!(self.shape.key(name).is_some(), "`{name}` is asked for but not listed as a key of {}", self.shape.name);
+        debug_assert!(
+            self.shape.key(name).is_some(),
+            "`{name}` is asked for but not listed as a key of {}",
+            self.shape.name
+        );
         self.table.get(name)
     }
 
@@ -69,16 +88,28 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn boolean(&self, name: &str) -> Option<bool> {
-        Some(self.read(name, "`true` or `false`", DeValue::as_bool)?.value)
+        Some(
+            self.read(name, "`true` or `false`", DeValue::as_bool)?
+                .value,
+        )
     }
 
     pub(super) fn count(&self, name: &str) -> Option<u32> {
         let value = self.value(name)?;
         let count = whole_number(value.get_ref()).and_then(|number| number.try_into().ok());
         if count.is_none() {
-            let label = if value.get_ref().is_integer() { "this is too small or too large".to_owned() } else { found(value) };
-            let problem = Problem::new(value.span(), format!("`{name}`: expected a whole number, 0 or more")).label(label);
-            self.problems.note(problem.help(format!("write it like `{}`", self.usage(name))));
+            let label = if value.get_ref().is_integer() {
+                "this is too small or too large".to_owned()
+            } else {
+                found(value)
+            };
+            let problem = Problem::new(
+                value.span(),
+                format!("`{name}`: expected a whole number, 0 or more"),
+            )
+            .label(label);
+            self.problems
+                .note(problem.help(format!("write it like `{}`", self.usage(name))));
         }
         count
     }
@@ -87,9 +118,16 @@ impl<'a> Section<'a> {
     pub(super) fn at_least_one(&self, name: &str) -> Option<u32> {
         let count = self.count(name)?;
         if count == 0 {
-            let span = self.value(name).map(toml::Spanned::span).unwrap_or_default();
-            let problem = Problem::new(span, format!("`{name}` cannot be 0")).label("nothing could ever be done");
-            self.problems.note(problem.help(format!("write 1 or more, such as `{}`, or leave it out", self.usage(name))));
+            let span = self
+                .value(name)
+                .map(toml::Spanned::span)
+                .unwrap_or_default();
+            let problem = Problem::new(span, format!("`{name}` cannot be 0"))
+                .label("nothing could ever be done");
+            self.problems.note(problem.help(format!(
+                "write 1 or more, such as `{}`, or leave it out",
+                self.usage(name)
+            )));
         }
         Some(count).filter(|count| *count > 0)
     }
@@ -104,7 +142,11 @@ impl<'a> Section<'a> {
     }
 
     /// The readable items; `item` makes problems of the others.
-    pub(super) fn list<T>(&self, name: &str, item: impl Fn(&Value<'_>) -> Result<T, Problem>) -> Option<Spanned<Vec<T>>> {
+    pub(super) fn list<T>(
+        &self,
+        name: &str,
+        item: impl Fn(&Value<'_>) -> Result<T, Problem>,
+    ) -> Option<Spanned<Vec<T>>> {
         let value = self.value(name)?;
         let Some(array) = value.get_ref().as_array() else {
             self.refuse_type(name, "a list");
@@ -117,7 +159,10 @@ impl<'a> Section<'a> {
                 Err(problem) => self.problems.note(problem),
             }
         }
-        Some(Spanned { value: items, span: value.span() })
+        Some(Spanned {
+            value: items,
+            span: value.span(),
+        })
     }
 
     pub(super) fn section(&self, name: &str, shape: &'static Shape) -> Option<Section<'a>> {
@@ -131,7 +176,9 @@ impl<'a> Section<'a> {
 
     /// All tables inside the table `name`, in file order.
     pub(super) fn named(&self, name: &str) -> Vec<Named<'a>> {
-        let Some(value) = self.value(name) else { return Vec::new() };
+        let Some(value) = self.value(name) else {
+            return Vec::new();
+        };
         let Some(table) = value.get_ref().as_table() else {
             self.refuse_type(name, "a table of tables");
             return Vec::new();
@@ -139,7 +186,10 @@ impl<'a> Section<'a> {
         let mut all: Vec<_> = table
             .iter()
             .map(|(key, value)| Named {
-                name: Spanned { value: key.get_ref().to_string(), span: key.span() },
+                name: Spanned {
+                    value: key.get_ref().to_string(),
+                    span: key.span(),
+                },
                 value,
                 problems: self.problems,
             })
@@ -150,13 +200,18 @@ impl<'a> Section<'a> {
 
     /// All tables of a list of tables.
     pub(super) fn items(&self, name: &str) -> Vec<Named<'a>> {
-        let Some(value) = self.value(name) else { return Vec::new() };
+        let Some(value) = self.value(name) else {
+            return Vec::new();
+        };
         let Some(array) = value.get_ref().as_array() else {
             self.refuse_type(name, "a list of tables");
             return Vec::new();
         };
         let named = |value: &'a Value<'a>| Named {
-            name: Spanned { value: name.to_owned(), span: value.span() },
+            name: Spanned {
+                value: name.to_owned(),
+                span: value.span(),
+            },
             value,
             problems: self.problems,
         };
@@ -166,8 +221,10 @@ impl<'a> Section<'a> {
     /// Notes a value of a wrong type.
     pub(super) fn refuse_type(&self, name: &str, expected: &str) {
         if let Some(value) = self.value(name) {
-            self.problems
-                .note(wrong_type(&format!("`{name}`"), value, expected).help(format!("write it like `{}`", self.usage(name))));
+            self.problems.note(
+                wrong_type(&format!("`{name}`"), value, expected)
+                    .help(format!("write it like `{}`", self.usage(name))),
+            );
         }
     }
 
@@ -176,23 +233,40 @@ impl<'a> Section<'a> {
         self.shape.key(name).map(Key::usage).unwrap_or_default()
     }
 
-    fn read<T>(&self, name: &str, expected: &str, convert: impl Fn(&DeValue<'a>) -> Option<T>) -> Option<Spanned<T>> {
+    fn read<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        convert: impl Fn(&DeValue<'a>) -> Option<T>,
+    ) -> Option<Spanned<T>> {
         let value = self.value(name)?;
         let converted = convert(value.get_ref());
         if converted.is_none() {
             self.refuse_type(name, expected);
         }
-        converted.map(|converted| Spanned { value: converted, span: value.span() })
+        converted.map(|converted| Spanned {
+            value: converted,
+            span: value.span(),
+        })
     }
 }
 
 impl<'a> Named<'a> {
     pub(super) fn section(&self, shape: &'static Shape) -> Option<Section<'a>> {
         let Some(table) = self.value.get_ref().as_table() else {
-            self.problems.note(wrong_type(&format!("`{}`", self.name.value), self.value, "a table"));
+            self.problems.note(wrong_type(
+                &format!("`{}`", self.name.value),
+                self.value,
+                "a table",
+            ));
             return None;
         };
-        Some(Section::open(shape, table, self.name.span.clone(), self.problems))
+        Some(Section::open(
+            shape,
+            table,
+            self.name.span.clone(),
+            self.problems,
+        ))
     }
 }
 
@@ -211,7 +285,11 @@ pub(super) fn suggest(word: &str, known: &[&str]) -> String {
 }
 
 pub(super) fn quoted(words: &[&str]) -> String {
-    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    words
+        .iter()
+        .map(|word| format!("`{word}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 pub(super) fn wrong_type(subject: &str, value: &Value<'_>, expected: &str) -> Problem {
@@ -236,26 +314,31 @@ fn wrong_choice(name: &str, text: &Spanned<String>, words: &[&str]) -> Problem {
         Some(near) => format!("did you mean `{near}`? It can be {}", quoted(words)),
         None => format!("it can be {}", quoted(words)),
     };
-    Problem::new(text.span.clone(), format!("`{}` is no value for `{name}`", text.value))
-        .label("not one of the known words")
-        .help(advice)
+    Problem::new(
+        text.span.clone(),
+        format!("`{}` is no value for `{name}`", text.value),
+    )
+    .label("not one of the known words")
+    .help(advice)
 }
 
 fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
     let advice = match (shape.name, key) {
         // The key is planned, so people find it in texts about Parlor.
-        ("the top level", "admin") => "this version has no admin page yet; remove the section".to_owned(),
-        // Others let people choose.
-        ("the top level", "storage" | "store" | "database" | "db") | ("[memory]", "backend" | "storage" | "store") => {
-            ONE_STORE.to_owned()
+        ("the top level", "admin") => {
+            "this version has no admin page yet; remove the section".to_owned()
         }
+        // Others let people choose.
+        ("the top level", "storage" | "store" | "database" | "db")
+        | ("[memory]", "backend" | "storage" | "store") => ONE_STORE.to_owned(),
         _ => suggest(key, &shape.names().collect::<Vec<_>>()),
     };
-    Problem::new(span, format!("unknown key `{key}`")).label(format!("not a key of {}", shape.name)).help(advice)
+    Problem::new(span, format!("unknown key `{key}`"))
+        .label(format!("not a key of {}", shape.name))
+        .help(advice)
 }
 
-const ONE_STORE: &str =
-    "everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this";
+const ONE_STORE: &str = "everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this";
 
 fn missing_key(shape: &Shape, key: &Key, span: Range<usize>) -> Problem {
     Problem::new(span, format!("missing key `{}`", key.name))

@@ -13,7 +13,13 @@ use crate::domain::nearest;
 /// place.
 const SECRET_KEYS: [&str; 3] = ["token", "api_key", "proxy"];
 /// Keys that sound secret, but are numbers of tokens.
-const COUNTED_KEYS: [&str; 5] = ["max_tokens", "context_tokens", "recall_tokens", "tokens_per_turn", "tokens_per_day"];
+const COUNTED_KEYS: [&str; 5] = [
+    "max_tokens",
+    "context_tokens",
+    "recall_tokens",
+    "tokens_per_turn",
+    "tokens_per_day",
+];
 
 /// The text with asterisks for secrets. The length stays the same, so every span still fits.
 pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String {
@@ -40,7 +46,9 @@ fn collect_from_table(text: &str, table: &DeTable<'_>, spans: &mut Vec<Range<usi
 fn collect_from_value(text: &str, value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
     match value.get_ref() {
         DeValue::Table(table) => collect_from_table(text, table, spans),
-        DeValue::Array(array) => array.iter().for_each(|item| collect_from_value(text, item, spans)),
+        DeValue::Array(array) => array
+            .iter()
+            .for_each(|item| collect_from_value(text, item, spans)),
         DeValue::String(string) if has_login(string) => spans.push(value.span()),
         _ => {}
     }
@@ -89,14 +97,18 @@ fn secret_column(line: &str) -> Option<usize> {
     let first_word_end = line[indent..].find([' ', '\t', ':']).map(|at| indent + at);
     let equal_signs = line.match_indices('=').map(|(at, _)| at);
     let mut ends_of_keys = first_word_end.into_iter().chain(equal_signs);
-    let end_of_key =
-        ends_of_keys.find(|at| sounds_secret(key_before(&line[..*at])) && !names_a_place(after_key(&line[*at..])))?;
+    let end_of_key = ends_of_keys.find(|at| {
+        sounds_secret(key_before(&line[..*at])) && !names_a_place(after_key(&line[*at..]))
+    })?;
     Some(line.len() - after_key(&line[end_of_key..]).len())
 }
 
 fn key_before(text: &str) -> &str {
     let is_around_keys = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '{' | ',' | '.');
-    text.trim_end_matches(is_around_keys).rsplit(is_around_keys).next().unwrap_or_default()
+    text.trim_end_matches(is_around_keys)
+        .rsplit(is_around_keys)
+        .next()
+        .unwrap_or_default()
 }
 
 fn after_key(text: &str) -> &str {
@@ -115,7 +127,9 @@ fn sounds_secret(key: &str) -> bool {
     if COUNTED_KEYS.contains(&key.as_str()) {
         return false;
     }
-    let has_word = ["token", "key", "secret", "passw"].iter().any(|word| key.contains(word));
+    let has_word = ["token", "key", "secret", "passw"]
+        .iter()
+        .any(|word| key.contains(word));
     let is_slip = || nearest(&key, every_key()).is_some_and(|near| SECRET_KEYS.contains(&near));
     has_word || is_slip()
 }
@@ -148,7 +162,9 @@ fn is_counted(key: &str, value: &Value<'_>) -> bool {
 
 /// `https://user:password@host`
 fn has_login(string: &str) -> bool {
-    string.split_once("://").is_some_and(|(_, rest)| rest.contains('@') || rest.contains('?'))
+    string
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('@') || rest.contains('?'))
 }
 
 fn with_asterisks(text: &str, spans: &[Range<usize>]) -> String {

@@ -36,22 +36,37 @@ pub struct Report {
 
 impl Problem {
     pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        Problem { message: message.into(), span, label: String::new(), help: None }
+        Problem {
+            message: message.into(),
+            span,
+            label: String::new(),
+            help: None,
+        }
     }
 
     pub fn label(self, label: impl Into<String>) -> Self {
-        Problem { label: label.into(), ..self }
+        Problem {
+            label: label.into(),
+            ..self
+        }
     }
 
     pub fn help(self, help: impl Into<String>) -> Self {
-        Problem { help: Some(help.into()), ..self }
+        Problem {
+            help: Some(help.into()),
+            ..self
+        }
     }
 }
 
 impl Report {
     /// The whole text for a terminal or a log, without a line break at the end.
     pub fn render(&self, color: bool) -> String {
-        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let renderer = if color {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
         let mut in_file_order: Vec<&Problem> = self.problems.iter().collect();
         in_file_order.sort_by_key(|problem| problem.span.start);
         let mut text = String::new();
@@ -64,10 +79,20 @@ impl Report {
 
     fn render_problem(&self, problem: &Problem, renderer: &Renderer) -> String {
         let label = Some(problem.label.as_str()).filter(|label| !label.is_empty());
-        let pointer = AnnotationKind::Primary.span(self.inside_text(&problem.span)).label(label);
-        let snippet = Snippet::source(&self.source.text).path(self.source.path.to_string_lossy()).annotation(pointer);
-        let help = problem.help.as_ref().map(|help| Level::HELP.message(normalize_untrusted_str(help)));
-        renderer.render(&[Level::ERROR.primary_title(&problem.message).element(snippet).elements(help)])
+        let pointer = AnnotationKind::Primary
+            .span(self.inside_text(&problem.span))
+            .label(label);
+        let snippet = Snippet::source(&self.source.text)
+            .path(self.source.path.to_string_lossy())
+            .annotation(pointer);
+        let help = problem
+            .help
+            .as_ref()
+            .map(|help| Level::HELP.message(normalize_untrusted_str(help)));
+        renderer.render(&[Level::ERROR
+            .primary_title(&problem.message)
+            .element(snippet)
+            .elements(help)])
     }
 
     /// The nearest span inside the text, because the printer fails on a span outside.
@@ -79,7 +104,12 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let file = self.source.path.file_name().unwrap_or(self.source.path.as_os_str()).to_string_lossy();
+        let file = self
+            .source
+            .path
+            .file_name()
+            .unwrap_or(self.source.path.as_os_str())
+            .to_string_lossy();
         match self.problems.len() {
             1 => format!("1 problem in {file}; nothing was started."),
             count => format!("{count} problems in {file}; nothing was started."),
@@ -101,17 +131,29 @@ mod tests {
 
     #[test]
     fn a_span_outside_the_text_is_still_shown() {
-        let source = Source { path: "config.toml".into(), text: "name = \"ü\"\n".into() };
+        let source = Source {
+            path: "config.toml".into(),
+            text: "name = \"ü\"\n".into(),
+        };
         for span in [0..0, 9..9, 5..500, 500..600, 11..11] {
-            let report = Report { source: source.clone(), problems: vec![Problem::new(span, "wrong")] };
+            let report = Report {
+                source: source.clone(),
+                problems: vec![Problem::new(span, "wrong")],
+            };
             assert!(report.to_string().contains("config.toml:"));
         }
     }
 
     #[test]
     fn colour_is_only_there_when_asked_for() {
-        let source = Source { path: "config.toml".into(), text: "a = 1\n".into() };
-        let report = Report { source, problems: vec![Problem::new(0..1, "wrong")] };
+        let source = Source {
+            path: "config.toml".into(),
+            text: "a = 1\n".into(),
+        };
+        let report = Report {
+            source,
+            problems: vec![Problem::new(0..1, "wrong")],
+        };
         assert!(report.render(true).contains('\u{1b}'));
         assert!(!report.to_string().contains('\u{1b}'));
     }

@@ -40,20 +40,36 @@ impl Key {
     /// The key as written in the file: `name = "Rose"`, or `[telegram]` for a table.
     pub(super) fn usage(&self) -> String {
         let is_header = self.example.trim_start_matches('[').starts_with(self.name);
-        if is_header { self.example.to_owned() } else { format!("{} = {}", self.name, self.example) }
+        if is_header {
+            self.example.to_owned()
+        } else {
+            format!("{} = {}", self.name, self.example)
+        }
     }
 }
 
 const fn refused(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, absence: Absence::Refused }
+    Key {
+        name,
+        example,
+        absence: Absence::Refused,
+    }
 }
 
 const fn nothing(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, absence: Absence::Nothing }
+    Key {
+        name,
+        example,
+        absence: Absence::Nothing,
+    }
 }
 
 const fn default(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, absence: Absence::Default }
+    Key {
+        name,
+        example,
+        absence: Absence::Default,
+    }
 }
 
 pub(super) const TOP: Shape = Shape {
@@ -89,7 +105,10 @@ pub(super) const TELEGRAM: Shape = Shape {
         default("gather_ms", "2000"),
         default("max_file_mb", "20"),
         default("streaming", "true"),
-        nothing("limits", "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }"),
+        nothing(
+            "limits",
+            "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }",
+        ),
         nothing("nicknames", r#"["parlor", "hey rose"]"#),
         default("quote", r#""auto""#),
         default("show_agent", "false"),
@@ -101,12 +120,19 @@ pub(super) const TELEGRAM: Shape = Shape {
 
 pub(super) const WEBHOOK: Shape = Shape {
     name: "[telegram.webhook]",
-    keys: &[refused("url", r#""https://bot.example.org/hook""#), default("listen", r#""127.0.0.1:8443""#)],
+    keys: &[
+        refused("url", r#""https://bot.example.org/hook""#),
+        default("listen", r#""127.0.0.1:8443""#),
+    ],
 };
 
 pub(super) const LIMITS: Shape = Shape {
     name: "`limits`",
-    keys: &[default("per_second", "30"), default("chat_per_second", "1"), default("group_per_minute", "20")],
+    keys: &[
+        default("per_second", "30"),
+        default("chat_per_second", "1"),
+        default("group_per_minute", "20"),
+    ],
 };
 
 pub(super) const DISCORD: Shape = Shape {
@@ -128,8 +154,13 @@ pub(super) const DISCORD: Shape = Shape {
     ],
 };
 
-pub(super) const DISCORD_LIMITS: Shape =
-    Shape { name: "`limits`", keys: &[default("per_second", "50"), default("channel_per_second", "1")] };
+pub(super) const DISCORD_LIMITS: Shape = Shape {
+    name: "`limits`",
+    keys: &[
+        default("per_second", "50"),
+        default("channel_per_second", "1"),
+    ],
+};
 
 pub(super) const PROVIDER: Shape = Shape {
     name: "a provider",
@@ -137,18 +168,32 @@ pub(super) const PROVIDER: Shape = Shape {
         refused("kind", r#""openai""#),
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
-        nothing("prices", r#"{ "gpt-5.4" = { input = 2.5, output = 10, cached = 0.25 } }"#),
+        nothing(
+            "prices",
+            r#"{ "gpt-5.4" = { input = 2.5, output = 10, cached = 0.25 } }"#,
+        ),
         nothing("models", r#"["gpt-5.4", "gpt-5.4-mini"]"#),
         nothing("vision", r#"["gpt-5.4"]"#),
         nothing("context_tokens", "200_000"),
     ],
 };
 
-pub(super) const PRICE: Shape =
-    Shape { name: "a price", keys: &[refused("input", "2.5"), refused("output", "10"), nothing("cached", "0.25")] };
+pub(super) const PRICE: Shape = Shape {
+    name: "a price",
+    keys: &[
+        refused("input", "2.5"),
+        refused("output", "10"),
+        nothing("cached", "0.25"),
+    ],
+};
 
-pub(super) const SECRET: Shape =
-    Shape { name: "a secret", keys: &[nothing("env", r#""TELEGRAM_BOT_TOKEN""#), nothing("file", r#""secrets/telegram""#)] };
+pub(super) const SECRET: Shape = Shape {
+    name: "a secret",
+    keys: &[
+        nothing("env", r#""TELEGRAM_BOT_TOKEN""#),
+        nothing("file", r#""secrets/telegram""#),
+    ],
+};
 
 pub(super) const ACCESS: Shape = Shape {
     name: "[access]",
@@ -158,36 +203,75 @@ pub(super) const ACCESS: Shape = Shape {
         default("groups", r#""bound""#),
         default("require_mention", "true"),
         default("observe", "true"),
-        nothing("limits", "{ tokens_per_day = 200_000, turns_per_minute = 10 }"),
+        nothing(
+            "limits",
+            "{ tokens_per_day = 200_000, turns_per_minute = 10 }",
+        ),
         nothing("tools", r#"{ guest = "look" }"#),
     ],
 };
 
-pub(super) const PERSON_LIMITS: Shape =
-    Shape { name: "`limits`", keys: &[default("tokens_per_day", "200_000"), default("turns_per_minute", "10")] };
+pub(super) const PERSON_LIMITS: Shape = Shape {
+    name: "`limits`",
+    keys: &[
+        default("tokens_per_day", "200_000"),
+        default("turns_per_minute", "10"),
+    ],
+};
 
-pub(super) const MEMORY: Shape = Shape { name: "[memory]", keys: &[default("default_visibility", r#""private""#)] };
+pub(super) const MEMORY: Shape = Shape {
+    name: "[memory]",
+    keys: &[default("default_visibility", r#""private""#)],
+};
 pub(super) const CEILINGS: Shape = Shape {
     name: "[access.tools]",
-    keys: &[default("guest", r#""look""#), default("member", r#""reach""#), default("owner", r#""reach""#)],
+    keys: &[
+        default("guest", r#""look""#),
+        default("member", r#""reach""#),
+        default("owner", r#""reach""#),
+    ],
 };
 
 pub(super) const RISK_PROFILE: Shape = Shape {
     name: "a risk profile",
-    keys: &[nothing("allow", r#"["now", "file_read"]"#), nothing("deny", r#"["web_fetch"]"#), nothing("max_risk", r#""change""#)],
+    keys: &[
+        nothing("allow", r#"["now", "file_read"]"#),
+        nothing("deny", r#"["web_fetch"]"#),
+        nothing("max_risk", r#""change""#),
+    ],
 };
 
-pub(super) const TOOL_LIMITS: Shape =
-    Shape { name: "`tools`", keys: &[nothing("allow", r#"["now", "file_read"]"#), nothing("deny", r#"["web_fetch"]"#)] };
+pub(super) const TOOL_LIMITS: Shape = Shape {
+    name: "`tools`",
+    keys: &[
+        nothing("allow", r#"["now", "file_read"]"#),
+        nothing("deny", r#"["web_fetch"]"#),
+    ],
+};
 
-pub(super) const SIBLINGS: Shape =
-    Shape { name: "`access`", keys: &[nothing("read", r#"["main"]"#), nothing("write", r#"["main"]"#)] };
+pub(super) const SIBLINGS: Shape = Shape {
+    name: "`access`",
+    keys: &[
+        nothing("read", r#"["main"]"#),
+        nothing("write", r#"["main"]"#),
+    ],
+};
 
-pub(super) const SHARED_PATH: Shape =
-    Shape { name: "a shared folder", keys: &[nothing("read", r#"["rose"]"#), nothing("write", r#"["main"]"#)] };
+pub(super) const SHARED_PATH: Shape = Shape {
+    name: "a shared folder",
+    keys: &[
+        nothing("read", r#"["rose"]"#),
+        nothing("write", r#"["main"]"#),
+    ],
+};
 
-pub(super) const PEER_GROUP: Shape =
-    Shape { name: "a peer group", keys: &[refused("members", r#"["rose", "ada"]"#), nothing("platform", r#""telegram""#)] };
+pub(super) const PEER_GROUP: Shape = Shape {
+    name: "a peer group",
+    keys: &[
+        refused("members", r#"["rose", "ada"]"#),
+        nothing("platform", r#""telegram""#),
+    ],
+};
 
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
@@ -210,7 +294,10 @@ pub(super) const AGENT: Shape = Shape {
         nothing("risk_profile", r#""careful""#),
         nothing("access", r#"{ read = ["main"] }"#),
         default("workspace_mb", "500"),
-        nothing("limits", "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }"),
+        nothing(
+            "limits",
+            "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }",
+        ),
     ],
 };
 

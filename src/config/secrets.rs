@@ -67,8 +67,16 @@ impl Vault<'_> {
     /// The secret under a key. An unreadable secret is empty; an absent key gives none.
     pub(super) fn secret(&self, section: &Section<'_>, name: &str) -> Option<Secret> {
         section.value(name)?;
-        let secret = keeper(section, name).map(|keeper| self.open(&keeper)).transpose();
-        Some(secret.map_err(|problem| section.problems.note(problem)).ok().flatten().unwrap_or_default())
+        let secret = keeper(section, name)
+            .map(|keeper| self.open(&keeper))
+            .transpose();
+        Some(
+            secret
+                .map_err(|problem| section.problems.note(problem))
+                .ok()
+                .flatten()
+                .unwrap_or_default(),
+        )
     }
 
     fn open(&self, keeper: &Keeper) -> Result<Secret, Problem> {
@@ -84,9 +92,12 @@ impl Vault<'_> {
 
     fn read_variable(&self, variable: &Spanned<String>) -> Result<Secret, Problem> {
         let problem = |what: &str| {
-            Problem::new(variable.span.clone(), format!("the environment variable {} {what}", variable.value))
-                .label("needed for this")
-                .help("export it before starting, or use { file = \"…\" }")
+            Problem::new(
+                variable.span.clone(),
+                format!("the environment variable {} {what}", variable.value),
+            )
+            .label("needed for this")
+            .help("export it before starting, or use { file = \"…\" }")
         };
         match (self.environment)(&variable.value) {
             None => Err(problem("is not set")),
@@ -103,7 +114,9 @@ impl Vault<'_> {
                 .help("write the secret into this file, alone, or use { env = \"…\" }")
         };
         match fs::read_to_string(&whole_path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(problem("does not exist".to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(problem("does not exist".to_owned()))
+            }
             Err(error) => Err(problem(format!("cannot be read: {error}"))),
             Ok(text) if text.trim().is_empty() => Err(problem("is empty".to_owned())),
             Ok(text) => Ok(Secret::new(text.trim_end().to_owned())),
@@ -117,7 +130,9 @@ fn keeper(section: &Section<'_>, name: &str) -> Option<Keeper> {
     match value.get_ref() {
         DeValue::Table(_) => keeper_in_table(section, name),
         DeValue::String(_) => {
-            section.problems.note(literal_secret(section, name, value.span()));
+            section
+                .problems
+                .note(literal_secret(section, name, value.span()));
             None
         }
         _ => {
@@ -163,7 +178,10 @@ pub(super) fn is_variable_name(text: &str) -> bool {
 }
 
 fn not_one_place(section: &Section<'_>, name: &str) -> Problem {
-    let span = section.value(name).map(|value| value.span()).unwrap_or_default();
+    let span = section
+        .value(name)
+        .map(|value| value.span())
+        .unwrap_or_default();
     Problem::new(span, format!("`{name}`: expected either `env` or `file`"))
         .label("exactly one of the two belongs here")
         .help(format!("write it like `{}`", section.usage(name)))

@@ -16,7 +16,9 @@ pub struct EditLock {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreConfigError {
-    #[error("config.toml was changed by somebody else meanwhile, so it was left as it is. Try again")]
+    #[error(
+        "config.toml was changed by somebody else meanwhile, so it was left as it is. Try again"
+    )]
     Changed,
     #[error("{} is read-only, so it was not changed. `chmod u+w` it, or make this change by hand", .0.display())]
     ReadOnly(PathBuf),
@@ -30,11 +32,21 @@ pub enum StoreConfigError {
 pub fn lock(home: &Path) -> Result<EditLock, StoreConfigError> {
     let path = home.join("config.lock");
     let open = || {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
         file.lock()?;
         Ok(file)
     };
-    open().map(|file| EditLock { _file: file }).map_err(|error| StoreConfigError::Disk { path: path.clone(), error })
+    open()
+        .map(|file| EditLock { _file: file })
+        .map_err(|error| StoreConfigError::Disk {
+            path: path.clone(),
+            error,
+        })
 }
 
 /// The text of the file. A home without a config has an empty text.
@@ -47,7 +59,12 @@ pub fn read(home: &Path) -> Result<String, StoreConfigError> {
 }
 
 /// Replaces the file, if its text is still the expected text. Blocks.
-pub fn replace(home: &Path, _lock: &EditLock, base: &str, new: &str) -> Result<(), StoreConfigError> {
+pub fn replace(
+    home: &Path,
+    _lock: &EditLock,
+    base: &str,
+    new: &str,
+) -> Result<(), StoreConfigError> {
     if read(home)? != base {
         return Err(StoreConfigError::Changed);
     }
@@ -63,13 +80,18 @@ pub fn replace(home: &Path, _lock: &EditLock, base: &str, new: &str) -> Result<(
 
 fn write_beside(path: &Path, text: &str) -> Result<(), StoreConfigError> {
     let beside = path.with_extension("toml.new");
-    let disk = |error| StoreConfigError::Disk { path: path.to_owned(), error };
+    let disk = |error| StoreConfigError::Disk {
+        path: path.to_owned(),
+        error,
+    };
     let written = File::create(&beside).map_err(disk).and_then(|mut file| {
         if let Ok(old) = fs::metadata(path) {
             keep_owner(&file, &old).map_err(|_| StoreConfigError::NotOurs(path.to_owned()))?;
             file.set_permissions(old.permissions()).map_err(disk)?;
         }
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(disk)
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(disk)
     });
     let renamed = written.and_then(|()| fs::rename(&beside, path).map_err(disk));
     if renamed.is_err() {
@@ -107,7 +129,10 @@ mod tests {
         let lock = lock(home.path()).unwrap();
         replace(home.path(), &lock, "", "a = 1\n").unwrap();
         assert_eq!(read(home.path()).unwrap(), "a = 1\n");
-        assert!(matches!(replace(home.path(), &lock, "", "b = 1\n"), Err(StoreConfigError::Changed)));
+        assert!(matches!(
+            replace(home.path(), &lock, "", "b = 1\n"),
+            Err(StoreConfigError::Changed)
+        ));
         assert_eq!(read(home.path()).unwrap(), "a = 1\n");
     }
 
@@ -117,9 +142,21 @@ mod tests {
         let path = home.path().join(FILE_NAME);
         fs::write(&path, "a = 1\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
-        let refused = replace(home.path(), &lock(home.path()).unwrap(), "a = 1\n", "b = 1\n").unwrap_err();
-        let told = refused.to_string().replace(&home.path().canonicalize().unwrap().display().to_string(), "HOME");
-        assert_eq!(told, "HOME/config.toml is read-only, so it was not changed. `chmod u+w` it, or make this change by hand");
+        let refused = replace(
+            home.path(),
+            &lock(home.path()).unwrap(),
+            "a = 1\n",
+            "b = 1\n",
+        )
+        .unwrap_err();
+        let told = refused.to_string().replace(
+            &home.path().canonicalize().unwrap().display().to_string(),
+            "HOME",
+        );
+        assert_eq!(
+            told,
+            "HOME/config.toml is read-only, so it was not changed. `chmod u+w` it, or make this change by hand"
+        );
         assert_eq!(read(home.path()).unwrap(), "a = 1\n");
     }
 
@@ -132,7 +169,13 @@ mod tests {
         if std::os::unix::fs::chown(&path, Some(4711), Some(4712)).is_err() {
             return;
         }
-        replace(home.path(), &lock(home.path()).unwrap(), "a = 1\n", "b = 1\n").unwrap();
+        replace(
+            home.path(),
+            &lock(home.path()).unwrap(),
+            "a = 1\n",
+            "b = 1\n",
+        )
+        .unwrap();
         let kept = fs::metadata(&path).unwrap();
         assert_eq!((kept.uid(), kept.gid()), (4711, 4712));
     }
@@ -144,10 +187,19 @@ mod tests {
         fs::write(&real, "a = 1\n").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
         symlink(&real, home.path().join(FILE_NAME)).unwrap();
-        replace(home.path(), &lock(home.path()).unwrap(), "a = 1\n", "b = 1\n").unwrap();
+        replace(
+            home.path(),
+            &lock(home.path()).unwrap(),
+            "a = 1\n",
+            "b = 1\n",
+        )
+        .unwrap();
         assert!(home.path().join(FILE_NAME).is_symlink());
         assert_eq!(fs::read_to_string(&real).unwrap(), "b = 1\n");
-        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
     }
 }

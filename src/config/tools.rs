@@ -81,7 +81,12 @@ const WORKSPACE_MB: u32 = 500;
 
 impl Default for AgentTools {
     fn default() -> Self {
-        AgentTools { limits: ToolLimits::default(), risk_profile: None, access: Siblings::default(), workspace_mb: WORKSPACE_MB }
+        AgentTools {
+            limits: ToolLimits::default(),
+            risk_profile: None,
+            access: Siblings::default(),
+            workspace_mb: WORKSPACE_MB,
+        }
     }
 }
 
@@ -89,7 +94,11 @@ impl Default for Ceilings {
     /// A guest can ask, and make an agent look things up, but cannot make the agent change or send
     /// anything.
     fn default() -> Self {
-        Ceilings { guest: Risk::Look, member: Risk::Reach, owner: Risk::Reach }
+        Ceilings {
+            guest: Risk::Look,
+            member: Risk::Reach,
+            owner: Risk::Reach,
+        }
     }
 }
 
@@ -100,7 +109,11 @@ pub(super) struct Names {
     write: Vec<Spanned<String>>,
 }
 
-pub(super) fn read(top: &Section<'_>, access: Option<&Section<'_>>, agent_rows: &AgentRows) -> ToolRules {
+pub(super) fn read(
+    top: &Section<'_>,
+    access: Option<&Section<'_>>,
+    agent_rows: &AgentRows,
+) -> ToolRules {
     let tools = access.and_then(|access| access.section("tools", &schema::CEILINGS));
     ToolRules {
         profiles: profiles(top),
@@ -111,14 +124,26 @@ pub(super) fn read(top: &Section<'_>, access: Option<&Section<'_>>, agent_rows: 
 
 /// Every name under `[risk_profiles]`.
 pub(super) fn profile_names(top: &Section<'_>) -> Vec<String> {
-    let table = top.value("risk_profiles").and_then(|value| value.get_ref().as_table());
-    table.into_iter().flat_map(|table| table.keys()).map(|key| key.get_ref().to_string()).collect()
+    let table = top
+        .value("risk_profiles")
+        .and_then(|value| value.get_ref().as_table());
+    table
+        .into_iter()
+        .flat_map(|table| table.keys())
+        .map(|key| key.get_ref().to_string())
+        .collect()
 }
 
 /// The keys of an agent's table. The names under `access` are checked when all agents are known.
 pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTools, Names) {
-    let limits = section.section("tools", &schema::TOOL_LIMITS).map(|section| limits(&section)).unwrap_or_default();
-    let access = section.section("access", &schema::SIBLINGS).map(|section| names(&section)).unwrap_or_default();
+    let limits = section
+        .section("tools", &schema::TOOL_LIMITS)
+        .map(|section| limits(&section))
+        .unwrap_or_default();
+    let access = section
+        .section("access", &schema::SIBLINGS)
+        .map(|section| names(&section))
+        .unwrap_or_default();
     let tools = AgentTools {
         limits,
         risk_profile: risk_profile(section, profiles),
@@ -130,7 +155,12 @@ pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTool
 
 impl Names {
     /// The existing agents; unknown names are noted. `own` is the agent with the list.
-    pub(super) fn find(&self, agent_rows: &AgentRows, own: Option<&AgentId>, top: &Section<'_>) -> Siblings {
+    pub(super) fn find(
+        &self,
+        agent_rows: &AgentRows,
+        own: Option<&AgentId>,
+        top: &Section<'_>,
+    ) -> Siblings {
         let find = |names: &[Spanned<String>]| {
             let found = names.iter().filter_map(|name| {
                 let agent = agent_rows.find(name, top.problems)?;
@@ -142,16 +172,25 @@ impl Names {
             });
             found.collect()
         };
-        Siblings { read: find(&self.read), write: find(&self.write) }
+        Siblings {
+            read: find(&self.read),
+            write: find(&self.write),
+        }
     }
 }
 
 fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
     let mut profiles = BTreeMap::new();
     for named in top.named("risk_profiles") {
-        let Some(section) = named.section(&schema::RISK_PROFILE) else { continue };
+        let Some(section) = named.section(&schema::RISK_PROFILE) else {
+            continue;
+        };
         let name = named.name.value.clone();
-        let profile = RiskProfile { name: name.clone(), limits: limits(&section), max_risk: section.choice("max_risk") };
+        let profile = RiskProfile {
+            name: name.clone(),
+            limits: limits(&section),
+            max_risk: section.choice("max_risk"),
+        };
         profiles.insert(name, profile);
     }
     profiles
@@ -160,11 +199,17 @@ fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
 fn shared(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<SharedPath> {
     let mut shared = Vec::new();
     for named in top.named("shared_paths") {
-        let agents = named.section(&schema::SHARED_PATH).map(|section| names(&section)).unwrap_or_default();
+        let agents = named
+            .section(&schema::SHARED_PATH)
+            .map(|section| names(&section))
+            .unwrap_or_default();
         let agents = agents.find(agent_rows, None, top);
         // A folder's name has the form of an agent's id, so that a path has a single meaning.
         if AgentId::parse(&named.name.value).is_ok() {
-            shared.push(SharedPath { name: named.name.value, agents });
+            shared.push(SharedPath {
+                name: named.name.value,
+                agents,
+            });
         } else {
             top.problems.note(bad_name(&named.name));
         }
@@ -183,14 +228,27 @@ fn ceilings(section: &Section<'_>) -> Ceilings {
 
 fn limits(section: &Section<'_>) -> ToolLimits {
     ToolLimits {
-        allow: section.list("allow", |value| word(value, "a tool's name")).map(|list| list.value),
-        deny: section.list("deny", |value| word(value, "a tool's name")).map(|list| list.value).unwrap_or_default(),
+        allow: section
+            .list("allow", |value| word(value, "a tool's name"))
+            .map(|list| list.value),
+        deny: section
+            .list("deny", |value| word(value, "a tool's name"))
+            .map(|list| list.value)
+            .unwrap_or_default(),
     }
 }
 
 fn names(section: &Section<'_>) -> Names {
-    let list = |key| section.list(key, |value| word(value, "an agent's id")).map(|list| list.value).unwrap_or_default();
-    Names { read: list("read"), write: list("write") }
+    let list = |key| {
+        section
+            .list(key, |value| word(value, "an agent's id"))
+            .map(|list| list.value)
+            .unwrap_or_default()
+    };
+    Names {
+        read: list("read"),
+        write: list("write"),
+    }
 }
 
 fn risk_profile(section: &Section<'_>, profiles: &[String]) -> Option<String> {
@@ -204,28 +262,43 @@ fn risk_profile(section: &Section<'_>, profiles: &[String]) -> Option<String> {
 
 fn word(value: &Value<'_>, what: &str) -> Result<Spanned<String>, Problem> {
     match value.get_ref().as_str() {
-        Some(text) => Ok(Spanned { value: text.to_owned(), span: value.span() }),
+        Some(text) => Ok(Spanned {
+            value: text.to_owned(),
+            span: value.span(),
+        }),
         None => Err(wrong_type(what, value, "a string")),
     }
 }
 
 fn unknown_profile(name: &Spanned<String>, profiles: &[String]) -> Problem {
     let known: Vec<&str> = profiles.iter().map(String::as_str).collect();
-    let advice =
-        if known.is_empty() { format!("declare it under [risk_profiles.{}]", name.value) } else { suggest(&name.value, &known) };
-    Problem::new(name.span.clone(), format!("unknown risk profile `{}`", name.value))
-        .label(format!("no [risk_profiles.{}] in this file", name.value))
-        .help(advice)
+    let advice = if known.is_empty() {
+        format!("declare it under [risk_profiles.{}]", name.value)
+    } else {
+        suggest(&name.value, &known)
+    };
+    Problem::new(
+        name.span.clone(),
+        format!("unknown risk profile `{}`", name.value),
+    )
+    .label(format!("no [risk_profiles.{}] in this file", name.value))
+    .help(advice)
 }
 
 fn itself(name: &Spanned<String>) -> Problem {
-    Problem::new(name.span.clone(), format!("`{}` needs no access to itself", name.value))
-        .label("this is the agent's own id")
-        .help("leave it out; an agent always has its own workspace")
+    Problem::new(
+        name.span.clone(),
+        format!("`{}` needs no access to itself", name.value),
+    )
+    .label("this is the agent's own id")
+    .help("leave it out; an agent always has its own workspace")
 }
 
 fn bad_name(name: &Spanned<String>) -> Problem {
-    Problem::new(name.span.clone(), format!("`{}` cannot be a shared folder's name", name.value))
-        .label("not such a name")
-        .help("use a-z, 0-9 and single hyphens inside, such as `handbook`")
+    Problem::new(
+        name.span.clone(),
+        format!("`{}` cannot be a shared folder's name", name.value),
+    )
+    .label("not such a name")
+    .help("use a-z, 0-9 and single hyphens inside, such as `handbook`")
 }

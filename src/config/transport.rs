@@ -16,7 +16,9 @@ const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALH
 /// The webhook's addresses are checked in both modes, but needed with `webhook` only.
 pub(super) fn transport(section: &Section<'_>) -> Transport {
     let mode = section.choice("mode").unwrap_or_default();
-    let webhook = section.section("webhook", &schema::WEBHOOK).and_then(|section| webhook(&section));
+    let webhook = section
+        .section("webhook", &schema::WEBHOOK)
+        .and_then(|section| webhook(&section));
     match (mode, webhook) {
         (TransportMode::Polling, _) => Transport::Polling,
         (TransportMode::Webhook, Some(webhook)) => Transport::Webhook(webhook),
@@ -32,8 +34,15 @@ pub(super) fn transport(section: &Section<'_>) -> Transport {
 fn webhook(section: &Section<'_>) -> Option<Webhook> {
     let listen = listen(section);
     section.value("url")?;
-    let url = section.address("url", "")?.url.trim_end_matches('/').to_owned();
-    Some(Webhook { url, listen: listen? })
+    let url = section
+        .address("url", "")?
+        .url
+        .trim_end_matches('/')
+        .to_owned();
+    Some(Webhook {
+        url,
+        listen: listen?,
+    })
 }
 
 fn listen(section: &Section<'_>) -> Option<SocketAddr> {
@@ -43,9 +52,11 @@ fn listen(section: &Section<'_>) -> Option<SocketAddr> {
     let text = section.text("listen")?;
     let address = text.value.parse().ok();
     if address.is_none() {
-        let problem =
-            Problem::new(text.span, "`listen` is not an address to listen on").label("expected an IP address and a port");
-        section.problems.note(problem.help(format!("write it like `{}`", section.usage("listen"))));
+        let problem = Problem::new(text.span, "`listen` is not an address to listen on")
+            .label("expected an IP address and a port");
+        section
+            .problems
+            .note(problem.help(format!("write it like `{}`", section.usage("listen"))));
     }
     address
 }
@@ -90,7 +101,11 @@ fn check_proxy(text: &str, is_written_here: bool, api_url: &str) -> Result<(), R
     }
     // A proxy sees whole calls to a plain http address, and the token is in each of them.
     let is_elsewhere = !is_loopback(url.host_str().unwrap_or_default());
-    if is_elsewhere && api_url.starts_with("http://") { Err(Refusal::Unencrypted) } else { Ok(()) }
+    if is_elsewhere && api_url.starts_with("http://") {
+        Err(Refusal::Unencrypted)
+    } else {
+        Ok(())
+    }
 }
 
 impl Refusal {
@@ -111,7 +126,10 @@ impl Refusal {
 }
 
 fn no_webhook(section: &Section<'_>) -> Problem {
-    let span = section.value("mode").map(|value| value.span()).unwrap_or_default();
+    let span = section
+        .value("mode")
+        .map(|value| value.span())
+        .unwrap_or_default();
     Problem::new(span, "`mode = \"webhook\"` needs an address that Telegram can call")
         .label("there is no [telegram.webhook]")
         .help(
@@ -125,16 +143,41 @@ mod tests {
 
     #[test]
     fn a_proxy_is_http_and_keeps_its_password_elsewhere() {
-        let check = |text, expected| assert_eq!(check_proxy(text, true, "https://api.telegram.org"), expected, "{text}");
+        let check = |text, expected| {
+            assert_eq!(
+                check_proxy(text, true, "https://api.telegram.org"),
+                expected,
+                "{text}"
+            );
+        };
         check("http://127.0.0.1:3128", Ok(()));
         check("https://proxy.example.org", Ok(()));
         check("http://proxy.example.org:3128/", Ok(()));
-        for text in ["", "127.0.0.1:3128", "socks5://127.0.0.1:1080", "http://proxy/path", "http://proxy/?a"] {
+        for text in [
+            "",
+            "127.0.0.1:3128",
+            "socks5://127.0.0.1:1080",
+            "http://proxy/path",
+            "http://proxy/?a",
+        ] {
             check(text, Err(Refusal::NoProxy));
         }
         check("http://ann:hunter2@127.0.0.1:3128", Err(Refusal::Login));
-        assert_eq!(check_proxy("http://ann:hunter2@127.0.0.1:3128", false, "https://api.telegram.org"), Ok(()));
-        assert_eq!(check_proxy("http://proxy.example.org", true, "http://127.0.0.1:8081"), Err(Refusal::Unencrypted));
-        assert_eq!(check_proxy("http://localhost:3128", true, "http://127.0.0.1:8081"), Ok(()));
+        assert_eq!(
+            check_proxy(
+                "http://ann:hunter2@127.0.0.1:3128",
+                false,
+                "https://api.telegram.org"
+            ),
+            Ok(())
+        );
+        assert_eq!(
+            check_proxy("http://proxy.example.org", true, "http://127.0.0.1:8081"),
+            Err(Refusal::Unencrypted)
+        );
+        assert_eq!(
+            check_proxy("http://localhost:3128", true, "http://127.0.0.1:8081"),
+            Ok(())
+        );
     }
 }

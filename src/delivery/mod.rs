@@ -51,8 +51,16 @@ struct Outlet {
 
 impl Outlet {
     fn new(channel: Arc<dyn Channel>) -> Self {
-        let (pacing, in_flight) = (pacing::Pacing::default(), Arc::new(Semaphore::new(MOST_IN_FLIGHT)));
-        Outlet { channel, pacing, in_flight, asking: Semaphore::new(1) }
+        let (pacing, in_flight) = (
+            pacing::Pacing::default(),
+            Arc::new(Semaphore::new(MOST_IN_FLIGHT)),
+        );
+        Outlet {
+            channel,
+            pacing,
+            in_flight,
+            asking: Semaphore::new(1),
+        }
     }
 
     /// Stops sends to this chat for `wait`, as the platform asked.
@@ -111,7 +119,10 @@ impl Delivery {
         let delivery = Delivery {
             inner: Arc::new(Inner {
                 db,
-                channels: channels.iter().map(|channel| (channel.abilities().platform, outlet(channel))).collect(),
+                channels: channels
+                    .iter()
+                    .map(|channel| (channel.abilities().platform, outlet(channel)))
+                    .collect(),
                 owners,
                 moves,
                 outgoing,
@@ -127,7 +138,10 @@ impl Delivery {
 
     /// Forgets the budgets of idle chats.
     pub fn forget_idle(&self) {
-        self.inner.channels.values().for_each(|outlet| outlet.pacing.forget_idle());
+        self.inner
+            .channels
+            .values()
+            .for_each(|outlet| outlet.pacing.forget_idle());
     }
 
     /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its
@@ -142,9 +156,23 @@ impl Delivery {
         };
         let mut parts = channel.render(to, text);
         if parts.is_empty() {
-            parts = channel.render(to, &Text { markdown: NOTHING_TO_SHOW, ..*text });
+            parts = channel.render(
+                to,
+                &Text {
+                    markdown: NOTHING_TO_SHOW,
+                    ..*text
+                },
+            );
         }
-        parts.into_iter().map(|part| outbox::Draft { to: to.clone(), kind, part, file: None }).collect()
+        parts
+            .into_iter()
+            .map(|part| outbox::Draft {
+                to: to.clone(),
+                kind,
+                part,
+                file: None,
+            })
+            .collect()
     }
 
     /// The outbox row of a file. Written with [`outbox::insert`], like the rows of a text.
@@ -157,7 +185,12 @@ impl Delivery {
             return Vec::new();
         }
         let part = Part(serde_json::to_string(file).expect("text and numbers are JSON"));
-        vec![outbox::Draft { to: to.clone(), kind: Kind::Final, part, file: Some(file.stored.clone()) }]
+        vec![outbox::Draft {
+            to: to.clone(),
+            kind: Kind::Final,
+            part,
+            file: Some(file.stored.clone()),
+        }]
     }
 
     /// Starts sending the committed rows of a place.
@@ -172,7 +205,9 @@ impl Delivery {
 
     /// The channel of a place, if its platform is connected.
     pub fn channel_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
-        self.inner.outlet_of(place).map(|outlet| outlet.channel.clone())
+        self.inner
+            .outlet_of(place)
+            .map(|outlet| outlet.channel.clone())
     }
 
     /// Shows the progress of an answer until the handle ends.
@@ -204,9 +239,15 @@ impl Delivery {
         self.inner.remember_waits().await?;
         let inner = self.inner.clone();
         let is_told_apart = move |place: &SessionKey, part: &Part, age| {
-            inner.outlet_of(place).is_some_and(|outlet| age < outlet.channel.tells_repeats_for(part))
+            inner
+                .outlet_of(place)
+                .is_some_and(|outlet| age < outlet.channel.tells_repeats_for(part))
         };
-        let open = self.inner.db.write(move |tx| outbox::reopen(tx, now_ms(), is_told_apart)).await?;
+        let open = self
+            .inner
+            .db
+            .write(move |tx| outbox::reopen(tx, now_ms(), is_told_apart))
+            .await?;
         for (place, rows) in open.into_iter().filter(|(place, _)| self.reaches(place)) {
             self.submit(&place, rows);
         }
@@ -232,7 +273,10 @@ impl Delivery {
 
 impl Inner {
     fn is_gone(&self, place: &SessionKey) -> bool {
-        self.gone.contains(place) || place.whole_group().is_some_and(|whole| self.gone.contains(&whole))
+        self.gone.contains(place)
+            || place
+                .whole_group()
+                .is_some_and(|whole| self.gone.contains(&whole))
     }
 
     fn outlet_of(&self, place: &SessionKey) -> Option<&Outlet> {
@@ -241,9 +285,13 @@ impl Inner {
 
     /// Stops sends to this chat for `wait`, as the platform asked, also after a restart.
     async fn asked_to_wait(&self, outlet: &Outlet, to: &Destination, wait: Duration) {
-        let Some(pace) = outlet.quiet_for(to, wait) else { return };
+        let Some(pace) = outlet.quiet_for(to, wait) else {
+            return;
+        };
         let platform = outlet.channel.abilities().platform;
-        let note = move |tx: &rusqlite::Transaction<'_>| retry_after::note(tx, platform, pace.chat, wait, now_ms());
+        let note = move |tx: &rusqlite::Transaction<'_>| {
+            retry_after::note(tx, platform, pace.chat, wait, now_ms())
+        };
         if let Err(error) = self.db.write_as(Durability::Kill, note).await {
             tracing::warn!(session = %to.place(), "a wait would be forgotten by a restart: {error}");
         }
@@ -251,7 +299,11 @@ impl Inner {
 
     async fn remember_waits(&self) -> Result<(), StoreError> {
         for (&platform, outlet) in &self.channels {
-            for (chat, wait) in self.db.read(move |connection| retry_after::open(connection, platform, now_ms())).await? {
+            for (chat, wait) in self
+                .db
+                .read(move |connection| retry_after::open(connection, platform, now_ms()))
+                .await?
+            {
                 outlet.pacing.quiet_for(chat, wait);
             }
         }

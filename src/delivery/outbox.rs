@@ -104,17 +104,33 @@ pub struct Source {
 impl Source {
     /// The gateway itself speaks, perhaps in answer to a message.
     pub fn of(inbox_id: Option<i64>) -> Self {
-        Source { inbox_id, said_id: None }
+        Source {
+            inbox_id,
+            said_id: None,
+        }
     }
 }
 
-pub fn insert(tx: &Transaction<'_>, rows: &[Draft], source: Source, now: i64) -> rusqlite::Result<()> {
+pub fn insert(
+    tx: &Transaction<'_>,
+    rows: &[Draft],
+    source: Source,
+    now: i64,
+) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO outbox (place_id, kind, part, inbox_id, said_id, created_at, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for row in rows {
         let place = places::ensure(tx, row.to.place(), now)?;
-        statement.execute(params![place, row.kind.as_str(), row.part.0, source.inbox_id, source.said_id, now, row.file])?;
+        statement.execute(params![
+            place,
+            row.kind.as_str(),
+            row.part.0,
+            source.inbox_id,
+            source.said_id,
+            now,
+            row.file
+        ])?;
     }
     Ok(())
 }
@@ -128,10 +144,20 @@ pub fn insert_answer(
     said_id: Option<i64>,
     now: i64,
 ) -> rusqlite::Result<usize> {
-    insert(tx, rows, Source { inbox_id: Some(inbox_id), said_id }, now)?;
+    insert(
+        tx,
+        rows,
+        Source {
+            inbox_id: Some(inbox_id),
+            said_id,
+        },
+        now,
+    )?;
     // The only writer connection numbers rows consecutively.
     let first = tx.last_insert_rowid() - i64::try_from(rows.len()).unwrap_or(0) + 1;
-    let Some(answer) = rows.first() else { return Ok(0) };
+    let Some(answer) = rows.first() else {
+        return Ok(0);
+    };
     let shown = preview_messages::take(tx, inbox_id)?;
     let mut change = tx.prepare_cached("UPDATE outbox SET target = ?2 WHERE id = ?1")?;
     for (id, message) in (first..).zip(shown.iter().take(rows.len())) {
@@ -154,33 +180,56 @@ pub fn insert_answer(
 }
 
 /// The kind of the place's next row.
-pub(super) fn next_kind(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Kind>> {
+pub(super) fn next_kind(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Option<Kind>> {
     let oldest = "SELECT kind FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
     let place = places::id(connection, place)?;
-    let kind = connection.prepare_cached(oldest)?.query_row([place], |row| row.get::<_, String>(0)).optional()?;
+    let kind = connection
+        .prepare_cached(oldest)?
+        .query_row([place], |row| row.get::<_, String>(0))
+        .optional()?;
     Ok(kind.and_then(|kind| Kind::ALL.into_iter().find(|known| known.as_str() == kind)))
 }
 
 /// Marks the place's oldest row as being sent. A crash after this leaves open whether the row
 /// arrived.
-pub(super) fn claim(tx: &Transaction<'_>, place: &SessionKey, knows: Knows, now: i64) -> rusqlite::Result<Next> {
+pub(super) fn claim(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    knows: Knows,
+    now: i64,
+) -> rusqlite::Result<Next> {
     let oldest = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
                   WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
     let id = places::id(tx, place)?;
-    let found = tx.prepare_cached(oldest)?.query_row([id], |row| claimed(row, place, now)).optional()?;
-    let Some((row, wait)) = found else { return Ok(Next::Nothing) };
+    let found = tx
+        .prepare_cached(oldest)?
+        .query_row([id], |row| claimed(row, place, now))
+        .optional()?;
+    let Some((row, wait)) = found else {
+        return Ok(Next::Nothing);
+    };
     if !wait.is_zero() && knows.waited_for != Some(row.id) {
         return Ok(Next::Wait { id: row.id, wait });
     }
     if row.repeated && row.target.is_none() && !knows.platform_answers {
         return Ok(Next::LastTry);
     }
-    tx.prepare_cached("UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE id = ?1")?.execute([row.id])?;
+    tx.prepare_cached(
+        "UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE id = ?1",
+    )?
+    .execute([row.id])?;
     Ok(Next::Claimed(row))
 }
 
 /// The row, with the rest of the wait asked for by the platform.
-fn claimed(row: &Row<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<(ClaimedRow, Duration)> {
+fn claimed(
+    row: &Row<'_>,
+    place: &SessionKey,
+    now: i64,
+) -> rusqlite::Result<(ClaimedRow, Duration)> {
     let claimed = ClaimedRow {
         id: row.get(0)?,
         to: Destination::stored(place.clone()),
@@ -196,7 +245,12 @@ fn claimed(row: &Row<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<(Cla
 }
 
 /// Clears the text of a delivered row: the transcript has the text of answers.
-pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64) -> rusqlite::Result<()> {
+pub(super) fn sent(
+    tx: &Transaction<'_>,
+    id: i64,
+    message: &MessageId,
+    now: i64,
+) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "UPDATE outbox SET state = 'sent', part = '', file = NULL, message_id = ?2, sent_at = ?3, error = NULL WHERE id = ?1",
     )?;
@@ -205,7 +259,13 @@ pub(super) fn sent(tx: &Transaction<'_>, id: i64, message: &MessageId, now: i64)
 
 /// Puts the row back into the queue: a duplicate answer is better than a lost answer. Only waits
 /// asked for by the platform are stored, because a restart may cut our own backoff short.
-pub(super) fn again(tx: &Transaction<'_>, id: i64, again: &Again, tried: Duration, now: i64) -> rusqlite::Result<()> {
+pub(super) fn again(
+    tx: &Transaction<'_>,
+    id: i64,
+    again: &Again,
+    tried: Duration,
+    now: i64,
+) -> rusqlite::Result<()> {
     let wait = match again.pause {
         Pause::Asked(wait) => retry_after::millis(wait),
         Pause::None | Pause::BackOff => 0,
@@ -214,23 +274,38 @@ pub(super) fn again(tx: &Transaction<'_>, id: i64, again: &Again, tried: Duratio
         "UPDATE outbox SET state = 'waiting', not_before = ?2, wait_ms = ?3, error = ?4, repeated = ?5, tried_ms = ?6 WHERE id = ?1",
     )?;
     statement
-        .execute(params![id, now.saturating_add(wait), wait, again.error, again.repeated, retry_after::millis(tried)])
+        .execute(params![
+            id,
+            now.saturating_add(wait),
+            wait,
+            again.error,
+            again.repeated,
+            retry_after::millis(tried)
+        ])
         .map(drop)
 }
 
 /// The message to change is gone, so the row becomes an ordinary send.
 pub(super) fn send_instead(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("UPDATE outbox SET state = 'waiting', target = NULL WHERE id = ?1")?;
+    let mut statement =
+        tx.prepare_cached("UPDATE outbox SET state = 'waiting', target = NULL WHERE id = ?1")?;
     statement.execute([id]).map(drop)
 }
 
 /// Keeps the text in the row, for the operator to see the undelivered answer.
 pub(super) fn failed(tx: &Transaction<'_>, id: i64, error: &str) -> rusqlite::Result<()> {
-    tx.prepare_cached("UPDATE outbox SET state = 'failed', error = ?2 WHERE id = ?1")?.execute(params![id, error]).map(drop)
+    tx.prepare_cached("UPDATE outbox SET state = 'failed', error = ?2 WHERE id = ?1")?
+        .execute(params![id, error])
+        .map(drop)
 }
 
 /// Gives up a row, and the later parts of its answer if they stay behind. Other answers go on.
-pub(super) fn given_up(tx: &Transaction<'_>, id: i64, error: &str, rest: Rest) -> rusqlite::Result<()> {
+pub(super) fn given_up(
+    tx: &Transaction<'_>,
+    id: i64,
+    error: &str,
+    rest: Rest,
+) -> rusqlite::Result<()> {
     failed(tx, id, error)?;
     if rest == Rest::GoesOn {
         return Ok(());
@@ -238,7 +313,9 @@ pub(super) fn given_up(tx: &Transaction<'_>, id: i64, error: &str, rest: Rest) -
     let later_parts = "UPDATE outbox SET state = 'failed', error = ?2
          WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND id > ?1 AND part <> '' AND file IS NULL
            AND (place_id, kind, inbox_id) = (SELECT place_id, kind, inbox_id FROM outbox WHERE id = ?1)";
-    tx.prepare_cached(later_parts)?.execute(params![id, NO_BEGINNING]).map(drop)
+    tx.prepare_cached(later_parts)?
+        .execute(params![id, NO_BEGINNING])
+        .map(drop)
 }
 
 /// Gives up the waiting rows of a deleted place and its parts. A row being sent right now is
@@ -267,7 +344,9 @@ pub(super) fn reopen(
         "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id WHERE state IN ('waiting', 'sending')
          GROUP BY place_id ORDER BY min(outbox.id)",
     )?;
-    let open = statement.query_map([], place_and_count)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let open = statement
+        .query_map([], place_and_count)?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(open.into_iter().flatten().collect())
 }
 
@@ -291,8 +370,12 @@ fn interrupted(
         let is_change = row.get::<_, Option<String>>(3)?.is_some();
         let (place, part) = (row.get::<_, String>(1)?.parse().ok(), Part(row.get(2)?));
         // A row from the future was written under another clock.
-        let age = u64::try_from(now - row.get::<_, i64>(4)?).ok().map(Duration::from_millis);
-        let is_told_apart = place.zip(age).is_some_and(|(place, age)| is_told_apart(&place, &part, age));
+        let age = u64::try_from(now - row.get::<_, i64>(4)?)
+            .ok()
+            .map(Duration::from_millis);
+        let is_told_apart = place
+            .zip(age)
+            .is_some_and(|(place, age)| is_told_apart(&place, &part, age));
         Ok((row.get(0)?, !is_change && !is_told_apart))
     })?;
     rows.collect()
@@ -301,28 +384,45 @@ fn interrupted(
 fn reopen_one(tx: &Transaction<'_>, id: i64, may_have_arrived: bool) -> rusqlite::Result<()> {
     let sql = "UPDATE outbox SET state = iif(?2 AND repeated, 'failed', 'waiting'), error = iif(?2 AND repeated, ?3, error),
                                  repeated = max(repeated, ?2) WHERE id = ?1";
-    tx.prepare_cached(sql)?.execute(params![id, may_have_arrived, NEVER_CONFIRMED]).map(drop)
+    tx.prepare_cached(sql)?
+        .execute(params![id, may_have_arrived, NEVER_CONFIRMED])
+        .map(drop)
 }
 
 /// The number of waiting rows in each of these places.
-pub fn waiting_in(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+pub fn waiting_in(
+    tx: &Transaction<'_>,
+    places: &[PlaceId],
+) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
     let mut statement = tx.prepare(
         "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id
          WHERE state IN ('waiting', 'sending') AND state = 'waiting' AND place_id = ?1 GROUP BY place_id",
     )?;
-    let found = places.iter().map(|place| statement.query_row([place], place_and_count).optional());
-    Ok(found.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().flatten().collect())
+    let found = places
+        .iter()
+        .map(|place| statement.query_row([place], place_and_count).optional());
+    Ok(found
+        .collect::<rusqlite::Result<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect())
 }
 
 /// The rows of these places with a call in progress, with the key of their place.
-pub fn being_sent(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<Vec<(i64, SessionKey)>> {
+pub fn being_sent(
+    tx: &Transaction<'_>,
+    places: &[PlaceId],
+) -> rusqlite::Result<Vec<(i64, SessionKey)>> {
     let mut statement = tx.prepare(
         "SELECT outbox.id, key FROM outbox JOIN places ON places.id = place_id
          WHERE state IN ('waiting', 'sending') AND state = 'sending' AND place_id = ?1",
     )?;
     let mut found = Vec::new();
     for place in places {
-        for row in statement.query_map([place], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))? {
+        for row in statement.query_map([place], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        })? {
             let (id, key) = row?;
             found.extend(key.parse().ok().map(|key| (id, key)));
         }
@@ -332,19 +432,32 @@ pub fn being_sent(tx: &Transaction<'_>, places: &[PlaceId]) -> rusqlite::Result<
 
 /// Puts a row into another place.
 pub fn put_into(tx: &Transaction<'_>, id: i64, place: PlaceId) -> rusqlite::Result<()> {
-    tx.execute("UPDATE outbox SET place_id = ?2 WHERE id = ?1", params![id, place]).map(drop)
+    tx.execute(
+        "UPDATE outbox SET place_id = ?2 WHERE id = ?1",
+        params![id, place],
+    )
+    .map(drop)
 }
 
 /// The places where a message with this id was sent since then, each with the transcript row of the
 /// message.
-pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusqlite::Result<Vec<(SessionKey, i64)>> {
+pub fn sent_as(
+    connection: &Connection,
+    message: &MessageId,
+    since: i64,
+) -> rusqlite::Result<Vec<(SessionKey, i64)>> {
     let mut statement = connection.prepare_cached(
         "SELECT key, said_id FROM outbox JOIN places ON places.id = place_id
          WHERE sent_at > ?1 AND message_id = ?2 AND said_id IS NOT NULL",
     )?;
-    let rows = statement.query_map(params![since, message.0], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    let rows = statement.query_map(params![since, message.0], |row| {
+        Ok((row.get::<_, String>(0)?, row.get(1)?))
+    })?;
     let sent = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(sent.into_iter().filter_map(|(place, said)| Some((place.parse().ok()?, said))).collect())
+    Ok(sent
+        .into_iter()
+        .filter_map(|(place, said)| Some((place.parse().ok()?, said)))
+        .collect())
 }
 
 /// Forgets the target messages of rows in a migrated group: edits become sends, and removals are
@@ -352,8 +465,15 @@ pub fn sent_as(connection: &Connection, message: &MessageId, since: i64) -> rusq
 pub fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
     preview_messages::forget_in(tx, place)?;
     let open = "target IS NOT NULL AND state IN ('waiting', 'failed') AND place_id = ?1";
-    tx.execute(&format!("DELETE FROM outbox WHERE part = '' AND {open}"), [place])?;
-    tx.execute(&format!("UPDATE outbox SET target = NULL WHERE {open}"), [place]).map(drop)
+    tx.execute(
+        &format!("DELETE FROM outbox WHERE part = '' AND {open}"),
+        [place],
+    )?;
+    tx.execute(
+        &format!("UPDATE outbox SET target = NULL WHERE {open}"),
+        [place],
+    )
+    .map(drop)
 }
 
 /// Delivery problems for operators.
@@ -373,11 +493,17 @@ pub fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles>
     let count = |sql| connection.query_row(sql, [], |row| row.get(0));
     let long = "FROM outbox WHERE state IN ('waiting', 'sending') AND created_at < ?1";
     let since = now - LONG_WAIT_MS;
-    let oldest = format!("SELECT (SELECT key FROM places WHERE places.id = place_id), error {long} ORDER BY id LIMIT 1");
+    let oldest = format!(
+        "SELECT (SELECT key FROM places WHERE places.id = place_id), error {long} ORDER BY id LIMIT 1"
+    );
     Ok(Troubles {
         failed: count("SELECT count(*) FROM outbox WHERE state = 'failed'")?,
-        waiting: connection.query_row(&format!("SELECT count(*) {long}"), [since], |row| row.get(0))?,
-        oldest: connection.query_row(&oldest, [since], |row| Ok((row.get(0)?, row.get(1)?))).optional()?,
+        waiting: connection.query_row(&format!("SELECT count(*) {long}"), [since], |row| {
+            row.get(0)
+        })?,
+        oldest: connection
+            .query_row(&oldest, [since], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?,
         repeated: count("SELECT count(*) FROM outbox WHERE repeated = 1")?,
     })
 }

@@ -23,8 +23,14 @@ pub(super) type Told = Vec<(SessionKey, usize)>;
 impl Delivery {
     /// The text for each reachable owner, ready for [`outbox::insert`].
     pub fn draft_for_owners(&self, text: &str) -> Vec<outbox::Draft> {
-        let reached = self.inner.owners.iter().filter(|owner| self.reaches(owner.place()));
-        reached.flat_map(|owner| self.draft(owner, Kind::Notice, &Text::plain(text))).collect()
+        let reached = self
+            .inner
+            .owners
+            .iter()
+            .filter(|owner| self.reaches(owner.place()));
+        reached
+            .flat_map(|owner| self.draft(owner, Kind::Notice, &Text::plain(text)))
+            .collect()
     }
 
     /// Sends a text to every owner without the outbox, for when nothing can be stored. A single
@@ -32,7 +38,9 @@ impl Delivery {
     pub async fn tell_owners_at_once(&self, text: &str) {
         let rows = self.draft_for_owners(text);
         let sends = rows.iter().enumerate().map(|(number, row)| async move {
-            let Some(outlet) = self.inner.outlet_of(row.to.place()) else { return };
+            let Some(outlet) = self.inner.outlet_of(row.to.place()) else {
+                return;
+            };
             if let Some(pace) = outlet.channel.abilities().pace(&row.to) {
                 outlet.pacing.ready(pace, row.kind).await;
             }
@@ -41,7 +49,10 @@ impl Delivery {
                 tracing::warn!(session = %row.to.place(), "an owner could not be told: {error}");
             }
         });
-        if tokio::time::timeout(TELL_WITHIN, join_all(sends)).await.is_err() {
+        if tokio::time::timeout(TELL_WITHIN, join_all(sends))
+            .await
+            .is_err()
+        {
             tracing::warn!("not every owner could be told in time");
         }
     }
@@ -91,7 +102,10 @@ fn tell(
     let called = names::load(tx, place)?.map_or_else(String::new, |name| format!(" (“{name}”)"));
     let rows = delivery.draft_for_owners(&words(place, &called, reason));
     outbox::insert(tx, &rows, Source::default(), now_ms())?;
-    Ok(rows.into_iter().map(|row| (row.to.place().clone(), 1)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.to.place().clone(), 1))
+        .collect())
 }
 
 fn lost(place: &SessionKey, called: &str, reason: &str) -> String {

@@ -52,11 +52,16 @@ impl Pacing {
             waiting.take(|| window.take(pace.chat)).await;
         }
         if let Some(limiter) = &budgets.chat_second {
-            waiting.take(|| budgets.free_at(limiter.check_key(&pace.chat))).await;
+            waiting
+                .take(|| budgets.free_at(limiter.check_key(&pace.chat)))
+                .await;
         }
         drop(waiting);
         if let Some(limiter) = &budgets.all {
-            self.line.join(Queue::Everyone, kind).take(|| budgets.free_at(limiter.check())).await;
+            self.line
+                .join(Queue::Everyone, kind)
+                .take(|| budgets.free_at(limiter.check()))
+                .await;
         }
     }
 
@@ -77,22 +82,40 @@ impl Pacing {
     pub(super) fn take_for_preview(&self, pace: Pace, every: Duration) -> Result<(), Instant> {
         let now = Instant::now();
         let mut last = self.previewed.entry(pace.chat).or_default();
-        if let Some(next) = last.as_ref().map(|last| *last + every).filter(|next| *next > now) {
+        if let Some(next) = last
+            .as_ref()
+            .map(|last| *last + every)
+            .filter(|next| *next > now)
+        {
             return Err(next);
         }
-        if let Some(until) = self.quiet.get(&pace.chat).map(|until| *until).filter(|until| *until > now) {
+        if let Some(until) = self
+            .quiet
+            .get(&pace.chat)
+            .map(|until| *until)
+            .filter(|until| *until > now)
+        {
             return Err(until);
         }
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
         let has_room = self.line.is_empty(pace.chat)
-            && budgets.chat_second.as_ref().is_none_or(|limiter| limiter.check_key(&pace.chat).is_ok())
-            && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok());
+            && budgets
+                .chat_second
+                .as_ref()
+                .is_none_or(|limiter| limiter.check_key(&pace.chat).is_ok())
+            && budgets
+                .all
+                .as_ref()
+                .is_none_or(|limiter| limiter.check().is_ok());
         if !has_room {
             return Err(now + NO_ROOM);
         }
         // Last, because a slot in the group's minute is the dearest to waste.
-        if let Some(free_at) =
-            budgets.group_minute.as_ref().filter(|_| pace.is_group).and_then(|window| window.take_spare(pace.chat))
+        if let Some(free_at) = budgets
+            .group_minute
+            .as_ref()
+            .filter(|_| pace.is_group)
+            .and_then(|window| window.take_spare(pace.chat))
         {
             return Err(free_at);
         }
@@ -106,19 +129,27 @@ impl Pacing {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
         !self.is_quiet(pace.chat)
             && self.line.is_empty(pace.chat)
-            && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok())
+            && budgets
+                .all
+                .as_ref()
+                .is_none_or(|limiter| limiter.check().is_ok())
     }
 
     /// Whether the wait of a chat is still running.
     pub(super) fn is_quiet(&self, chat: i64) -> bool {
-        self.quiet.get(&chat).is_some_and(|until| *until > Instant::now())
+        self.quiet
+            .get(&chat)
+            .is_some_and(|until| *until > Instant::now())
     }
 
     /// Notes a wait for this chat, as the platform asked.
     pub(super) fn quiet_for(&self, chat: i64, wait: Duration) {
         // A wait beyond the range of `Instant` is kept only in its row.
         if let Some(until) = Instant::now().checked_add(wait) {
-            self.quiet.entry(chat).and_modify(|known| *known = until.max(*known)).or_insert(until);
+            self.quiet
+                .entry(chat)
+                .and_modify(|known| *known = until.max(*known))
+                .or_insert(until);
         }
     }
 
@@ -126,13 +157,18 @@ impl Pacing {
     pub(super) fn forget_idle(&self) {
         let now = Instant::now();
         self.quiet.retain(|_, until| *until > now);
-        self.previewed.retain(|_, last| last.is_some_and(|last| last + LONGEST_INTERVAL > now));
-        let Some(budgets) = self.budgets.get() else { return };
+        self.previewed
+            .retain(|_, last| last.is_some_and(|last| last + LONGEST_INTERVAL > now));
+        let Some(budgets) = self.budgets.get() else {
+            return;
+        };
         if let Some(limiter) = &budgets.chat_second {
             limiter.retain_recent();
         }
         if let Some(window) = &budgets.group_minute {
-            window.sent.retain(|_, sent| sent.back().is_some_and(|at| *at + Window::LENGTH > now));
+            window
+                .sent
+                .retain(|_, sent| sent.back().is_some_and(|at| *at + Window::LENGTH > now));
         }
     }
 
@@ -140,7 +176,8 @@ impl Pacing {
     pub(super) async fn quiet_over(&self, chat: i64) {
         while let Some(until) = self.quiet.get(&chat).map(|until| *until) {
             tokio::time::sleep_until(until).await;
-            self.quiet.remove_if(&chat, |_, until| *until <= Instant::now());
+            self.quiet
+                .remove_if(&chat, |_, until| *until <= Instant::now());
         }
     }
 }
@@ -150,13 +187,17 @@ impl Budgets {
         let per_second = |count| NonZeroU32::new(count).map(Quota::per_second);
         Budgets {
             all: per_second(limits.all_per_second).map(RateLimiter::direct),
-            chat_second: per_second(limits.chat_per_second).map(|quota| RateLimiter::keyed(quota.allow_burst(CHAT_BURST))),
+            chat_second: per_second(limits.chat_per_second)
+                .map(|quota| RateLimiter::keyed(quota.allow_burst(CHAT_BURST))),
             group_minute: NonZeroU32::new(limits.group_per_minute).map(Window::new),
             clock: DefaultClock::default(),
         }
     }
 
-    fn free_at(&self, checked: Result<(), governor::NotUntil<<DefaultClock as Clock>::Instant>>) -> Option<Instant> {
+    fn free_at(
+        &self,
+        checked: Result<(), governor::NotUntil<<DefaultClock as Clock>::Instant>>,
+    ) -> Option<Instant> {
         let wait = checked.err()?.wait_time_from(self.clock.now());
         // A millisecond more, because an early timer would only wait again.
         Some(Instant::now() + wait + Duration::from_millis(1))
@@ -189,7 +230,11 @@ struct InLine<'a> {
 impl PriorityQueue {
     fn join(&self, queue: Queue, kind: Kind) -> InLine<'_> {
         self.queues.entry(queue).or_default()[kind as usize] += 1;
-        InLine { line: self, queue, kind }
+        InLine {
+            line: self,
+            queue,
+            kind,
+        }
     }
 
     fn is_empty(&self, chat: i64) -> bool {
@@ -215,7 +260,11 @@ impl InLine<'_> {
 
     fn is_next(&self) -> bool {
         let waiting = self.line.queues.get(&self.queue);
-        waiting.is_none_or(|waiting| waiting[..self.kind as usize].iter().all(|count| *count == 0))
+        waiting.is_none_or(|waiting| {
+            waiting[..self.kind as usize]
+                .iter()
+                .all(|count| *count == 0)
+        })
     }
 }
 
@@ -225,7 +274,9 @@ impl Drop for InLine<'_> {
             waiting[self.kind as usize] -= 1;
             waiting[self.kind as usize]
         });
-        self.line.queues.remove_if(&self.queue, |_, waiting| waiting.iter().all(|count| *count == 0));
+        self.line.queues.remove_if(&self.queue, |_, waiting| {
+            waiting.iter().all(|count| *count == 0)
+        });
         if left == Some(0) {
             self.line.shorter.notify_waiters();
         }
@@ -243,7 +294,10 @@ impl Window {
     const LENGTH: Duration = Duration::from_secs(60);
 
     fn new(limit: NonZeroU32) -> Self {
-        Window { limit: usize::try_from(limit.get()).unwrap_or(usize::MAX), sent: DashMap::new() }
+        Window {
+            limit: usize::try_from(limit.get()).unwrap_or(usize::MAX),
+            sent: DashMap::new(),
+        }
     }
 
     /// Counts a call, or returns the time of the next free slot.
@@ -276,8 +330,15 @@ impl Window {
 mod tests {
     use super::*;
 
-    const GROUP: Pace =
-        Pace { chat: -5, is_group: true, limits: Limits { all_per_second: 0, chat_per_second: 0, group_per_minute: 20 } };
+    const GROUP: Pace = Pace {
+        chat: -5,
+        is_group: true,
+        limits: Limits {
+            all_per_second: 0,
+            chat_per_second: 0,
+            group_per_minute: 20,
+        },
+    };
 
     #[tokio::test(start_paused = true)]
     async fn a_group_gets_its_limit_in_any_minute_and_no_more() {
@@ -289,14 +350,26 @@ mod tests {
         pacing.ready(GROUP, Kind::Final).await;
         assert!(began.elapsed() >= Duration::from_secs(60));
         pacing.ready(Pace { chat: -6, ..GROUP }, Kind::Final).await;
-        assert!(began.elapsed() < Duration::from_secs(61), "another group does not wait");
+        assert!(
+            began.elapsed() < Duration::from_secs(61),
+            "another group does not wait"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_private_chat_is_no_group() {
         let (pacing, began) = (Pacing::default(), Instant::now());
         for _ in 0..50 {
-            pacing.ready(Pace { chat: 5, is_group: false, ..GROUP }, Kind::Final).await;
+            pacing
+                .ready(
+                    Pace {
+                        chat: 5,
+                        is_group: false,
+                        ..GROUP
+                    },
+                    Kind::Final,
+                )
+                .await;
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
@@ -308,7 +381,11 @@ mod tests {
         let (pacing, began) = (Pacing::default(), Instant::now());
         assert_eq!(pacing.take_for_preview(GROUP, EVERY), Ok(()));
         assert_eq!(pacing.take_for_preview(GROUP, EVERY), Err(began + EVERY));
-        assert_eq!(pacing.take_for_preview(Pace { chat: -6, ..GROUP }, EVERY), Ok(()), "another group has its own");
+        assert_eq!(
+            pacing.take_for_preview(Pace { chat: -6, ..GROUP }, EVERY),
+            Ok(()),
+            "another group has its own"
+        );
         tokio::time::sleep(EVERY).await;
         assert_eq!(pacing.take_for_preview(GROUP, EVERY), Ok(()));
     }
@@ -319,7 +396,10 @@ mod tests {
         for _ in 0..15 {
             assert_eq!(pacing.take_for_preview(GROUP, Duration::ZERO), Ok(()));
         }
-        assert_eq!(pacing.take_for_preview(GROUP, Duration::ZERO), Err(began + Window::LENGTH));
+        assert_eq!(
+            pacing.take_for_preview(GROUP, Duration::ZERO),
+            Err(began + Window::LENGTH)
+        );
         for _ in 0..5 {
             pacing.ready(GROUP, Kind::Final).await;
         }
@@ -330,14 +410,30 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn chats_that_are_quiet_again_are_forgotten() {
         let pacing = Pacing::default();
-        let limits = Limits { all_per_second: 0, chat_per_second: 1000, group_per_minute: 20 };
+        let limits = Limits {
+            all_per_second: 0,
+            chat_per_second: 1000,
+            group_per_minute: 20,
+        };
         let known = |pacing: &Pacing| {
             let budgets = pacing.budgets.get().expect("something was sent");
-            let (second, minute) = (budgets.chat_second.as_ref().unwrap(), budgets.group_minute.as_ref().unwrap());
-            [second.len(), minute.sent.len(), pacing.previewed.len(), pacing.quiet.len()]
+            let (second, minute) = (
+                budgets.chat_second.as_ref().unwrap(),
+                budgets.group_minute.as_ref().unwrap(),
+            );
+            [
+                second.len(),
+                minute.sent.len(),
+                pacing.previewed.len(),
+                pacing.quiet.len(),
+            ]
         };
         for chat in 0..100 {
-            let pace = Pace { chat, is_group: true, limits };
+            let pace = Pace {
+                chat,
+                is_group: true,
+                limits,
+            };
             assert!(pacing.take_at_once(pace));
             assert_eq!(pacing.take_for_preview(pace, EVERY), Ok(()));
             pacing.quiet_for(chat, EVERY);
@@ -357,7 +453,10 @@ mod tests {
     async fn a_chat_that_asked_to_wait_gets_no_previews_and_no_signs() {
         let (pacing, began) = (Pacing::default(), Instant::now());
         pacing.quiet_for(GROUP.chat, Duration::from_secs(300));
-        assert_eq!(pacing.take_for_preview(GROUP, EVERY), Err(began + Duration::from_secs(300)));
+        assert_eq!(
+            pacing.take_for_preview(GROUP, EVERY),
+            Err(began + Duration::from_secs(300))
+        );
         assert!(!pacing.has_room_for_a_sign(GROUP));
         assert!(pacing.has_room_for_a_sign(Pace { chat: -6, ..GROUP }));
     }
@@ -365,7 +464,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_matters_more_goes_first_and_previews_last() {
         let (pacing, gone) = (Pacing::default(), std::sync::Mutex::new(Vec::new()));
-        let limits = Limits { group_per_minute: 1, ..GROUP.limits };
+        let limits = Limits {
+            group_per_minute: 1,
+            ..GROUP.limits
+        };
         let pace = Pace { limits, ..GROUP };
         pacing.ready(pace, Kind::Final).await;
         let row = async |kind| {
@@ -374,27 +476,65 @@ mod tests {
         };
         let preview = async {
             tokio::time::sleep(Window::LENGTH * 2).await;
-            assert!(pacing.take_for_preview(pace, EVERY).is_err(), "an error still waits");
+            assert!(
+                pacing.take_for_preview(pace, EVERY).is_err(),
+                "an error still waits"
+            );
         };
-        tokio::join!(row(Kind::Error), row(Kind::Command), row(Kind::Final), preview);
-        assert_eq!(*gone.lock().unwrap(), [Kind::Final, Kind::Command, Kind::Error]);
+        tokio::join!(
+            row(Kind::Error),
+            row(Kind::Command),
+            row(Kind::Final),
+            preview
+        );
+        assert_eq!(
+            *gone.lock().unwrap(),
+            [Kind::Final, Kind::Command, Kind::Error]
+        );
     }
 
     /// Real time, because governor counts real time.
     #[tokio::test]
     async fn what_matters_more_goes_first_within_the_second_too() {
-        let one_each = Limits { all_per_second: 0, chat_per_second: 20, group_per_minute: 0 };
-        let in_a_chat = Pace { chat: 5, is_group: false, limits: one_each };
-        let of_all = Limits { all_per_second: 20, chat_per_second: 0, group_per_minute: 0 };
-        for pace in [[in_a_chat; 3], [1, 2, 3].map(|chat| Pace { chat, is_group: false, limits: of_all })] {
+        let one_each = Limits {
+            all_per_second: 0,
+            chat_per_second: 20,
+            group_per_minute: 0,
+        };
+        let in_a_chat = Pace {
+            chat: 5,
+            is_group: false,
+            limits: one_each,
+        };
+        let of_all = Limits {
+            all_per_second: 20,
+            chat_per_second: 0,
+            group_per_minute: 0,
+        };
+        for pace in [
+            [in_a_chat; 3],
+            [1, 2, 3].map(|chat| Pace {
+                chat,
+                is_group: false,
+                limits: of_all,
+            }),
+        ] {
             let (pacing, gone) = (Pacing::default(), std::sync::Mutex::new(Vec::new()));
             while pacing.take_at_once(pace[0]) {}
             let row = async |pace, kind| {
                 pacing.ready(pace, kind).await;
                 gone.lock().unwrap().push(kind);
             };
-            tokio::join!(row(pace[0], Kind::Error), row(pace[1], Kind::Command), row(pace[2], Kind::Final));
-            assert_eq!(*gone.lock().unwrap(), [Kind::Final, Kind::Command, Kind::Error], "{pace:?}");
+            tokio::join!(
+                row(pace[0], Kind::Error),
+                row(pace[1], Kind::Command),
+                row(pace[2], Kind::Final)
+            );
+            assert_eq!(
+                *gone.lock().unwrap(),
+                [Kind::Final, Kind::Command, Kind::Error],
+                "{pace:?}"
+            );
         }
     }
 }

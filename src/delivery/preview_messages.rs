@@ -23,29 +23,40 @@ pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::R
              created_at = excluded.created_at",
     )?;
     statement
-        .execute(params![shown.inbox_id, shown.number, places::ensure(tx, &shown.place, now)?, shown.message.0, now])
+        .execute(params![
+            shown.inbox_id,
+            shown.number,
+            places::ensure(tx, &shown.place, now)?,
+            shown.message.0,
+            now
+        ])
         .map(drop)
 }
 
 /// The messages on the screen, in the order of the parts they show.
 pub fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
-    let mut statement =
-        connection.prepare_cached("SELECT message_id FROM preview_messages WHERE inbox_id = ?1 ORDER BY number")?;
-    statement.query_map([inbox_id], |row| row.get(0).map(MessageId))?.collect()
+    let mut statement = connection.prepare_cached(
+        "SELECT message_id FROM preview_messages WHERE inbox_id = ?1 ORDER BY number",
+    )?;
+    statement
+        .query_map([inbox_id], |row| row.get(0).map(MessageId))?
+        .collect()
 }
 
 /// Like [`of`], and deletes the rows: the messages now belong to the caller.
 pub(super) fn take(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
     let messages = of(tx, inbox_id)?;
     if !messages.is_empty() {
-        tx.prepare_cached("DELETE FROM preview_messages WHERE inbox_id = ?1")?.execute([inbox_id])?;
+        tx.prepare_cached("DELETE FROM preview_messages WHERE inbox_id = ?1")?
+            .execute([inbox_id])?;
     }
     Ok(messages)
 }
 
 /// Forgets the messages in a place whose group moved: the supergroup numbers its messages anew.
 pub(super) fn forget_in(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM preview_messages WHERE place_id = ?1", [place]).map(drop)
+    tx.execute("DELETE FROM preview_messages WHERE place_id = ?1", [place])
+        .map(drop)
 }
 
 pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {

@@ -51,7 +51,16 @@ impl ProgressHandle {
         let task = inner.tasks.spawn(async move {
             if let Some(outlet) = shown.outlet_of(answer.to.place()) {
                 let is_visible = AtomicBool::new(false);
-                show(Scene { inner: &shown, outlet, answer: &answer, is_visible: &is_visible }, receiver).await;
+                show(
+                    Scene {
+                        inner: &shown,
+                        outlet,
+                        answer: &answer,
+                        is_visible: &is_visible,
+                    },
+                    receiver,
+                )
+                .await;
             }
         });
         ProgressHandle { events, task }
@@ -84,12 +93,26 @@ async fn show(scene: Scene<'_>, events: mpsc::Receiver<TurnEvent>) {
     match scene.outlet.channel.abilities().streaming(&scene.answer.to) {
         Streaming::Pieces => follow(scene, events, Words::AsTheyCome).await,
         Streaming::Off => {
-            let previewer = Previewer { scene, medium: Medium::Message, every: REMARK_EVERY };
-            tokio::join!(follow(scene, events, Words::Unseen(so_far)), previewer.run(to_show));
+            let previewer = Previewer {
+                scene,
+                medium: Medium::Message,
+                every: REMARK_EVERY,
+            };
+            tokio::join!(
+                follow(scene, events, Words::Unseen(so_far)),
+                previewer.run(to_show)
+            );
         }
         Streaming::Previews { medium, every } => {
-            let previewer = Previewer { scene, medium, every };
-            tokio::join!(follow(scene, events, Words::Collected(so_far)), previewer.run(to_show));
+            let previewer = Previewer {
+                scene,
+                medium,
+                every,
+            };
+            tokio::join!(
+                follow(scene, events, Words::Collected(so_far)),
+                previewer.run(to_show)
+            );
         }
     }
 }
@@ -122,7 +145,12 @@ impl SoFar {
 
 /// Takes in events, and shows signs until there is text to read.
 async fn follow(scene: Scene<'_>, mut events: mpsc::Receiver<TurnEvent>, words: Words) {
-    let every = scene.outlet.channel.abilities().typing_lasts.map(|lasts| lasts.mul_f64(SIGN_AGAIN_AFTER));
+    let every = scene
+        .outlet
+        .channel
+        .abilities()
+        .typing_lasts
+        .map(|lasts| lasts.mul_f64(SIGN_AGAIN_AFTER));
     let mut signs = every.map(|every| interval_at(Instant::now() + FIRST_SIGN_AFTER, every));
     // At most one sign is on its way, and text does not wait for the sign.
     let mut sign = OptionFuture::from(None);
@@ -150,12 +178,29 @@ async fn due(signs: &mut Option<Interval>) {
 }
 
 async fn take_in(scene: Scene<'_>, words: &Words, event: &TurnEvent) {
-    let question = scene.answer.question.as_ref().map(|question| &question.message);
+    let question = scene
+        .answer
+        .question
+        .as_ref()
+        .map(|question| &question.message);
     match (words, event) {
         (Words::AsTheyCome, TurnEvent::Text(text)) => {
-            scene.progress(Progress::Text { speaker: &scene.answer.speaker, question, text }).await;
+            scene
+                .progress(Progress::Text {
+                    speaker: &scene.answer.speaker,
+                    question,
+                    text,
+                })
+                .await;
         }
-        (Words::AsTheyCome, TurnEvent::Slow) => scene.progress(Progress::Remark { question, text: SLOW }).await,
+        (Words::AsTheyCome, TurnEvent::Slow) => {
+            scene
+                .progress(Progress::Remark {
+                    question,
+                    text: SLOW,
+                })
+                .await;
+        }
         (Words::Unseen(_), TurnEvent::Text(_)) => {}
         (Words::Collected(so_far), TurnEvent::Text(text)) => so_far.send_modify(|so_far| {
             so_far.text.push_str(text);
@@ -176,7 +221,12 @@ async fn show_sign(scene: Scene<'_>) {
 
 impl Scene<'_> {
     async fn progress(self, progress: Progress<'_>) {
-        if let Err(error) = self.outlet.channel.progress(&self.answer.to, progress).await {
+        if let Err(error) = self
+            .outlet
+            .channel
+            .progress(&self.answer.to, progress)
+            .await
+        {
             self.not_shown(&error).await;
         }
     }
@@ -185,7 +235,9 @@ impl Scene<'_> {
     pub(super) async fn not_shown(self, error: &SendError) {
         tracing::debug!(session = %self.answer.to.place(), "progress was not shown: {error}");
         if let SendError::RetryAfter(wait) = error {
-            self.inner.asked_to_wait(self.outlet, &self.answer.to, *wait).await;
+            self.inner
+                .asked_to_wait(self.outlet, &self.answer.to, *wait)
+                .await;
         }
     }
 }
@@ -200,7 +252,9 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::*;
-    use crate::channels::{Abilities, Channel, FetchError, Intake, ListenError, Part, Text, Ticket};
+    use crate::channels::{
+        Abilities, Channel, FetchError, Intake, ListenError, Part, Text, Ticket,
+    };
     use crate::delivery::Delivery;
     use crate::domain::{FileRef, MessageId, Platform};
     use crate::storage::Db;
@@ -216,10 +270,18 @@ mod tests {
     impl Channel for Watched {
         fn abilities(&self) -> Abilities {
             let streaming_in_private = Streaming::Pieces;
-            Abilities { typing_lasts: self.lasts, streaming_in_private, ..Abilities::plain(Platform::Local) }
+            Abilities {
+                typing_lasts: self.lasts,
+                streaming_in_private,
+                ..Abilities::plain(Platform::Local)
+            }
         }
 
-        async fn listen(&self, _intake: Intake, _stop: CancellationToken) -> Result<(), ListenError> {
+        async fn listen(
+            &self,
+            _intake: Intake,
+            _stop: CancellationToken,
+        ) -> Result<(), ListenError> {
             Ok(())
         }
 
@@ -227,12 +289,24 @@ mod tests {
             Vec::new()
         }
 
-        async fn send(&self, _to: &Destination, _part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
+        async fn send(
+            &self,
+            _to: &Destination,
+            _part: &Part,
+            _ticket: &Ticket,
+        ) -> Result<MessageId, SendError> {
             Err(SendError::Gone)
         }
 
-        async fn progress(&self, _to: &Destination, _progress: Progress<'_>) -> Result<(), SendError> {
-            self.signs.lock().unwrap().push(self.begun.elapsed().as_millis());
+        async fn progress(
+            &self,
+            _to: &Destination,
+            _progress: Progress<'_>,
+        ) -> Result<(), SendError> {
+            self.signs
+                .lock()
+                .unwrap()
+                .push(self.begun.elapsed().as_millis());
             Ok(())
         }
 
@@ -245,11 +319,26 @@ mod tests {
     async fn signs(lasts: Option<Duration>) -> Vec<u128> {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
-        let channel = Arc::new(Watched { lasts, begun: Instant::now(), signs: Mutex::default() });
+        let channel = Arc::new(Watched {
+            lasts,
+            begun: Instant::now(),
+            signs: Mutex::default(),
+        });
         let channels: [Arc<dyn Channel>; 1] = [channel.clone()];
-        let (delivery, _moves) = Delivery::new(db, &channels, Vec::new(), folder.path().to_owned(), TaskTracker::new());
+        let (delivery, _moves) = Delivery::new(
+            db,
+            &channels,
+            Vec::new(),
+            folder.path().to_owned(),
+            TaskTracker::new(),
+        );
         let to = Destination::stored("local:home".parse().unwrap());
-        let handle = delivery.progress(AnswerInProgress { to, speaker: "Main".into(), inbox_id: 1, question: None });
+        let handle = delivery.progress(AnswerInProgress {
+            to,
+            speaker: "Main".into(),
+            inbox_id: 1,
+            question: None,
+        });
         tokio::time::sleep(Duration::from_secs(20)).await;
         handle.end().await;
         let signs = channel.signs.lock().unwrap();
@@ -258,8 +347,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_sign_is_shown_again_just_before_it_passes() {
-        assert_eq!(signs(Some(Duration::from_secs(5))).await, [150, 4150, 8150, 12_150, 16_150], "Telegram");
-        assert_eq!(signs(Some(Duration::from_secs(10))).await, [150, 8150, 16_150], "Discord");
+        assert_eq!(
+            signs(Some(Duration::from_secs(5))).await,
+            [150, 4150, 8150, 12_150, 16_150],
+            "Telegram"
+        );
+        assert_eq!(
+            signs(Some(Duration::from_secs(10))).await,
+            [150, 8150, 16_150],
+            "Discord"
+        );
         assert_eq!(signs(None).await, [0_u128; 0], "nobody would see it");
     }
 }

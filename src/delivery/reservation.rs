@@ -29,25 +29,41 @@ impl Delivery {
     /// in line.
     pub fn reserve(&self, place: &SessionKey) -> Option<Reservation> {
         let inner = &self.inner;
-        let outlet = inner.outlet_of(place).filter(|_| !inner.stop.is_cancelled())?;
+        let outlet = inner
+            .outlet_of(place)
+            .filter(|_| !inner.stop.is_cancelled())?;
         // A count of zero keeps other workers away: rows submitted meanwhile only raise the count.
-        let Entry::Vacant(free) = inner.places.entry(place.clone()) else { return None };
+        let Entry::Vacant(free) = inner.places.entry(place.clone()) else {
+            return None;
+        };
         let in_flight = outlet.in_flight.clone().try_acquire_owned().ok()?;
-        let pace = outlet.channel.abilities().pace(&Destination::stored(place.clone()));
-        let has_room = pace.is_none_or(|pace| !outlet.pacing.is_quiet(pace.chat) && outlet.pacing.take_at_once(pace));
+        let pace = outlet
+            .channel
+            .abilities()
+            .pace(&Destination::stored(place.clone()));
+        let has_room = pace.is_none_or(|pace| {
+            !outlet.pacing.is_quiet(pace.chat) && outlet.pacing.take_at_once(pace)
+        });
         has_room.then(|| {
             free.insert(0);
-            Reservation { inner: inner.clone(), place: place.clone(), in_flight: Some(in_flight), is_handed_over: false }
+            Reservation {
+                inner: inner.clone(),
+                place: place.clone(),
+                in_flight: Some(in_flight),
+                is_handed_over: false,
+            }
         })
     }
 }
 
 /// Marks the place's oldest row as being sent.
 pub fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<First> {
-    Ok(First(match outbox::claim(tx, place, Knows::default(), now)? {
-        Next::Claimed(row) => Some(row),
-        Next::Wait { .. } | Next::LastTry | Next::Nothing => None,
-    }))
+    Ok(First(
+        match outbox::claim(tx, place, Knows::default(), now)? {
+            Next::Claimed(row) => Some(row),
+            Next::Wait { .. } | Next::LastTry | Next::Nothing => None,
+        },
+    ))
 }
 
 impl Reservation {
@@ -57,9 +73,15 @@ impl Reservation {
         if self.inner.stop.is_cancelled() {
             return;
         }
-        self.inner.places.entry(self.place.clone()).and_modify(|left| *left += rows);
+        self.inner
+            .places
+            .entry(self.place.clone())
+            .and_modify(|left| *left += rows);
         self.is_handed_over = true;
-        let begun = first.0.zip(self.in_flight.take()).map(|(row, in_flight)| Begun { row, in_flight });
+        let begun = first
+            .0
+            .zip(self.in_flight.take())
+            .map(|(row, in_flight)| Begun { row, in_flight });
         sender::start(&self.inner, &self.place, begun, Allowed::Yes);
     }
 }
@@ -69,7 +91,9 @@ impl Drop for Reservation {
         if self.is_handed_over {
             return;
         }
-        let Entry::Occupied(left) = self.inner.places.entry(self.place.clone()) else { return };
+        let Entry::Occupied(left) = self.inner.places.entry(self.place.clone()) else {
+            return;
+        };
         if *left.get() == 0 || self.inner.stop.is_cancelled() {
             left.remove();
         } else {

@@ -60,14 +60,30 @@ pub(super) enum Allowed {
 }
 
 /// Sends the place's rows until none is left, beginning with an already claimed row, if any.
-pub(super) fn start(inner: &Arc<Inner>, place: &SessionKey, first: Option<Begun>, allowed: Allowed) {
+pub(super) fn start(
+    inner: &Arc<Inner>,
+    place: &SessionKey,
+    first: Option<Begun>,
+    allowed: Allowed,
+) {
     let guard = inner.work.token();
     let (inner, place) = (inner.clone(), place.clone());
     inner.tasks.clone().spawn(async move {
         if let Some(outlet) = inner.outlet_of(&place) {
-            let (backoff, store_backoff) = (Health::backoff(), Backoff::new(FIRST_STORE_BACKOFF, LONGEST_STORE_BACKOFF));
-            let worker =
-                Worker { inner: &inner, place: &place, outlet, allowed, head: None, waited_for: None, backoff, store_backoff };
+            let (backoff, store_backoff) = (
+                Health::backoff(),
+                Backoff::new(FIRST_STORE_BACKOFF, LONGEST_STORE_BACKOFF),
+            );
+            let worker = Worker {
+                inner: &inner,
+                place: &place,
+                outlet,
+                allowed,
+                head: None,
+                waited_for: None,
+                backoff,
+                store_backoff,
+            };
             worker.run(first).await;
         } else {
             inner.places.remove(&place);
@@ -158,7 +174,11 @@ impl Worker<'_> {
     }
 
     async fn step(&mut self) -> Result<Step, StoreError> {
-        let pace = self.outlet.channel.abilities().pace(&Destination::stored(self.place.clone()));
+        let pace = self
+            .outlet
+            .channel
+            .abilities()
+            .pace(&Destination::stored(self.place.clone()));
         let stop = self.inner.stop.clone();
         let in_flight = tokio::select! {
             may = self.may_send(pace) => may?,
@@ -166,9 +186,18 @@ impl Worker<'_> {
             () = stop.cancelled() => return Ok(Step::Next),
         };
         let health = self.outlet.channel.health();
-        let knows = Knows { waited_for: self.waited_for, platform_answers: health.is_none_or(Health::answers) };
+        let knows = Knows {
+            waited_for: self.waited_for,
+            platform_answers: health.is_none_or(Health::answers),
+        };
         let key = self.place.clone();
-        let next = self.inner.db.write_as(OF_CLAIMS, move |tx| outbox::claim(tx, &key, knows, now_ms())).await?;
+        let next = self
+            .inner
+            .db
+            .write_as(OF_CLAIMS, move |tx| {
+                outbox::claim(tx, &key, knows, now_ms())
+            })
+            .await?;
         if let Next::Claimed(row) = next {
             return self.send(Begun { row, in_flight }).await;
         }
@@ -188,20 +217,32 @@ impl Worker<'_> {
             if self.allowed == Allowed::NotYet {
                 if !pacing.take_at_once(pace) {
                     let key = self.place.clone();
-                    let kind = self.inner.db.read(move |connection| outbox::next_kind(connection, &key)).await?;
+                    let kind = self
+                        .inner
+                        .db
+                        .read(move |connection| outbox::next_kind(connection, &key))
+                        .await?;
                     pacing.ready(pace, kind.unwrap_or(Kind::Error)).await;
                 }
                 self.allowed = Allowed::Yes;
             }
             pacing.quiet_over(pace.chat).await;
         }
-        Ok(self.outlet.in_flight.clone().acquire_owned().await.expect("the semaphore is never closed"))
+        Ok(self
+            .outlet
+            .in_flight
+            .clone()
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed"))
     }
 
     /// Asks the platform, unless another place has just found out. A single worker asks at a time,
     /// and the others wait for its answer.
     async fn platform_answers(&self) -> bool {
-        let Some(health) = self.outlet.channel.health() else { return true };
+        let Some(health) = self.outlet.channel.health() else {
+            return true;
+        };
         let asking = &self.outlet.asking;
         let ask = async {
             match asking.try_acquire() {
@@ -220,7 +261,9 @@ impl Worker<'_> {
         self.begin(&row);
         // A panic would end the worker but keep the place's entry, so no new worker would ever
         // start.
-        let called = AssertUnwindSafe(call(self.inner, self.outlet, &row)).catch_unwind().await;
+        let called = AssertUnwindSafe(call(self.inner, self.outlet, &row))
+            .catch_unwind()
+            .await;
         let outcome = called.unwrap_or_else(|_| Err(SendError::Refused(BROKE.into())));
         if let Err(SendError::RetryAfter(wait)) = &outcome {
             self.outlet.quiet_for(&row.to, *wait);
@@ -249,15 +292,22 @@ impl Worker<'_> {
     /// is tried once more before being blamed.
     async fn is_to_blame(&mut self) -> bool {
         let platform_answers = self.platform_answers().await;
-        let was_suspect = self.head.as_mut().map(|head| std::mem::replace(&mut head.is_suspect, platform_answers));
+        let was_suspect = self
+            .head
+            .as_mut()
+            .map(|head| std::mem::replace(&mut head.is_suspect, platform_answers));
         platform_answers && was_suspect == Some(true)
     }
 
     fn begin(&mut self, row: &ClaimedRow) {
         if self.head.as_ref().is_none_or(|head| head.id != row.id) {
             let now = Instant::now();
-            self.head =
-                Some(Head { id: row.id, first_call: (row.attempts == 0).then_some(now), counted: now, is_suspect: false });
+            self.head = Some(Head {
+                id: row.id,
+                first_call: (row.attempts == 0).then_some(now),
+                counted: now,
+                is_suspect: false,
+            });
         }
     }
 
@@ -265,8 +315,12 @@ impl Worker<'_> {
         let head = self.head.as_ref();
         // Rows of an earlier process have no `first_call`, so the clock tells their age. A row from
         // the future counts as too old for the platform to detect a repetition.
-        let by_the_clock = || u64::try_from(now_ms() - row.created_at).map_or(Duration::MAX, Duration::from_millis);
-        let since_first_call = head.and_then(|head| head.first_call).map_or_else(by_the_clock, |at| at.elapsed());
+        let by_the_clock = || {
+            u64::try_from(now_ms() - row.created_at).map_or(Duration::MAX, Duration::from_millis)
+        };
+        let since_first_call = head
+            .and_then(|head| head.first_call)
+            .map_or_else(by_the_clock, |at| at.elapsed());
         Facts {
             is_change: row.target.is_some(),
             is_told_apart: since_first_call < self.outlet.channel.tells_repeats_for(&row.part),
@@ -280,28 +334,55 @@ impl Worker<'_> {
         let (place, id) = (self.place, row.id);
         match verdict {
             Verdict::Sent(_) | Verdict::SendInstead => {}
-            Verdict::Again(Again { pause: Pause::Asked(wait), .. }) => {
+            Verdict::Again(Again {
+                pause: Pause::Asked(wait),
+                ..
+            }) => {
                 tracing::warn!(session = %place, "the platform asks to wait {} s", wait.as_secs());
             }
-            Verdict::Again(Again { error, repeated: true, .. }) if !row.repeated => {
+            Verdict::Again(Again {
+                error,
+                repeated: true,
+                ..
+            }) if !row.repeated => {
                 tracing::warn!(session = %place, outbox.id = id, "no answer to a send, repeating it once: {error}");
             }
             Verdict::Again(Again { error, .. }) => {
                 let wait = self.backoff.peek().as_secs();
                 tracing::warn!(session = %place, outbox.id = id, "not sent, trying again in {wait} s: {error}");
             }
-            Verdict::PlaceLost(reason) => tracing::warn!(session = %place, outbox.id = id, "undelivered: {reason}"),
-            Verdict::GivenUp { error, .. } => tracing::error!(session = %place, outbox.id = id, "undelivered: {error}"),
+            Verdict::PlaceLost(reason) => {
+                tracing::warn!(session = %place, outbox.id = id, "undelivered: {reason}");
+            }
+            Verdict::GivenUp { error, .. } => {
+                tracing::error!(session = %place, outbox.id = id, "undelivered: {error}");
+            }
         }
     }
 
     /// Stores the verdict, however long the write takes: a row left marked as being sent would go
     /// out again.
-    async fn settle(&mut self, row: ClaimedRow, verdict: Verdict, tried: Duration) -> Result<(), StoreError> {
+    async fn settle(
+        &mut self,
+        row: ClaimedRow,
+        verdict: Verdict,
+        tried: Duration,
+    ) -> Result<(), StoreError> {
         let (inner, outlet, id) = (self.inner, self.outlet, row.id);
-        let (verdict, delivery) = (Arc::new(verdict), Delivery { inner: inner.clone() });
-        let (platform, chat) =
-            (outlet.channel.abilities().platform, outlet.channel.abilities().pace(&row.to).map(|pace| pace.chat));
+        let (verdict, delivery) = (
+            Arc::new(verdict),
+            Delivery {
+                inner: inner.clone(),
+            },
+        );
+        let (platform, chat) = (
+            outlet.channel.abilities().platform,
+            outlet
+                .channel
+                .abilities()
+                .pace(&row.to)
+                .map(|pace| pace.chat),
+        );
         let write = || {
             let (verdict, delivery, to) = (verdict.clone(), delivery.clone(), row.to.clone());
             move |tx: &Transaction<'_>| {
@@ -316,7 +397,9 @@ impl Worker<'_> {
                     }
                     Verdict::SendInstead => outbox::send_instead(tx, id)?,
                     Verdict::GivenUp { error, rest } => outbox::given_up(tx, id, error, *rest)?,
-                    Verdict::PlaceLost(error) => return owner_notices::give_up(tx, &delivery, &to, id, error),
+                    Verdict::PlaceLost(error) => {
+                        return owner_notices::give_up(tx, &delivery, &to, id, error);
+                    }
                 }
                 Ok(Vec::new())
             }
@@ -325,7 +408,8 @@ impl Worker<'_> {
         if let Some(head) = &mut self.head {
             head.counted = Instant::now();
         }
-        told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
+        told.iter()
+            .for_each(|(owner, rows)| delivery.submit(owner, *rows));
         if let (Verdict::Sent(_), Some(stored)) = (verdict.as_ref(), &row.file) {
             remove_copy(&inner.outgoing.join(stored)).await;
         }
@@ -335,10 +419,21 @@ impl Worker<'_> {
     /// Sets aside a row with failures of its own, so later rows go on.
     async fn set_aside(&self, id: i64, error: String) -> Result<Step, StoreError> {
         tracing::error!(session = %self.place, outbox.id = id, "set aside, because it alone cannot be sent: {error}");
-        let (delivery, place) = (Delivery { inner: self.inner.clone() }, self.place.clone());
-        let give_up = move |tx: &Transaction<'_>| Ok((owner_notices::set_aside(tx, &delivery, &place, id, &error)?, delivery));
+        let (delivery, place) = (
+            Delivery {
+                inner: self.inner.clone(),
+            },
+            self.place.clone(),
+        );
+        let give_up = move |tx: &Transaction<'_>| {
+            Ok((
+                owner_notices::set_aside(tx, &delivery, &place, id, &error)?,
+                delivery,
+            ))
+        };
         let (told, delivery) = self.inner.db.write_as(OF_CLAIMS, give_up).await?;
-        told.iter().for_each(|(owner, rows)| delivery.submit(owner, *rows));
+        told.iter()
+            .for_each(|(owner, rows)| delivery.submit(owner, *rows));
         Ok(Step::Done)
     }
 }
@@ -346,9 +441,21 @@ impl Worker<'_> {
 fn step_after(row: &ClaimedRow, verdict: &Verdict) -> Step {
     match verdict {
         Verdict::Sent(_) | Verdict::GivenUp { .. } | Verdict::PlaceLost(_) => Step::Done,
-        Verdict::SendInstead | Verdict::Again(Again { pause: Pause::None, .. }) => Step::Next,
-        Verdict::Again(Again { pause: Pause::Asked(wait), .. }) => Step::Wait { id: row.id, wait: *wait },
-        Verdict::Again(Again { pause: Pause::BackOff, .. }) => Step::BackOff,
+        Verdict::SendInstead
+        | Verdict::Again(Again {
+            pause: Pause::None, ..
+        }) => Step::Next,
+        Verdict::Again(Again {
+            pause: Pause::Asked(wait),
+            ..
+        }) => Step::Wait {
+            id: row.id,
+            wait: *wait,
+        },
+        Verdict::Again(Again {
+            pause: Pause::BackOff,
+            ..
+        }) => Step::BackOff,
     }
 }
 
@@ -371,12 +478,25 @@ async fn tell_moved(inner: &Inner, moved: Moved) {
 
 async fn call(inner: &Inner, outlet: &Outlet, row: &ClaimedRow) -> Result<MessageId, SendError> {
     if let Some(stored) = &row.file {
-        let file = serde_json::from_str(&row.part.0).map_err(|error| SendError::Refused(error.to_string()))?;
-        return outlet.channel.send_file(&row.to, &file, &inner.outgoing.join(stored), &row.ticket()).await;
+        let file = serde_json::from_str(&row.part.0)
+            .map_err(|error| SendError::Refused(error.to_string()))?;
+        return outlet
+            .channel
+            .send_file(&row.to, &file, &inner.outgoing.join(stored), &row.ticket())
+            .await;
     }
-    let Some(message) = &row.target else { return outlet.channel.send(&row.to, &row.part, &row.ticket()).await };
+    let Some(message) = &row.target else {
+        return outlet.channel.send(&row.to, &row.part, &row.ticket()).await;
+    };
     let is_removal = row.part.0.is_empty();
-    let revision = if is_removal { Revision::Remove { message } } else { Revision::Edit { message, part: &row.part } };
+    let revision = if is_removal {
+        Revision::Remove { message }
+    } else {
+        Revision::Edit {
+            message,
+            part: &row.part,
+        }
+    };
     match outlet.channel.revise(&row.to, revision).await {
         Err(SendError::Gone) if is_removal => Ok(message.clone()),
         revised => revised.map(|()| message.clone()),
@@ -392,7 +512,9 @@ async fn remove_copy(path: &Path) {
 
 /// Subtracts a row from the place's count. True when no row is left and the worker must end.
 fn finish_one(inner: &Inner, place: &SessionKey) -> bool {
-    let Entry::Occupied(mut left) = inner.places.entry(place.clone()) else { return true };
+    let Entry::Occupied(mut left) = inner.places.entry(place.clone()) else {
+        return true;
+    };
     *left.get_mut() = left.get().saturating_sub(1);
     if *left.get() == 0 {
         // Removed under the same lock as in `submit`, so no row is left without a worker.

@@ -36,14 +36,26 @@ enum Shown {
 }
 
 impl Mark {
-    pub(super) fn begin<'a>(inner: &Arc<Inner>, messages: impl Iterator<Item = &'a Inbound>) -> Self {
+    pub(super) fn begin<'a>(
+        inner: &Arc<Inner>,
+        messages: impl Iterator<Item = &'a Inbound>,
+    ) -> Self {
         let begin = |inbound: &Inbound| {
             let (to, message) = (Destination::of(inbound), inbound.message.clone());
-            let shows_marks = inner.outlet_of(to.place()).is_some_and(|outlet| outlet.channel.abilities().reactions);
-            let begun = shows_marks.then(|| inner.tasks.spawn(begin(inner.clone(), to.clone(), message.clone())))?;
+            let shows_marks = inner
+                .outlet_of(to.place())
+                .is_some_and(|outlet| outlet.channel.abilities().reactions);
+            let begun = shows_marks.then(|| {
+                inner
+                    .tasks
+                    .spawn(begin(inner.clone(), to.clone(), message.clone()))
+            })?;
             Some(Marked { to, message, begun })
         };
-        Mark { inner: inner.clone(), marked: messages.filter_map(begin).collect() }
+        Mark {
+            inner: inner.clone(),
+            marked: messages.filter_map(begin).collect(),
+        }
     }
 
     pub fn end(self, outcome: Outcome) {
@@ -64,20 +76,36 @@ pub(super) fn notice(inner: &Arc<Inner>, inbound: &Inbound) {
     let (to, message) = (Destination::of(inbound), inbound.message.clone());
     let shown = inner.clone();
     inner.tasks.spawn(async move {
-        let Some(outlet) = shown.outlet_of(to.place()).filter(|outlet| has_room(outlet, &to)) else { return };
-        let progress = if outlet.channel.abilities().reactions { Progress::Begun(&message) } else { Progress::Working };
+        let Some(outlet) = shown
+            .outlet_of(to.place())
+            .filter(|outlet| has_room(outlet, &to))
+        else {
+            return;
+        };
+        let progress = if outlet.channel.abilities().reactions {
+            Progress::Begun(&message)
+        } else {
+            Progress::Working
+        };
         show(&shown, outlet, &to, progress).await;
     });
 }
 
 async fn begin(inner: Arc<Inner>, to: Destination, message: MessageId) -> Shown {
-    let Some(outlet) = inner.outlet_of(to.place()).filter(|outlet| has_room(outlet, &to)) else { return Shown::No };
+    let Some(outlet) = inner
+        .outlet_of(to.place())
+        .filter(|outlet| has_room(outlet, &to))
+    else {
+        return Shown::No;
+    };
     show(&inner, outlet, &to, Progress::Begun(&message)).await
 }
 
 /// Waits for room, because the old reaction is wrong from now on.
 async fn end(inner: &Inner, to: &Destination, message: &MessageId, outcome: Outcome) {
-    let Some(outlet) = inner.outlet_of(to.place()) else { return };
+    let Some(outlet) = inner.outlet_of(to.place()) else {
+        return;
+    };
     for _ in 0..TRIES {
         if has_room(outlet, to) {
             show(inner, outlet, to, Progress::Over(message, outcome)).await;
@@ -91,15 +119,25 @@ async fn end(inner: &Inner, to: &Destination, message: &MessageId, outcome: Outc
 }
 
 fn has_room(outlet: &Outlet, to: &Destination) -> bool {
-    outlet.channel.abilities().pace(to).is_none_or(|pace| outlet.pacing.has_room_for_a_sign(pace))
+    outlet
+        .channel
+        .abilities()
+        .pace(to)
+        .is_none_or(|pace| outlet.pacing.has_room_for_a_sign(pace))
 }
 
 async fn show(inner: &Inner, outlet: &Outlet, to: &Destination, progress: Progress<'_>) -> Shown {
-    let Err(error) = outlet.channel.progress(to, progress).await else { return Shown::Yes };
+    let Err(error) = outlet.channel.progress(to, progress).await else {
+        return Shown::Yes;
+    };
     tracing::debug!(session = %to.place(), "a mark was not shown: {error}");
     if let SendError::RetryAfter(wait) = &error {
         inner.asked_to_wait(outlet, to, *wait).await;
     }
     // The reaction may be there.
-    if matches!(error, SendError::Unknown(_)) { Shown::Yes } else { Shown::No }
+    if matches!(error, SendError::Unknown(_)) {
+        Shown::Yes
+    } else {
+        Shown::No
+    }
 }

@@ -44,12 +44,20 @@ pub fn list(connection: &Connection, which: &Which) -> rusqlite::Result<Vec<Unde
         "SELECT outbox.id, key, kind, coalesce(error, ''), outbox.created_at, retry_at_start
          FROM outbox JOIN places ON places.id = place_id WHERE state = 'failed' ORDER BY outbox.id",
     )?;
-    let rows = statement.query_map([], undelivered)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(rows.into_iter().flatten().filter(|row| which.covers(row)).collect())
+    let rows = statement
+        .query_map([], undelivered)?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows
+        .into_iter()
+        .flatten()
+        .filter(|row| which.covers(row))
+        .collect())
 }
 
 fn undelivered(row: &Row<'_>) -> rusqlite::Result<Option<Undelivered>> {
-    let Ok(place) = row.get::<_, String>(1)?.parse() else { return Ok(None) };
+    let Ok(place) = row.get::<_, String>(1)?.parse() else {
+        return Ok(None);
+    };
     Ok(Some(Undelivered {
         id: row.get(0)?,
         place,
@@ -64,14 +72,21 @@ impl Which {
     fn covers(&self, row: &Undelivered) -> bool {
         match self {
             Which::All => true,
-            Which::Place(place) => row.place == *place || row.place.whole_group().as_ref() == Some(place),
+            Which::Place(place) => {
+                row.place == *place || row.place.whole_group().as_ref() == Some(place)
+            }
             Which::Row(id) => row.id == *id,
         }
     }
 }
 
 /// Puts failed rows back into the queue with fresh counters. Only `repeated` keeps its value.
-pub fn retry(tx: &Transaction<'_>, rows: &[Undelivered], when: When, now: i64) -> rusqlite::Result<()> {
+pub fn retry(
+    tx: &Transaction<'_>,
+    rows: &[Undelivered],
+    when: When,
+    now: i64,
+) -> rusqlite::Result<()> {
     let sql = match when {
         When::Now => {
             "UPDATE outbox SET state = 'waiting', attempts = 0, not_before = 0, wait_ms = 0, tried_ms = 0, error = NULL,
@@ -81,32 +96,48 @@ pub fn retry(tx: &Transaction<'_>, rows: &[Undelivered], when: When, now: i64) -
         When::AtNextStart => "UPDATE outbox SET retry_at_start = 1 WHERE id = ?1 AND state = 'failed' AND ?2 > 0",
     };
     let mut statement = tx.prepare_cached(sql)?;
-    rows.iter().try_for_each(|row| statement.execute(params![row.id, now]).map(drop))
+    rows.iter()
+        .try_for_each(|row| statement.execute(params![row.id, now]).map(drop))
 }
 
 /// Deletes rows for good. Safe beside a running gateway, because the gateway does not touch failed
 /// rows.
 pub fn forget(tx: &Transaction<'_>, rows: &[Undelivered]) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("DELETE FROM outbox WHERE id = ?1 AND state = 'failed'")?;
-    rows.iter().try_for_each(|row| statement.execute([row.id]).map(drop))
+    let mut statement =
+        tx.prepare_cached("DELETE FROM outbox WHERE id = ?1 AND state = 'failed'")?;
+    rows.iter()
+        .try_for_each(|row| statement.execute([row.id]).map(drop))
 }
 
 /// Retries the rows whose retry was asked for while no gateway ran.
 pub(super) fn retry_asked(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
-    let asked: Vec<Undelivered> = list(tx, &Which::All)?.into_iter().filter(|row| row.retry_at_start).collect();
+    let asked: Vec<Undelivered> = list(tx, &Which::All)?
+        .into_iter()
+        .filter(|row| row.retry_at_start)
+        .collect();
     retry(tx, &asked, When::Now, now)
 }
 
 /// The number of rows per place.
 pub fn by_place(rows: &[Undelivered]) -> BTreeMap<SessionKey, usize> {
     let mut counts = BTreeMap::new();
-    rows.iter().for_each(|row| *counts.entry(row.place.clone()).or_default() += 1);
+    rows.iter()
+        .for_each(|row| *counts.entry(row.place.clone()).or_default() += 1);
     counts
 }
 
 /// Whether no other failed row of the place has the same error.
-pub(super) fn is_first(tx: &Transaction<'_>, id: i64, place: &SessionKey, error: &str) -> rusqlite::Result<bool> {
+pub(super) fn is_first(
+    tx: &Transaction<'_>,
+    id: i64,
+    place: &SessionKey,
+    error: &str,
+) -> rusqlite::Result<bool> {
     let mut statement =
         tx.prepare_cached("SELECT count(*) FROM outbox WHERE state = 'failed' AND place_id = ?1 AND id <> ?2 AND error = ?3")?;
-    statement.query_row(params![places::id(tx, place)?, id, error], |row| row.get::<_, i64>(0)).map(|others| others == 0)
+    statement
+        .query_row(params![places::id(tx, place)?, id, error], |row| {
+            row.get::<_, i64>(0)
+        })
+        .map(|others| others == 0)
 }

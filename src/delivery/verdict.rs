@@ -81,24 +81,49 @@ impl Again {
 
 pub(super) fn judge(outcome: Result<MessageId, SendError>, facts: &Facts) -> Verdict {
     let too_old = facts.tried >= GIVE_UP_AFTER;
-    let again = |pause, error| Verdict::Again(Again { pause, error, repeated: facts.was_repeated });
+    let again = |pause, error| {
+        Verdict::Again(Again {
+            pause,
+            error,
+            repeated: facts.was_repeated,
+        })
+    };
     match outcome {
         Ok(message) => Verdict::Sent(message),
         Err(SendError::Gone) => Verdict::SendInstead,
         Err(SendError::PlaceLost(loss)) => Verdict::PlaceLost(loss.to_string()),
-        Err(SendError::RetryAfter(wait)) if !too_old => again(Pause::Asked(wait), "asked to wait".into()),
-        Err(SendError::Moved(_)) if !too_old => {
-            again(if facts.is_first_call { Pause::None } else { Pause::BackOff }, "the group has moved".into())
+        Err(SendError::RetryAfter(wait)) if !too_old => {
+            again(Pause::Asked(wait), "asked to wait".into())
         }
+        Err(SendError::Moved(_)) if !too_old => again(
+            if facts.is_first_call {
+                Pause::None
+            } else {
+                Pause::BackOff
+            },
+            "the group has moved".into(),
+        ),
         Err(SendError::NotSent(error)) if !too_old => again(Pause::BackOff, error),
         // A repetition is harmless here, so the row is not marked as repeated and not given up
         // early.
-        Err(SendError::Unknown(error)) if (facts.is_change || facts.is_told_apart) && !too_old => again(Pause::BackOff, error),
-        Err(SendError::Unknown(error)) if !facts.is_change && !facts.was_repeated => {
-            Verdict::Again(Again { pause: Pause::BackOff, error, repeated: true })
+        Err(SendError::Unknown(error)) if (facts.is_change || facts.is_told_apart) && !too_old => {
+            again(Pause::BackOff, error)
         }
-        Err(SendError::Unknown(_)) if !facts.is_change => Verdict::GivenUp { error: NEVER_CONFIRMED.into(), rest: Rest::GoesOn },
-        Err(error) => Verdict::GivenUp { error: error.to_string(), rest: Rest::StaysBehind },
+        Err(SendError::Unknown(error)) if !facts.is_change && !facts.was_repeated => {
+            Verdict::Again(Again {
+                pause: Pause::BackOff,
+                error,
+                repeated: true,
+            })
+        }
+        Err(SendError::Unknown(_)) if !facts.is_change => Verdict::GivenUp {
+            error: NEVER_CONFIRMED.into(),
+            rest: Rest::GoesOn,
+        },
+        Err(error) => Verdict::GivenUp {
+            error: error.to_string(),
+            rest: Rest::StaysBehind,
+        },
     }
 }
 
@@ -108,11 +133,26 @@ mod tests {
     use crate::channels::PlaceLoss;
     use crate::domain::ChatId;
 
-    const SEND: Facts =
-        Facts { is_change: false, is_told_apart: false, was_repeated: false, is_first_call: true, tried: Duration::ZERO };
-    const CHANGE: Facts = Facts { is_change: true, ..SEND };
-    const TOLD_APART: Facts = Facts { is_told_apart: true, ..SEND };
-    const REPEATED: Facts = Facts { was_repeated: true, is_first_call: false, ..SEND };
+    const SEND: Facts = Facts {
+        is_change: false,
+        is_told_apart: false,
+        was_repeated: false,
+        is_first_call: true,
+        tried: Duration::ZERO,
+    };
+    const CHANGE: Facts = Facts {
+        is_change: true,
+        ..SEND
+    };
+    const TOLD_APART: Facts = Facts {
+        is_told_apart: true,
+        ..SEND
+    };
+    const REPEATED: Facts = Facts {
+        was_repeated: true,
+        is_first_call: false,
+        ..SEND
+    };
 
     fn check(error: SendError, facts: Facts, expected: &str) {
         let asked = format!("{error:?} {facts:?}");
@@ -120,11 +160,23 @@ mod tests {
             Verdict::Sent(_) => "sent".to_owned(),
             Verdict::SendInstead => "send instead".to_owned(),
             Verdict::PlaceLost(_) => "lost".to_owned(),
-            Verdict::GivenUp { rest: Rest::GoesOn, .. } => "given up, the rest goes on".to_owned(),
-            Verdict::GivenUp { rest: Rest::StaysBehind, .. } => "given up with the rest".to_owned(),
+            Verdict::GivenUp {
+                rest: Rest::GoesOn, ..
+            } => "given up, the rest goes on".to_owned(),
+            Verdict::GivenUp {
+                rest: Rest::StaysBehind,
+                ..
+            } => "given up with the rest".to_owned(),
             Verdict::Again(again) => {
-                let (repeated, stuck) = (if again.repeated { ", once" } else { "" }, again.may_be_stuck(&facts));
-                format!("again{repeated}, {:?}{}", again.pause, if stuck { ", maybe stuck" } else { "" })
+                let (repeated, stuck) = (
+                    if again.repeated { ", once" } else { "" },
+                    again.may_be_stuck(&facts),
+                );
+                format!(
+                    "again{repeated}, {:?}{}",
+                    again.pause,
+                    if stuck { ", maybe stuck" } else { "" }
+                )
             }
         };
         assert_eq!(found, expected, "{asked}");
@@ -143,7 +195,14 @@ mod tests {
         check(unknown(), SEND, "again, once, BackOff");
         check(unknown(), REPEATED, "given up, the rest goes on");
         check(unknown(), TOLD_APART, "again, BackOff");
-        check(unknown(), Facts { is_told_apart: true, ..REPEATED }, "again, once, BackOff");
+        check(
+            unknown(),
+            Facts {
+                is_told_apart: true,
+                ..REPEATED
+            },
+            "again, once, BackOff",
+        );
         check(unknown(), CHANGE, "again, BackOff");
         check(not_sent(), SEND, "again, BackOff");
         check(not_sent(), REPEATED, "again, once, BackOff");
@@ -153,24 +212,55 @@ mod tests {
     fn what_the_platform_says_decides() {
         check(SendError::Gone, CHANGE, "send instead");
         check(SendError::PlaceLost(PlaceLoss::Closed), SEND, "lost");
-        check(SendError::Refused("400".into()), SEND, "given up with the rest");
-        check(SendError::RetryAfter(Duration::from_secs(5)), SEND, "again, Asked(5s)");
+        check(
+            SendError::Refused("400".into()),
+            SEND,
+            "given up with the rest",
+        );
+        check(
+            SendError::RetryAfter(Duration::from_secs(5)),
+            SEND,
+            "again, Asked(5s)",
+        );
         check(SendError::Moved(ChatId(-5)), SEND, "again, None");
-        check(SendError::Moved(ChatId(-5)), Facts { is_first_call: false, ..SEND }, "again, BackOff");
+        check(
+            SendError::Moved(ChatId(-5)),
+            Facts {
+                is_first_call: false,
+                ..SEND
+            },
+            "again, BackOff",
+        );
     }
 
     #[test]
     fn a_row_that_is_tried_for_minutes_may_be_stuck_and_for_a_day_is_given_up() {
-        let long = |facts| Facts { tried: STUCK_AFTER, is_first_call: false, ..facts };
+        let long = |facts| Facts {
+            tried: STUCK_AFTER,
+            is_first_call: false,
+            ..facts
+        };
         check(not_sent(), long(SEND), "again, BackOff, maybe stuck");
         check(unknown(), long(CHANGE), "again, BackOff, maybe stuck");
         check(unknown(), long(TOLD_APART), "again, BackOff, maybe stuck");
         check(unknown(), long(SEND), "again, once, BackOff");
-        check(SendError::RetryAfter(Duration::from_secs(5)), long(SEND), "again, Asked(5s)");
-        let longer = |facts| Facts { tried: GIVE_UP_AFTER, is_first_call: false, ..facts };
+        check(
+            SendError::RetryAfter(Duration::from_secs(5)),
+            long(SEND),
+            "again, Asked(5s)",
+        );
+        let longer = |facts| Facts {
+            tried: GIVE_UP_AFTER,
+            is_first_call: false,
+            ..facts
+        };
         check(not_sent(), longer(SEND), "given up with the rest");
         check(unknown(), longer(CHANGE), "given up with the rest");
-        check(SendError::RetryAfter(Duration::from_secs(5)), longer(SEND), "given up with the rest");
+        check(
+            SendError::RetryAfter(Duration::from_secs(5)),
+            longer(SEND),
+            "given up with the rest",
+        );
         check(unknown(), longer(SEND), "again, once, BackOff");
     }
 }

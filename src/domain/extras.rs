@@ -86,14 +86,22 @@ pub enum Note {
 impl Inbound {
     /// The message in the form for an agent.
     pub fn readable(&self) -> String {
-        let attached = self.extras.attachment.as_ref().map(|attachment| attachment.description.as_str());
+        let attached = self
+            .extras
+            .attachment
+            .as_ref()
+            .map(|attachment| attachment.description.as_str());
         self.readable_with(attached)
     }
 
     /// Whether the next message is a part of this message.
     pub fn is_one_with(&self, next: &Inbound) -> bool {
-        let (Some(ours), Some(theirs)) = (&self.extras.together, &next.extras.together) else { return false };
-        ours.with == theirs.with && self.origin.person == next.origin.person && next.extras.note.is_none()
+        let (Some(ours), Some(theirs)) = (&self.extras.together, &next.extras.together) else {
+            return false;
+        };
+        ours.with == theirs.with
+            && self.origin.person == next.origin.person
+            && next.extras.note.is_none()
     }
 
     /// As [`Inbound::readable`], with other words for the attachment.
@@ -105,6 +113,10 @@ impl Inbound {
         let marks = edited.into_iter().chain(self.extras.marks.iter().cloned());
         let attached = attached.map(|attached| format!("[{attached}]"));
         let words = Some(self.text.clone()).filter(|text| !text.is_empty());
-        marks.chain(attached).chain(words).collect::<Vec<_>>().join(" ")
+        marks
+            .chain(attached)
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }

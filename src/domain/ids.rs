@@ -39,7 +39,10 @@ impl FromStr for Platform {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        Platform::ALL.into_iter().find(|platform| platform.as_str() == text).ok_or(())
+        Platform::ALL
+            .into_iter()
+            .find(|platform| platform.as_str() == text)
+            .ok_or(())
     }
 }
 
@@ -84,7 +87,12 @@ macro_rules! number_text {
     )+};
 }
 
-number_text!(ChatId(i64), TopicId(i32), TelegramUserId(i64), DiscordId(u64));
+number_text!(
+    ChatId(i64),
+    TopicId(i32),
+    TelegramUserId(i64),
+    DiscordId(u64)
+);
 
 /// A room or topic of the local chat.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,8 +117,14 @@ impl FromStr for LocalName {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let fits = (1..=Self::MAX_CHARS).contains(&text.len());
-        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
-        if fits && plain { Ok(LocalName(text.into())) } else { Err(()) }
+        let plain = text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+        if fits && plain {
+            Ok(LocalName(text.into()))
+        } else {
+            Err(())
+        }
     }
 }
 
@@ -139,7 +153,9 @@ impl AgentId {
         if text.is_empty() || text.chars().count() > Self::MAX_CHARS {
             return Err(InvalidAgentId::Length);
         }
-        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        let plain = text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !plain || text.starts_with('-') || text.ends_with('-') || text.contains("--") {
             return Err(InvalidAgentId::Characters);
         }
@@ -210,7 +226,10 @@ pub enum PersonId {
 impl PersonId {
     /// An unknown person; no platform gives the number 0 to a person.
     pub fn is_nobody(&self) -> bool {
-        matches!(self, PersonId::Telegram(TelegramUserId(0)) | PersonId::Discord(DiscordId(0)))
+        matches!(
+            self,
+            PersonId::Telegram(TelegramUserId(0)) | PersonId::Discord(DiscordId(0))
+        )
     }
 
     pub fn platform(&self) -> Platform {
@@ -237,7 +256,11 @@ impl FromStr for PersonId {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         match text.split_once(':').ok_or(())? {
-            ("telegram", user) => user.parse().ok().filter(|user: &TelegramUserId| user.0 > 0).map(PersonId::Telegram),
+            ("telegram", user) => user
+                .parse()
+                .ok()
+                .filter(|user: &TelegramUserId| user.0 > 0)
+                .map(PersonId::Telegram),
             ("discord", user) => user.parse().ok().map(PersonId::Discord),
             ("local", name) => name.parse().ok().map(PersonId::Local),
             _ => None,
@@ -250,7 +273,8 @@ impl TryFrom<String> for PersonId {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map_err(|()| format!("`{text}` names no person"))
+        text.parse()
+            .map_err(|()| format!("`{text}` names no person"))
     }
 }
 
@@ -270,7 +294,20 @@ mod tests {
         for good in ["main", "rose", "night-desk", "a", "7of9", &"x".repeat(64)] {
             assert!(AgentId::parse(good).is_ok(), "{good}");
         }
-        for bad in ["", "../x", "a/b", "Rose", "rosé", "ros\u{0435}", "-a", "a-", "a--b", "a b", "internal", &"x".repeat(65)] {
+        for bad in [
+            "",
+            "../x",
+            "a/b",
+            "Rose",
+            "rosé",
+            "ros\u{0435}",
+            "-a",
+            "a-",
+            "a--b",
+            "a b",
+            "internal",
+            &"x".repeat(65),
+        ] {
             assert!(AgentId::parse(bad).is_err(), "{bad}");
         }
     }
@@ -280,7 +317,16 @@ mod tests {
         for text in ["telegram:12345678", "discord:8765", "local:you"] {
             assert_eq!(text.parse::<PersonId>().unwrap().to_string(), text);
         }
-        for bad in ["", "telegram", "telegram:", "telegram:-5", "telegram:+5", "telegram:05", "matrix:5", "local:You"] {
+        for bad in [
+            "",
+            "telegram",
+            "telegram:",
+            "telegram:-5",
+            "telegram:+5",
+            "telegram:05",
+            "matrix:5",
+            "local:You",
+        ] {
             assert!(bad.parse::<PersonId>().is_err(), "{bad}");
         }
     }

@@ -96,18 +96,27 @@ pub struct Destination {
 impl Destination {
     /// The place of a message, for its answer.
     pub fn of(inbound: &Inbound) -> Self {
-        Destination { place: inbound.origin.key.clone(), reply: inbound.extras.reply.clone() }
+        Destination {
+            place: inbound.origin.key.clone(),
+            reply: inbound.extras.reply.clone(),
+        }
     }
 
     /// The place of a message, for messages besides its answer.
     pub fn besides(inbound: &Inbound) -> Self {
-        Destination { place: inbound.origin.key.clone(), reply: None }
+        Destination {
+            place: inbound.origin.key.clone(),
+            reply: None,
+        }
     }
 
     /// An owner's private chat, without topic. None for owners at the terminal.
     pub fn owner(owner: &PersonId) -> Option<Self> {
         let place = match owner {
-            PersonId::Telegram(user) => SessionKey::TelegramDm { user: *user, topic: None },
+            PersonId::Telegram(user) => SessionKey::TelegramDm {
+                user: *user,
+                topic: None,
+            },
             PersonId::Discord(user) => SessionKey::DiscordDm { user: *user },
             PersonId::Local(_) => return None,
         };

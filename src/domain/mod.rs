@@ -9,7 +9,10 @@ mod session_key;
 mod user_error;
 
 pub use extras::{Attachment, Extras, FileRef, Internal, Note, ReplyHandle, Together};
-pub use ids::{AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform, TelegramUserId, TopicId};
+pub use ids::{
+    AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform,
+    TelegramUserId, TopicId,
+};
 pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, Moved, TurnEvent};
 pub use origin::Origin;
 pub use outgoing::OutgoingFile;

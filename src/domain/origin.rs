@@ -29,6 +29,15 @@ pub struct Origin {
 
 impl Origin {
     pub fn new(key: SessionKey, person: PersonId) -> Self {
-        Origin { key, person, roles: Vec::new(), server: None, category: None, name: None, formerly: None, tags: Vec::new() }
+        Origin {
+            key,
+            person,
+            roles: Vec::new(),
+            server: None,
+            category: None,
+            name: None,
+            formerly: None,
+            tags: Vec::new(),
+        }
     }
 }

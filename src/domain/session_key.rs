@@ -12,19 +12,34 @@ use super::{AgentId, ChatId, DiscordId, LocalName, Platform, TelegramUserId, Top
 #[serde(try_from = "String", into = "String")]
 pub enum SessionKey {
     /// `telegram:dm:<user>` or, in a topic of the private chat, `telegram:dm:<user>:<topic>`
-    TelegramDm { user: TelegramUserId, topic: Option<TopicId> },
+    TelegramDm {
+        user: TelegramUserId,
+        topic: Option<TopicId>,
+    },
     /// `telegram:topic:<chat>:<topic>`
     TelegramTopic { chat: ChatId, topic: TopicId },
     /// `telegram:group:<chat>:<user>`, or without the user when all members share a conversation
-    TelegramGroup { chat: ChatId, member: Option<TelegramUserId> },
+    TelegramGroup {
+        chat: ChatId,
+        member: Option<TelegramUserId>,
+    },
     /// `discord:dm:<user>`
     DiscordDm { user: DiscordId },
     /// `discord:channel:<channel>[:<user>]`
-    DiscordChannel { channel: DiscordId, member: Option<DiscordId> },
+    DiscordChannel {
+        channel: DiscordId,
+        member: Option<DiscordId>,
+    },
     /// `discord:thread:<channel>:<thread>`
-    DiscordThread { channel: DiscordId, thread: DiscordId },
+    DiscordThread {
+        channel: DiscordId,
+        thread: DiscordId,
+    },
     /// `local:<room>[:<topic>]`
-    Local { room: LocalName, topic: Option<LocalName> },
+    Local {
+        room: LocalName,
+        topic: Option<LocalName>,
+    },
     /// `cron:<agent>:<job>`
     Cron { agent: AgentId, job: LocalName },
     /// `child:<id>`
@@ -35,8 +50,12 @@ impl SessionKey {
     /// The place's platform; none for places inside the gateway.
     pub fn platform(&self) -> Option<Platform> {
         match self {
-            Self::TelegramDm { .. } | Self::TelegramTopic { .. } | Self::TelegramGroup { .. } => Some(Platform::Telegram),
-            Self::DiscordDm { .. } | Self::DiscordChannel { .. } | Self::DiscordThread { .. } => Some(Platform::Discord),
+            Self::TelegramDm { .. } | Self::TelegramTopic { .. } | Self::TelegramGroup { .. } => {
+                Some(Platform::Telegram)
+            }
+            Self::DiscordDm { .. } | Self::DiscordChannel { .. } | Self::DiscordThread { .. } => {
+                Some(Platform::Discord)
+            }
             Self::Local { .. } => Some(Platform::Local),
             Self::Cron { .. } | Self::Child { .. } => None,
         }
@@ -49,18 +68,31 @@ impl SessionKey {
 
     /// Whether a single person talks to the bot here.
     pub fn is_private(&self) -> bool {
-        matches!(self, Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. })
+        matches!(
+            self,
+            Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. }
+        )
     }
 
     /// The group or channel around this place.
     pub fn whole_group(&self) -> Option<SessionKey> {
         match self {
-            Self::TelegramTopic { chat, .. } | Self::TelegramGroup { chat, member: Some(_) } => {
-                Some(Self::TelegramGroup { chat: *chat, member: None })
-            }
-            Self::DiscordThread { channel, .. } | Self::DiscordChannel { channel, member: Some(_) } => {
-                Some(Self::DiscordChannel { channel: *channel, member: None })
-            }
+            Self::TelegramTopic { chat, .. }
+            | Self::TelegramGroup {
+                chat,
+                member: Some(_),
+            } => Some(Self::TelegramGroup {
+                chat: *chat,
+                member: None,
+            }),
+            Self::DiscordThread { channel, .. }
+            | Self::DiscordChannel {
+                channel,
+                member: Some(_),
+            } => Some(Self::DiscordChannel {
+                channel: *channel,
+                member: None,
+            }),
             _ => None,
         }
     }
@@ -75,7 +107,10 @@ impl SessionKey {
     pub fn globs(&self) -> [String; 2] {
         let parts = match self {
             Self::TelegramGroup { chat, member: None } => format!("telegram:[gt]*:{chat}:*"),
-            Self::DiscordChannel { channel, member: None } => format!("discord:[ct]h*:{channel}:*"),
+            Self::DiscordChannel {
+                channel,
+                member: None,
+            } => format!("discord:[ct]h*:{channel}:*"),
             _ => self.to_string(),
         };
         [self.to_string(), parts]
@@ -92,8 +127,14 @@ impl SessionKey {
     /// The same place in another Telegram group. Other places stay the same.
     pub fn in_telegram_group(&self, chat: ChatId) -> SessionKey {
         match self {
-            Self::TelegramTopic { topic, .. } => Self::TelegramTopic { chat, topic: *topic },
-            Self::TelegramGroup { member, .. } => Self::TelegramGroup { chat, member: *member },
+            Self::TelegramTopic { topic, .. } => Self::TelegramTopic {
+                chat,
+                topic: *topic,
+            },
+            Self::TelegramGroup { member, .. } => Self::TelegramGroup {
+                chat,
+                member: *member,
+            },
             other => other.clone(),
         }
     }
@@ -114,16 +155,33 @@ impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TelegramDm { user, topic: None } => write!(f, "telegram:dm:{user}"),
-            Self::TelegramDm { user, topic: Some(topic) } => write!(f, "telegram:dm:{user}:{topic}"),
+            Self::TelegramDm {
+                user,
+                topic: Some(topic),
+            } => write!(f, "telegram:dm:{user}:{topic}"),
             Self::TelegramTopic { chat, topic } => write!(f, "telegram:topic:{chat}:{topic}"),
             Self::TelegramGroup { chat, member: None } => write!(f, "telegram:group:{chat}"),
-            Self::TelegramGroup { chat, member: Some(member) } => write!(f, "telegram:group:{chat}:{member}"),
+            Self::TelegramGroup {
+                chat,
+                member: Some(member),
+            } => write!(f, "telegram:group:{chat}:{member}"),
             Self::DiscordDm { user } => write!(f, "discord:dm:{user}"),
-            Self::DiscordChannel { channel, member: None } => write!(f, "discord:channel:{channel}"),
-            Self::DiscordChannel { channel, member: Some(member) } => write!(f, "discord:channel:{channel}:{member}"),
-            Self::DiscordThread { channel, thread } => write!(f, "discord:thread:{channel}:{thread}"),
+            Self::DiscordChannel {
+                channel,
+                member: None,
+            } => write!(f, "discord:channel:{channel}"),
+            Self::DiscordChannel {
+                channel,
+                member: Some(member),
+            } => write!(f, "discord:channel:{channel}:{member}"),
+            Self::DiscordThread { channel, thread } => {
+                write!(f, "discord:thread:{channel}:{thread}")
+            }
             Self::Local { room, topic: None } => write!(f, "local:{room}"),
-            Self::Local { room, topic: Some(topic) } => write!(f, "local:{room}:{topic}"),
+            Self::Local {
+                room,
+                topic: Some(topic),
+            } => write!(f, "local:{room}:{topic}"),
             Self::Cron { agent, job } => write!(f, "cron:{agent}:{job}"),
             Self::Child { id } => write!(f, "child:{id}"),
         }
@@ -132,7 +190,9 @@ impl fmt::Display for SessionKey {
 
 /// The text is no session key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no session key; one looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home")]
+#[error(
+    "`{0}` is no session key; one looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home"
+)]
 pub struct InvalidSessionKey(pub String);
 
 impl FromStr for SessionKey {
@@ -146,23 +206,56 @@ impl FromStr for SessionKey {
 fn parse(text: &str) -> Option<SessionKey> {
     let fields: Vec<&str> = text.split(':').collect();
     Some(match fields.as_slice() {
-        ["telegram", "dm", user] => SessionKey::TelegramDm { user: person(user)?, topic: None },
-        ["telegram", "dm", user, topic] => SessionKey::TelegramDm { user: person(user)?, topic: Some(self::topic(topic)?) },
-        ["telegram", "topic", chat, topic] => SessionKey::TelegramTopic { chat: group(chat)?, topic: self::topic(topic)? },
-        ["telegram", "group", chat] => SessionKey::TelegramGroup { chat: group(chat)?, member: None },
-        ["telegram", "group", chat, user] => SessionKey::TelegramGroup { chat: group(chat)?, member: Some(person(user)?) },
-        ["discord", "dm", user] => SessionKey::DiscordDm { user: user.parse().ok()? },
-        ["discord", "channel", channel] => SessionKey::DiscordChannel { channel: channel.parse().ok()?, member: None },
-        ["discord", "channel", channel, user] => {
-            SessionKey::DiscordChannel { channel: channel.parse().ok()?, member: Some(user.parse().ok()?) }
-        }
-        ["discord", "thread", channel, thread] => {
-            SessionKey::DiscordThread { channel: channel.parse().ok()?, thread: thread.parse().ok()? }
-        }
-        ["local", room] => SessionKey::Local { room: room.parse().ok()?, topic: None },
-        ["local", room, topic] => SessionKey::Local { room: room.parse().ok()?, topic: Some(topic.parse().ok()?) },
-        ["cron", agent, job] => SessionKey::Cron { agent: AgentId::parse(agent).ok()?, job: job.parse().ok()? },
-        ["child", id] => SessionKey::Child { id: id.parse().ok()? },
+        ["telegram", "dm", user] => SessionKey::TelegramDm {
+            user: person(user)?,
+            topic: None,
+        },
+        ["telegram", "dm", user, topic] => SessionKey::TelegramDm {
+            user: person(user)?,
+            topic: Some(self::topic(topic)?),
+        },
+        ["telegram", "topic", chat, topic] => SessionKey::TelegramTopic {
+            chat: group(chat)?,
+            topic: self::topic(topic)?,
+        },
+        ["telegram", "group", chat] => SessionKey::TelegramGroup {
+            chat: group(chat)?,
+            member: None,
+        },
+        ["telegram", "group", chat, user] => SessionKey::TelegramGroup {
+            chat: group(chat)?,
+            member: Some(person(user)?),
+        },
+        ["discord", "dm", user] => SessionKey::DiscordDm {
+            user: user.parse().ok()?,
+        },
+        ["discord", "channel", channel] => SessionKey::DiscordChannel {
+            channel: channel.parse().ok()?,
+            member: None,
+        },
+        ["discord", "channel", channel, user] => SessionKey::DiscordChannel {
+            channel: channel.parse().ok()?,
+            member: Some(user.parse().ok()?),
+        },
+        ["discord", "thread", channel, thread] => SessionKey::DiscordThread {
+            channel: channel.parse().ok()?,
+            thread: thread.parse().ok()?,
+        },
+        ["local", room] => SessionKey::Local {
+            room: room.parse().ok()?,
+            topic: None,
+        },
+        ["local", room, topic] => SessionKey::Local {
+            room: room.parse().ok()?,
+            topic: Some(topic.parse().ok()?),
+        },
+        ["cron", agent, job] => SessionKey::Cron {
+            agent: AgentId::parse(agent).ok()?,
+            job: job.parse().ok()?,
+        },
+        ["child", id] => SessionKey::Child {
+            id: id.parse().ok()?,
+        },
         _ => return None,
     })
 }
@@ -205,16 +298,23 @@ mod tests {
         let topic = || (1..i32::MAX).prop_map(TopicId);
         let discord = || any::<u64>().prop_map(DiscordId);
         let name = || "[a-z0-9_-]{1,64}".prop_map(|name| name.parse::<LocalName>().unwrap());
-        let agent = || "[a-z][a-z0-9]{0,20}(-[a-z0-9]{1,20}){0,2}".prop_filter_map("reserved", |id| AgentId::parse(&id).ok());
+        let agent = || {
+            "[a-z][a-z0-9]{0,20}(-[a-z0-9]{1,20}){0,2}"
+                .prop_filter_map("reserved", |id| AgentId::parse(&id).ok())
+        };
         prop_oneof![
-            (user(), proptest::option::of(topic())).prop_map(|(user, topic)| SessionKey::TelegramDm { user, topic }),
+            (user(), proptest::option::of(topic()))
+                .prop_map(|(user, topic)| SessionKey::TelegramDm { user, topic }),
             (chat(), topic()).prop_map(|(chat, topic)| SessionKey::TelegramTopic { chat, topic }),
-            (chat(), proptest::option::of(user())).prop_map(|(chat, member)| SessionKey::TelegramGroup { chat, member }),
+            (chat(), proptest::option::of(user()))
+                .prop_map(|(chat, member)| SessionKey::TelegramGroup { chat, member }),
             discord().prop_map(|user| SessionKey::DiscordDm { user }),
             (discord(), proptest::option::of(discord()))
                 .prop_map(|(channel, member)| SessionKey::DiscordChannel { channel, member }),
-            (discord(), discord()).prop_map(|(channel, thread)| SessionKey::DiscordThread { channel, thread }),
-            (name(), proptest::option::of(name())).prop_map(|(room, topic)| SessionKey::Local { room, topic }),
+            (discord(), discord())
+                .prop_map(|(channel, thread)| SessionKey::DiscordThread { channel, thread }),
+            (name(), proptest::option::of(name()))
+                .prop_map(|(room, topic)| SessionKey::Local { room, topic }),
             (agent(), name()).prop_map(|(agent, job)| SessionKey::Cron { agent, job }),
             name().prop_map(|id| SessionKey::Child { id }),
         ]
@@ -255,21 +355,41 @@ mod tests {
             "local:home",
         ];
         let store = rusqlite::Connection::open_in_memory().unwrap();
-        for (place, whole) in keys.iter().flat_map(|place| keys.iter().map(move |whole| (place, whole))) {
+        for (place, whole) in keys
+            .iter()
+            .flat_map(|place| keys.iter().map(move |whole| (place, whole)))
+        {
             let key = |text: &str| text.parse::<SessionKey>().unwrap();
             let [own, parts] = key(whole).globs();
             let sql = "SELECT ?1 GLOB ?2 OR ?1 GLOB ?3";
-            let is_found: bool = store.query_row(sql, [*place, &own, &parts], |row| row.get(0)).unwrap();
-            assert_eq!(is_found, key(place).is_in(&key(whole)), "{place} in {whole}");
+            let is_found: bool = store
+                .query_row(sql, [*place, &own, &parts], |row| row.get(0))
+                .unwrap();
+            assert_eq!(
+                is_found,
+                key(place).is_in(&key(whole)),
+                "{place} in {whole}"
+            );
         }
-        assert!("discord:thread:5:7".parse::<SessionKey>().unwrap().is_in(&"discord:channel:5".parse().unwrap()));
+        assert!(
+            "discord:thread:5:7"
+                .parse::<SessionKey>()
+                .unwrap()
+                .is_in(&"discord:channel:5".parse().unwrap())
+        );
     }
 
     #[test]
     fn places_of_the_wrong_sign_are_refused() {
-        for bad in
-            ["telegram:topic:100:1", "telegram:dm:-5", "telegram:topic:-100:0", "telegram:group:5", "telegram", "local:", ""]
-        {
+        for bad in [
+            "telegram:topic:100:1",
+            "telegram:dm:-5",
+            "telegram:topic:-100:0",
+            "telegram:group:5",
+            "telegram",
+            "local:",
+            "",
+        ] {
             assert!(bad.parse::<SessionKey>().is_err(), "{bad}");
         }
     }

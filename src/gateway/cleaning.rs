@@ -14,7 +14,9 @@ use crate::access::people;
 use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, preview_messages};
-use crate::records::{decisions, inbox, journal, ledger, subagents, summaries, transcript, turn_log};
+use crate::records::{
+    decisions, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
+};
 use crate::routing::places;
 use crate::storage::{Db, Durability, StoreError};
 
@@ -53,7 +55,13 @@ const CHORES: [(&str, Forget); 12] = [
 pub(super) async fn keep_house(state: Arc<GatewayState>) {
     let mut cleaning = interval_at(Instant::now() + FIRST_CLEANING_AFTER, CLEAN_EVERY);
     let mut forgetting = interval_at(Instant::now() + FORGET_IDLE_EVERY, FORGET_IDLE_EVERY);
-    let newest = state.services.db.read(inbox::newest_at).await.ok().flatten();
+    let newest = state
+        .services
+        .db
+        .read(inbox::newest_at)
+        .await
+        .ok()
+        .flatten();
     let mut clock = ClockWatch::begin(newest, now_ms(), Instant::now());
     loop {
         tokio::select! {
@@ -85,8 +93,13 @@ struct ClockWatch {
 impl ClockWatch {
     /// `newest` is the time of the last write by an earlier process.
     fn begin(newest: Option<i64>, wall_ms: i64, at: Instant) -> Self {
-        let is_trusted = newest.is_some_and(|newest| wall_ms.saturating_sub(newest) <= LONGEST_AWAY_MS);
-        ClockWatch { wall_ms, at, is_trusted }
+        let is_trusted =
+            newest.is_some_and(|newest| wall_ms.saturating_sub(newest) <= LONGEST_AWAY_MS);
+        ClockWatch {
+            wall_ms,
+            at,
+            is_trusted,
+        }
     }
 
     /// Whether the clock and the elapsed time agree since the last check.
@@ -94,7 +107,11 @@ impl ClockWatch {
         let passed = i64::try_from((at - self.at).as_millis()).unwrap_or(i64::MAX);
         let jumped = wall_ms.saturating_sub(self.wall_ms).saturating_sub(passed);
         let was_trusted = self.is_trusted;
-        *self = ClockWatch { wall_ms, at, is_trusted: true };
+        *self = ClockWatch {
+            wall_ms,
+            at,
+            is_trusted: true,
+        };
         was_trusted && jumped.saturating_abs() <= MOST_DRIFT_MS
     }
 }
@@ -109,11 +126,18 @@ async fn clean(db: &Db, now: i64, stop: &CancellationToken) {
 }
 
 /// In portions, so writes people wait for come in between.
-async fn clean_one(db: &Db, forget: Forget, now: i64, stop: &CancellationToken) -> Result<usize, StoreError> {
+async fn clean_one(
+    db: &Db,
+    forget: Forget,
+    now: i64,
+    stop: &CancellationToken,
+) -> Result<usize, StoreError> {
     let mut all = 0;
     while !stop.is_cancelled() {
         // Rows brought back by a power cut are deleted the next time.
-        let rows = db.write_as(Durability::Kill, move |tx| forget(tx, now, PORTION)).await?;
+        let rows = db
+            .write_as(Durability::Kill, move |tx| forget(tx, now, PORTION))
+            .await?;
         all += rows;
         if rows < PORTION as usize {
             break;
@@ -126,7 +150,9 @@ async fn clean_one(db: &Db, forget: Forget, now: i64, stop: &CancellationToken) 
 async fn tidy_outgoing(state: &GatewayState) {
     let folder = outgoing::folder(&state.home);
     let removed = match state.services.db.read(outbox::files).await {
-        Ok(referred) => tokio::task::spawn_blocking(move || outgoing::tidy(&folder, &referred)).await.unwrap_or(0),
+        Ok(referred) => tokio::task::spawn_blocking(move || outgoing::tidy(&folder, &referred))
+            .await
+            .unwrap_or(0),
         Err(_) => 0,
     };
     tracing::debug!("removed {removed} files that nothing sends");
@@ -164,24 +190,35 @@ mod tests {
 
     async fn open() -> (tempfile::TempDir, Db) {
         let folder = tempfile::tempdir().expect("a folder");
-        let db = Db::open(&folder.path().join("parlor.db")).await.expect("the store opens");
+        let db = Db::open(&folder.path().join("parlor.db"))
+            .await
+            .expect("the store opens");
         (folder, db)
     }
 
     async fn count(db: &Db, sql: &'static str) -> i64 {
-        db.read(move |connection| connection.query_row(sql, [], |row| row.get(0))).await.expect("the question has an answer")
+        db.read(move |connection| connection.query_row(sql, [], |row| row.get(0)))
+            .await
+            .expect("the question has an answer")
     }
 
     /// A new table is either cleaned, or listed above for a reason.
     #[tokio::test]
     async fn every_table_is_cleaned_or_kept_for_a_reason() {
         let (_folder, db) = open().await;
-        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+        let sql =
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
         let tables = db.read(move |connection| {
             let mut statement = connection.prepare(sql)?;
-            statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
+            statement
+                .query_map([], |row| row.get::<_, String>(0))?
+                .collect::<rusqlite::Result<Vec<_>>>()
         });
-        let mut known: Vec<&str> = CHORES.iter().flat_map(|(tables, _)| tables.split(", ")).chain(KEPT.iter().copied()).collect();
+        let mut known: Vec<&str> = CHORES
+            .iter()
+            .flat_map(|(tables, _)| tables.split(", "))
+            .chain(KEPT.iter().copied())
+            .collect();
         let mut tables = tables.await.expect("the schema can be read");
         known.sort_unstable();
         tables.sort_unstable();
@@ -190,16 +227,30 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumps_makes_nothing_old() {
-        let (began, hours) = (Instant::now(), |hours: u64| Duration::from_secs(hours * 60 * 60));
+        let (began, hours) = (Instant::now(), |hours: u64| {
+            Duration::from_secs(hours * 60 * 60)
+        });
         let hour_ms = DAY_MS / 24;
         let mut clock = ClockWatch::begin(Some(NOW - DAY_MS), NOW, began);
-        assert!(clock.is_steady(NOW + 6 * hour_ms + 1000, began + hours(6)), "a second of drift is none");
-        assert!(!clock.is_steady(NOW + 30 * DAY_MS, began + hours(12)), "a month ahead within six hours");
-        assert!(!clock.is_steady(NOW + 18 * hour_ms, began + hours(18)), "and back");
+        assert!(
+            clock.is_steady(NOW + 6 * hour_ms + 1000, began + hours(6)),
+            "a second of drift is none"
+        );
+        assert!(
+            !clock.is_steady(NOW + 30 * DAY_MS, began + hours(12)),
+            "a month ahead within six hours"
+        );
+        assert!(
+            !clock.is_steady(NOW + 18 * hour_ms, began + hours(18)),
+            "and back"
+        );
         assert!(clock.is_steady(NOW + 24 * hour_ms, began + hours(24)));
         let mut wrong_at_the_start = ClockWatch::begin(Some(NOW - 3_650 * DAY_MS), NOW, began);
         assert!(!wrong_at_the_start.is_steady(NOW, began));
-        assert!(wrong_at_the_start.is_steady(NOW + 6 * hour_ms, began + hours(6)), "the house was closed for long after all");
+        assert!(
+            wrong_at_the_start.is_steady(NOW + 6 * hour_ms, began + hours(6)),
+            "the house was closed for long after all"
+        );
     }
 
     /// Turns, files and previews are named after the id of a message.
@@ -207,9 +258,11 @@ mod tests {
     async fn ids_go_on_where_cleaning_has_emptied_a_table() {
         let (_folder, db) = open().await;
         let arrive = |update: i64| {
-            let sql =
-                "INSERT INTO inbox (platform, update_id, state, received_at, closed_at) VALUES ('telegram', ?1, 'done', 0, 0)";
-            db.write(move |tx| tx.execute(sql, [update.to_string()]).map(|_| tx.last_insert_rowid()))
+            let sql = "INSERT INTO inbox (platform, update_id, state, received_at, closed_at) VALUES ('telegram', ?1, 'done', 0, 0)";
+            db.write(move |tx| {
+                tx.execute(sql, [update.to_string()])
+                    .map(|_| tx.last_insert_rowid())
+            })
         };
         let (first, second) = (arrive(1).await, arrive(2).await);
         assert_eq!((first.expect("goes in"), second.expect("goes in")), (1, 2));
@@ -229,7 +282,9 @@ mod tests {
              INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome)
                  VALUES (451, 1, 'a', 'm', 'r', 0, {NOW} - 89 * {DAY_MS}, 'answered');"
         );
-        db.write(move |tx| tx.execute_batch(&fill)).await.expect("they are there");
+        db.write(move |tx| tx.execute_batch(&fill))
+            .await
+            .expect("they are there");
         let portion = db.write(|tx| turn_log::forget_old(tx, NOW, 100)).await;
         assert_eq!(portion.expect("it works"), 100, "no more than it was let");
         clean(&db, NOW, &CancellationToken::new()).await;
@@ -251,12 +306,28 @@ mod tests {
                  (1, 1, '', 1, 1, 'a', 'of the conversation before', 0), (1, 2, '', 1, 1, 'a', 'of the present conversation', 0),
                  (2, 1, '', 1, 1, 'a', 'of the subagent', 0);"
         );
-        db.write(move |tx| tx.execute_batch(&fill)).await.expect("they are there");
+        db.write(move |tx| tx.execute_batch(&fill))
+            .await
+            .expect("they are there");
         clean(&db, NOW, &CancellationToken::new()).await;
-        assert_eq!(count(&db, "SELECT count(*) FROM messages WHERE text IN ('hello', 'a new task')").await, 2);
+        assert_eq!(
+            count(
+                &db,
+                "SELECT count(*) FROM messages WHERE text IN ('hello', 'a new task')"
+            )
+            .await,
+            2
+        );
         assert_eq!(count(&db, "SELECT count(*) FROM messages").await, 2);
         assert_eq!(count(&db, "SELECT count(*) FROM places").await, 3);
-        assert_eq!(count(&db, "SELECT count(*) FROM summaries WHERE text = 'of the present conversation'").await, 1);
+        assert_eq!(
+            count(
+                &db,
+                "SELECT count(*) FROM summaries WHERE text = 'of the present conversation'"
+            )
+            .await,
+            1
+        );
         assert_eq!(count(&db, "SELECT count(*) FROM summaries").await, 1);
     }
 }

@@ -37,9 +37,18 @@ pub(super) fn among(arrivals: &[Arrival]) -> Deletions {
 
 impl Deletions {
     /// Call after the batch's messages are in the inbox, because some of them may be deleted here.
-    pub(super) fn write(self, tx: &Transaction<'_>, platform: Platform, now: i64) -> rusqlite::Result<Deleted> {
+    pub(super) fn write(
+        self,
+        tx: &Transaction<'_>,
+        platform: Platform,
+        now: i64,
+    ) -> rusqlite::Result<Deleted> {
         let Deletions { messages, places } = self;
-        let rows = if messages.is_empty() { Vec::new() } else { deletions::delete_messages(tx, platform, &messages, now)? };
+        let rows = if messages.is_empty() {
+            Vec::new()
+        } else {
+            deletions::delete_messages(tx, platform, &messages, now)?
+        };
         for place in &places {
             inbox::close_place(tx, place, now)?;
             outbox::give_up(tx, place, &PlaceLoss::ChannelGone.to_string())?;

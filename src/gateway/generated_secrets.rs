@@ -19,14 +19,20 @@ pub(super) async fn buttons(db: &Db) -> Result<Signer, StoreError> {
 /// valid.
 pub(super) async fn webhook(db: &Db) -> Result<Secret, StoreError> {
     let key = key(db, WEBHOOK).await?;
-    Ok(Secret::new(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+    Ok(Secret::new(
+        key.iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>(),
+    ))
 }
 
 /// A key by its name, made at the first request.
 async fn key(db: &Db, name: &'static str) -> Result<Vec<u8>, StoreError> {
     let found = db.read(move |connection| {
         let sql = "SELECT secret FROM keys WHERE name = ?1";
-        connection.query_row(sql, [name], |row| row.get::<_, Vec<u8>>(0)).optional()
+        connection
+            .query_row(sql, [name], |row| row.get::<_, Vec<u8>>(0))
+            .optional()
     });
     match found.await? {
         Some(key) => Ok(key),
@@ -37,6 +43,9 @@ async fn key(db: &Db, name: &'static str) -> Result<Vec<u8>, StoreError> {
 fn make(tx: &Transaction<'_>, name: &str) -> rusqlite::Result<Vec<u8>> {
     let mut key = vec![0u8; KEY_BYTES];
     getrandom::fill(&mut key).expect("the system has random numbers");
-    tx.execute("INSERT INTO keys (name, secret) VALUES (?1, ?2)", params![name, key])?;
+    tx.execute(
+        "INSERT INTO keys (name, secret) VALUES (?1, ?2)",
+        params![name, key],
+    )?;
     Ok(key)
 }

@@ -55,10 +55,16 @@ pub(super) async fn among(state: &GatewayState, arrivals: &[Arrival]) -> Vec<Mov
 }
 
 async fn prepare(state: &GatewayState, moved: Moved) -> Move {
-    let config = tokio::fs::read_to_string(state.home.join("config.toml")).await.unwrap_or_default();
+    let config = tokio::fs::read_to_string(state.home.join("config.toml"))
+        .await
+        .unwrap_or_default();
     let lines = lines_with(&config, &moved.old.to_string());
     let notice = state.delivery.draft_for_owners(&became(moved, &lines));
-    Move { moved, lines, notice }
+    Move {
+        moved,
+        lines,
+        notice,
+    }
 }
 
 impl Move {
@@ -76,7 +82,10 @@ impl Move {
         state.aliases.learn(self.moved);
         state.pins.all_changed();
         state.services.sessions.moved();
-        followed.open.iter().for_each(|(place, rows)| state.delivery.submit(place, *rows));
+        followed
+            .open
+            .iter()
+            .for_each(|(place, rows)| state.delivery.submit(place, *rows));
         if followed.is_news {
             tracing::warn!(config.lines = ?self.lines, "the group {} is now the supergroup {}", self.moved.old, self.moved.new);
             state.delivery.submit_drafted(&self.notice);
@@ -86,15 +95,21 @@ impl Move {
 
 /// Line numbers from 1. Comment lines do not count.
 fn lines_with(config: &str, chat: &str) -> Vec<usize> {
-    let names_it =
-        |line: &str| line.match_indices(chat).any(|(at, _)| !line[at + chat.len()..].starts_with(|c: char| c.is_ascii_digit()));
-    let lines = config.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#') && names_it(line));
+    let names_it = |line: &str| {
+        line.match_indices(chat)
+            .any(|(at, _)| !line[at + chat.len()..].starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let lines = config
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim_start().starts_with('#') && names_it(line));
     lines.map(|(index, _)| index + 1).collect()
 }
 
 fn became(Moved { old, new }: Moved, lines: &[usize]) -> String {
-    let told =
-        format!("The group `telegram:group:{old}` is now the supergroup `telegram:group:{new}`. Everything here goes on in it");
+    let told = format!(
+        "The group `telegram:group:{old}` is now the supergroup `telegram:group:{new}`. Everything here goes on in it"
+    );
     match lines {
         [] => format!("{told}."),
         lines => {

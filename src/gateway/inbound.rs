@@ -33,21 +33,50 @@ use crate::storage::{self, StoreError};
 const REPLAY_PORTION: u32 = 500;
 
 /// Takes up the rows of an earlier process, then receives batches until every channel has stopped.
-pub(super) async fn receive(state: Arc<GatewayState>, mut received: IntakeReceiver, starting: TaskTrackerToken) {
+pub(super) async fn receive(
+    state: Arc<GatewayState>,
+    mut received: IntakeReceiver,
+    starting: TaskTrackerToken,
+) {
     take_up(&state).await;
     drop(starting);
     while let Some((batch, stored)) = received.recv().await {
         match store(&state, batch).await {
-            Ok(Taken { stored: Stored { accepted, renamed, .. }, is_paired, retried, moves, deleted }) => {
+            Ok(Taken {
+                stored: Stored {
+                    accepted, renamed, ..
+                },
+                is_paired,
+                retried,
+                moves,
+                deleted,
+            }) => {
                 deleted.go_on(&state);
-                moves.iter().for_each(|(known, followed)| known.go_on(&state, followed));
+                moves
+                    .iter()
+                    .for_each(|(known, followed)| known.go_on(&state, followed));
                 renamed.iter().for_each(|place| state.names.changed(place));
-                retried.iter().for_each(|(place, rows)| state.delivery.submit(place, *rows));
-                let guarded: Vec<_> = accepted.into_iter().map(|accepted| (accepted, state.work.token())).collect();
-                // The channel may have stopped listening meanwhile; the rows are ours now either way.
+                retried
+                    .iter()
+                    .for_each(|(place, rows)| state.delivery.submit(place, *rows));
+                let guarded: Vec<_> = accepted
+                    .into_iter()
+                    .map(|accepted| (accepted, state.work.token()))
+                    .collect();
+                // The channel may have stopped listening meanwhile; the rows are ours now either
+                // way.
                 let _ = stored.send(());
                 for (accepted, guard) in guarded {
-                    look_at(&state, Received { accepted, is_paired, arrived: Arrived::Now, guard: Some(guard) }).await;
+                    look_at(
+                        &state,
+                        Received {
+                            accepted,
+                            is_paired,
+                            arrived: Arrived::Now,
+                            guard: Some(guard),
+                        },
+                    )
+                    .await;
                 }
             }
             // Dropping `stored` tells the channel to leave the batch with the platform.
@@ -75,7 +104,9 @@ async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> 
     let write = move |tx: &Transaction<'_>| {
         let mut stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
         let deleted = deletions.write(tx, batch.platform, now_ms())?;
-        stored.accepted.retain(|accepted| !deleted.rows.contains(&accepted.id));
+        stored
+            .accepted
+            .retain(|accepted| !deleted.rows.contains(&accepted.id));
         let is_paired = match stored.accepted.as_slice() {
             [only] => Some(people::is_paired(tx, &only.inbound.origin.person)?),
             _ => None,
@@ -83,15 +114,27 @@ async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> 
         let retried = topics::retry(tx, &stored.reopened, now_ms())?;
         // After the messages, because they may be older than the move of their group.
         let follow = |known: Move| known.write(tx).map(|followed| (known, followed));
-        let moves = moves.into_iter().map(follow).collect::<rusqlite::Result<_>>()?;
-        Ok(Taken { stored, is_paired, retried, moves, deleted })
+        let moves = moves
+            .into_iter()
+            .map(follow)
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Taken {
+            stored,
+            is_paired,
+            retried,
+            moves,
+            deleted,
+        })
     };
     state.services.db.write(write).await
 }
 
 async fn take_up(state: &GatewayState) {
     while let Err(error) = state.delivery.resume().await {
-        if storage::pause(&state.stop, "intake", &error).await.is_break() {
+        if storage::pause(&state.stop, "intake", &error)
+            .await
+            .is_break()
+        {
             return;
         }
     }
@@ -100,7 +143,10 @@ async fn take_up(state: &GatewayState) {
         match state.services.db.read(inbox::newest).await {
             Ok(newest) => break newest,
             Err(error) => {
-                if storage::pause(&state.stop, "intake", &error).await.is_break() {
+                if storage::pause(&state.stop, "intake", &error)
+                    .await
+                    .is_break()
+                {
                     return;
                 }
             }
@@ -108,7 +154,12 @@ async fn take_up(state: &GatewayState) {
     };
     let mut after = 0;
     loop {
-        match state.services.db.read(move |connection| inbox::waiting(connection, after, until, REPLAY_PORTION)).await {
+        match state
+            .services
+            .db
+            .read(move |connection| inbox::waiting(connection, after, until, REPLAY_PORTION))
+            .await
+        {
             Ok(waiting) => {
                 let Some(last) = waiting.last() else { return };
                 after = last.id;
@@ -118,7 +169,10 @@ async fn take_up(state: &GatewayState) {
                 }
             }
             Err(error) => {
-                if storage::pause(&state.stop, "intake", &error).await.is_break() {
+                if storage::pause(&state.stop, "intake", &error)
+                    .await
+                    .is_break()
+                {
                     return;
                 }
             }
@@ -128,17 +182,34 @@ async fn take_up(state: &GatewayState) {
 
 async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
     match inbound {
-        Ok(inbound) if inbound.extras.internal.is_some() => take_up_internal(state, Accepted::new(id, inbound)).await,
+        Ok(inbound) if inbound.extras.internal.is_some() => {
+            take_up_internal(state, Accepted::new(id, inbound)).await;
+        }
         Ok(inbound) if state.delivery.reaches(&inbound.origin.key) => {
             let (accepted, guard) = (Accepted::new(id, inbound), Some(state.work.token()));
-            look_at(state, Received { accepted, is_paired: None, arrived: Arrived::Before, guard }).await;
+            look_at(
+                state,
+                Received {
+                    accepted,
+                    is_paired: None,
+                    arrived: Arrived::Before,
+                    guard,
+                },
+            )
+            .await;
         }
         // Messages of a platform not connected in this process wait in the inbox.
         Ok(_) => {}
         Err(reason) => {
-            tracing::error!(inbox.id = id, "a waiting message cannot be read any more: {reason}");
+            tracing::error!(
+                inbox.id = id,
+                "a waiting message cannot be read any more: {reason}"
+            );
             while let Err(error) = replies::close(state, id, Closing::Failed, "unreadable").await {
-                if storage::pause(&state.stop, "intake", &error).await.is_break() {
+                if storage::pause(&state.stop, "intake", &error)
+                    .await
+                    .is_break()
+                {
                     return;
                 }
             }
@@ -155,11 +226,22 @@ async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
     loop {
         let taken = match state.services.sessions.take_up(accepted.clone()).await {
             Ok(Ok(())) => return,
-            Ok(Err(_)) => replies::close(state, accepted.id, Closing::Failed, "nobody knows what it is about").await,
+            Ok(Err(_)) => {
+                replies::close(
+                    state,
+                    accepted.id,
+                    Closing::Failed,
+                    "nobody knows what it is about",
+                )
+                .await
+            }
             Err(error) => Err(error),
         };
         let Err(error) = taken else { return };
-        if storage::pause(&state.stop, "intake", &error).await.is_break() {
+        if storage::pause(&state.stop, "intake", &error)
+            .await
+            .is_break()
+        {
             return;
         }
     }
@@ -178,16 +260,25 @@ struct Received {
 /// Handles a message until a row about the message is written or its lane has the message.
 async fn look_at(state: &GatewayState, mut in_hand: Received) {
     loop {
-        let handled = match AssertUnwindSafe(handle(state, &mut in_hand)).catch_unwind().await {
+        let handled = match AssertUnwindSafe(handle(state, &mut in_hand))
+            .catch_unwind()
+            .await
+        {
             Ok(handled) => handled,
             // A panic over a single message must not end intake for all.
             Err(_) => {
-                tracing::error!(inbox.id = in_hand.accepted.id, "looking at a message panicked");
+                tracing::error!(
+                    inbox.id = in_hand.accepted.id,
+                    "looking at a message panicked"
+                );
                 replies::tell_broken(state, &in_hand.accepted).await
             }
         };
         let Err(error) = handled else { return };
-        if storage::pause(&state.stop, "intake", &error).await.is_break() {
+        if storage::pause(&state.stop, "intake", &error)
+            .await
+            .is_break()
+        {
             return;
         }
     }
@@ -195,7 +286,13 @@ async fn look_at(state: &GatewayState, mut in_hand: Received) {
 
 async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), StoreError> {
     if !complete(state, &mut in_hand.accepted.inbound).await? {
-        return replies::close(state, in_hand.accepted.id, Closing::Done, "a reaction to nothing an agent said").await;
+        return replies::close(
+            state,
+            in_hand.accepted.id,
+            Closing::Done,
+            "a reaction to nothing an agent said",
+        )
+        .await;
     }
     let inbound = &in_hand.accepted.inbound;
     let parsed = commands::parse(&inbound.text);
@@ -222,10 +319,21 @@ async fn complete(state: &GatewayState, inbound: &mut Inbound) -> Result<bool, S
 }
 
 /// Decides which agent answers and whether this person may ask, and acts on both.
-async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) -> Result<(), StoreError> {
+async fn decide(
+    state: &GatewayState,
+    in_hand: &mut Received,
+    parsed: Parsed,
+) -> Result<(), StoreError> {
     let inbound = in_hand.accepted.inbound.clone();
     let snapshot = state.services.snapshots.current();
-    let Resolved { route, pin, stale_pin } = state.router.resolve(&snapshot.table, &inbound.origin).await?;
+    let Resolved {
+        route,
+        pin,
+        stale_pin,
+    } = state
+        .router
+        .resolve(&snapshot.table, &inbound.origin)
+        .await?;
     let access = &snapshot.config.access;
     let mut role = role(state, access, in_hand).await?;
     let asking = Asking {
@@ -240,7 +348,9 @@ async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) ->
     let verdict = access::decide(access, &asking);
     // In a group the notice goes out for any writer, because the pin belonged to the place. In a
     // private chat the person must be allowed to speak.
-    if let Some(stale_pin) = stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private()) {
+    if let Some(stale_pin) =
+        stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private())
+    {
         replies::drop_pin(state, &inbound, &stale_pin).await?;
         // Another pin may lie beneath the dropped pin.
         return Box::pin(decide(state, in_hand, parsed)).await;
@@ -262,7 +372,13 @@ async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) ->
         }
         // An edit is no reason to repeat a notice.
         Verdict::Hint | Verdict::TellUnbound if inbound.extras.note.is_some() => {
-            replies::close(state, accepted.id, Closing::Refused, "a note where nobody may speak").await
+            replies::close(
+                state,
+                accepted.id,
+                Closing::Refused,
+                "a note where nobody may speak",
+            )
+            .await
         }
         Verdict::Hint => replies::hint(state, accepted).await,
         Verdict::TellUnbound => replies::tell_unbound(state, accepted).await,
@@ -274,35 +390,78 @@ async fn decide(state: &GatewayState, in_hand: &mut Received, parsed: Parsed) ->
     }
 }
 
-async fn admit(state: &GatewayState, in_hand: &mut Received, parsed: Parsed, context: &Context<'_>) -> Result<(), StoreError> {
+async fn admit(
+    state: &GatewayState,
+    in_hand: &mut Received,
+    parsed: Parsed,
+    context: &Context<'_>,
+) -> Result<(), StoreError> {
     in_hand.accepted.role = context.role;
-    let refused = |outcome| Closed { kind: Kind::Command, closing: Closing::Done, outcome };
+    let refused = |outcome| Closed {
+        kind: Kind::Command,
+        closing: Closing::Done,
+        outcome,
+    };
     match parsed {
         Parsed::Talk => submit(state, in_hand, context.route).await,
         Parsed::Command(_) | Parsed::Mistaken(_) if context.inbound.extras.note.is_some() => {
-            replies::close(state, in_hand.accepted.id, Closing::Done, "an edited command").await
+            replies::close(
+                state,
+                in_hand.accepted.id,
+                Closing::Done,
+                "an edited command",
+            )
+            .await
         }
         Parsed::Command(command) => match commands::run(command, context).await {
             Ok(outcome) => replies::carry_out(state, &in_hand.accepted, outcome).await,
             // The command comes from the topic's name, so there is no writer to tell about the
             // failure.
             Err(CommandError::User(_)) if context.inbound.addressed == Addressed::ByTopicName => {
-                replies::close(state, in_hand.accepted.id, Closing::Refused, "its maker may not switch here").await
+                replies::close(
+                    state,
+                    in_hand.accepted.id,
+                    Closing::Refused,
+                    "its maker may not switch here",
+                )
+                .await
             }
             Err(CommandError::User(error)) => {
-                replies::reply(state, &in_hand.accepted, &error.to_string(), refused("command refused")).await
+                replies::reply(
+                    state,
+                    &in_hand.accepted,
+                    &error.to_string(),
+                    refused("command refused"),
+                )
+                .await
             }
             Err(CommandError::Store(error)) => Err(error),
         },
-        Parsed::Mistaken(error) => replies::reply(state, &in_hand.accepted, &error.to_string(), refused("no such command")).await,
+        Parsed::Mistaken(error) => {
+            replies::reply(
+                state,
+                &in_hand.accepted,
+                &error.to_string(),
+                refused("no such command"),
+            )
+            .await
+        }
     }
 }
 
-async fn submit(state: &GatewayState, in_hand: &mut Received, route: &Route) -> Result<(), StoreError> {
+async fn submit(
+    state: &GatewayState,
+    in_hand: &mut Received,
+    route: &Route,
+) -> Result<(), StoreError> {
     let accepted = &in_hand.accepted;
     tracing::debug!(agent.id = %route.agent, session = %accepted.inbound.origin.key, route.rule = %route.rule, "queued");
     let guard = in_hand.guard.take().expect("a message is submitted once");
-    match state.services.sessions.submit(accepted.clone(), in_hand.arrived, guard) {
+    match state
+        .services
+        .sessions
+        .submit(accepted.clone(), in_hand.arrived, guard)
+    {
         Ok(()) => Ok(()),
         Err(LaneFull { guard, news }) => {
             // Kept, because the refusal may have to be written again.
@@ -313,11 +472,19 @@ async fn submit(state: &GatewayState, in_hand: &mut Received, route: &Route) -> 
 }
 
 /// Queues talk to be kept without an answer. An unknown command was for another bot.
-async fn observe(state: &GatewayState, in_hand: &mut Received, parsed: &Parsed) -> Result<(), StoreError> {
+async fn observe(
+    state: &GatewayState,
+    in_hand: &mut Received,
+    parsed: &Parsed,
+) -> Result<(), StoreError> {
     let accepted = &in_hand.accepted;
     if *parsed == Parsed::Talk {
         let guard = in_hand.guard.take().expect("a message is submitted once");
-        match state.services.sessions.observe(accepted.clone(), in_hand.arrived, guard) {
+        match state
+            .services
+            .sessions
+            .observe(accepted.clone(), in_hand.arrived, guard)
+        {
             Ok(()) => return Ok(()),
             Err(LaneFull { guard, .. }) => in_hand.guard = Some(guard),
         }
@@ -328,11 +495,19 @@ async fn observe(state: &GatewayState, in_hand: &mut Received, parsed: &Parsed) 
 /// Gives a waiting message its edited form. False when its turn has begun, or the message never had
 /// a turn.
 async fn revise(state: &GatewayState, edit: &Accepted) -> Result<bool, StoreError> {
-    let Some(revised) = state.services.sessions.revise(&edit.inbound) else { return Ok(false) };
+    let Some(revised) = state.services.sessions.revise(&edit.inbound) else {
+        return Ok(false);
+    };
     let id = edit.id;
     let write = move |tx: &Transaction<'_>| {
         inbox::replace(tx, revised.id, &revised.inbound)?;
-        inbox::close(tx, id, Closing::Done, "replaced a waiting message", now_ms())
+        inbox::close(
+            tx,
+            id,
+            Closing::Done,
+            "replaced a waiting message",
+            now_ms(),
+        )
     };
     state.services.db.write(write).await?;
     Ok(true)
@@ -340,7 +515,11 @@ async fn revise(state: &GatewayState, edit: &Accepted) -> Result<bool, StoreErro
 
 /// The role known before access is decided. Members are looked up only in private chats, because
 /// membership opens nothing else.
-async fn role(state: &GatewayState, access: &Access, in_hand: &Received) -> Result<Role, StoreError> {
+async fn role(
+    state: &GatewayState,
+    access: &Access,
+    in_hand: &Received,
+) -> Result<Role, StoreError> {
     let inbound = &in_hand.accepted.inbound;
     let known = Role::of(access, &inbound.origin.person, false);
     if known == Role::Owner || !inbound.origin.key.is_private() {
@@ -349,9 +528,18 @@ async fn role(state: &GatewayState, access: &Access, in_hand: &Received) -> Resu
     known_as(state, access, in_hand).await
 }
 
-async fn known_as(state: &GatewayState, access: &Access, in_hand: &Received) -> Result<Role, StoreError> {
+async fn known_as(
+    state: &GatewayState,
+    access: &Access,
+    in_hand: &Received,
+) -> Result<Role, StoreError> {
     let person = in_hand.accepted.inbound.origin.person.clone();
-    let look = |person: PersonId| state.services.db.read(move |connection| people::is_paired(connection, &person));
+    let look = |person: PersonId| {
+        state
+            .services
+            .db
+            .read(move |connection| people::is_paired(connection, &person))
+    };
     let is_paired = match in_hand.is_paired {
         Some(is_paired) => is_paired,
         None => look(person.clone()).await?,

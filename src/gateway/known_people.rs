@@ -22,7 +22,11 @@ pub(super) fn on_discord(access: &Access, db: &Db) -> KnownPeople {
         let (access, db) = (access.clone(), db.clone());
         async move {
             let found = find(&access, &db).await;
-            found.inspect_err(|error| tracing::warn!("private chats on Discord are not looked up: {error}")).unwrap_or_default()
+            found
+                .inspect_err(|error| {
+                    tracing::warn!("private chats on Discord are not looked up: {error}");
+                })
+                .unwrap_or_default()
         }
         .boxed()
     })
@@ -32,8 +36,16 @@ async fn find(access: &Access, db: &Db) -> Result<Vec<DiscordId>, StoreError> {
     let (owners, dms) = (access.owners.clone(), access.dms);
     let look = move |connection: &rusqlite::Connection| {
         let paired = people::paired(connection, "discord", MOST)?;
-        let members = if dms == Dms::Open { transcript::members(connection, "discord:channel", MOST)? } else { Vec::new() };
-        let people = owners.into_iter().chain(paired).filter_map(on_their_own).chain(members.into_iter().filter_map(member));
+        let members = if dms == Dms::Open {
+            transcript::members(connection, "discord:channel", MOST)?
+        } else {
+            Vec::new()
+        };
+        let people = owners
+            .into_iter()
+            .chain(paired)
+            .filter_map(on_their_own)
+            .chain(members.into_iter().filter_map(member));
         let mut known = HashSet::new();
         Ok(people.filter(|person| known.insert(*person)).collect())
     };
@@ -41,9 +53,17 @@ async fn find(access: &Access, db: &Db) -> Result<Vec<DiscordId>, StoreError> {
 }
 
 fn on_their_own(person: PersonId) -> Option<DiscordId> {
-    if let PersonId::Discord(person) = person { Some(person) } else { None }
+    if let PersonId::Discord(person) = person {
+        Some(person)
+    } else {
+        None
+    }
 }
 
 fn member(place: SessionKey) -> Option<DiscordId> {
-    if let SessionKey::DiscordChannel { member, .. } = place { member } else { None }
+    if let SessionKey::DiscordChannel { member, .. } = place {
+        member
+    } else {
+        None
+    }
 }

@@ -47,7 +47,8 @@ use crate::storage::{Db, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 
-/// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next start.
+/// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
+/// start.
 const DRAIN: Duration = Duration::from_secs(10);
 /// The pause before a panicked channel is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -95,14 +96,19 @@ pub enum StartError {
     /// An interrupted change of an agent could be neither finished nor undone.
     #[error("{0}")]
     Agents(#[from] TenantError),
-    #[error("there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`")]
+    #[error(
+        "there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`"
+    )]
     NoChannel,
 }
 
 /// Ends an interrupted change of an agent before the config is read.
 async fn settle(home: &Home) -> Result<(), StartError> {
     if tenants::is_unsettled(home.path()) {
-        let site = Site { home: home.path().to_owned(), db: Db::open(&home.database()).await? };
+        let site = Site {
+            home: home.path().to_owned(),
+            db: Db::open(&home.database()).await?,
+        };
         tenants::settle(&site).await?;
     }
     Ok(())
@@ -145,14 +151,35 @@ impl Gateway {
         let work = TaskTracker::new();
         // Closed from the start, so that waiting ends whenever nothing is counted.
         work.close();
-        let owners = checked.config.access.owners.iter().filter_map(Destination::owner).collect();
-        let (delivery, moves) = Delivery::new(db.clone(), &channels, owners, outgoing::folder(home.path()), work.clone());
+        let owners = checked
+            .config
+            .access
+            .owners
+            .iter()
+            .filter_map(Destination::owner)
+            .collect();
+        let (delivery, moves) = Delivery::new(
+            db.clone(),
+            &channels,
+            owners,
+            outgoing::folder(home.path()),
+            work.clone(),
+        );
         let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
-        let bootstrapped: DashSet<_> = agent_rows.values().filter(|known| known.bootstrapped).map(|known| known.uid).collect();
-        db.write(|tx| subagents::close_orphans(tx, now_ms())).await?;
+        let bootstrapped: DashSet<_> = agent_rows
+            .values()
+            .filter(|known| known.bootstrapped)
+            .map(|known| known.uid)
+            .collect();
+        db.write(|tx| subagents::close_orphans(tx, now_ms()))
+            .await?;
         let memories = Memories::new(db.clone());
-        let snapshot = Snapshot::new(checked.config.clone(), checked.table.clone(), Arc::new(registry));
+        let snapshot = Snapshot::new(
+            checked.config.clone(),
+            checked.table.clone(),
+            Arc::new(registry),
+        );
         let snapshots = Snapshots::new(snapshot);
         let sessions = Sessions::new(lanes::Services {
             db: db.clone(),
@@ -167,7 +194,13 @@ impl Gateway {
             bootstrapped,
         });
         let names = names::remembered(db.clone());
-        let services = CommandServices { db, snapshots, memories, sessions, started_at: now_ms() };
+        let services = CommandServices {
+            db,
+            snapshots,
+            memories,
+            sessions,
+            started_at: now_ms(),
+        };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
         let state = Arc::new(GatewayState {
             services,
@@ -183,7 +216,12 @@ impl Gateway {
         Ok(Self::run(state, channels, moves, lock))
     }
 
-    fn run(state: Arc<GatewayState>, channels: Vec<Arc<dyn Channel>>, moves: mpsc::Receiver<MovedAway>, lock: HomeLock) -> Self {
+    fn run(
+        state: Arc<GatewayState>,
+        channels: Vec<Arc<dyn Channel>>,
+        moves: mpsc::Receiver<MovedAway>,
+        lock: HomeLock,
+    ) -> Self {
         let tasks = TaskTracker::new();
         let (intake, received) = Intake::new();
         // Held until the rows of an earlier process are under way again, so `settled` does not
@@ -192,14 +230,28 @@ impl Gateway {
         tasks.spawn(inbound::receive(state.clone(), received, starting));
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
-        let (reports, listening) = watch::channel(Listening { channels: channels.len(), ended: None });
+        let (reports, listening) = watch::channel(Listening {
+            channels: channels.len(),
+            ended: None,
+        });
         let reports = Arc::new(reports);
         for channel in channels {
-            tasks.spawn(supervise(channel, intake.clone(), state.stop.clone(), reports.clone()));
+            tasks.spawn(supervise(
+                channel,
+                intake.clone(),
+                state.stop.clone(),
+                reports.clone(),
+            ));
         }
         tasks.close();
         let moving = tokio::spawn(group_migration::watch(state.clone(), moves));
-        Gateway { state, tasks, moving, listening, _lock: lock }
+        Gateway {
+            state,
+            tasks,
+            moving,
+            listening,
+            _lock: lock,
+        }
     }
 
     /// Returns when no accepted message still waits for its answer.
@@ -234,8 +286,13 @@ impl Gateway {
     /// Returns with the reason when no channel listens any more.
     async fn unheard(&self) -> String {
         let mut listening = self.listening.clone();
-        let ended = listening.wait_for(|listening| listening.channels == 0).await;
-        ended.ok().and_then(|listening| listening.ended.clone()).unwrap_or_else(|| "every channel has stopped".into())
+        let ended = listening
+            .wait_for(|listening| listening.channels == 0)
+            .await;
+        ended
+            .ok()
+            .and_then(|listening| listening.ended.clone())
+            .unwrap_or_else(|| "every channel has stopped".into())
     }
 
     /// Stops intake, lets turns and sends finish for a while, and leaves the rest in the database
@@ -247,7 +304,9 @@ impl Gateway {
         let is_hopeless = self.state.services.db.is_harmed();
         let deadline = Instant::now() + DRAIN;
         if !is_hopeless && timeout_at(deadline, self.answered()).await.is_err() {
-            tracing::warn!("not everything could be answered in time; the next start goes on with it");
+            tracing::warn!(
+                "not everything could be answered in time; the next start goes on with it"
+            );
         }
         // A summary that takes longer is given up: a later turn has it made.
         if !is_hopeless {
@@ -256,7 +315,10 @@ impl Gateway {
         self.state.services.sessions.stop();
         self.state.delivery.stop();
         self.state.services.sessions.abandon().await;
-        if tokio::time::timeout(DRAIN, self.state.delivery.ended()).await.is_err() {
+        if tokio::time::timeout(DRAIN, self.state.delivery.ended())
+            .await
+            .is_err()
+        {
             tracing::warn!("a send did not end in time; it is repeated at the next start");
         }
         if let Err(error) = self.moving.await {
@@ -267,7 +329,12 @@ impl Gateway {
 
 /// All tools. The policy of an agent decides which of them the agent has.
 fn toolbox(memories: &Memories, db: &Db, switch: Switch) -> ToolBox {
-    ToolBox::standard().with(tools::memory_tools(memories)).with(vec![Box::new(TranscriptSearch { db: db.clone(), switch })])
+    ToolBox::standard()
+        .with(tools::memory_tools(memories))
+        .with(vec![Box::new(TranscriptSearch {
+            db: db.clone(),
+            switch,
+        })])
 }
 
 /// The channels of the platforms named in the config.
@@ -281,7 +348,11 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
             expectations: preflight::expectations(&config.access, &checked.table),
             db: db.clone(),
         };
-        channels.push(Arc::new(TelegramChannel::new(telegram, config.group_sessions, outfit)));
+        channels.push(Arc::new(TelegramChannel::new(
+            telegram,
+            config.group_sessions,
+            outfit,
+        )));
     }
     if let Some(discord) = &config.discord {
         let deps = discord::ChannelDeps {
@@ -293,7 +364,11 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
             known_people: known_people::on_discord(&config.access, db),
             db: db.clone(),
         };
-        channels.push(Arc::new(DiscordChannel::new(discord, config.group_sessions, deps)));
+        channels.push(Arc::new(DiscordChannel::new(
+            discord,
+            config.group_sessions,
+            deps,
+        )));
     }
     Ok(channels)
 }
@@ -301,21 +376,39 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
 /// The command list for Telegram's menu.
 fn menu(config: &Config) -> Menu {
     let entries = |for_owners: bool| {
-        let shown = SPECS.iter().filter(move |spec| for_owners || !spec.owners_only);
-        shown.map(|spec| MenuEntry { command: spec.name.into(), description: spec.summary.into() }).collect()
+        let shown = SPECS
+            .iter()
+            .filter(move |spec| for_owners || !spec.owners_only);
+        shown
+            .map(|spec| MenuEntry {
+                command: spec.name.into(),
+                description: spec.summary.into(),
+            })
+            .collect()
     };
     let owners = config.access.owners.iter().filter_map(|owner| match owner {
         PersonId::Telegram(user) => Some(*user),
         _ => None,
     });
-    Menu { for_everyone: entries(false), for_owners: entries(true), owners: owners.collect() }
+    Menu {
+        for_everyone: entries(false),
+        for_owners: entries(true),
+        owners: owners.collect(),
+    }
 }
 
 /// Keeps a channel listening. A channel refused for good ends alone; the others go on.
-async fn supervise(channel: Arc<dyn Channel>, intake: Intake, stop: CancellationToken, reports: Arc<watch::Sender<Listening>>) {
+async fn supervise(
+    channel: Arc<dyn Channel>,
+    intake: Intake,
+    stop: CancellationToken,
+    reports: Arc<watch::Sender<Listening>>,
+) {
     let platform = channel.abilities().platform;
     while !stop.is_cancelled() {
-        let listened = AssertUnwindSafe(channel.listen(intake.clone(), stop.clone())).catch_unwind().await;
+        let listened = AssertUnwindSafe(channel.listen(intake.clone(), stop.clone()))
+            .catch_unwind()
+            .await;
         match listened {
             Ok(Ok(())) => break,
             Ok(Err(reason)) => {
@@ -340,7 +433,9 @@ mod tests {
     #[tokio::test]
     async fn the_list_of_known_tools_is_the_list_of_tools() {
         let home = tempfile::tempdir().expect("a folder");
-        let db = Db::open(&home.path().join("parlor.db")).await.expect("the store opens");
+        let db = Db::open(&home.path().join("parlor.db"))
+            .await
+            .expect("the store opens");
         let tools = toolbox(&Memories::new(db.clone()), &db, Switch::default());
         assert_eq!(tools.names().collect::<Vec<_>>(), tools::KNOWN);
     }

@@ -11,15 +11,26 @@ pub(super) fn expectations(access: &Access, table: &Table) -> Expectations {
         let hears_everything = !bound.require_mention.unwrap_or(access.require_mention);
         match groups.iter_mut().find(|group| group.chat == bound.chat) {
             Some(known) if hears_everything && !known.hears_everything => {
-                *known = ExpectedGroup { chat: bound.chat, binding: bound.text.to_owned(), hears_everything };
+                *known = ExpectedGroup {
+                    chat: bound.chat,
+                    binding: bound.text.to_owned(),
+                    hears_everything,
+                };
             }
             Some(_) => {}
-            None => groups.push(ExpectedGroup { chat: bound.chat, binding: bound.text.to_owned(), hears_everything }),
+            None => groups.push(ExpectedGroup {
+                chat: bound.chat,
+                binding: bound.text.to_owned(),
+                hears_everything,
+            }),
         }
     }
     // Where only bound groups are answered, the checks of these groups say enough.
     let has_others = access.groups == Groups::Open || groups.is_empty();
-    Expectations { hears_everything_elsewhere: has_others && !access.require_mention, groups }
+    Expectations {
+        hears_everything_elsewhere: has_others && !access.require_mention,
+        groups,
+    }
 }
 
 pub(super) fn on_discord(table: &Table) -> Vec<ExpectedPlace> {
@@ -31,7 +42,10 @@ pub(super) fn on_discord(table: &Table) -> Vec<ExpectedPlace> {
             DiscordPlace::Channel(id) => Expected::Channel(id),
         };
         if places.iter().all(|known| known.what != what) {
-            places.push(ExpectedPlace { binding: bound.text.to_owned(), what });
+            places.push(ExpectedPlace {
+                binding: bound.text.to_owned(),
+                what,
+            });
         }
     }
     places

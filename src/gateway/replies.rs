@@ -24,18 +24,45 @@ pub(super) struct Closed {
 }
 
 /// Ends a message without a reply.
-pub(super) async fn close(state: &GatewayState, id: i64, closing: Closing, outcome: &'static str) -> Result<(), StoreError> {
-    state.services.db.write(move |tx| inbox::close(tx, id, closing, outcome, now_ms())).await
+pub(super) async fn close(
+    state: &GatewayState,
+    id: i64,
+    closing: Closing,
+    outcome: &'static str,
+) -> Result<(), StoreError> {
+    state
+        .services
+        .db
+        .write(move |tx| inbox::close(tx, id, closing, outcome, now_ms()))
+        .await
 }
 
-pub(super) async fn reply(state: &GatewayState, accepted: &Accepted, text: &str, closed: Closed) -> Result<(), StoreError> {
+pub(super) async fn reply(
+    state: &GatewayState,
+    accepted: &Accepted,
+    text: &str,
+    closed: Closed,
+) -> Result<(), StoreError> {
     let id = accepted.id;
-    let close = move |tx: &Transaction<'_>, now| inbox::close(tx, id, closed.closing, closed.outcome, now);
-    say(state, &accepted.inbound, closed.kind, &Text::plain(text), Some(id), close).await
+    let close =
+        move |tx: &Transaction<'_>, now| inbox::close(tx, id, closed.closing, closed.outcome, now);
+    say(
+        state,
+        &accepted.inbound,
+        closed.kind,
+        &Text::plain(text),
+        Some(id),
+        close,
+    )
+    .await
 }
 
 /// The command's effect, its reply and the closed row are a single transaction.
-pub(super) async fn carry_out(state: &GatewayState, accepted: &Accepted, outcome: Outcome) -> Result<(), StoreError> {
+pub(super) async fn carry_out(
+    state: &GatewayState,
+    accepted: &Accepted,
+    outcome: Outcome,
+) -> Result<(), StoreError> {
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
     let (retried, called_off) = (effect.retried(), effect.called_off());
@@ -43,30 +70,56 @@ pub(super) async fn carry_out(state: &GatewayState, accepted: &Accepted, outcome
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
     };
-    let text = Text { choices: &outcome.choices, ..Text::plain(&outcome.reply) };
-    say(state, &accepted.inbound, Kind::Command, &text, Some(id), write).await?;
+    let text = Text {
+        choices: &outcome.choices,
+        ..Text::plain(&outcome.reply)
+    };
+    say(
+        state,
+        &accepted.inbound,
+        Kind::Command,
+        &text,
+        Some(id),
+        write,
+    )
+    .await?;
     if changes_pin {
         state.pins.changed(&accepted.inbound.origin.key);
     }
-    state.services.sessions.halt(&accepted.inbound.origin, &called_off);
+    state
+        .services
+        .sessions
+        .halt(&accepted.inbound.origin, &called_off);
     if changes_model {
-        state.services.sessions.model_changed(&accepted.inbound.origin.key);
+        state
+            .services
+            .sessions
+            .model_changed(&accepted.inbound.origin.key);
     }
-    retried.iter().for_each(|(place, rows)| state.delivery.submit(place, *rows));
+    retried
+        .iter()
+        .for_each(|(place, rows)| state.delivery.submit(place, *rows));
     Ok(())
 }
 
 /// Tells a guest once per code how to become a member, and nothing else.
 pub(super) async fn hint(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
     let destination = Destination::of(&accepted.inbound);
-    let (id, inbound, delivery, to) = (accepted.id, accepted.inbound.clone(), state.delivery.clone(), destination.clone());
+    let (id, inbound, delivery, to) = (
+        accepted.id,
+        accepted.inbound.clone(),
+        state.delivery.clone(),
+        destination.clone(),
+    );
     let write = move |tx: &Transaction<'_>| {
         let now = now_ms();
         let code = people::new_code(tx, &inbound.origin.person, &inbound.person_name, now)?;
         let told = code.map(|code| pairing(&code));
         // Where the platform waits for a reply, silence would show as an error.
         let told = told.or_else(|| to.reply().map(|_| CODE_WAS_TOLD.to_owned()));
-        let rows = told.map_or_else(Vec::new, |told| delivery.draft(&to, Kind::Notice, &Text::plain(&told)));
+        let rows = told.map_or_else(Vec::new, |told| {
+            delivery.draft(&to, Kind::Notice, &Text::plain(&told))
+        });
         inbox::close(tx, id, Closing::Refused, "a stranger", now)?;
         outbox::insert(tx, &rows, Source::of(Some(id)), now)?;
         Ok(rows.len())
@@ -76,29 +129,61 @@ pub(super) async fn hint(state: &GatewayState, accepted: &Accepted) -> Result<()
     Ok(())
 }
 
-pub(super) async fn tell_unbound(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
-    let closed = Closed { kind: Kind::Notice, closing: Closing::Refused, outcome: "place is not bound" };
-    reply(state, accepted, &unbound(&accepted.inbound.origin.key), closed).await
+pub(super) async fn tell_unbound(
+    state: &GatewayState,
+    accepted: &Accepted,
+) -> Result<(), StoreError> {
+    let closed = Closed {
+        kind: Kind::Notice,
+        closing: Closing::Refused,
+        outcome: "place is not bound",
+    };
+    reply(
+        state,
+        accepted,
+        &unbound(&accepted.inbound.origin.key),
+        closed,
+    )
+    .await
 }
 
 /// Ends a message not meant for the bot without a reply. Where the platform waits for a reply, the
 /// asker alone gets a sentence.
-pub(super) async fn ignore(state: &GatewayState, accepted: &Accepted, reason: &'static str) -> Result<(), StoreError> {
+pub(super) async fn ignore(
+    state: &GatewayState,
+    accepted: &Accepted,
+    reason: &'static str,
+) -> Result<(), StoreError> {
     let Accepted { id, inbound, .. } = accepted;
     if inbound.extras.reply.is_none() {
         return close(state, *id, Closing::Refused, reason).await;
     }
-    let told = if inbound.origin.key.is_private() { NOT_WITH_YOU } else { NOT_HERE };
-    let text = Text { is_for_asker_alone: true, ..Text::plain(told) };
+    let told = if inbound.origin.key.is_private() {
+        NOT_WITH_YOU
+    } else {
+        NOT_HERE
+    };
+    let text = Text {
+        is_for_asker_alone: true,
+        ..Text::plain(told)
+    };
     let id = *id;
-    let close = move |tx: &Transaction<'_>, now| inbox::close(tx, id, Closing::Refused, reason, now);
+    let close =
+        move |tx: &Transaction<'_>, now| inbox::close(tx, id, Closing::Refused, reason, now);
     say(state, inbound, Kind::Notice, &text, Some(id), close).await
 }
 
 /// Ends a message whose handling panicked. A reply is sent only where the platform would show an
 /// error instead.
-pub(super) async fn tell_broken(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
-    let closed = Closed { kind: Kind::Error, closing: Closing::Failed, outcome: "panicked" };
+pub(super) async fn tell_broken(
+    state: &GatewayState,
+    accepted: &Accepted,
+) -> Result<(), StoreError> {
+    let closed = Closed {
+        kind: Kind::Error,
+        closing: Closing::Failed,
+        outcome: "panicked",
+    };
     match accepted.inbound.extras.reply {
         None => close(state, accepted.id, closed.closing, closed.outcome).await,
         Some(_) => reply(state, accepted, &broken(accepted.id), closed).await,
@@ -106,21 +191,47 @@ pub(super) async fn tell_broken(state: &GatewayState, accepted: &Accepted) -> Re
 }
 
 /// Tells the person if the full lane is `news`; the row records each refusal.
-pub(super) async fn refuse_in_full_lane(state: &GatewayState, accepted: &Accepted, news: bool) -> Result<(), StoreError> {
+pub(super) async fn refuse_in_full_lane(
+    state: &GatewayState,
+    accepted: &Accepted,
+    news: bool,
+) -> Result<(), StoreError> {
     tracing::warn!(session = %accepted.inbound.origin.key, "refused: too many messages wait here");
     if !news {
-        return close(state, accepted.id, Closing::Refused, "too many messages wait here").await;
+        return close(
+            state,
+            accepted.id,
+            Closing::Refused,
+            "too many messages wait here",
+        )
+        .await;
     }
-    let closed = Closed { kind: Kind::Error, closing: Closing::Refused, outcome: "too many messages wait here" };
+    let closed = Closed {
+        kind: Kind::Error,
+        closing: Closing::Refused,
+        outcome: "too many messages wait here",
+    };
     reply(state, accepted, LANE_FULL, closed).await
 }
 
 /// Drops a pin to a removed agent.
-pub(super) async fn drop_pin(state: &GatewayState, inbound: &Inbound, pin: &Pin) -> Result<(), StoreError> {
+pub(super) async fn drop_pin(
+    state: &GatewayState,
+    inbound: &Inbound,
+    pin: &Pin,
+) -> Result<(), StoreError> {
     let place = inbound.origin.key.clone();
     tracing::warn!(session = %place, "the pin to {} is dropped: no such agent any more", pin.agent);
     let (told, pin) = (gone(pin), pin.clone());
-    say(state, inbound, Kind::Notice, &Text::plain(&told), None, move |tx, _| pins::remove(tx, &place, &pin)).await?;
+    say(
+        state,
+        inbound,
+        Kind::Notice,
+        &Text::plain(&told),
+        None,
+        move |tx, _| pins::remove(tx, &place, &pin),
+    )
+    .await?;
     state.pins.changed(&inbound.origin.key);
     Ok(())
 }
@@ -138,7 +249,11 @@ where
     W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
 {
     // A text without an inbox row is not the answer, so the reply handle is left for the answer.
-    let destination = if id.is_some() { Destination::of(inbound) } else { Destination::besides(inbound) };
+    let destination = if id.is_some() {
+        Destination::of(inbound)
+    } else {
+        Destination::besides(inbound)
+    };
     let rows = state.delivery.draft(&destination, kind, text);
     let count = rows.len();
     let all = move |tx: &Transaction<'_>| {
@@ -151,12 +266,13 @@ where
     Ok(())
 }
 
-const LANE_FULL: &str = "Too many messages are waiting here, so I take no more for now. Please send it again later.";
+const LANE_FULL: &str =
+    "Too many messages are waiting here, so I take no more for now. Please send it again later.";
 
-const NOT_HERE: &str = "I do not answer here. An owner can open this place with `/agent`, or bind it in config.toml.";
+const NOT_HERE: &str =
+    "I do not answer here. An owner can open this place with `/agent`, or bind it in config.toml.";
 const NOT_WITH_YOU: &str = "I only talk to people my owner has let in.";
-const CODE_WAS_TOLD: &str =
-    "I do not know you yet. You were given a code; if my owner wants us to talk, they can let you in with it.";
+const CODE_WAS_TOLD: &str = "I do not know you yet. You were given a code; if my owner wants us to talk, they can let you in with it.";
 
 fn unbound(place: &SessionKey) -> String {
     match place.whole_group().filter(|_| !place.is_shared()) {
@@ -164,13 +280,17 @@ fn unbound(place: &SessionKey) -> String {
             "I do not answer here yet. Bind `{group}` to an agent in config.toml to open this group; `/agent <id>` opens it for you alone."
         ),
         None => {
-            format!("I do not answer here yet. `/agent <id>` opens this place, or bind `{place}` to an agent in config.toml.")
+            format!(
+                "I do not answer here yet. `/agent <id>` opens this place, or bind `{place}` to an agent in config.toml."
+            )
         }
     }
 }
 
 fn broken(reference: i64) -> String {
-    format!("Something broke while I was looking at this (ref {reference}). The operator can see more in the log.")
+    format!(
+        "Something broke while I was looking at this (ref {reference}). The operator can see more in the log."
+    )
 }
 
 fn pairing(code: &str) -> String {
@@ -180,5 +300,8 @@ fn pairing(code: &str) -> String {
 }
 
 fn gone(pin: &Pin) -> String {
-    format!("{} is no longer here, so this place goes back to its usual agent.", pin.agent)
+    format!(
+        "{} is no longer here, so this place goes back to its usual agent.",
+        pin.agent
+    )
 }

@@ -32,5 +32,7 @@ pub(super) async fn give_up(state: &GatewayState, reason: &StoreError) {
 }
 
 fn stopping(reason: &StoreError) -> String {
-    format!("I have to stop: {reason}. Messages that come meanwhile are kept by their platform, and I answer them then.")
+    format!(
+        "I have to stop: {reason}. Messages that come meanwhile are kept by their platform, and I answer them then."
+    )
 }

@@ -17,11 +17,17 @@ pub(super) fn menu(config: &Config) -> Menu {
     let command = |spec: &Spec| SlashCommand {
         name: spec.name.into(),
         description: spec.summary.into(),
-        options: spec.options.iter().map(|argument| option(config, argument)).collect(),
+        options: spec
+            .options
+            .iter()
+            .map(|argument| option(config, argument))
+            .collect(),
         owners_only: spec.owners_only,
         is_for_asker_alone: spec.audience == Audience::Asker,
     };
-    Menu { commands: SPECS.iter().map(command).collect() }
+    Menu {
+        commands: SPECS.iter().map(command).collect(),
+    }
 }
 
 /// Names are offered only to people whose command would be carried out.
@@ -31,7 +37,9 @@ pub(super) fn may_ask(checked: &CheckedConfig, db: &Db) -> MayAsk {
         let (checked, db) = (checked.clone(), db.clone());
         async move {
             let decided = decide(&checked, &db, origin).await;
-            decided.inspect_err(|error| tracing::warn!("nothing is offered on Discord: {error}")).unwrap_or(false)
+            decided
+                .inspect_err(|error| tracing::warn!("nothing is offered on Discord: {error}"))
+                .unwrap_or(false)
         }
         .boxed()
     })
@@ -40,10 +48,16 @@ pub(super) fn may_ask(checked: &CheckedConfig, db: &Db) -> MayAsk {
 async fn decide(checked: &CheckedConfig, db: &Db, origin: Origin) -> Result<bool, StoreError> {
     let (key, person) = (origin.key.clone(), origin.person.clone());
     let look = move |connection: &rusqlite::Connection| {
-        Ok((pins::load(connection, &key)?, key.is_private() && people::is_paired(connection, &person)?))
+        Ok((
+            pins::load(connection, &key)?,
+            key.is_private() && people::is_paired(connection, &person)?,
+        ))
     };
     let (pin, is_paired) = db.read(look).await?;
-    let (route, access) = (routing::route(&checked.table, pin.as_ref(), &origin), &checked.config.access);
+    let (route, access) = (
+        routing::route(&checked.table, pin.as_ref(), &origin),
+        &checked.config.access,
+    );
     let asking = Asking {
         key: &origin.key,
         role: Role::of(access, &origin.person, is_paired),
@@ -59,34 +73,74 @@ fn option(config: &Config, argument: &Argument) -> SlashOption {
     let offered = match argument.offers {
         Offers::Nothing => Offered::Nothing,
         Offers::Words(words) => Offered::Choices(plain(words).collect()),
-        Offers::Agents(words) => Offered::Suggestions(config.agents.iter().map(agent).chain(plain(words)).collect()),
-        Offers::Models(words) => Offered::Suggestions(models(config).into_iter().chain(plain(words)).collect()),
+        Offers::Agents(words) => Offered::Suggestions(
+            config
+                .agents
+                .iter()
+                .map(agent)
+                .chain(plain(words))
+                .collect(),
+        ),
+        Offers::Models(words) => {
+            Offered::Suggestions(models(config).into_iter().chain(plain(words)).collect())
+        }
     };
-    SlashOption { name: argument.name.into(), description: argument.summary.into(), is_required: argument.is_required, offered }
+    SlashOption {
+        name: argument.name.into(),
+        description: argument.summary.into(),
+        is_required: argument.is_required,
+        offered,
+    }
 }
 
 fn plain(words: &'static [&'static str]) -> impl Iterator<Item = Suggestion> {
-    words.iter().map(|word| Suggestion { label: (*word).to_owned(), value: (*word).to_owned() })
+    words.iter().map(|word| Suggestion {
+        label: (*word).to_owned(),
+        value: (*word).to_owned(),
+    })
 }
 
 /// Includes the agent's name, so people find the agent by name too.
 fn agent(spec: &AgentSpec) -> Suggestion {
     let id = spec.id.to_string();
-    let label = spec.name.as_ref().map_or_else(|| id.clone(), |name| format!("{name} ({id})"));
-    let label = spec.emoji.iter().fold(label, |label, emoji| format!("{emoji} {label}"));
+    let label = spec
+        .name
+        .as_ref()
+        .map_or_else(|| id.clone(), |name| format!("{name} ({id})"));
+    let label = spec
+        .emoji
+        .iter()
+        .fold(label, |label, emoji| format!("{emoji} {label}"));
     Suggestion { label, value: id }
 }
 
 /// Every model named in the config, once.
 fn models(config: &Config) -> Vec<Suggestion> {
-    let of_agents = config.agents.iter().flat_map(|agent| agent.model.iter().chain(&agent.fallback));
-    let of_providers =
-        config.providers.iter().flat_map(|(name, provider)| provider.models.iter().map(move |model| format!("{name}/{model}")));
+    let of_agents = config
+        .agents
+        .iter()
+        .flat_map(|agent| agent.model.iter().chain(&agent.fallback));
+    let of_providers = config.providers.iter().flat_map(|(name, provider)| {
+        provider
+            .models
+            .iter()
+            .map(move |model| format!("{name}/{model}"))
+    });
     let mut models: Vec<String> = Vec::new();
-    for model in std::iter::once(&config.default_model).chain(of_agents).map(ToString::to_string).chain(of_providers) {
+    for model in std::iter::once(&config.default_model)
+        .chain(of_agents)
+        .map(ToString::to_string)
+        .chain(of_providers)
+    {
         if !models.contains(&model) {
             models.push(model);
         }
     }
-    models.into_iter().map(|model| Suggestion { label: model.clone(), value: model }).collect()
+    models
+        .into_iter()
+        .map(|model| Suggestion {
+            label: model.clone(),
+            value: model,
+        })
+        .collect()
 }

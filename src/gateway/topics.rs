@@ -17,20 +17,26 @@ pub(super) fn bind_by_name(snapshot: &Snapshot, arrivals: Vec<Arrival>) -> Vec<A
     let config = |place: &SessionKey| snapshot.config.platform(place.platform()?);
     let auto_bind = |place: &SessionKey| config(place).is_some_and(|config| config.auto_bind);
     let bind = |arrival| match arrival {
-        Arrival::TopicMade(mut made) if auto_bind(&made.origin.key) => match snapshot.registry.find(&made.text) {
-            Some(agent) => {
-                made.text = format!("/agent {}", agent.id);
-                Arrival::Message(made)
+        Arrival::TopicMade(mut made) if auto_bind(&made.origin.key) => {
+            match snapshot.registry.find(&made.text) {
+                Some(agent) => {
+                    made.text = format!("/agent {}", agent.id);
+                    Arrival::Message(made)
+                }
+                None => Arrival::TopicMade(made),
             }
-            None => Arrival::TopicMade(made),
-        },
+        }
         other => other,
     };
     arrivals.into_iter().map(bind).collect()
 }
 
 /// Puts the failed rows of these topics back into the queue.
-pub(super) fn retry(tx: &Transaction<'_>, reopened: &[SessionKey], now: i64) -> rusqlite::Result<Rows> {
+pub(super) fn retry(
+    tx: &Transaction<'_>,
+    reopened: &[SessionKey],
+    now: i64,
+) -> rusqlite::Result<Rows> {
     let mut retried = Rows::new();
     for place in reopened {
         let rows = undelivered::list(tx, &Which::Place(place.clone()))?;

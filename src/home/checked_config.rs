@@ -30,10 +30,17 @@ impl CheckedConfig {
     pub fn load(home: &Home, secrets: Secrets) -> Result<Self, ConfigError> {
         let draft = config::load(home.path(), secrets)?;
         let (config, table) = check(draft, home.path())?;
-        Ok(CheckedConfig { config: Arc::new(config), table: Arc::new(table) })
+        Ok(CheckedConfig {
+            config: Arc::new(config),
+            table: Arc::new(table),
+        })
     }
 
-    pub async fn registry(&self, home: &Home, db: &Db) -> Result<(Registry, AgentRows), StoreError> {
+    pub async fn registry(
+        &self,
+        home: &Home,
+        db: &Db,
+    ) -> Result<(Registry, AgentRows), StoreError> {
         registry(&self.config, home.path(), db).await
     }
 }
@@ -43,7 +50,11 @@ pub fn check(mut draft: Draft, home: &Path) -> Result<(Config, Table), Report> {
     let (table, problems) = Table::build(&draft.config);
     draft.problems.extend(problems);
     draft.problems.extend(skills::check(&draft.config, home));
-    draft.problems.extend(check_personalities(&draft.config, home));
-    draft.problems.extend(policy::check(&draft.config, tools::KNOWN.iter().copied()));
+    draft
+        .problems
+        .extend(check_personalities(&draft.config, home));
+    draft
+        .problems
+        .extend(policy::check(&draft.config, tools::KNOWN.iter().copied()));
     Ok((draft.finish()?, table))
 }

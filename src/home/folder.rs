@@ -24,7 +24,10 @@ pub enum LockError {
     #[error("Parlor is already running on {} (pid {pid}). Stop that one first, or use another folder with --home", .home.display())]
     Held { home: PathBuf, pid: String },
     #[error("cannot write {}: {error}. {}", .path.display(), advice(.error))]
-    NotWritable { path: PathBuf, error: std::io::Error },
+    NotWritable {
+        path: PathBuf,
+        error: std::io::Error,
+    },
 }
 
 fn advice(error: &std::io::Error) -> &'static str {
@@ -58,12 +61,25 @@ impl Home {
 
     pub fn lock(&self) -> Result<HomeLock, LockError> {
         let path = self.path.join("parlor.lock");
-        let not_writable = |error| LockError::NotWritable { path: path.clone(), error };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(not_writable)?;
+        let not_writable = |error| LockError::NotWritable {
+            path: path.clone(),
+            error,
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(not_writable)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LockError::Held { home: self.path.clone(), pid: read_pid(&mut file) }),
+            Err(TryLockError::WouldBlock) => {
+                return Err(LockError::Held {
+                    home: self.path.clone(),
+                    pid: read_pid(&mut file),
+                });
+            }
             Err(TryLockError::Error(error)) => return Err(not_writable(error)),
         }
         write_pid(&mut file).map_err(not_writable)?;

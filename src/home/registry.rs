@@ -11,15 +11,28 @@ use crate::domain::AgentId;
 use crate::storage::{Db, StoreError};
 
 /// Gives every new agent of a config a uid, and makes the registry.
-pub async fn registry(config: &Config, home: &Path, db: &Db) -> Result<(Registry, AgentRows), StoreError> {
+pub async fn registry(
+    config: &Config,
+    home: &Path,
+    db: &Db,
+) -> Result<(Registry, AgentRows), StoreError> {
     let mut agent_rows = db.read(agent_rows::load).await?;
     let ids = config.agents.iter().map(|agent| agent.id.clone());
     let missing: Vec<AgentId> = ids.filter(|id| !agent_rows.contains_key(id)).collect();
     if !missing.is_empty() {
-        db.write(move |tx| agent_rows::add(tx, &missing, now_ms())).await?;
+        db.write(move |tx| agent_rows::add(tx, &missing, now_ms()))
+            .await?;
         agent_rows = db.read(agent_rows::load).await?;
     }
-    let former = db.read(|connection| agent_rows::former(connection, now_ms())).await?;
-    let uids: HashMap<_, _> = agent_rows.iter().map(|(id, known)| (id.clone(), known.uid)).collect();
-    Ok((Registry::new(config, home, &uids).knowing(former), agent_rows))
+    let former = db
+        .read(|connection| agent_rows::former(connection, now_ms()))
+        .await?;
+    let uids: HashMap<_, _> = agent_rows
+        .iter()
+        .map(|(id, known)| (id.clone(), known.uid))
+        .collect();
+    Ok((
+        Registry::new(config, home, &uids).knowing(former),
+        agent_rows,
+    ))
 }

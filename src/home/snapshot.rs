@@ -21,17 +21,28 @@ pub struct Snapshot {
 impl Snapshot {
     pub fn new(config: Arc<Config>, table: Arc<Table>, registry: Arc<Registry>) -> Self {
         let models = Models::new(&config.providers);
-        Snapshot { config, table, registry, models }
+        Snapshot {
+            config,
+            table,
+            registry,
+            models,
+        }
     }
 
     /// The agent of a route, or the default agent if the agent is gone.
     pub fn agent_of(&self, route: &Route) -> Arc<Agent> {
-        self.registry.get(&route.agent).unwrap_or_else(|| self.registry.default_agent()).clone()
+        self.registry
+            .get(&route.agent)
+            .unwrap_or_else(|| self.registry.default_agent())
+            .clone()
     }
 
     /// The agent with this uid, or the default agent if the agent is gone.
     pub fn agent_or_default(&self, uid: AgentUid) -> Arc<Agent> {
-        self.registry.by_uid(uid).unwrap_or_else(|| self.registry.default_agent()).clone()
+        self.registry
+            .by_uid(uid)
+            .unwrap_or_else(|| self.registry.default_agent())
+            .clone()
     }
 }
 
@@ -43,7 +54,9 @@ pub struct Snapshots {
 
 impl Snapshots {
     pub fn new(first: Snapshot) -> Self {
-        Snapshots { current: Arc::new(watch::Sender::new(Arc::new(first))) }
+        Snapshots {
+            current: Arc::new(watch::Sender::new(Arc::new(first))),
+        }
     }
 
     pub fn current(&self) -> Arc<Snapshot> {

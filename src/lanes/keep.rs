@@ -33,7 +33,10 @@ impl Keeper {
     /// Keeps an edit or a reaction after the answer.
     pub(super) async fn note(&self, accepted: &Accepted) -> Kept {
         while let Err(error) = self.write_note(accepted).await {
-            if storage::pause(&self.stop, "a note", &error).await.is_break() {
+            if storage::pause(&self.stop, "a note", &error)
+                .await
+                .is_break()
+            {
                 return Kept::LeftBehind;
             }
         }
@@ -45,8 +48,15 @@ impl Keeper {
         let write = move |tx: &Transaction<'_>| {
             let (now, place) = (now_ms(), &accepted.inbound.origin.key);
             transcript::touch(tx, place, now)?;
-            let part = accepted.inbound.extras.note.map_or(Ok(None), |note| view::of_note(tx, &accepted.inbound, note))?;
-            let spot = Spot { conversation: transcript::conversation(tx, place)?, part };
+            let part = accepted
+                .inbound
+                .extras
+                .note
+                .map_or(Ok(None), |note| view::of_note(tx, &accepted.inbound, note))?;
+            let spot = Spot {
+                conversation: transcript::conversation(tx, place)?,
+                part,
+            };
             transcript::append_person(tx, &accepted, spot, now)?;
             inbox::close(tx, accepted.id, Closing::Done, "noted", now)
         };
@@ -55,26 +65,43 @@ impl Keeper {
 
     /// Keeps talk among people, so a later question about the talk makes sense to the agent.
     pub(super) async fn observed(&self, accepted: &Accepted) {
-        let hearer = self.admission.who_answers(&self.snapshots.current(), &accepted.inbound.origin).await;
+        let hearer = self
+            .admission
+            .who_answers(&self.snapshots.current(), &accepted.inbound.origin)
+            .await;
         let hearer = match hearer {
             Ok(agent) => agent.uid,
-            Err(error) => return tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}"),
+            Err(error) => {
+                return tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}");
+            }
         };
         let keep = || {
             let accepted = accepted.clone();
             move |tx: &Transaction<'_>| write_observed(tx, &accepted, hearer, now_ms())
         };
         // If a power cut undoes the write, the row is open again too.
-        if let Err(error) = self.db.write_patiently(&self.stop, Durability::Kill, keep).await {
+        if let Err(error) = self
+            .db
+            .write_patiently(&self.stop, Durability::Kill, keep)
+            .await
+        {
             tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}");
         }
     }
 }
 
 /// Observed talk belongs to the agent of the place at the time.
-fn write_observed(tx: &Transaction<'_>, accepted: &Accepted, hearer: AgentUid, now: i64) -> rusqlite::Result<()> {
+fn write_observed(
+    tx: &Transaction<'_>,
+    accepted: &Accepted,
+    hearer: AgentUid,
+    now: i64,
+) -> rusqlite::Result<()> {
     let inbound = &accepted.inbound;
-    let part = inbound.extras.note.map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;
+    let part = inbound
+        .extras
+        .note
+        .map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;
     transcript::append_observed(tx, accepted, part, now)?;
     inbox::close(tx, accepted.id, Closing::Refused, "observed", now)
 }

@@ -68,12 +68,17 @@ pub(super) struct RunningTurn {
 
 impl RunningTurn {
     pub(super) fn new(item: Item, halt: CancellationToken) -> Self {
-        RunningTurn { item, withdrawn: Vec::new(), halt }
+        RunningTurn {
+            item,
+            withdrawn: Vec::new(),
+            halt,
+        }
     }
 
     /// Returns true if no message is left to answer.
     pub(super) fn withdraw(&mut self, ids: &[i64]) -> bool {
-        self.withdrawn.extend(self.item.ids.iter().filter(|id| ids.contains(id)));
+        self.withdrawn
+            .extend(self.item.ids.iter().filter(|id| ids.contains(id)));
         self.item.ids.iter().all(|id| self.withdrawn.contains(id))
     }
 }
@@ -101,19 +106,31 @@ impl Lane {
 
     /// Call after every change of the queue.
     pub(super) fn tell(&self) {
-        let news = LaneNews { should_yield: self.parked.len() < MOST_PARKED && self.waiting.iter().any(Waiting::is_question) };
-        self.news.send_if_modified(|known| std::mem::replace(known, news) != news);
+        let news = LaneNews {
+            should_yield: self.parked.len() < MOST_PARKED
+                && self.waiting.iter().any(Waiting::is_question),
+        };
+        self.news
+            .send_if_modified(|known| std::mem::replace(known, news) != news);
     }
 
     pub(super) fn depth(&self) -> usize {
-        let questions = self.waiting.iter().filter(|waiting| waiting.purpose == Purpose::Answer).count();
+        let questions = self
+            .waiting
+            .iter()
+            .filter(|waiting| waiting.purpose == Purpose::Answer)
+            .count();
         questions + self.parked.len() + usize::from(self.current.is_some())
     }
 
     pub(super) fn queue(&self) -> Queue {
         Queue {
             current: self.current.as_ref().map(|current| current.item.clone()),
-            parked: self.parked.iter().map(|parked| parked.item.clone()).collect(),
+            parked: self
+                .parked
+                .iter()
+                .map(|parked| parked.item.clone())
+                .collect(),
             subagents: Vec::new(),
             waiting: self
                 .waiting
@@ -127,7 +144,9 @@ impl Lane {
     pub(super) fn takes(&self, purpose: Purpose, arrived: Arrived) -> bool {
         match purpose {
             Purpose::Answer => self.waiting.len() < MOST_WAITING || arrived == Arrived::Before,
-            Purpose::Observe => self.waiting.len() < MOST_WAITING_TO_OBSERVE || arrived == Arrived::Before,
+            Purpose::Observe => {
+                self.waiting.len() < MOST_WAITING_TO_OBSERVE || arrived == Arrived::Before
+            }
         }
     }
 
@@ -142,19 +161,38 @@ impl Lane {
     /// The number of waiting messages from `first` on that form a single message, and the time to
     /// wait for further parts.
     fn group_at(&self, first: usize) -> (usize, Option<Instant>) {
-        let Some(front) = self.waiting.get(first) else { return (0, None) };
+        let Some(front) = self.waiting.get(first) else {
+            return (0, None);
+        };
         if front.purpose == Purpose::Observe {
             return (1, None);
         }
-        let belongs =
-            |next: &&Waiting| next.purpose == Purpose::Answer && front.accepted.inbound.is_one_with(&next.accepted.inbound);
-        let others = self.waiting.iter().skip(first + 1).take(MOST_JOINED - 1).take_while(belongs).count();
+        let belongs = |next: &&Waiting| {
+            next.purpose == Purpose::Answer
+                && front.accepted.inbound.is_one_with(&next.accepted.inbound)
+        };
+        let others = self
+            .waiting
+            .iter()
+            .skip(first + 1)
+            .take(MOST_JOINED - 1)
+            .take_while(belongs)
+            .count();
         let count = 1 + others;
         // A message in between ends the group.
         let is_complete = self.waiting.len() > first + count || count == MOST_JOINED;
         let last = &self.waiting[first + others];
-        let together = last.accepted.inbound.extras.together.as_ref().filter(|_| !is_complete);
-        (count, together.map(|together| last.since + Duration::from_millis(together.wait_ms)))
+        let together = last
+            .accepted
+            .inbound
+            .extras
+            .together
+            .as_ref()
+            .filter(|_| !is_complete);
+        (
+            count,
+            together.map(|together| last.since + Duration::from_millis(together.wait_ms)),
+        )
     }
 
     /// The sizes of the messages to answer together: the oldest message, and if the place was busy,
@@ -174,7 +212,8 @@ impl Lane {
                 Some(_) => break,
                 None => {}
             }
-            let follows = sizes.is_empty() || (front.is_question() && are_alike(front, &self.waiting[0]));
+            let follows =
+                sizes.is_empty() || (front.is_question() && are_alike(front, &self.waiting[0]));
             if !follows || taken + count > MOST_DRAINED.max(count) {
                 break;
             }

@@ -83,8 +83,23 @@ pub struct LaneFull {
 
 impl Sessions {
     pub fn new(services: Services) -> Self {
-        let Services { db, snapshots, pins, aliases, delivery, tools, work, memories, absorbing, bootstrapped } = services;
-        let (tasks, stop, abandon) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
+        let Services {
+            db,
+            snapshots,
+            pins,
+            aliases,
+            delivery,
+            tools,
+            work,
+            memories,
+            absorbing,
+            bootstrapped,
+        } = services;
+        let (tasks, stop, abandon) = (
+            TaskTracker::new(),
+            CancellationToken::new(),
+            CancellationToken::new(),
+        );
         let overrides = Arc::new(model_overrides::remembered(db.clone()));
         let router = Router::new(pins.clone());
         let (submit, requests) = Submit::new(work.clone());
@@ -112,7 +127,12 @@ impl Sessions {
             bootstrapped,
             stop: stop.clone(),
         });
-        let keeper = Keeper { db, snapshots: snapshots.clone(), admission: answering.admission().clone(), stop: stop.clone() };
+        let keeper = Keeper {
+            db,
+            snapshots: snapshots.clone(),
+            admission: answering.admission().clone(),
+            stop: stop.clone(),
+        };
         let lanes = Arc::new(Lanes {
             lanes: DashMap::new(),
             absorbing,
@@ -126,17 +146,35 @@ impl Sessions {
             abandon,
         });
         tasks.spawn(lanes.clone().take_requests(requests));
-        Sessions { snapshots, lanes, subagents, answering, overrides }
+        Sessions {
+            snapshots,
+            lanes,
+            subagents,
+            answering,
+            overrides,
+        }
     }
 
     /// Queues a message in its place's lane. The guard is held until it is answered.
-    pub fn submit(&self, accepted: Accepted, arrived: Arrived, guard: TaskTrackerToken) -> Result<(), LaneFull> {
+    pub fn submit(
+        &self,
+        accepted: Accepted,
+        arrived: Arrived,
+        guard: TaskTrackerToken,
+    ) -> Result<(), LaneFull> {
         self.lanes.submit(accepted, Purpose::Answer, arrived, guard)
     }
 
-    /// Queues a message that is kept without an answer. A lane in which much waits does not take it.
-    pub fn observe(&self, accepted: Accepted, arrived: Arrived, guard: TaskTrackerToken) -> Result<(), LaneFull> {
-        self.lanes.submit(accepted, Purpose::Observe, arrived, guard)
+    /// Queues a message that is kept without an answer. A lane in which much waits does not take
+    /// it.
+    pub fn observe(
+        &self,
+        accepted: Accepted,
+        arrived: Arrived,
+        guard: TaskTrackerToken,
+    ) -> Result<(), LaneFull> {
+        self.lanes
+            .submit(accepted, Purpose::Observe, arrived, guard)
     }
 
     /// Puts an edit into a message waiting in its lane. Returns the message with its row.
@@ -171,32 +209,40 @@ impl Sessions {
 
     /// The open turns and messages of a place.
     pub fn queue(&self, origin: &Origin) -> Queue {
-        Queue { subagents: self.subagents.of_place(&origin.key), ..self.lanes.queue(origin) }
+        Queue {
+            subagents: self.subagents.of_place(&origin.key),
+            ..self.lanes.queue(origin)
+        }
     }
 
     /// Ends the turns of these inbox rows, and the subagents they asked for. The rows are closed
     /// already.
     pub fn halt(&self, origin: &Origin, ids: &[i64]) {
         self.lanes.halt(origin, ids);
-        self.subagents.stop(|id, running| ids.contains(&id) || ids.contains(&running.parent_inbox_id));
+        self.subagents
+            .stop(|id, running| ids.contains(&id) || ids.contains(&running.parent_inbox_id));
     }
 
     /// Removes deleted messages, whose rows are closed already. A turn is stopped if all its
     /// messages were deleted.
     pub fn withdraw(&self, ids: &[i64]) {
         let stopped = self.lanes.withdraw(ids);
-        self.subagents.stop(|_, running| stopped.contains(&running.parent_inbox_id));
+        self.subagents
+            .stop(|_, running| stopped.contains(&running.parent_inbox_id));
     }
 
     /// Ends all turns and messages of a deleted place. The rows are closed already.
     pub fn close_place(&self, place: &SessionKey) {
         self.lanes.close_place(place);
-        self.subagents.stop(|_, running| running.parent.is_in(place));
+        self.subagents
+            .stop(|_, running| running.parent.is_in(place));
     }
 
     /// Queues an internal message of an earlier process.
     pub async fn take_up(&self, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
-        self.subagents.take_up(&self.snapshots.current().config.access, accepted).await
+        self.subagents
+            .take_up(&self.snapshots.current().config.access, accepted)
+            .await
     }
 
     /// Drops the rate limits of people without recent questions.

@@ -45,7 +45,13 @@ impl Lanes {
         arrived: Arrived,
         guard: TaskTrackerToken,
     ) -> Result<(), LaneFull> {
-        let waiting = Waiting { accepted, purpose, guard, since: Instant::now(), arrived };
+        let waiting = Waiting {
+            accepted,
+            purpose,
+            guard,
+            since: Instant::now(),
+            arrived,
+        };
         if arrived == Arrived::Before && self.is_absorbed(&waiting) {
             // A resumed turn answers the message and closes its row.
             return Ok(());
@@ -56,7 +62,10 @@ impl Lanes {
         let mut lane = entry.or_default();
         if !lane.takes(purpose, arrived) {
             let news = purpose == Purpose::Answer && !std::mem::replace(&mut lane.told_full, true);
-            return Err(LaneFull { guard: waiting.guard, news });
+            return Err(LaneFull {
+                guard: waiting.guard,
+                news,
+            });
         }
         if lane.current.is_some() && waiting.is_question() && arrived == Arrived::Now {
             // The person sees at once that the waiting message was received.
@@ -72,7 +81,10 @@ impl Lanes {
     }
 
     /// Carries out requests from the `Submit` handles of turns.
-    pub(super) async fn take_requests(self: Arc<Self>, mut requests: mpsc::UnboundedReceiver<LaneRequest>) {
+    pub(super) async fn take_requests(
+        self: Arc<Self>,
+        mut requests: mpsc::UnboundedReceiver<LaneRequest>,
+    ) {
         loop {
             let request = tokio::select! {
                 request = requests.recv() => request,
@@ -81,9 +93,18 @@ impl Lanes {
             match request {
                 None => return,
                 Some(LaneRequest::Halt { session, ids }) => self.halt_in(&session, &ids),
-                Some(LaneRequest::Queue { accepted, arrived, guard }) => {
-                    if self.submit(*accepted, Purpose::Answer, arrived, guard).is_err() {
-                        tracing::warn!("a subagent found its lane full; the next start goes on with it");
+                Some(LaneRequest::Queue {
+                    accepted,
+                    arrived,
+                    guard,
+                }) => {
+                    if self
+                        .submit(*accepted, Purpose::Answer, arrived, guard)
+                        .is_err()
+                    {
+                        tracing::warn!(
+                            "a subagent found its lane full; the next start goes on with it"
+                        );
                     }
                 }
             }
@@ -107,8 +128,12 @@ impl Lanes {
     /// The lane of a place. While the lane from before a group's move exists, new messages go
     /// there, behind the older messages.
     fn lane_of(&self, origin: &Origin) -> SessionKey {
-        let former = origin.formerly.map(|chat| origin.key.in_telegram_group(chat));
-        former.filter(|former| self.lanes.contains_key(former)).unwrap_or_else(|| origin.key.clone())
+        let former = origin
+            .formerly
+            .map(|chat| origin.key.in_telegram_group(chat));
+        former
+            .filter(|former| self.lanes.contains_key(former))
+            .unwrap_or_else(|| origin.key.clone())
     }
 
     /// If `next` continues a queued message (an album), how that message addressed the bot.
@@ -123,21 +148,31 @@ impl Lanes {
     pub(super) fn revise(&self, edit: &Inbound) -> Option<Accepted> {
         let mut lane = self.lanes.get_mut(&self.lane_of(&edit.origin))?;
         let mut waiting = lane.waiting.iter_mut().map(|waiting| &mut waiting.accepted);
-        let accepted =
-            waiting.find(|accepted| accepted.inbound.message == edit.message && accepted.inbound.extras.note.is_none())?;
+        let accepted = waiting.find(|accepted| {
+            accepted.inbound.message == edit.message && accepted.inbound.extras.note.is_none()
+        })?;
         let Extras { together, note, .. } = accepted.inbound.extras.clone();
         accepted.inbound.text = edit.text.clone();
-        accepted.inbound.extras = Extras { together, note, ..edit.extras.clone() };
+        accepted.inbound.extras = Extras {
+            together,
+            note,
+            ..edit.extras.clone()
+        };
         Some(accepted.clone())
     }
 
     /// The number of messages waiting or being answered in a place.
     pub(super) fn depth(&self, origin: &Origin) -> usize {
-        self.lanes.get(&self.lane_of(origin)).map_or(0, |lane| lane.depth())
+        self.lanes
+            .get(&self.lane_of(origin))
+            .map_or(0, |lane| lane.depth())
     }
 
     pub(super) fn queue(&self, origin: &Origin) -> Queue {
-        self.lanes.get(&self.lane_of(origin)).map(|lane| lane.queue()).unwrap_or_default()
+        self.lanes
+            .get(&self.lane_of(origin))
+            .map(|lane| lane.queue())
+            .unwrap_or_default()
     }
 
     /// Ends the turns of these inbox rows, whether they run, are parked or wait.
@@ -146,10 +181,14 @@ impl Lanes {
     }
 
     fn halt_in(&self, place: &SessionKey, ids: &[i64]) {
-        let Some(mut lane) = self.lanes.get_mut(place) else { return };
+        let Some(mut lane) = self.lanes.get_mut(place) else {
+            return;
+        };
         let gone = lane.let_go(|waiting| ids.contains(&waiting.accepted.id));
         let under_way = lane.current.iter().chain(&lane.parked);
-        under_way.filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id))).for_each(|turn| turn.halt.cancel());
+        under_way
+            .filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id)))
+            .for_each(|turn| turn.halt.cancel());
         drop(lane);
         // Outside the lock, because dropping a guard may wake others.
         drop::<Vec<Waiting>>(gone);
@@ -160,8 +199,14 @@ impl Lanes {
         let (mut gone, mut stopped) = (Vec::new(), Vec::new());
         for mut lane in self.lanes.iter_mut() {
             gone.extend(lane.let_go(|waiting| ids.contains(&waiting.accepted.id)));
-            let Lane { current, parked, .. } = &mut *lane;
-            for turn in current.iter_mut().chain(parked).filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id))) {
+            let Lane {
+                current, parked, ..
+            } = &mut *lane;
+            for turn in current
+                .iter_mut()
+                .chain(parked)
+                .filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id)))
+            {
                 if turn.withdraw(ids) {
                     turn.halt.cancel();
                     stopped.extend(&turn.item.ids);
@@ -178,7 +223,10 @@ impl Lanes {
         let mut gone = Vec::new();
         for mut lane in self.lanes.iter_mut().filter(|lane| lane.key().is_in(place)) {
             gone.extend(lane.let_go(|_| true));
-            lane.current.iter().chain(&lane.parked).for_each(|turn| turn.halt.cancel());
+            lane.current
+                .iter()
+                .chain(&lane.parked)
+                .for_each(|turn| turn.halt.cancel());
         }
         drop::<Vec<Waiting>>(gone);
     }
@@ -190,7 +238,8 @@ impl Lanes {
         let snapshot = self.snapshots.current();
         // Without the pin: a pin belongs to the place, and so counts for both messages.
         let agent_of = |origin: &Origin| routing::route(&snapshot.table, None, origin).agent;
-        let may_differ = || !snapshot.config.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
+        let may_differ =
+            || !snapshot.config.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
         one.accepted.role == other.accepted.role
             && one.arrived == Arrived::Now
             && other.arrived == Arrived::Now

@@ -48,7 +48,9 @@ impl Lanes {
                 guards = working => guards,
                 () = self.abandon.cancelled() => return self.leave(&place),
             };
-            let Some(guards) = guards else { return self.leave(&place) };
+            let Some(guards) = guards else {
+                return self.leave(&place);
+            };
             self.finish(&place, &parked);
             // Guards go after the lane has moved on, so a settled gateway has no lane left.
             drop(guards);
@@ -70,23 +72,51 @@ impl Lanes {
                 };
             }
             Job::Fresh(taken) => {
-                let Taken { accepted, arrived, halt, guards, lane, .. } = *taken;
+                let Taken {
+                    accepted,
+                    arrived,
+                    halt,
+                    guards,
+                    lane,
+                    ..
+                } = *taken;
                 let aside = parked.iter().map(|parked| parked.turn.aside()).collect();
-                (self.answering.begin(Due { accepted, arrived, halt, lane, aside }).await, guards)
+                (
+                    self.answering
+                        .begin(Due {
+                            accepted,
+                            arrived,
+                            halt,
+                            lane,
+                            aside,
+                        })
+                        .await,
+                    guards,
+                )
             }
             Job::Resume => {
-                let Parked { turn, guards, meanwhile } = parked.pop()?;
+                let Parked {
+                    turn,
+                    guards,
+                    meanwhile,
+                } = parked.pop()?;
                 (self.answering.resume(*turn, &meanwhile).await, guards)
             }
         };
         match ended {
             Ended::Over(exchange) => {
                 let exchange = exchange.as_ref();
-                parked.iter_mut().for_each(|parked| parked.meanwhile.extend(exchange.cloned()));
+                parked
+                    .iter_mut()
+                    .for_each(|parked| parked.meanwhile.extend(exchange.cloned()));
                 Some(guards)
             }
             Ended::Parked(turn) => {
-                parked.push(Parked { turn, guards, meanwhile: Vec::new() });
+                parked.push(Parked {
+                    turn,
+                    guards,
+                    meanwhile: Vec::new(),
+                });
                 Some(Vec::new())
             }
             Ended::LeftBehind => None,
@@ -95,7 +125,9 @@ impl Lanes {
 
     /// Updates the lane's list of turns after a step of the worker.
     fn finish(&self, place: &SessionKey, parked: &[Parked]) {
-        let Some(mut lane) = self.lanes.get_mut(place) else { return };
+        let Some(mut lane) = self.lanes.get_mut(place) else {
+            return;
+        };
         let current = lane.current.take();
         lane.parked.truncate(parked.len());
         if lane.parked.len() < parked.len() {
@@ -127,16 +159,21 @@ impl Lanes {
     }
 
     fn take(&self, place: &SessionKey, parked: &[Parked]) -> Option<Result<Job, NotBefore>> {
-        let dashmap::Entry::Occupied(mut entry) = self.lanes.entry(place.clone()) else { return None };
+        let dashmap::Entry::Occupied(mut entry) = self.lanes.entry(place.clone()) else {
+            return None;
+        };
         let lane = entry.get_mut();
         // A resumed turn gets a round before it is parked again, however much people write.
-        let is_its_turn = parked.last().is_some_and(|parked| !parked.meanwhile.is_empty() || parked.turn.is_halted());
+        let is_its_turn = parked
+            .last()
+            .is_some_and(|parked| !parked.meanwhile.is_empty() || parked.turn.is_halted());
         if is_its_turn || (!parked.is_empty() && lane.waiting.is_empty()) {
             lane.current = lane.parked.pop();
             lane.tell();
             return Some(Ok(Job::Resume));
         }
-        let sizes = match lane.oldest_batch(Instant::now(), |one, other| self.are_alike(one, other)) {
+        let sizes = match lane.oldest_batch(Instant::now(), |one, other| self.are_alike(one, other))
+        {
             Ok(sizes) => sizes,
             Err(not_before) => return Some(Err(not_before)),
         };
@@ -145,8 +182,8 @@ impl Lanes {
             entry.remove();
             return None;
         };
-        lane.current =
-            (taken.purpose == Purpose::Answer).then(|| RunningTurn::new(Item::of(&taken.accepted), taken.halt.clone()));
+        lane.current = (taken.purpose == Purpose::Answer)
+            .then(|| RunningTurn::new(Item::of(&taken.accepted), taken.halt.clone()));
         lane.was_busy |= taken.purpose == Purpose::Answer;
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
@@ -169,5 +206,12 @@ fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
     let mut messages = messages.into_iter();
     let (mut accepted, purpose, arrived) = messages.next()?;
     accepted.backlog = messages.map(|(accepted, ..)| accepted).collect();
-    Some(Taken { accepted, purpose, arrived, halt: CancellationToken::new(), lane: lane.view(), guards })
+    Some(Taken {
+        accepted,
+        purpose,
+        arrived,
+        halt: CancellationToken::new(),
+        lane: lane.view(),
+        guards,
+    })
 }

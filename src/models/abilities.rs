@@ -29,7 +29,8 @@ const SEEING: &[&str] = &[
     "vl-",
     "vl:",
 ];
-/// Beginnings of names of models that see. They are too short to be looked for in the middle of a name.
+/// Beginnings of names of models that see. They are too short to be looked for in the middle of a
+/// name.
 const SEEING_SERIES: &[&str] = &["o1", "o3", "o4"];
 /// Exceptions from both.
 const BLIND: &[&str] = &["o1-mini", "o1-preview", "o3-mini", "gpt-5-codex"];
@@ -83,16 +84,21 @@ fn sees_by_name(name: &str) -> bool {
 pub(super) fn window(provider: Option<&Provider>, model: &ModelRef) -> u32 {
     match (model, provider) {
         (ModelRef::Offline, _) | (ModelRef::Of { .. }, None) => UNKNOWN_WINDOW,
-        (ModelRef::Of { model, .. }, Some(provider)) => match (provider.context_tokens, provider.kind) {
-            (Some(tokens), _) => tokens,
-            (None, ProviderKind::Ollama) => OLLAMA_WINDOW,
-            (None, _) => window_by_name(&model.to_lowercase()),
-        },
+        (ModelRef::Of { model, .. }, Some(provider)) => {
+            match (provider.context_tokens, provider.kind) {
+                (Some(tokens), _) => tokens,
+                (None, ProviderKind::Ollama) => OLLAMA_WINDOW,
+                (None, _) => window_by_name(&model.to_lowercase()),
+            }
+        }
     }
 }
 
 fn window_by_name(name: &str) -> u32 {
-    let known = WINDOWS.iter().find(|(part, _)| name.contains(part)).map(|(_, tokens)| *tokens);
+    let known = WINDOWS
+        .iter()
+        .find(|(part, _)| name.contains(part))
+        .map(|(_, tokens)| *tokens);
     let of_series = || is_of_series(name).then_some(WINDOW_OF_SERIES);
     known.or_else(of_series).unwrap_or(UNKNOWN_WINDOW)
 }
@@ -100,7 +106,9 @@ fn window_by_name(name: &str) -> u32 {
 /// Routers put the maker before the name: `openai/o3`.
 fn is_of_series(name: &str) -> bool {
     let own = name.rsplit('/').next().unwrap_or(name);
-    SEEING_SERIES.iter().any(|series| own == *series || own.starts_with(&format!("{series}-")))
+    SEEING_SERIES
+        .iter()
+        .any(|series| own == *series || own.starts_with(&format!("{series}-")))
 }
 
 /// About how many tokens a text is, rather too many than too few: no two providers count alike.
@@ -127,21 +135,45 @@ mod tests {
     }
 
     fn model(name: &str) -> ModelRef {
-        ModelRef::Of { provider: "p".into(), model: name.into() }
+        ModelRef::Of {
+            provider: "p".into(),
+            model: name.into(),
+        }
     }
 
     #[test]
     fn names_tell_who_sees() {
         let check = |name: &str, expected| {
-            assert_eq!(sees(Some(&provider(ProviderKind::OpenAi)), &model(name)), expected, "{name}");
+            assert_eq!(
+                sees(Some(&provider(ProviderKind::OpenAi)), &model(name)),
+                expected,
+                "{name}"
+            );
         };
-        for name in ["gpt-4o-mini", "gpt-5.4", "o3", "openai/o4-mini", "claude-opus-4.6", "Claude-3-Haiku", "gemini-3-pro"] {
+        for name in [
+            "gpt-4o-mini",
+            "gpt-5.4",
+            "o3",
+            "openai/o4-mini",
+            "claude-opus-4.6",
+            "Claude-3-Haiku",
+            "gemini-3-pro",
+        ] {
             check(name, true);
         }
         for name in ["qwen2.5-vl:7b", "llama3.2-vision", "google/gemma-3-27b"] {
             check(name, true);
         }
-        for name in ["gpt-4", "gpt-3.5-turbo", "o3-mini", "claude-2.1", "llama3:8b", "foo3", "mistral-large", "deepseek-chat"] {
+        for name in [
+            "gpt-4",
+            "gpt-3.5-turbo",
+            "o3-mini",
+            "claude-2.1",
+            "llama3:8b",
+            "foo3",
+            "mistral-large",
+            "deepseek-chat",
+        ] {
             check(name, false);
         }
     }
@@ -149,7 +181,10 @@ mod tests {
     #[test]
     fn the_config_decides_over_names() {
         let check = |vision: Vision, name: &str, expected| {
-            let provider = Provider { vision, ..provider(ProviderKind::OpenAi) };
+            let provider = Provider {
+                vision,
+                ..provider(ProviderKind::OpenAi)
+            };
             assert_eq!(sees(Some(&provider), &model(name)), expected, "{name}");
         };
         check(Vision::All, "llama3:8b", true);
@@ -160,14 +195,23 @@ mod tests {
 
     #[test]
     fn windows_are_told_by_config_kind_and_name() {
-        let check = |kind, name: &str, expected| assert_eq!(window(Some(&provider(kind)), &model(name)), expected, "{name}");
+        let check = |kind, name: &str, expected| {
+            assert_eq!(
+                window(Some(&provider(kind)), &model(name)),
+                expected,
+                "{name}"
+            );
+        };
         check(ProviderKind::Anthropic, "claude-opus-4.6", 200_000);
         check(ProviderKind::OpenAi, "gpt-4", 8_000);
         check(ProviderKind::OpenAi, "gpt-4.1-mini", 1_000_000);
         check(ProviderKind::OpenAi, "o3", 200_000);
         check(ProviderKind::OpenAi, "something", 32_000);
         check(ProviderKind::Ollama, "llama-4", 8_000);
-        let own = Provider { context_tokens: Some(5_000), ..provider(ProviderKind::Ollama) };
+        let own = Provider {
+            context_tokens: Some(5_000),
+            ..provider(ProviderKind::Ollama)
+        };
         assert_eq!(window(Some(&own), &model("llama-4")), 5_000);
         assert_eq!(window(None, &ModelRef::Offline), 32_000);
     }
@@ -176,7 +220,10 @@ mod tests {
     fn estimates_are_rather_high() {
         let check = |text: &str, at_least: usize, at_most: usize| {
             let estimate = estimate_tokens(text);
-            assert!((at_least..=at_most).contains(&estimate), "{text}: {estimate}");
+            assert!(
+                (at_least..=at_most).contains(&estimate),
+                "{text}: {estimate}"
+            );
         };
         check("", 1, 1);
         // Nine for OpenAI's counter.

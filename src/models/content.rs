@@ -15,7 +15,10 @@ pub struct Content {
 
 impl<T: Into<String>> From<T> for Content {
     fn from(text: T) -> Self {
-        Content { text: text.into(), images: Vec::new() }
+        Content {
+            text: text.into(),
+            images: Vec::new(),
+        }
     }
 }
 
@@ -43,13 +46,21 @@ impl Image {
     pub const MOST: usize = 10;
 
     pub fn new(kind: ImageKind, bytes: &[u8]) -> Self {
-        Image { kind, data: STANDARD.encode(bytes).into() }
+        Image {
+            kind,
+            data: STANDARD.encode(bytes).into(),
+        }
     }
 }
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Image({}, {} bytes of base64)", self.kind.media_type(), self.data.len())
+        write!(
+            f,
+            "Image({}, {} bytes of base64)",
+            self.kind.media_type(),
+            self.data.len()
+        )
     }
 }
 
@@ -57,13 +68,28 @@ impl ImageKind {
     /// Bytes at the beginning of a file that tell its kind.
     pub const TELLING_BYTES: usize = 12;
 
-    /// Told by the beginning of the file: its name and the sender's word can be wrong, and providers look for themselves.
+    /// Told by the beginning of the file: its name and the sender's word can be wrong, and
+    /// providers look for themselves.
     pub fn of(beginning: &[u8]) -> Option<Self> {
         match beginning {
             [0xFF, 0xD8, 0xFF, ..] => Some(ImageKind::Jpeg),
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some(ImageKind::Png),
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(ImageKind::Gif),
-            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(ImageKind::WebP),
+            [
+                b'R',
+                b'I',
+                b'F',
+                b'F',
+                _,
+                _,
+                _,
+                _,
+                b'W',
+                b'E',
+                b'B',
+                b'P',
+                ..,
+            ] => Some(ImageKind::WebP),
             _ => None,
         }
     }
@@ -84,7 +110,9 @@ mod tests {
 
     #[test]
     fn files_are_known_by_their_beginning() {
-        let check = |beginning: &[u8], expected| assert_eq!(ImageKind::of(beginning), expected, "{beginning:?}");
+        let check = |beginning: &[u8], expected| {
+            assert_eq!(ImageKind::of(beginning), expected, "{beginning:?}");
+        };
         check(b"\xFF\xD8\xFF\xE0\x00\x10JFIF", Some(ImageKind::Jpeg));
         check(b"\x89PNG\r\n\x1a\n\0\0\0\r", Some(ImageKind::Png));
         check(b"GIF89a......", Some(ImageKind::Gif));

@@ -15,7 +15,8 @@ pub struct Lineup {
     /// The first is asked first, the others when the first cannot answer.
     pub models: Vec<ModelRef>,
     pub settings: ModelSettings,
-    /// The same for all calls with the same beginning, so that the provider finds the kept beginning.
+    /// The same for all calls with the same beginning, so that the provider finds the kept
+    /// beginning.
     pub cache_key: String,
 }
 
@@ -53,7 +54,12 @@ pub(super) struct Resting {
 impl Resting {
     /// How much longer a model is left alone.
     pub(super) fn left(&self, model: &ModelRef) -> Option<Duration> {
-        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()?;
+        let until = self
+            .until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(model)
+            .copied()?;
         Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
     }
 
@@ -67,16 +73,21 @@ impl Resting {
     }
 
     fn end(&self, model: &ModelRef) {
-        self.until.lock().unwrap_or_else(PoisonError::into_inner).remove(model);
+        self.until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(model);
     }
 }
 
-/// The way of a call through a lineup. Ask [`Attempts::model`]; after a failure, [`Attempts::after`] says how to go on.
+/// The way of a call through a lineup. Ask [`Attempts::model`]; after a failure,
+/// [`Attempts::after`] says how to go on.
 pub struct Attempts<'a> {
     resting: &'a Resting,
     /// Models still to be asked; the first is asked now.
     left: Vec<ModelRef>,
-    /// How many of the last failed a short while ago, and are asked only because no other can answer.
+    /// How many of the last failed a short while ago, and are asked only because no other can
+    /// answer.
     last_resorts: usize,
     retries: u32,
     backoff: Duration,
@@ -88,7 +99,8 @@ impl Models {
     /// Resting models come after all others.
     pub fn attempts(&self, lineup: &Lineup) -> Attempts<'_> {
         let is_awake = |model: &ModelRef| self.resting.left(model).is_none();
-        let (mut left, resting): (Vec<ModelRef>, Vec<ModelRef>) = lineup.models.iter().cloned().partition(is_awake);
+        let (mut left, resting): (Vec<ModelRef>, Vec<ModelRef>) =
+            lineup.models.iter().cloned().partition(is_awake);
         let last_resorts = if left.is_empty() { 0 } else { resting.len() };
         left.extend(resting);
         if let (Some(first), Some(chosen)) = (lineup.models.first(), left.first())
@@ -96,7 +108,14 @@ impl Models {
         {
             tracing::info!(model = %first, "the model rests after a failure; asking {chosen}");
         }
-        Attempts { resting: &self.resting, left, last_resorts, retries: 0, backoff: FIRST_BACKOFF, first_error: None }
+        Attempts {
+            resting: &self.resting,
+            left,
+            last_resorts,
+            retries: 0,
+            backoff: FIRST_BACKOFF,
+            first_error: None,
+        }
     }
 }
 
@@ -113,7 +132,10 @@ impl Attempts<'_> {
 
     /// Returns when a model can be asked again, or the error when no model is left.
     pub async fn after(&mut self, failure: Failure) -> Result<(), ModelError> {
-        let Failure { error, said_something } = failure;
+        let Failure {
+            error,
+            said_something,
+        } = failure;
         let model = self.model();
         if said_something {
             tracing::warn!(%model, "{error}, in the middle of an answer");
@@ -133,7 +155,9 @@ impl Attempts<'_> {
     }
 
     fn move_on(&mut self, model: &ModelRef, error: ModelError) -> Result<(), ModelError> {
-        let Some(next) = self.left.get(1) else { return Err(self.first_error.take().unwrap_or(error)) };
+        let Some(next) = self.left.get(1) else {
+            return Err(self.first_error.take().unwrap_or(error));
+        };
         tracing::warn!(%model, "{error}; going on with {next}");
         self.left.remove(0);
         self.first_error.get_or_insert(error);
@@ -141,11 +165,16 @@ impl Attempts<'_> {
         Ok(())
     }
 
-    /// Only after trouble that may pass by itself, and only for a wait that a person would sit through.
+    /// Only after trouble that may pass by itself, and only for a wait that a person would sit
+    /// through.
     fn pause(&self, error: &ModelError) -> Option<Duration> {
         let has_next = self.left.len() > self.last_resorts + 1;
         let is_last_resort = self.left.len() <= self.last_resorts;
-        let longest = if has_next { LONGEST_WAIT_BEFORE_NEXT } else { LONGEST_WAIT };
+        let longest = if has_next {
+            LONGEST_WAIT_BEFORE_NEXT
+        } else {
+            LONGEST_WAIT
+        };
         let wait = match error {
             ModelError::RateLimited { retry_after } => retry_after.unwrap_or(self.backoff),
             ModelError::Overloaded | ModelError::CutOff | ModelError::Broken(_) => self.backoff,
@@ -154,9 +183,12 @@ impl Attempts<'_> {
             ModelError::Stalled => self.backoff,
             // The next answer would be as long.
             ModelError::TooMuch(_) => return None,
-            ModelError::ContextTooLong | ModelError::Refused(_) | ModelError::Unavailable(_) => return None,
+            ModelError::ContextTooLong | ModelError::Refused(_) | ModelError::Unavailable(_) => {
+                return None;
+            }
         };
-        (self.retries < MAX_RETRIES && wait <= longest && !is_last_resort).then(|| wait + jitter(self.backoff))
+        (self.retries < MAX_RETRIES && wait <= longest && !is_last_resort)
+            .then(|| wait + jitter(self.backoff))
     }
 }
 
@@ -171,10 +203,17 @@ fn cut_short(error: ModelError) -> ModelError {
 /// `None` after errors without meaning for the model's next call.
 fn rest_after(error: &ModelError) -> Option<Duration> {
     match error {
-        ModelError::RateLimited { retry_after } => Some(retry_after.unwrap_or(REST_AFTER_TROUBLE).min(LONGEST_REST)),
-        ModelError::Overloaded | ModelError::Stalled | ModelError::Broken(_) => Some(REST_AFTER_TROUBLE),
+        ModelError::RateLimited { retry_after } => {
+            Some(retry_after.unwrap_or(REST_AFTER_TROUBLE).min(LONGEST_REST))
+        }
+        ModelError::Overloaded | ModelError::Stalled | ModelError::Broken(_) => {
+            Some(REST_AFTER_TROUBLE)
+        }
         ModelError::Unavailable(_) => Some(REST_AFTER_REFUSAL),
-        ModelError::CutOff | ModelError::TooMuch(_) | ModelError::ContextTooLong | ModelError::Refused(_) => None,
+        ModelError::CutOff
+        | ModelError::TooMuch(_)
+        | ModelError::ContextTooLong
+        | ModelError::Refused(_) => None,
     }
 }
 
@@ -192,15 +231,24 @@ mod tests {
     use super::*;
 
     fn model(name: &str) -> ModelRef {
-        ModelRef::Of { provider: "p".into(), model: name.into() }
+        ModelRef::Of {
+            provider: "p".into(),
+            model: name.into(),
+        }
     }
 
     fn lineup(names: &[&str]) -> Lineup {
-        Lineup { models: names.iter().map(|name| model(name)).collect(), ..Lineup::default() }
+        Lineup {
+            models: names.iter().map(|name| model(name)).collect(),
+            ..Lineup::default()
+        }
     }
 
     fn silent(error: ModelError) -> Failure {
-        Failure { error, said_something: false }
+        Failure {
+            error,
+            said_something: false,
+        }
     }
 
     fn models() -> Models {
@@ -208,7 +256,9 @@ mod tests {
     }
 
     fn limited(seconds: u64) -> ModelError {
-        ModelError::RateLimited { retry_after: Some(Duration::from_secs(seconds)) }
+        ModelError::RateLimited {
+            retry_after: Some(Duration::from_secs(seconds)),
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -218,10 +268,21 @@ mod tests {
         let began = Instant::now();
         for asked in ["a", "a", "a", "b"] {
             assert_eq!(attempts.model(), model(asked));
-            attempts.after(silent(ModelError::Overloaded)).await.expect("somebody is left");
+            attempts
+                .after(silent(ModelError::Overloaded))
+                .await
+                .expect("somebody is left");
         }
-        assert!((3..6).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
-        assert_eq!(models.attempts(&lineup).model(), model("b"), "the next call does not knock at the first");
+        assert!(
+            (3..6).contains(&began.elapsed().as_secs()),
+            "{:?}",
+            began.elapsed()
+        );
+        assert_eq!(
+            models.attempts(&lineup).model(),
+            model("b"),
+            "the next call does not knock at the first"
+        );
         tokio::time::advance(REST_AFTER_TROUBLE).await;
         assert_eq!(models.attempts(&lineup).model(), model("a"));
     }
@@ -231,9 +292,16 @@ mod tests {
         let (models, alone) = (models(), lineup(&["a"]));
         let mut attempts = models.attempts(&alone);
         let began = Instant::now();
-        attempts.after(silent(limited(20))).await.expect("it is worth waiting");
+        attempts
+            .after(silent(limited(20)))
+            .await
+            .expect("it is worth waiting");
         assert!(began.elapsed() >= Duration::from_secs(20));
-        assert_eq!(attempts.after(silent(limited(31))).await, Err(limited(31)), "too long for a person");
+        assert_eq!(
+            attempts.after(silent(limited(31))).await,
+            Err(limited(31)),
+            "too long for a person"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -241,9 +309,18 @@ mod tests {
         let (models, lineup) = (models(), lineup(&["a", "b"]));
         let mut attempts = models.attempts(&lineup);
         let began = Instant::now();
-        attempts.after(silent(limited(600))).await.expect("there is another");
-        assert_eq!((attempts.model(), began.elapsed()), (model("b"), Duration::ZERO));
-        assert_eq!(models.resting.left(&model("a")), Some(Duration::from_secs(600)));
+        attempts
+            .after(silent(limited(600)))
+            .await
+            .expect("there is another");
+        assert_eq!(
+            (attempts.model(), began.elapsed()),
+            (model("b"), Duration::ZERO)
+        );
+        assert_eq!(
+            models.resting.left(&model("a")),
+            Some(Duration::from_secs(600))
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -251,28 +328,54 @@ mod tests {
         let (models, lineup) = (models(), lineup(&["a", "b"]));
         let mut attempts = models.attempts(&lineup);
         let gone = ModelError::Unavailable("no such model (404)".into());
-        attempts.after(silent(gone.clone())).await.expect("there is another");
+        attempts
+            .after(silent(gone.clone()))
+            .await
+            .expect("there is another");
         assert_eq!(attempts.model(), model("b"));
         let refused = ModelError::Refused("no".into());
-        assert_eq!(attempts.after(silent(refused)).await, Err(gone), "the first model's error is told");
-        assert_eq!(models.resting.left(&model("b")), None, "one request says nothing about the next");
+        assert_eq!(
+            attempts.after(silent(refused)).await,
+            Err(gone),
+            "the first model's error is told"
+        );
+        assert_eq!(
+            models.resting.left(&model("b")),
+            None,
+            "one request says nothing about the next"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_takes_over_in_the_middle_of_a_sentence() {
         let (models, lineup) = (models(), lineup(&["a", "b"]));
-        let failure = Failure { error: ModelError::CutOff, said_something: true };
-        assert_eq!(models.attempts(&lineup).after(failure).await, Err(ModelError::CutOff));
+        let failure = Failure {
+            error: ModelError::CutOff,
+            said_something: true,
+        };
+        assert_eq!(
+            models.attempts(&lineup).after(failure).await,
+            Err(ModelError::CutOff)
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_one_is_not_waited_for_twice_when_there_is_another() {
         let (models, both) = (models(), lineup(&["a", "b"]));
         let mut attempts = models.attempts(&both);
-        attempts.after(silent(ModelError::Stalled)).await.expect("there is another");
+        attempts
+            .after(silent(ModelError::Stalled))
+            .await
+            .expect("there is another");
         assert_eq!(attempts.model(), model("b"));
-        attempts.after(silent(ModelError::Stalled)).await.expect("once more, because it is the last");
-        assert_eq!(attempts.after(silent(ModelError::Stalled)).await, Err(ModelError::Stalled));
+        attempts
+            .after(silent(ModelError::Stalled))
+            .await
+            .expect("once more, because it is the last");
+        assert_eq!(
+            attempts.after(silent(ModelError::Stalled)).await,
+            Err(ModelError::Stalled)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,8 +391,15 @@ mod tests {
         models.resting.end(&model("b"));
         let mut attempts = models.attempts(&lineup);
         assert_eq!(attempts.left, [model("b"), model("a")]);
-        attempts.after(silent(ModelError::Unavailable("gone".into()))).await.expect("a last resort");
+        attempts
+            .after(silent(ModelError::Unavailable("gone".into())))
+            .await
+            .expect("a last resort");
         let gone = Err(ModelError::Unavailable("gone".into()));
-        assert_eq!(attempts.after(silent(ModelError::Overloaded)).await, gone, "which is asked once");
+        assert_eq!(
+            attempts.after(silent(ModelError::Overloaded)).await,
+            gone,
+            "which is asked once"
+        );
     }
 }

@@ -38,10 +38,20 @@ pub struct Models {
 impl Models {
     pub fn new(providers: &BTreeMap<String, Provider>) -> Self {
         let client = SharedClient::default();
-        let remote = |provider: &Provider| Arc::new(Remote::new(provider.clone(), client.clone())) as Arc<dyn ModelProvider>;
+        let remote = |provider: &Provider| {
+            Arc::new(Remote::new(provider.clone(), client.clone())) as Arc<dyn ModelProvider>
+        };
         let known = Arc::new(providers.clone());
-        let providers = providers.iter().map(|(name, provider)| (name.clone(), remote(provider))).collect();
-        Self { providers: Arc::new(providers), offline: Arc::new(Offline), known, resting: Resting::default() }
+        let providers = providers
+            .iter()
+            .map(|(name, provider)| (name.clone(), remote(provider)))
+            .collect();
+        Self {
+            providers: Arc::new(providers),
+            offline: Arc::new(Offline),
+            known,
+            resting: Resting::default(),
+        }
     }
 
     /// The price of a model, as far as the config says.
@@ -50,11 +60,21 @@ impl Models {
     }
 
     /// A model without eyes gets the words alone: they name the pictures.
-    pub async fn stream(&self, model: &ModelRef, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let request = if self.sees(model) { request } else { request.without_images() };
+    pub async fn stream(
+        &self,
+        model: &ModelRef,
+        request: ModelRequest,
+    ) -> Result<ModelStream, ModelError> {
+        let request = if self.sees(model) {
+            request
+        } else {
+            request.without_images()
+        };
         match model {
             ModelRef::Offline => self.offline.stream("", request).await,
-            ModelRef::Of { provider, model } => self.provider(provider)?.stream(model, request).await,
+            ModelRef::Of { provider, model } => {
+                self.provider(provider)?.stream(model, request).await
+            }
         }
     }
 
@@ -122,8 +142,14 @@ impl ModelRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelMessage {
     User(Content),
-    Assistant { text: String, tool_calls: Vec<ToolCall> },
-    ToolResult { call_id: String, content: String },
+    Assistant {
+        text: String,
+        tool_calls: Vec<ToolCall>,
+    },
+    ToolResult {
+        call_id: String,
+        content: String,
+    },
 }
 
 impl ModelMessage {
@@ -159,7 +185,8 @@ pub enum ModelEvent {
     Done {
         tool_calls: Vec<ToolCall>,
         usage: Usage,
-        /// Set when the model had more to say. A call with arguments that are no object was cut then.
+        /// Set when the model had more to say. A call with arguments that are no object was cut
+        /// then.
         cut: Option<Cut>,
     },
 }
@@ -167,7 +194,8 @@ pub enum ModelEvent {
 /// Where a model had to stop in the middle of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// At the most tokens of an answer, thoughts included. The number is there if the config or the provider tells.
+    /// At the most tokens of an answer, thoughts included. The number is there if the config or the
+    /// provider tells.
     AtTokens(Option<u64>),
     /// The model can read and write no more.
     WindowFull,
@@ -210,7 +238,8 @@ impl Usage {
     }
 }
 
-/// The reason of a failure, as far as callers act on the difference. Texts are safe to log: no body, no key.
+/// The reason of a failure, as far as callers act on the difference. Texts are safe to log: no
+/// body, no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     #[error("the model provider limits us{}", match .retry_after { Some(delay) => format!("; free again in {} s", delay.as_secs()), None => String::new() })]
@@ -219,7 +248,8 @@ pub enum ModelError {
     Overloaded,
     #[error("the conversation is longer than the model can read")]
     ContextTooLong,
-    /// The provider will not answer this request: content policy, or a part of the request that the model does not take.
+    /// The provider will not answer this request: content policy, or a part of the request that the
+    /// model does not take.
     #[error("the model provider refused: {0}")]
     Refused(String),
     /// The provider will not answer any request to this model: wrong key, no credit, no such model.

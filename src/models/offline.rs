@@ -1,12 +1,15 @@
-//! The built-in model: no account, no network, no clock, no chance. The stand-in echoes, says so, and uses tools
-//! when told to, so that everything around a model can be tried without an account.
+//! The built-in model: no account, no network, no clock, no chance. The stand-in echoes, says so,
+//! and uses tools when told to, so that everything around a model can be tried without an account.
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{Content, ModelError, ModelEvent, ModelMessage, ModelProvider, ModelRequest, ModelStream, ToolCall, ToolSpec, Usage};
+use super::{
+    Content, ModelError, ModelEvent, ModelMessage, ModelProvider, ModelRequest, ModelStream,
+    ToolCall, ToolSpec, Usage,
+};
 
 /// Words in one piece of streamed text.
 const WORDS_PER_PIECE: usize = 4;
@@ -25,9 +28,21 @@ impl ModelProvider for Offline {
             Answer::Text(text) => (text, Vec::new()),
             Answer::Call(call) => (String::new(), vec![call]),
         };
-        let usage = Usage { input_tokens: input_words(&request), output_tokens: words(&text), cached_tokens: 0 };
-        let done = ModelEvent::Done { tool_calls, usage, cut: None };
-        let events: Vec<_> = pieces(&text).map(ModelEvent::Text).chain([done]).map(Ok).collect();
+        let usage = Usage {
+            input_tokens: input_words(&request),
+            output_tokens: words(&text),
+            cached_tokens: 0,
+        };
+        let done = ModelEvent::Done {
+            tool_calls,
+            usage,
+            cut: None,
+        };
+        let events: Vec<_> = pieces(&text)
+            .map(ModelEvent::Text)
+            .chain([done])
+            .map(Ok)
+            .collect();
         Ok(stream::iter(events).boxed())
     }
 }
@@ -41,8 +56,13 @@ enum Answer {
 fn answer(request: &ModelRequest) -> Answer {
     match request.messages.as_slice() {
         // A note behind the results of tools is about messages that came meanwhile.
-        [before @ .., ModelMessage::User(_)] if matches!(before.last(), Some(ModelMessage::ToolResult { .. })) => {
-            answer(&ModelRequest { messages: before.to_vec(), ..request.clone() })
+        [before @ .., ModelMessage::User(_)]
+            if matches!(before.last(), Some(ModelMessage::ToolResult { .. })) =>
+        {
+            answer(&ModelRequest {
+                messages: before.to_vec(),
+                ..request.clone()
+            })
         }
         messages => answer_last(messages.last(), request),
     }
@@ -61,7 +81,9 @@ fn answer_last(last: Option<&ModelMessage>, request: &ModelRequest) -> Answer {
 
 /// Where several people write, a message begins with its writer in brackets.
 fn without_name(said: &str) -> &str {
-    let text = said.strip_prefix('[').and_then(|said| said.split_once("] "));
+    let text = said
+        .strip_prefix('[')
+        .and_then(|said| said.split_once("] "));
     text.map_or(said, |(_, text)| text)
 }
 
@@ -74,16 +96,27 @@ enum Wish<'a> {
 
 fn wish(said: &str) -> Option<Wish<'_>> {
     if asks_for_time(said) {
-        return Some(Wish::Tool { name: "now", arguments: json!({}) });
+        return Some(Wish::Tool {
+            name: "now",
+            arguments: json!({}),
+        });
     }
     let (verb, rest) = said.trim().split_once(char::is_whitespace)?;
-    if !["use", "call"].iter().any(|known| verb.eq_ignore_ascii_case(known)) {
+    if !["use", "call"]
+        .iter()
+        .any(|known| verb.eq_ignore_ascii_case(known))
+    {
         return None;
     }
     let rest = rest.trim();
-    let (name, arguments) = rest.split_once(char::is_whitespace).map_or((rest, ""), |(name, rest)| (name, rest.trim()));
+    let (name, arguments) = rest
+        .split_once(char::is_whitespace)
+        .map_or((rest, ""), |(name, rest)| (name, rest.trim()));
     if arguments.is_empty() {
-        return Some(Wish::Tool { name, arguments: json!({}) });
+        return Some(Wish::Tool {
+            name,
+            arguments: json!({}),
+        });
     }
     // "use the other door" is a sentence, not a call.
     let looks_like_json = arguments.starts_with('{');
@@ -97,8 +130,14 @@ fn asks_for_time(said: &str) -> bool {
     let said = said.to_lowercase();
     let said = said.trim().trim_end_matches(['?', '.', '!']);
     let in_a_word = ["time", "date"].contains(&said);
-    let in_a_sentence =
-        ["what time is it", "what is the time", "what's the time", "what day is it", "what date is it", "what is the date"];
+    let in_a_sentence = [
+        "what time is it",
+        "what is the time",
+        "what's the time",
+        "what day is it",
+        "what date is it",
+        "what is the date",
+    ];
     in_a_word || in_a_sentence.iter().any(|phrase| said.contains(phrase))
 }
 
@@ -106,12 +145,18 @@ fn grant(wish: Wish<'_>, request: &ModelRequest) -> Answer {
     let opening = short_opening(request);
     match wish {
         Wish::Tool { name, arguments } if request.tools.iter().any(|tool| tool.name == name) => {
-            Answer::Call(ToolCall { id: next_call_id(&request.messages), name: name.to_owned(), arguments })
+            Answer::Call(ToolCall {
+                id: next_call_id(&request.messages),
+                name: name.to_owned(),
+                arguments,
+            })
         }
-        Wish::Tool { name, .. } => Answer::Text(format!("{opening} {}", no_such_tool(name, &request.tools))),
-        Wish::BadArguments { name } => {
-            Answer::Text(format!("{opening} What follows `{name}` is not a JSON object, so I did not call it."))
+        Wish::Tool { name, .. } => {
+            Answer::Text(format!("{opening} {}", no_such_tool(name, &request.tools)))
         }
+        Wish::BadArguments { name } => Answer::Text(format!(
+            "{opening} What follows `{name}` is not a JSON object, so I did not call it."
+        )),
     }
 }
 
@@ -120,14 +165,20 @@ fn next_call_id(messages: &[ModelMessage]) -> String {
         ModelMessage::Assistant { tool_calls, .. } => tool_calls.len(),
         _ => 0,
     };
-    format!("offline-{}", messages.iter().map(calls_of).sum::<usize>() + 1)
+    format!(
+        "offline-{}",
+        messages.iter().map(calls_of).sum::<usize>() + 1
+    )
 }
 
 fn no_such_tool(name: &str, tools: &[ToolSpec]) -> String {
     let offered: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     match offered.as_slice() {
         [] => format!("I am offered no tool called `{name}`, nor any other."),
-        offered => format!("I am offered no tool called `{name}`. Mine: {}.", offered.join(", ")),
+        offered => format!(
+            "I am offered no tool called `{name}`. Mine: {}.",
+            offered.join(", ")
+        ),
     }
 }
 
@@ -138,8 +189,12 @@ fn quote_results(request: &ModelRequest) -> String {
     let mut text = short_opening(request);
     for result in results {
         if let ModelMessage::ToolResult { call_id, content } = result {
-            let tool = called_tool(before, call_id).map_or_else(|| "The tool".to_owned(), |name| format!("`{name}`"));
-            text.push_str(&format!(" {tool} says: {}", quote(content, MAX_QUOTE_CHARS)));
+            let tool = called_tool(before, call_id)
+                .map_or_else(|| "The tool".to_owned(), |name| format!("`{name}`"));
+            text.push_str(&format!(
+                " {tool} says: {}",
+                quote(content, MAX_QUOTE_CHARS)
+            ));
         }
     }
     text
@@ -150,19 +205,37 @@ fn called_tool<'a>(messages: &'a [ModelMessage], call_id: &str) -> Option<&'a st
         ModelMessage::Assistant { tool_calls, .. } => Some(tool_calls),
         _ => None,
     });
-    calls.flatten().find(|call| call.id == call_id).map(|call| call.name.as_str())
+    calls
+        .flatten()
+        .find(|call| call.id == call_id)
+        .map(|call| call.name.as_str())
 }
 
 fn echo(said: &Content, request: &ModelRequest) -> String {
-    let said = format!("{}{}", quote(without_name(&said.text), MAX_QUOTE_CHARS), shown(said.images.len()));
-    let is_first = !request.messages.iter().any(|message| matches!(message, ModelMessage::Assistant { .. }));
+    let said = format!(
+        "{}{}",
+        quote(without_name(&said.text), MAX_QUOTE_CHARS),
+        shown(said.images.len())
+    );
+    let is_first = !request
+        .messages
+        .iter()
+        .any(|message| matches!(message, ModelMessage::Assistant { .. }));
     if !is_first {
-        return format!("{} You said: {said} {}", short_opening(request), place_in_conversation(&request.messages));
+        return format!(
+            "{} You said: {said} {}",
+            short_opening(request),
+            place_in_conversation(&request.messages)
+        );
     }
-    let who = agent_name(&request.system).map_or_else(|| "This is".to_owned(), |name| format!("{name} here, as"));
-    let soul =
-        soul_line(&request.system).map(|line| format!(" My soul begins: {}", quote(line, MAX_SOUL_CHARS))).unwrap_or_default();
-    format!("{who} Parlor's offline stand-in: with no real model I only echo. You said: {said}{soul} {SETUP}")
+    let who = agent_name(&request.system)
+        .map_or_else(|| "This is".to_owned(), |name| format!("{name} here, as"));
+    let soul = soul_line(&request.system)
+        .map(|line| format!(" My soul begins: {}", quote(line, MAX_SOUL_CHARS)))
+        .unwrap_or_default();
+    format!(
+        "{who} Parlor's offline stand-in: with no real model I only echo. You said: {said}{soul} {SETUP}"
+    )
 }
 
 fn shown(pictures: usize) -> String {
@@ -181,13 +254,20 @@ fn short_opening(request: &ModelRequest) -> String {
 }
 
 fn place_in_conversation(messages: &[ModelMessage]) -> String {
-    let said = messages.iter().filter(|message| matches!(message, ModelMessage::User(_))).count();
+    let said = messages
+        .iter()
+        .filter(|message| matches!(message, ModelMessage::User(_)))
+        .count();
     format!("This is message {said} here.")
 }
 
 /// `Rose` in a prompt that begins with `You are Rose 🌹 (agent id: rose).`
 fn agent_name(system: &str) -> Option<&str> {
-    let line = system.lines().find(|line| !line.trim().is_empty())?.trim().strip_prefix("You are ")?;
+    let line = system
+        .lines()
+        .find(|line| !line.trim().is_empty())?
+        .trim()
+        .strip_prefix("You are ")?;
     let name = line.split(['(', '.', ',']).next()?;
     let name = name.trim_end_matches(|letter: char| !letter.is_alphanumeric());
     (!name.is_empty()).then_some(name)
@@ -195,7 +275,10 @@ fn agent_name(system: &str) -> Option<&str> {
 
 /// The first sentence-like line below `# SOUL.md`, before the next file.
 fn soul_line(system: &str) -> Option<&str> {
-    let names_a_file = |line: &str| line.strip_prefix("# ").is_some_and(|title| title.trim_end().ends_with(".md"));
+    let names_a_file = |line: &str| {
+        line.strip_prefix("# ")
+            .is_some_and(|title| title.trim_end().ends_with(".md"))
+    };
     system
         .lines()
         .skip_while(|line| !line.starts_with("# SOUL.md"))
@@ -217,7 +300,11 @@ fn quote(text: &str, max_chars: usize) -> String {
 
 fn pieces(text: &str) -> impl Iterator<Item = String> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
-    words.chunks(WORDS_PER_PIECE).map(|words| words.concat()).collect::<Vec<_>>().into_iter()
+    words
+        .chunks(WORDS_PER_PIECE)
+        .map(|words| words.concat())
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 fn input_words(request: &ModelRequest) -> u64 {
@@ -249,20 +336,37 @@ mod tests {
     }
 
     fn said(text: &str) -> ModelMessage {
-        ModelMessage::Assistant { text: text.to_owned(), tool_calls: Vec::new() }
+        ModelMessage::Assistant {
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+        }
     }
 
     fn called(id: &str, name: &str) -> ModelMessage {
-        let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: json!({}) };
-        ModelMessage::Assistant { text: String::new(), tool_calls: vec![call] }
+        let call = ToolCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: json!({}),
+        };
+        ModelMessage::Assistant {
+            text: String::new(),
+            tool_calls: vec![call],
+        }
     }
 
     fn result(id: &str, content: &str) -> ModelMessage {
-        ModelMessage::ToolResult { call_id: id.to_owned(), content: content.to_owned() }
+        ModelMessage::ToolResult {
+            call_id: id.to_owned(),
+            content: content.to_owned(),
+        }
     }
 
     fn asked(system: &str, messages: impl Into<Vec<ModelMessage>>, tools: &[&str]) -> ModelRequest {
-        let tool = |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), parameters: json!({}) };
+        let tool = |name: &&str| ToolSpec {
+            name: (*name).to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+        };
         ModelRequest {
             system: system.to_owned(),
             messages: messages.into(),
@@ -286,14 +390,25 @@ mod tests {
 
     #[test]
     fn later_answers_are_short_and_count() {
-        let talk = [user("hello"), said("…"), user("still there?"), said("…"), user("good")];
+        let talk = [
+            user("hello"),
+            said("…"),
+            user("still there?"),
+            said("…"),
+            user("good"),
+        ];
         assert_snapshot!(text(&asked(ROSE, talk, &[])), @"Rose, offline stand-in. You said: “good”. This is message 3 here.");
     }
 
     #[test]
     fn pictures_are_counted() {
         let picture = Image::new(ImageKind::Png, b"\x89PNG");
-        let show = |count| ModelMessage::User(Content { text: "look".into(), images: vec![picture.clone(); count] });
+        let show = |count| {
+            ModelMessage::User(Content {
+                text: "look".into(),
+                images: vec![picture.clone(); count],
+            })
+        };
         let tell = |count| text(&asked(ROSE, [user("a"), said("b"), show(count)], &[]));
         assert_snapshot!(tell(1), @"Rose, offline stand-in. You said: “look”. You showed me a picture. This is message 2 here.");
         assert_snapshot!(tell(3), @"Rose, offline stand-in. You said: “look”. You showed me 3 pictures. This is message 2 here.");
@@ -321,13 +436,23 @@ mod tests {
 
     #[test]
     fn every_call_of_a_conversation_has_its_own_id() {
-        let talk = [user("time"), called("offline-1", "now"), result("offline-1", "noon"), said("noon"), user("time")];
+        let talk = [
+            user("time"),
+            called("offline-1", "now"),
+            result("offline-1", "noon"),
+            said("noon"),
+            user("time"),
+        ];
         assert_snapshot!(text(&asked(ROSE, talk, &["now"])), @"calls now {} as offline-2");
     }
 
     #[test]
     fn results_are_quoted_with_the_name_of_their_tool() {
-        let talk = [user("time"), called("offline-1", "now"), result("offline-1", "Monday, noon\n")];
+        let talk = [
+            user("time"),
+            called("offline-1", "now"),
+            result("offline-1", "Monday, noon\n"),
+        ];
         assert_snapshot!(text(&asked(ROSE, talk, &["now"])), @"Rose, offline stand-in. `now` says: “Monday, noon”.");
         assert_snapshot!(text(&asked(ROSE, [result("lost", "42")], &[])), @"Rose, offline stand-in. The tool says: “42”.");
     }
@@ -352,9 +477,21 @@ mod tests {
 
     #[tokio::test]
     async fn the_answer_comes_in_pieces_and_words_are_counted_as_tokens() {
-        let request = asked("You are Rose.", [user("one two"), said("three"), user("four")], &[]);
-        let events: Vec<_> = Offline.stream("", request).await.expect("a stream").collect().await;
-        let events: Vec<_> = events.into_iter().map(|event| event.expect("an event")).collect();
+        let request = asked(
+            "You are Rose.",
+            [user("one two"), said("three"), user("four")],
+            &[],
+        );
+        let events: Vec<_> = Offline
+            .stream("", request)
+            .await
+            .expect("a stream")
+            .collect()
+            .await;
+        let events: Vec<_> = events
+            .into_iter()
+            .map(|event| event.expect("an event"))
+            .collect();
         insta::assert_debug_snapshot!(events, @r#"
         [
             Text(

@@ -48,16 +48,25 @@ pub(crate) fn note(
     let what = decision.describe();
     tracing::info!(session = %place, inbox.id = inbox_id, decision = ?decision, "{what}");
     let place = places::ensure(tx, place, now)?;
-    tx.prepare_cached("INSERT INTO decisions (place_id, inbox_id, what, at) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![place, inbox_id, what, now])
-        .map(drop)
+    tx.prepare_cached(
+        "INSERT INTO decisions (place_id, inbox_id, what, at) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![place, inbox_id, what, now])
+    .map(drop)
 }
 
 /// The newest decisions of a place with their times, newest first.
-pub(crate) fn latest(connection: &Connection, place: &SessionKey, limit: u32) -> rusqlite::Result<Vec<(String, i64)>> {
-    let mut statement =
-        connection.prepare_cached("SELECT what, at FROM decisions WHERE place_id = ?1 ORDER BY id DESC LIMIT ?2")?;
-    let rows = statement.query_map(params![places::id(connection, place)?, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+pub(crate) fn latest(
+    connection: &Connection,
+    place: &SessionKey,
+    limit: u32,
+) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT what, at FROM decisions WHERE place_id = ?1 ORDER BY id DESC LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![places::id(connection, place)?, limit], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
     rows.collect()
 }
 

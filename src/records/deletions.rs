@@ -16,7 +16,9 @@ pub(crate) fn delete_messages(
     now: i64,
 ) -> rusqlite::Result<Vec<i64>> {
     let deleted = inbox::delete(tx, platform, messages, now)?;
-    deleted.iter().try_for_each(|(id, inbound)| journal::blank(tx, *id, &inbound.text))?;
+    deleted
+        .iter()
+        .try_for_each(|(id, inbound)| journal::blank(tx, *id, &inbound.text))?;
     transcript::blank(tx, platform, messages, now)?;
     Ok(deleted.into_iter().map(|(id, _)| id).collect())
 }

@@ -23,16 +23,22 @@ pub(crate) struct Followed {
 pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::Result<Followed> {
     let is_news = aliases::insert(tx, moved)?;
     let old = places::of_group(tx, moved)?;
-    old.iter().try_for_each(|place| outbox::forget_targets(tx, *place))?;
+    old.iter()
+        .try_for_each(|place| outbox::forget_targets(tx, *place))?;
     let open = outbox::waiting_in(tx, &old)?;
     let being_sent = outbox::being_sent(tx, &old)?;
     let twins = places::rename_group(tx, moved)?;
     twins.iter().try_for_each(|twin| merge(tx, *twin))?;
     // A row being sent stays under its old key, because the sender reports the result under that
     // key.
-    being_sent.iter().try_for_each(|(row, key)| outbox::put_into(tx, *row, places::ensure(tx, key, now)?))?;
+    being_sent
+        .iter()
+        .try_for_each(|(row, key)| outbox::put_into(tx, *row, places::ensure(tx, key, now)?))?;
     let in_new = |(place, count): (SessionKey, usize)| (place.in_telegram_group(moved.new), count);
-    Ok(Followed { is_news, open: open.into_iter().map(in_new).collect() })
+    Ok(Followed {
+        is_news,
+        open: open.into_iter().map(in_new).collect(),
+    })
 }
 
 /// Tables whose rows only change their place.
@@ -57,10 +63,16 @@ fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
     pins::merge(tx, twin)?;
     ledger::merge(tx, twin)?;
     for (table, column) in MOVED {
-        tx.execute(&format!("UPDATE {table} SET {column} = ?2 WHERE {column} = ?1"), params![old, new])?;
+        tx.execute(
+            &format!("UPDATE {table} SET {column} = ?2 WHERE {column} = ?1"),
+            params![old, new],
+        )?;
     }
     for table in REPLACED {
-        tx.execute(&format!("UPDATE OR IGNORE {table} SET place_id = ?2 WHERE place_id = ?1"), params![old, new])?;
+        tx.execute(
+            &format!("UPDATE OR IGNORE {table} SET place_id = ?2 WHERE place_id = ?1"),
+            params![old, new],
+        )?;
         tx.execute(&format!("DELETE FROM {table} WHERE place_id = ?1"), [old])?;
     }
     places::delete(tx, old)
@@ -75,8 +87,12 @@ mod tests {
     use crate::storage::Db;
 
     /// Tables with a merge function of their own.
-    const BY_HAND: [(&str, &str); 4] =
-        [("messages", "place_id"), ("pins", "place_id"), ("spending", "place_id"), ("budget_notices", "place_id")];
+    const BY_HAND: [(&str, &str); 4] = [
+        ("messages", "place_id"),
+        ("pins", "place_id"),
+        ("spending", "place_id"),
+        ("budget_notices", "place_id"),
+    ];
 
     #[tokio::test]
     async fn every_column_with_a_place_is_moved() {
@@ -91,8 +107,16 @@ mod tests {
                 .collect::<rusqlite::Result<BTreeSet<(String, String)>>>()
         });
         let replaced = REPLACED.iter().map(|table| (*table, "place_id"));
-        let known = MOVED.iter().copied().chain(BY_HAND).chain(replaced).map(|(table, column)| (table.into(), column.into()));
-        assert_eq!(read.await.unwrap(), known.collect::<BTreeSet<(String, String)>>());
+        let known = MOVED
+            .iter()
+            .copied()
+            .chain(BY_HAND)
+            .chain(replaced)
+            .map(|(table, column)| (table.into(), column.into()));
+        assert_eq!(
+            read.await.unwrap(),
+            known.collect::<BTreeSet<(String, String)>>()
+        );
     }
 
     /// People wrote in the supergroup before its link to the group was known.
@@ -120,37 +144,65 @@ mod tests {
     async fn rows_of_both_ids_become_those_of_one_place() {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
-        let moved = Moved { old: ChatId(-5), new: ChatId(-1005) };
+        let moved = Moved {
+            old: ChatId(-5),
+            new: ChatId(-1005),
+        };
         let check = move |tx: &Transaction<'_>| {
             tx.execute_batch(BOTH)?;
             let followed = follow(tx, moved, 9)?;
             assert!(followed.is_news);
-            assert_eq!(followed.open, [("telegram:group:-1005:7".parse().unwrap(), 1)]);
-            let ask = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+            assert_eq!(
+                followed.open,
+                [("telegram:group:-1005:7".parse().unwrap(), 1)]
+            );
+            let ask = |sql: &str| {
+                tx.query_row(sql, [], |row| row.get::<_, String>(0))
+                    .unwrap()
+            };
             let keys = "SELECT group_concat(id || ' ' || key, ', ') FROM (SELECT * FROM places ORDER BY id)";
             let there = "2 telegram:group:-1005:7, 3 telegram:group:-1005, 4 telegram:group:-55:7, 5 telegram:group:-5:7";
-            assert_eq!(ask(keys), there, "a new row with the old key has what is being sent");
+            assert_eq!(
+                ask(keys),
+                there,
+                "a new row with the old key has what is being sent"
+            );
             let said = "SELECT group_concat(place_id || ' ' || conversation || ' ' || text, ', ') FROM (SELECT * FROM messages ORDER BY id)";
-            assert_eq!(ask(said), "2 2 before /new, 2 3 old, 2 3 new, 4 1 elsewhere");
-            assert_eq!(ask("SELECT conversation || ' ' || active_at FROM places WHERE id = 2"), "3 2");
-            let pins =
-                "SELECT group_concat(place_id || ' ' || once || ' ' || agent_uid, ', ') FROM (SELECT * FROM pins ORDER BY once)";
+            assert_eq!(
+                ask(said),
+                "2 2 before /new, 2 3 old, 2 3 new, 4 1 elsewhere"
+            );
+            assert_eq!(
+                ask("SELECT conversation || ' ' || active_at FROM places WHERE id = 2"),
+                "3 2"
+            );
+            let pins = "SELECT group_concat(place_id || ' ' || once || ' ' || agent_uid, ', ') FROM (SELECT * FROM pins ORDER BY once)";
             assert_eq!(ask(pins), "2 0 b, 2 1 a");
-            assert_eq!(ask("SELECT group_concat(place_id || ' ' || model) FROM model_overrides"), "2 x/new");
+            assert_eq!(
+                ask("SELECT group_concat(place_id || ' ' || model) FROM model_overrides"),
+                "2 x/new"
+            );
             let spent = "SELECT group_concat(day || ' ' || place_id || ' ' || turns || ' ' || input_tokens || ' ' || coalesce(cost_micros, '-'), ', ')
                          FROM (SELECT * FROM spending ORDER BY day)";
             assert_eq!(ask(spent), "2026-01-01 2 3 14 5, 2026-01-02 2 1 1 -");
             let notices = "SELECT group_concat(place_id || ' ' || spender || ' ' || until, ', ') FROM (SELECT * FROM budget_notices ORDER BY spender)";
             assert_eq!(ask(notices), "2 agent:a 8, 2 agent:b 7");
-            let rows =
-                "SELECT group_concat(id || ' ' || place_id || ' ' || state || ' ' || coalesce(target, '-'), ', ') FROM outbox";
-            assert_eq!(ask(rows), "1 2 waiting -, 2 5 sending -", "a message of the old group is changed by nobody");
+            let rows = "SELECT group_concat(id || ' ' || place_id || ' ' || state || ' ' || coalesce(target, '-'), ', ') FROM outbox";
+            assert_eq!(
+                ask(rows),
+                "1 2 waiting -, 2 5 sending -",
+                "a message of the old group is changed by nobody"
+            );
             assert_eq!(ask("SELECT CAST(place_id AS TEXT) FROM turns"), "2");
 
             tx.execute("UPDATE outbox SET state = 'waiting' WHERE id = 2", [])?;
             let again = follow(tx, moved, 9)?;
             assert!(!again.is_news);
-            assert_eq!(again.open, [("telegram:group:-1005:7".parse().unwrap(), 1)], "its own answer brought it back");
+            assert_eq!(
+                again.open,
+                [("telegram:group:-1005:7".parse().unwrap(), 1)],
+                "its own answer brought it back"
+            );
             assert_eq!(ask("SELECT group_concat(place_id) FROM outbox"), "2,2");
             Ok(())
         };

@@ -26,7 +26,13 @@ pub struct Accepted {
 
 impl Accepted {
     pub fn new(id: i64, inbound: Inbound) -> Self {
-        Accepted { id, inbound, joined: Vec::new(), backlog: Vec::new(), role: Role::Guest }
+        Accepted {
+            id,
+            inbound,
+            joined: Vec::new(),
+            backlog: Vec::new(),
+            role: Role::Guest,
+        }
     }
 
     /// The messages to answer together, each with its parts in `joined`.
@@ -36,7 +42,8 @@ impl Accepted {
 
     /// Every row to close with the answer.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Accepted> {
-        self.messages().flat_map(|message| std::iter::once(message).chain(&message.joined))
+        self.messages()
+            .flat_map(|message| std::iter::once(message).chain(&message.joined))
     }
 }
 
@@ -70,7 +77,12 @@ pub(crate) struct Stored {
 }
 
 /// Stores and returns new messages; messages seen before are left out.
-pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arrival>, now: i64) -> rusqlite::Result<Stored> {
+pub(crate) fn insert(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    arrivals: Vec<Arrival>,
+    now: i64,
+) -> rusqlite::Result<Stored> {
     let mut stored = Stored::default();
     for arrival in arrivals {
         match arrival {
@@ -79,7 +91,9 @@ pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arr
                     learn(tx, &mut stored, &inbound.origin.key, name, now)?;
                 }
                 if insert_message(tx, platform, &inbound, now)? {
-                    stored.accepted.push(Accepted::new(tx.last_insert_rowid(), *inbound));
+                    stored
+                        .accepted
+                        .push(Accepted::new(tx.last_insert_rowid(), *inbound));
                 }
             }
             Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text, now)?,
@@ -87,24 +101,44 @@ pub(crate) fn insert(tx: &Transaction<'_>, platform: Platform, arrivals: Vec<Arr
             // The gateway follows moves and deletions, because more than the inbox changes.
             Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) => {}
             Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name, now)?,
-            Arrival::Broken { update_id, reason, raw } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
+            Arrival::Broken {
+                update_id,
+                reason,
+                raw,
+            } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
         }
     }
     Ok(stored)
 }
 
-fn learn(tx: &Transaction<'_>, stored: &mut Stored, place: &SessionKey, name: &str, now: i64) -> rusqlite::Result<()> {
+fn learn(
+    tx: &Transaction<'_>,
+    stored: &mut Stored,
+    place: &SessionKey,
+    name: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
     if names::learn(tx, place, name, now)? {
         stored.renamed.push(place.clone());
     }
     Ok(())
 }
 
-fn insert_message(tx: &Transaction<'_>, platform: Platform, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
+fn insert_message(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    inbound: &Inbound,
+    now: i64,
+) -> rusqlite::Result<bool> {
     insert_from(tx, platform.as_str(), inbound, now)
 }
 
-fn insert_from(tx: &Transaction<'_>, source: &str, inbound: &Inbound, now: i64) -> rusqlite::Result<bool> {
+fn insert_from(
+    tx: &Transaction<'_>,
+    source: &str,
+    inbound: &Inbound,
+    now: i64,
+) -> rusqlite::Result<bool> {
     let payload = payload(inbound)?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO inbox (platform, update_id, place_id, state, payload, received_at)
@@ -115,7 +149,11 @@ fn insert_from(tx: &Transaction<'_>, source: &str, inbound: &Inbound, now: i64) 
 }
 
 /// Stores an internal message and returns its row; none if the message is known already.
-pub(crate) fn insert_internal(tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<Option<i64>> {
+pub(crate) fn insert_internal(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    now: i64,
+) -> rusqlite::Result<Option<i64>> {
     Ok(insert_from(tx, INTERNAL, inbound, now)?.then(|| tx.last_insert_rowid()))
 }
 
@@ -124,12 +162,14 @@ const INTERNAL: &str = "internal";
 
 /// Puts the edited form of a message into its row, if the row still waits.
 pub(crate) fn replace(tx: &Transaction<'_>, id: i64, inbound: &Inbound) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("UPDATE inbox SET payload = ?2 WHERE id = ?1 AND state = 'waiting'")?;
+    let mut statement =
+        tx.prepare_cached("UPDATE inbox SET payload = ?2 WHERE id = ?1 AND state = 'waiting'")?;
     statement.execute(params![id, payload(inbound)?]).map(drop)
 }
 
 fn payload(inbound: &Inbound) -> rusqlite::Result<String> {
-    serde_json::to_string(inbound).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+    serde_json::to_string(inbound)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 fn insert_broken(
@@ -145,23 +185,34 @@ fn insert_broken(
         "INSERT INTO inbox (platform, update_id, state, outcome, payload, received_at, closed_at)
          VALUES (?1, ?2, 'broken', ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
     )?;
-    statement.execute(params![platform.as_str(), update_id, reason, kept, now]).map(drop)
+    statement
+        .execute(params![platform.as_str(), update_id, reason, kept, now])
+        .map(drop)
 }
 
 /// Closes a row. The transcript has the text now, so the row drops its payload. A row closed before
 /// keeps its outcome.
-pub(crate) fn close(tx: &Transaction<'_>, id: i64, closing: Closing, outcome: &str, now: i64) -> rusqlite::Result<()> {
+pub(crate) fn close(
+    tx: &Transaction<'_>,
+    id: i64,
+    closing: Closing,
+    outcome: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1 AND state = 'waiting'",
     )?;
-    statement.execute(params![id, closing.as_str(), outcome, now]).map(drop)
+    statement
+        .execute(params![id, closing.as_str(), outcome, now])
+        .map(drop)
 }
 
 /// Closes waiting messages on request.
 pub(crate) fn call_off(tx: &Transaction<'_>, ids: &[i64], now: i64) -> rusqlite::Result<()> {
     let sql = "UPDATE inbox SET state = 'done', outcome = 'stopped', payload = NULL, closed_at = ?2 WHERE id = ?1 AND state = 'waiting'";
     let mut statement = tx.prepare_cached(sql)?;
-    ids.iter().try_for_each(|id| statement.execute(params![id, now]).map(drop))
+    ids.iter()
+        .try_for_each(|id| statement.execute(params![id, now]).map(drop))
 }
 
 /// The outcome of a row after people deleted its message.
@@ -176,29 +227,45 @@ pub(crate) fn delete(
     messages: &[MessageId],
     now: i64,
 ) -> rusqlite::Result<Vec<(i64, Inbound)>> {
-    let mut statement = tx.prepare_cached("SELECT id, payload FROM inbox WHERE state = 'waiting' AND platform = ?1")?;
-    let rows = statement.query_map([platform.as_str()], |row| Ok((row.get(0)?, row.get::<_, Option<String>>(1)?)))?;
+    let mut statement = tx.prepare_cached(
+        "SELECT id, payload FROM inbox WHERE state = 'waiting' AND platform = ?1",
+    )?;
+    let rows = statement.query_map([platform.as_str()], |row| {
+        Ok((row.get(0)?, row.get::<_, Option<String>>(1)?))
+    })?;
     let mut deleted = Vec::new();
     for row in rows {
         let (id, payload) = row?;
         let inbound = serde_json::from_str::<Inbound>(&payload.unwrap_or_default()).ok();
-        deleted.extend(inbound.filter(|inbound| messages.contains(&inbound.message)).map(|inbound| (id, inbound)));
+        deleted.extend(
+            inbound
+                .filter(|inbound| messages.contains(&inbound.message))
+                .map(|inbound| (id, inbound)),
+        );
     }
-    deleted.iter().try_for_each(|(id, _)| close(tx, *id, Closing::Done, DELETED, now))?;
+    deleted
+        .iter()
+        .try_for_each(|(id, _)| close(tx, *id, Closing::Done, DELETED, now))?;
     Ok(deleted)
 }
 
 /// Whether the message of a row was deleted.
 pub(crate) fn is_deleted(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<bool> {
-    tx.prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND outcome = ?2")?.exists(params![id, DELETED])
+    tx.prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND outcome = ?2")?
+        .exists(params![id, DELETED])
 }
 
 /// Closes all waiting rows in a place and its parts.
-pub(crate) fn close_place(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
+pub(crate) fn close_place(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    now: i64,
+) -> rusqlite::Result<()> {
     let [own, parts] = place.globs();
     let sql = "UPDATE inbox SET state = 'done', outcome = ?3, payload = NULL, closed_at = ?4
                WHERE state = 'waiting' AND place_id IN (SELECT id FROM places WHERE key GLOB ?1 OR key GLOB ?2)";
-    tx.execute(sql, params![own, parts, PLACE_GONE, now]).map(drop)
+    tx.execute(sql, params![own, parts, PLACE_GONE, now])
+        .map(drop)
 }
 
 /// Closes the rows of all messages answered together.
@@ -209,7 +276,9 @@ pub(crate) fn close_all(
     outcome: &str,
     now: i64,
 ) -> rusqlite::Result<()> {
-    accepted.all().try_for_each(|accepted| close(tx, accepted.id, closing, outcome, now))
+    accepted
+        .all()
+        .try_for_each(|accepted| close(tx, accepted.id, closing, outcome, now))
 }
 
 /// For queries about rows of messages not yet answered.
@@ -224,16 +293,29 @@ pub(crate) struct Waiting {
 
 /// The newest row; 0 if there is none.
 pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("SELECT coalesce(max(id), 0) FROM inbox", [], |row| row.get(0))
+    connection.query_row("SELECT coalesce(max(id), 0) FROM inbox", [], |row| {
+        row.get(0)
+    })
 }
 
 /// The time of the newest row, if there is any.
 pub fn newest_at(connection: &Connection) -> rusqlite::Result<Option<i64>> {
-    connection.query_row("SELECT received_at FROM inbox ORDER BY id DESC LIMIT 1", [], |row| row.get(0)).optional()
+    connection
+        .query_row(
+            "SELECT received_at FROM inbox ORDER BY id DESC LIMIT 1",
+            [],
+            |row| row.get(0),
+        )
+        .optional()
 }
 
 /// Waiting rows after row `after` and up to row `until`, oldest first.
-pub(crate) fn waiting(connection: &Connection, after: i64, until: i64, limit: u32) -> rusqlite::Result<Vec<Waiting>> {
+pub(crate) fn waiting(
+    connection: &Connection,
+    after: i64,
+    until: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<Waiting>> {
     let mut statement = connection.prepare_cached(
         "SELECT inbox.id, payload, key FROM inbox LEFT JOIN places ON places.id = place_id
          WHERE state = 'waiting' AND inbox.id > ?1 AND inbox.id <= ?2 ORDER BY inbox.id LIMIT ?3",
@@ -241,7 +323,10 @@ pub(crate) fn waiting(connection: &Connection, after: i64, until: i64, limit: u3
     let rows = statement.query_map(params![after, until, limit], |row| {
         // An unreadable row must not hide all the others.
         let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
-        Ok(Waiting { id: row.get(0)?, inbound: inbound(&payload, row.get(2)?) })
+        Ok(Waiting {
+            id: row.get(0)?,
+            inbound: inbound(&payload, row.get(2)?),
+        })
     })?;
     rows.collect()
 }
@@ -251,7 +336,9 @@ pub(crate) fn waiting(connection: &Connection, after: i64, until: i64, limit: u3
 fn inbound(payload: &str, key: Option<String>) -> Result<Inbound, String> {
     let mut inbound: Inbound = serde_json::from_str(payload).map_err(|error| error.to_string())?;
     if let Some(key) = key {
-        inbound.origin.key = key.parse().map_err(|error: InvalidSessionKey| error.to_string())?;
+        inbound.origin.key = key
+            .parse()
+            .map_err(|error: InvalidSessionKey| error.to_string())?;
     }
     Ok(inbound)
 }
@@ -265,13 +352,21 @@ pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusq
     let mut statement = connection.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM inbox WHERE id > ?1 AND place_id IN (SELECT id FROM places WHERE key GLOB ?2))",
     )?;
-    let last = accepted.all().map(|accepted| accepted.id).max().unwrap_or(accepted.id);
+    let last = accepted
+        .all()
+        .map(|accepted| accepted.id)
+        .max()
+        .unwrap_or(accepted.id);
     statement.query_row(params![last, places], |row| row.get(0))
 }
 
 /// The number of unreadable updates within the time they are kept.
 pub(crate) fn count_broken(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("SELECT count(*) FROM inbox WHERE state = 'broken'", [], |row| row.get(0))
+    connection.query_row(
+        "SELECT count(*) FROM inbox WHERE state = 'broken'",
+        [],
+        |row| row.get(0),
+    )
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {

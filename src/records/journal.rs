@@ -50,7 +50,12 @@ pub(crate) struct Recall {
 }
 
 /// Writes a round before its calls run. `number` counts the turn's rounds from 0.
-pub(crate) fn wanted(tx: &Transaction<'_>, turn: &OpenTurn, number: u32, round: &Round) -> rusqlite::Result<()> {
+pub(crate) fn wanted(
+    tx: &Transaction<'_>,
+    turn: &OpenTurn,
+    number: u32,
+    round: &Round,
+) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "INSERT INTO open_turns (inbox_id, members, place_id, agent_uid, question, read_upto, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (inbox_id) DO NOTHING",
@@ -64,7 +69,11 @@ pub(crate) fn wanted(tx: &Transaction<'_>, turn: &OpenTurn, number: u32, round: 
         turn.read_upto,
         turn.started_at
     ])?;
-    let Usage { input_tokens, output_tokens, cached_tokens } = round.usage;
+    let Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+    } = round.usage;
     tx.prepare_cached(
         "INSERT INTO rounds (inbox_id, number, text, input_tokens, output_tokens, cached_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
@@ -80,7 +89,14 @@ pub(crate) fn wanted(tx: &Transaction<'_>, turn: &OpenTurn, number: u32, round: 
         "INSERT INTO tool_calls (inbox_id, round, number, call_id, tool, arguments) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     for (index, wish) in (0_u32..).zip(&round.calls) {
-        call.execute(params![turn.inbox_id, number, index, wish.id, wish.name, wish.arguments.to_string()])?;
+        call.execute(params![
+            turn.inbox_id,
+            number,
+            index,
+            wish.id,
+            wish.name,
+            wish.arguments.to_string()
+        ])?;
     }
     Ok(())
 }
@@ -94,9 +110,15 @@ pub(crate) struct CallId {
 }
 
 /// Writes the result of a call.
-pub(crate) fn ran(tx: &Transaction<'_>, call: CallId, result: &str, effects: &[Effect]) -> rusqlite::Result<()> {
+pub(crate) fn ran(
+    tx: &Transaction<'_>,
+    call: CallId,
+    result: &str,
+    effects: &[Effect],
+) -> rusqlite::Result<()> {
     let number = i64::try_from(call.number).unwrap_or(i64::MAX);
-    let effects = serde_json::to_string(effects).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let effects = serde_json::to_string(effects)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     tx.prepare_cached("UPDATE tool_calls SET result = ?4, effects = ?5 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
         .execute(params![call.inbox_id, call.round, number, result, effects])
         .map(drop)
@@ -104,7 +126,9 @@ pub(crate) fn ran(tx: &Transaction<'_>, call: CallId, result: &str, effects: &[E
 
 /// Marks a turn as parked. The transcript has its question from here on.
 pub(crate) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
-    tx.prepare_cached("UPDATE open_turns SET parked = 1 WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+    tx.prepare_cached("UPDATE open_turns SET parked = 1 WHERE inbox_id = ?1")?
+        .execute([inbox_id])
+        .map(drop)
 }
 
 /// Takes the words of a deleted message out of the question of its turn.
@@ -114,43 +138,68 @@ pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64, words: &str) -> rusqlit
     }
     let sql = "UPDATE open_turns SET question = replace(question, ?2, '[deleted]')
                WHERE EXISTS (SELECT 1 FROM json_each(open_turns.members) AS each WHERE each.value = ?1)";
-    tx.prepare_cached(sql)?.execute(params![inbox_id, words]).map(drop)
+    tx.prepare_cached(sql)?
+        .execute(params![inbox_id, words])
+        .map(drop)
 }
 
 /// Another agent begins the turn anew. The rounds of the earlier agent are of no use to it.
 pub(crate) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
-    tx.execute("UPDATE open_turns SET agent_uid = ?2 WHERE inbox_id = ?1", params![inbox_id, to.to_string()]).map(drop)
+    tx.execute(
+        "UPDATE open_turns SET agent_uid = ?2 WHERE inbox_id = ?1",
+        params![inbox_id, to.to_string()],
+    )
+    .map(drop)
 }
 
 /// The usage of a turn's rounds. The ledger booked each round already.
 pub(crate) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<Usage> {
     let sums = "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0)
                 FROM rounds WHERE inbox_id = ?1";
-    tx.prepare_cached(sums)?.query_row([inbox_id], |row| usage(row, 0))
+    tx.prepare_cached(sums)?
+        .query_row([inbox_id], |row| usage(row, 0))
 }
 
 /// Deletes the record of a finished turn.
 pub(crate) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM open_turns WHERE inbox_id = ?1")?.execute([inbox_id]).map(drop)
+    tx.prepare_cached("DELETE FROM open_turns WHERE inbox_id = ?1")?
+        .execute([inbox_id])
+        .map(drop)
 }
 
 /// Deletes the open turns of an agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM open_turns WHERE agent_uid = ?1", [uid.to_string()])
+    tx.execute(
+        "DELETE FROM open_turns WHERE agent_uid = ?1",
+        [uid.to_string()],
+    )
 }
 
 /// Deletes turns whose message no longer waits. Nothing else is left of such turns.
-pub(crate) fn forget_orphans(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
-    let orphans = format!("SELECT inbox_id FROM open_turns WHERE inbox_id NOT IN ({}) LIMIT ?1", inbox::WAITING_IDS);
-    tx.execute(&format!("DELETE FROM open_turns WHERE inbox_id IN ({orphans})"), [most])
+pub(crate) fn forget_orphans(
+    tx: &Transaction<'_>,
+    _now: i64,
+    most: u32,
+) -> rusqlite::Result<usize> {
+    let orphans = format!(
+        "SELECT inbox_id FROM open_turns WHERE inbox_id NOT IN ({}) LIMIT ?1",
+        inbox::WAITING_IDS
+    );
+    tx.execute(
+        &format!("DELETE FROM open_turns WHERE inbox_id IN ({orphans})"),
+        [most],
+    )
 }
 
 /// Open turns with the other rows they answer.
 pub(crate) fn absorbing(connection: &Connection) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
     let sql = "SELECT inbox_id, each.value FROM open_turns, json_each(open_turns.members) AS each WHERE each.value <> inbox_id";
     let mut turns = HashMap::<i64, Vec<i64>>::new();
-    for row in connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))? {
+    for row in connection
+        .prepare(sql)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+    {
         let (turn, member) = row?;
         turns.entry(turn).or_default().push(member);
     }
@@ -159,8 +208,7 @@ pub(crate) fn absorbing(connection: &Connection) -> rusqlite::Result<HashMap<i64
 
 /// These rows, and the other rows answered with them.
 pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
-    let sql =
-        "SELECT each.value FROM open_turns, json_each(open_turns.members) AS each WHERE inbox_id = ?1 AND each.value <> inbox_id";
+    let sql = "SELECT each.value FROM open_turns, json_each(open_turns.members) AS each WHERE inbox_id = ?1 AND each.value <> inbox_id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut all = ids.to_vec();
     for id in ids {
@@ -172,19 +220,44 @@ pub(crate) fn with_members(connection: &Connection, ids: &[i64]) -> rusqlite::Re
 }
 
 /// The record of a turn.
-pub(crate) fn recorded(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Option<Recorded>> {
+pub(crate) fn recorded(
+    connection: &Connection,
+    inbox_id: i64,
+) -> rusqlite::Result<Option<Recorded>> {
     let mut statement = connection
         .prepare_cached("SELECT key, agent_uid, question, started_at, parked, members, read_upto FROM open_turns JOIN places ON id = place_id WHERE inbox_id = ?1")?;
-    let found = statement.query_row([inbox_id], |row| Ok((turn(inbox_id, row)?, row.get(4)?))).optional()?;
-    let Some((Some(turn), is_asked)) = found else { return Ok(None) };
-    Ok(Some(Recorded { turn, is_asked, rounds: rounds(connection, inbox_id)? }))
+    let found = statement
+        .query_row([inbox_id], |row| Ok((turn(inbox_id, row)?, row.get(4)?)))
+        .optional()?;
+    let Some((Some(turn), is_asked)) = found else {
+        return Ok(None);
+    };
+    Ok(Some(Recorded {
+        turn,
+        is_asked,
+        rounds: rounds(connection, inbox_id)?,
+    }))
 }
 
 fn turn(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<OpenTurn>> {
-    let (place, agent) = (row.get::<_, String>(0)?.parse(), row.get::<_, String>(1)?.parse());
-    let (Ok(place), Ok(agent)) = (place, agent) else { return Ok(None) };
-    let members = serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_else(|_| vec![inbox_id]);
-    Ok(Some(OpenTurn { inbox_id, members, place, agent, question: row.get(2)?, read_upto: row.get(6)?, started_at: row.get(3)? }))
+    let (place, agent) = (
+        row.get::<_, String>(0)?.parse(),
+        row.get::<_, String>(1)?.parse(),
+    );
+    let (Ok(place), Ok(agent)) = (place, agent) else {
+        return Ok(None);
+    };
+    let members =
+        serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_else(|_| vec![inbox_id]);
+    Ok(Some(OpenTurn {
+        inbox_id,
+        members,
+        place,
+        agent,
+        question: row.get(2)?,
+        read_upto: row.get(6)?,
+        started_at: row.get(3)?,
+    }))
 }
 
 fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round, Vec<Recall>)>> {
@@ -192,7 +265,15 @@ fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round
         "SELECT number, text, input_tokens, output_tokens, cached_tokens FROM rounds WHERE inbox_id = ?1 ORDER BY number",
     )?;
     let found = statement.query_map([inbox_id], |row| {
-        Ok((row.get::<_, i64>(0)?, Round { text: row.get(1)?, calls: Vec::new(), usage: usage(row, 2)?, cut: None }))
+        Ok((
+            row.get::<_, i64>(0)?,
+            Round {
+                text: row.get(1)?,
+                calls: Vec::new(),
+                usage: usage(row, 2)?,
+                cut: None,
+            },
+        ))
     })?;
     let mut rounds = Vec::new();
     for found in found {
@@ -205,23 +286,44 @@ fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round
 
 /// Tokens read, written and cached, in three columns from `first` on.
 fn usage(row: &Row<'_>, first: usize) -> rusqlite::Result<Usage> {
-    let tokens = |index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
-    Ok(Usage { input_tokens: tokens(first)?, output_tokens: tokens(first + 1)?, cached_tokens: tokens(first + 2)? })
+    let tokens = |index| {
+        row.get::<_, i64>(index)
+            .map(|count| u64::try_from(count).unwrap_or(0))
+    };
+    Ok(Usage {
+        input_tokens: tokens(first)?,
+        output_tokens: tokens(first + 1)?,
+        cached_tokens: tokens(first + 2)?,
+    })
 }
 
-fn calls(connection: &Connection, inbox_id: i64, round: i64) -> rusqlite::Result<(Vec<ToolCall>, Vec<Recall>)> {
+fn calls(
+    connection: &Connection,
+    inbox_id: i64,
+    round: i64,
+) -> rusqlite::Result<(Vec<ToolCall>, Vec<Recall>)> {
     let mut statement = connection.prepare_cached(
         "SELECT call_id, tool, arguments, result, effects FROM tool_calls WHERE inbox_id = ?1 AND round = ?2 ORDER BY number",
     )?;
     let rows = statement.query_map(params![inbox_id, round], |row| {
         let arguments = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
-        let call = ToolCall { id: row.get(0)?, name: row.get(1)?, arguments };
+        let call = ToolCall {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            arguments,
+        };
         let effects = serde_json::from_str(&row.get::<_, String>(4)?).unwrap_or_default();
-        Ok((call, Recall { result: row.get(3)?, effects }))
+        Ok((
+            call,
+            Recall {
+                result: row.get(3)?,
+                effects,
+            },
+        ))
     })?;
-    rows.collect::<rusqlite::Result<Vec<_>>>().map(|calls| calls.into_iter().unzip())
+    rows.collect::<rusqlite::Result<Vec<_>>>()
+        .map(|calls| calls.into_iter().unzip())
 }
 
 /// The result of a call that was running when the process ended.
-pub(crate) const INTERRUPTED: &str =
-    "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";
+pub(crate) const INTERRUPTED: &str = "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";

@@ -62,17 +62,34 @@ pub(crate) struct Today {
     pub(crate) warned: bool,
 }
 
-pub(crate) fn spend(tx: &Transaction<'_>, spending: &Spending, now: i64) -> rusqlite::Result<Today> {
+pub(crate) fn spend(
+    tx: &Transaction<'_>,
+    spending: &Spending,
+    now: i64,
+) -> rusqlite::Result<Today> {
     let day = budget::day(&Local, now);
     add_up(tx, spending, day, now)?;
     let (agent, warned) = count(tx, &Spender::Agent(spending.agent), spending, day)?;
     let (person, _) = count(tx, &Spender::Person(spending.person.clone()), spending, day)?;
-    Ok(Today { agent, person, warned })
+    Ok(Today {
+        agent,
+        person,
+        warned,
+    })
 }
 
-fn add_up(tx: &Transaction<'_>, spending: &Spending, day: NaiveDate, now: i64) -> rusqlite::Result<()> {
+fn add_up(
+    tx: &Transaction<'_>,
+    spending: &Spending,
+    day: NaiveDate,
+    now: i64,
+) -> rusqlite::Result<()> {
     let place = places::ensure(tx, &spending.place, now)?;
-    let Usage { input_tokens, output_tokens, cached_tokens } = spending.usage;
+    let Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+    } = spending.usage;
     tx.prepare_cached(&format!(
         "INSERT INTO spending (day, agent_uid, place_id, person, model, turns, input_tokens, output_tokens, cached_tokens, cost_micros)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) {ADDED}"
@@ -100,8 +117,16 @@ const ADDED: &str = "ON CONFLICT (day, agent_uid, place_id, person, model) DO UP
     cached_tokens = spending.cached_tokens + excluded.cached_tokens,
     cost_micros = coalesce(spending.cost_micros + excluded.cost_micros, spending.cost_micros, excluded.cost_micros)";
 
-fn count(tx: &Transaction<'_>, spender: &Spender, spending: &Spending, day: NaiveDate) -> rusqlite::Result<(Spent, bool)> {
-    let (tokens, cost) = (budget::tokens(spending.usage), spending.cost().unwrap_or_default());
+fn count(
+    tx: &Transaction<'_>,
+    spender: &Spender,
+    spending: &Spending,
+    day: NaiveDate,
+) -> rusqlite::Result<(Spent, bool)> {
+    let (tokens, cost) = (
+        budget::tokens(spending.usage),
+        spending.cost().unwrap_or_default(),
+    );
     tx.prepare_cached(
         "INSERT INTO budgets (day, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost_micros = cost_micros + excluded.cost_micros
@@ -111,26 +136,48 @@ fn count(tx: &Transaction<'_>, spender: &Spender, spending: &Spending, day: Naiv
 }
 
 fn sums(row: &Row<'_>) -> rusqlite::Result<(Spent, bool)> {
-    Ok((Spent { tokens: unsigned(row, 0)?, cost: Money(unsigned(row, 1)?) }, row.get(2)?))
+    Ok((
+        Spent {
+            tokens: unsigned(row, 0)?,
+            cost: Money(unsigned(row, 1)?),
+        },
+        row.get(2)?,
+    ))
 }
 
 fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
+    row.get::<_, i64>(column)
+        .map(|number| u64::try_from(number).unwrap_or(0))
 }
 
-const TODAY: &str = "SELECT tokens, cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2";
+const TODAY: &str =
+    "SELECT tokens, cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2";
 
 /// The spending of today.
-pub(crate) fn today(connection: &Connection, spender: &Spender, now: i64) -> rusqlite::Result<Spent> {
+pub(crate) fn today(
+    connection: &Connection,
+    spender: &Spender,
+    now: i64,
+) -> rusqlite::Result<Spent> {
     let mut statement = connection.prepare_cached(TODAY)?;
-    let found = statement.query_row(params![budget::day(&Local, now).to_string(), spender.text()], sums).optional()?;
+    let found = statement
+        .query_row(
+            params![budget::day(&Local, now).to_string(), spender.text()],
+            sums,
+        )
+        .optional()?;
     Ok(found.map(|(spent, _)| spent).unwrap_or_default())
 }
 
 /// True once a day: then the owners are told that the agent has little left.
 pub(crate) fn warn(tx: &Transaction<'_>, agent: AgentUid, now: i64) -> rusqlite::Result<bool> {
-    let mut statement = tx.prepare_cached("UPDATE budgets SET warned = 1 WHERE day = ?1 AND spender = ?2 AND warned = 0")?;
-    Ok(statement.execute(params![budget::day(&Local, now).to_string(), Spender::Agent(agent).text()])? == 1)
+    let mut statement = tx.prepare_cached(
+        "UPDATE budgets SET warned = 1 WHERE day = ?1 AND spender = ?2 AND warned = 0",
+    )?;
+    Ok(statement.execute(params![
+        budget::day(&Local, now).to_string(),
+        Spender::Agent(agent).text()
+    ])? == 1)
 }
 
 /// True if the place is to be told about the spender's limit. From then on the place counts as told
@@ -146,7 +193,12 @@ pub(crate) fn is_news(
         "INSERT INTO budget_notices (place_id, spender, until) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET until = excluded.until WHERE until <= ?4 OR until > excluded.until",
     )?;
-    Ok(statement.execute(params![places::ensure(tx, place, now)?, spender.text(), until, now])? == 1)
+    Ok(statement.execute(params![
+        places::ensure(tx, place, now)?,
+        spender.text(),
+        until,
+        now
+    ])? == 1)
 }
 
 /// The key for adding up spending.
@@ -235,11 +287,25 @@ pub(crate) fn report(
          FROM spending WHERE day >= ?1 AND (?2 IS NULL OR person = ?2) GROUP BY name
          ORDER BY sum(cost_micros) DESC, sum(input_tokens + output_tokens) DESC, name"
     ))?;
-    let lines = statement.query_map(params![period.first_day(now), person.map(PersonId::to_string)], |row| {
-        let usage = Usage { input_tokens: unsigned(row, 2)?, output_tokens: unsigned(row, 3)?, cached_tokens: unsigned(row, 4)? };
-        let cost = row.get::<_, Option<i64>>(5)?.map(|micros| Money(u64::try_from(micros).unwrap_or(0)));
-        Ok(UsageLine { name: row.get::<_, Option<String>>(0)?.unwrap_or_default(), turns: unsigned(row, 1)?, usage, cost })
-    })?;
+    let lines = statement.query_map(
+        params![period.first_day(now), person.map(PersonId::to_string)],
+        |row| {
+            let usage = Usage {
+                input_tokens: unsigned(row, 2)?,
+                output_tokens: unsigned(row, 3)?,
+                cached_tokens: unsigned(row, 4)?,
+            };
+            let cost = row
+                .get::<_, Option<i64>>(5)?
+                .map(|micros| Money(u64::try_from(micros).unwrap_or(0)));
+            Ok(UsageLine {
+                name: row.get::<_, Option<String>>(0)?.unwrap_or_default(),
+                turns: unsigned(row, 1)?,
+                usage,
+                cost,
+            })
+        },
+    )?;
     lines.collect()
 }
 
@@ -265,28 +331,45 @@ pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::
     );
     tx.execute(&sum, params![old, new])?;
     tx.execute("DELETE FROM spending WHERE place_id = ?1", [old])?;
-    tx.execute("UPDATE OR IGNORE budget_notices SET place_id = ?2 WHERE place_id = ?1", params![old, new])?;
-    tx.execute("DELETE FROM budget_notices WHERE place_id = ?1", [old]).map(drop)
+    tx.execute(
+        "UPDATE OR IGNORE budget_notices SET place_id = ?2 WHERE place_id = ?1",
+        params![old, new],
+    )?;
+    tx.execute("DELETE FROM budget_notices WHERE place_id = ?1", [old])
+        .map(drop)
 }
 
 /// Deletes the spending of an agent. The sums of people stay.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     let spender = Spender::Agent(uid).text();
-    Ok(tx.execute("DELETE FROM spending WHERE agent_uid = ?1", [uid.to_string()])?
-        + tx.execute("DELETE FROM budgets WHERE spender = ?1", [&spender])?
+    Ok(tx.execute(
+        "DELETE FROM spending WHERE agent_uid = ?1",
+        [uid.to_string()],
+    )? + tx.execute("DELETE FROM budgets WHERE spender = ?1", [&spender])?
         + tx.execute("DELETE FROM budget_notices WHERE spender = ?1", [&spender])?)
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let today = budget::day(&Local, now);
-    let (oldest, no_longer_counted) = (today - chrono::Days::new(KEPT_DAYS), today - chrono::Days::new(KEPT_SUM_DAYS));
+    let (oldest, no_longer_counted) = (
+        today - chrono::Days::new(KEPT_DAYS),
+        today - chrono::Days::new(KEPT_SUM_DAYS),
+    );
     let old = |table: &str, key: &str, is_old: &str| {
-        format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_old} < ?1 LIMIT ?2)")
+        format!(
+            "DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_old} < ?1 LIMIT ?2)"
+        )
     };
     let spending = old("spending", "day, agent_uid, place_id, person, model", "day");
     Ok(tx.execute(&spending, params![oldest.to_string(), most])?
-        + tx.execute(&old("budgets", "day, spender", "day"), params![no_longer_counted.to_string(), most])?
-        + tx.execute(&old("budget_notices", "place_id, spender", "until"), params![now, most])?)
+        + tx.execute(
+            &old("budgets", "day, spender", "day"),
+            params![no_longer_counted.to_string(), most],
+        )?
+        + tx.execute(
+            &old("budget_notices", "place_id, spender", "until"),
+            params![now, most],
+        )?)
 }
 
 #[cfg(test)]
@@ -303,19 +386,30 @@ mod tests {
     async fn open(folder: &tempfile::TempDir) -> (Db, AgentUid) {
         let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
         let main = AgentId::main();
-        let agent_rows = db.write(move |tx| agent_rows::add(tx, &[main], 0).and_then(|()| agent_rows::load(tx))).await.unwrap();
+        let agent_rows = db
+            .write(move |tx| agent_rows::add(tx, &[main], 0).and_then(|()| agent_rows::load(tx)))
+            .await
+            .unwrap();
         (db, agent_rows[&AgentId::main()].uid)
     }
 
     /// With a price, a hundred tokens cost five.
     fn spending(agent: AgentUid, tokens: u64, is_priced: bool) -> Spending {
-        let price = Price { input: Money(50_000), output: Money(0), cached: Money(0) };
+        let price = Price {
+            input: Money(50_000),
+            output: Money(0),
+            cached: Money(0),
+        };
         Spending {
             place: "telegram:dm:1".parse().unwrap(),
             agent,
             person: "telegram:1".parse().unwrap(),
             model: "fake/any".into(),
-            usage: Usage { input_tokens: tokens, output_tokens: 0, cached_tokens: 0 },
+            usage: Usage {
+                input_tokens: tokens,
+                output_tokens: 0,
+                cached_tokens: 0,
+            },
             price: is_priced.then_some(price),
             turns: 1,
         }
@@ -326,9 +420,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (db, _) = open(&folder).await;
         let explain = format!("EXPLAIN QUERY PLAN {TODAY}");
-        let plan: String =
-            db.read(move |connection| connection.query_row(&explain, ["", ""], |row| row.get("detail"))).await.unwrap();
-        assert_eq!(plan, "SEARCH budgets USING PRIMARY KEY (day=? AND spender=?)");
+        let plan: String = db
+            .read(move |connection| {
+                connection.query_row(&explain, ["", ""], |row| row.get("detail"))
+            })
+            .await
+            .unwrap();
+        assert_eq!(
+            plan,
+            "SEARCH budgets USING PRIMARY KEY (day=? AND spender=?)"
+        );
     }
 
     #[tokio::test]
@@ -341,17 +442,54 @@ mod tests {
             }
             // Spending without a price leaves the cost as it is.
             let today = spend(tx, &spending(agent, 11, false), NOON)?;
-            assert_eq!(today.agent, Spent { tokens: 111, cost: Money(5) });
+            assert_eq!(
+                today.agent,
+                Spent {
+                    tokens: 111,
+                    cost: Money(5)
+                }
+            );
             assert_eq!(today.person, today.agent);
-            for (period, turns, cost) in [(Period::Today, 2, 5), (Period::Week, 4, 15), (Period::Month, 6, 25)] {
+            for (period, turns, cost) in [
+                (Period::Today, 2, 5),
+                (Period::Week, 4, 15),
+                (Period::Month, 6, 25),
+            ] {
                 let lines = report(tx, By::Agent, period, None, NOON)?;
-                assert_eq!(lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["main"]);
-                assert_eq!((total(&lines).turns, total(&lines).cost), (turns, Some(Money(cost))), "{period:?}");
+                assert_eq!(
+                    lines
+                        .iter()
+                        .map(|line| line.name.as_str())
+                        .collect::<Vec<_>>(),
+                    ["main"]
+                );
+                assert_eq!(
+                    (total(&lines).turns, total(&lines).cost),
+                    (turns, Some(Money(cost))),
+                    "{period:?}"
+                );
             }
-            assert!(report(tx, By::Place, Period::Month, Some(&"telegram:2".parse().unwrap()), NOON)?.is_empty());
-            Ok((warn(tx, agent, NOON)?, warn(tx, agent, NOON)?, warn(tx, agent, NOON - DAY_MS)?))
+            assert!(
+                report(
+                    tx,
+                    By::Place,
+                    Period::Month,
+                    Some(&"telegram:2".parse().unwrap()),
+                    NOON
+                )?
+                .is_empty()
+            );
+            Ok((
+                warn(tx, agent, NOON)?,
+                warn(tx, agent, NOON)?,
+                warn(tx, agent, NOON - DAY_MS)?,
+            ))
         };
-        assert_eq!(db.write(check).await.unwrap(), (true, false, true), "once a day");
+        assert_eq!(
+            db.write(check).await.unwrap(),
+            (true, false, true),
+            "once a day"
+        );
     }
 
     #[tokio::test]
@@ -359,14 +497,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (db, agent) = open(&folder).await;
         let check = move |tx: &Transaction<'_>| {
-            let news = |place: &str, spender: Spender, now| is_news(tx, &place.parse().unwrap(), &spender, now + 60, now);
+            let news = |place: &str, spender: Spender, now| {
+                is_news(tx, &place.parse().unwrap(), &spender, now + 60, now)
+            };
             let person = || Spender::Person("telegram:1".parse().unwrap());
             assert!(news("telegram:dm:1", person(), 0)?);
-            assert!(!news("telegram:dm:1", person(), 59)?, "and asking does not make it longer");
+            assert!(
+                !news("telegram:dm:1", person(), 59)?,
+                "and asking does not make it longer"
+            );
             assert!(news("telegram:dm:1", Spender::Agent(agent), 59)?);
             assert!(news("telegram:dm:2", person(), 59)?);
             assert!(news("telegram:dm:1", person(), 60)?);
-            assert!(news("telegram:dm:1", person(), -1000)?, "the clock went back, and nobody is left without a word for that");
+            assert!(
+                news("telegram:dm:1", person(), -1000)?,
+                "the clock went back, and nobody is left without a word for that"
+            );
             assert_eq!(forget_old(tx, NOON, 10)?, 3);
             spend(tx, &spending(agent, 100, false), NOON)?;
             assert_eq!(purge(tx, agent)?, 2, "the person's own sum stays");

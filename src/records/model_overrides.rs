@@ -14,23 +14,44 @@ pub(crate) fn remembered(db: Db) -> Overrides {
     Remembered::new(db, load)
 }
 
-pub(crate) fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<ModelRef>> {
-    let mut statement =
-        connection.prepare_cached("SELECT model FROM model_overrides WHERE place_id = (SELECT id FROM places WHERE key = ?1)")?;
-    let model: Option<String> = statement.query_row([place.to_string()], |row| row.get(0)).optional()?;
+pub(crate) fn load(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Option<ModelRef>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model FROM model_overrides WHERE place_id = (SELECT id FROM places WHERE key = ?1)",
+    )?;
+    let model: Option<String> = statement
+        .query_row([place.to_string()], |row| row.get(0))
+        .optional()?;
     Ok(model.and_then(|model| model.parse().ok()))
 }
 
-pub(crate) fn set(tx: &Transaction<'_>, place: &SessionKey, model: &ModelRef, by: &PersonId, now: i64) -> rusqlite::Result<()> {
+pub(crate) fn set(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    model: &ModelRef,
+    by: &PersonId,
+    now: i64,
+) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO model_overrides (place_id, model, set_by, set_at) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (place_id) DO UPDATE SET model = excluded.model, set_by = excluded.set_by, set_at = excluded.set_at",
     )?;
-    statement.execute(params![places::ensure(tx, place, now)?, model.to_string(), by.to_string(), now]).map(drop)
+    statement
+        .execute(params![
+            places::ensure(tx, place, now)?,
+            model.to_string(),
+            by.to_string(),
+            now
+        ])
+        .map(drop)
 }
 
 pub(crate) fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM model_overrides WHERE place_id = (SELECT id FROM places WHERE key = ?1)")?
-        .execute([place.to_string()])
-        .map(drop)
+    tx.prepare_cached(
+        "DELETE FROM model_overrides WHERE place_id = (SELECT id FROM places WHERE key = ?1)",
+    )?
+    .execute([place.to_string()])
+    .map(drop)
 }

@@ -29,7 +29,9 @@ pub(crate) fn since_begun(
     let since = transcript::since(connection, place, turn.read_upto)?;
     let (mut unheard, mut turns) = (HashSet::new(), HashSet::new());
     for written in &since {
-        let Some(person) = &written.person else { continue };
+        let Some(person) = &written.person else {
+            continue;
+        };
         let role = Role::of(access, person, people::is_paired(connection, person)?);
         if role < turn.role {
             unheard.insert(written.id);
@@ -37,7 +39,9 @@ pub(crate) fn since_begun(
         }
     }
     // An answer to several people is left out if any of them has a lower role.
-    let answers = since.iter().filter(|written| written.inbox_id.is_some_and(|id| turns.contains(&id)));
+    let answers = since
+        .iter()
+        .filter(|written| written.inbox_id.is_some_and(|id| turns.contains(&id)));
     unheard.extend(answers.map(|written| written.id));
     Ok(unheard)
 }

@@ -80,7 +80,12 @@ impl Subagent {
 }
 
 impl State {
-    const ALL: [State; 4] = [State::Running, State::Finished, State::Failed, State::Stopped];
+    const ALL: [State; 4] = [
+        State::Running,
+        State::Finished,
+        State::Failed,
+        State::Stopped,
+    ];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -101,7 +106,11 @@ impl SubagentRow {
     /// All other facts about the subagent, as JSON.
     pub(crate) fn meta(&self) -> Value {
         let SubagentRow { subagent, end, .. } = self;
-        let Usage { input_tokens, output_tokens, cached_tokens } = end.used.usage;
+        let Usage {
+            input_tokens,
+            output_tokens,
+            cached_tokens,
+        } = end.used.usage;
         json!({
             "v": 1,
             "kind": "run",
@@ -120,7 +129,11 @@ impl SubagentRow {
 }
 
 /// False if the subagent is known already; then nothing is written.
-pub(crate) fn insert(tx: &Transaction<'_>, subagent: &Subagent, inbox_id: i64) -> rusqlite::Result<bool> {
+pub(crate) fn insert(
+    tx: &Transaction<'_>,
+    subagent: &Subagent,
+    inbox_id: i64,
+) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO subagents (run, relation, place_id, inbox_id, agent_uid, parent_place_id, parent_inbox_id, parent_uid, person, role,
                                 task, tools, max_steps, on_finish, hop, trace, started_at)
@@ -138,7 +151,10 @@ pub(crate) fn insert(tx: &Transaction<'_>, subagent: &Subagent, inbox_id: i64) -
         subagent.person.to_string(),
         subagent.role.as_str(),
         subagent.task,
-        subagent.tools.as_ref().map(|tools| json!(tools).to_string()),
+        subagent
+            .tools
+            .as_ref()
+            .map(|tools| json!(tools).to_string()),
         subagent.max_steps,
         on_finish_text(subagent.then),
         subagent.hop,
@@ -149,12 +165,21 @@ pub(crate) fn insert(tx: &Transaction<'_>, subagent: &Subagent, inbox_id: i64) -
 }
 
 /// Writes the end of a subagent. False if it has ended already; then nothing is written.
-pub(crate) fn finish(tx: &Transaction<'_>, run: &str, end: &End, now: i64) -> rusqlite::Result<bool> {
+pub(crate) fn finish(
+    tx: &Transaction<'_>,
+    run: &str,
+    end: &End,
+    now: i64,
+) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "UPDATE subagents SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8
          WHERE run = ?1 AND state = 'running'",
     )?;
-    let Usage { input_tokens, output_tokens, cached_tokens } = end.used.usage;
+    let Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+    } = end.used.usage;
     let changed = statement.execute(params![
         run,
         end.state.as_str(),
@@ -176,18 +201,28 @@ const TABLES: &str = "subagents JOIN agents AS its ON its.uid = agent_uid JOIN a
     JOIN places AS own ON own.id = place_id JOIN places AS origin ON origin.id = parent_place_id";
 
 pub(crate) fn get(connection: &Connection, run: &str) -> rusqlite::Result<Option<SubagentRow>> {
-    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE run = ?1"))?;
+    let mut statement =
+        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE run = ?1"))?;
     Ok(statement.query_row([run], known).optional()?.flatten())
 }
 
 /// The subagents of a turn, in any state.
-pub(crate) fn of_turn(connection: &Connection, parent_inbox_id: i64) -> rusqlite::Result<Vec<SubagentRow>> {
-    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE parent_inbox_id = ?1"))?;
+pub(crate) fn of_turn(
+    connection: &Connection,
+    parent_inbox_id: i64,
+) -> rusqlite::Result<Vec<SubagentRow>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE parent_inbox_id = ?1"
+    ))?;
     all(statement.query_map([parent_inbox_id], known)?)
 }
 
 /// Ended subagents of a place not yet told to this agent, oldest first.
-pub(crate) fn unseen(connection: &Connection, place: &SessionKey, agent: AgentUid) -> rusqlite::Result<Vec<SubagentRow>> {
+pub(crate) fn unseen(
+    connection: &Connection,
+    place: &SessionKey,
+    agent: AgentUid,
+) -> rusqlite::Result<Vec<SubagentRow>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM {TABLES} WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND seen = 0 AND parent_uid = ?2 AND on_finish <> 'wait'
              AND state IN ('finished', 'failed') ORDER BY ended_at"
@@ -207,14 +242,18 @@ pub(crate) fn peer_session(
          WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND parent_uid = ?2 AND agent_uid = ?3 AND relation = 'peer'
          ORDER BY started_at DESC LIMIT 1",
     )?;
-    let found = statement.query_row(params![place.to_string(), from.to_string(), to.to_string()], |row| row.get::<_, String>(0));
+    let found = statement.query_row(
+        params![place.to_string(), from.to_string(), to.to_string()],
+        |row| row.get::<_, String>(0),
+    );
     Ok(found.optional()?.and_then(|key| key.parse().ok()))
 }
 
 /// Marks subagents as told, with the end of the turn that told them.
 pub(crate) fn seen(tx: &Transaction<'_>, runs: &[String]) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("UPDATE subagents SET seen = 1 WHERE run = ?1")?;
-    runs.iter().try_for_each(|run| statement.execute([run]).map(drop))
+    runs.iter()
+        .try_for_each(|run| statement.execute([run]).map(drop))
 }
 
 /// Closes subagents whose message no longer waits: they were stopped when the process ended.
@@ -233,29 +272,47 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
 
 /// Deletes the subagents run by an agent, and the subagents it asked for.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM subagents WHERE agent_uid = ?1 OR parent_uid = ?1", [uid.to_string()])
+    tx.execute(
+        "DELETE FROM subagents WHERE agent_uid = ?1 OR parent_uid = ?1",
+        [uid.to_string()],
+    )
 }
 
 /// Rows unreadable to this version are left out.
-fn all(rows: impl Iterator<Item = rusqlite::Result<Option<SubagentRow>>>) -> rusqlite::Result<Vec<SubagentRow>> {
+fn all(
+    rows: impl Iterator<Item = rusqlite::Result<Option<SubagentRow>>>,
+) -> rusqlite::Result<Vec<SubagentRow>> {
     rows.filter_map(Result::transpose).collect()
 }
 
 fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
     let text = |index| row.get::<_, String>(index);
-    let tokens = |index| row.get::<_, i64>(index).map(|count| u64::try_from(count).unwrap_or(0));
+    let tokens = |index| {
+        row.get::<_, i64>(index)
+            .map(|count| u64::try_from(count).unwrap_or(0))
+    };
     let used = Charge {
         steps: row.get(18)?,
-        usage: Usage { input_tokens: tokens(19)?, output_tokens: tokens(20)?, cached_tokens: tokens(21)? },
+        usage: Usage {
+            input_tokens: tokens(19)?,
+            output_tokens: tokens(20)?,
+            cached_tokens: tokens(21)?,
+        },
     };
     let state = text(16)?;
     let state = State::ALL.into_iter().find(|known| known.as_str() == state);
-    let tools = row.get::<_, Option<String>>(11)?.map(|tools| serde_json::from_str(&tools).unwrap_or_default());
+    let tools = row
+        .get::<_, Option<String>>(11)?
+        .map(|tools| serde_json::from_str(&tools).unwrap_or_default());
     let parsed = || {
         Some(SubagentRow {
             subagent: Subagent {
                 run: text(0).ok()?,
-                relation: if text(1).ok()? == relation_text(Relation::Peer) { Relation::Peer } else { Relation::Subagent },
+                relation: if text(1).ok()? == relation_text(Relation::Peer) {
+                    Relation::Peer
+                } else {
+                    Relation::Subagent
+                },
                 session: text(2).ok()?.parse().ok()?,
                 agent: text(4).ok()?.parse().ok()?,
                 parent: text(5).ok()?.parse().ok()?,
@@ -274,7 +331,11 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
             inbox_id: row.get(3).ok()?,
             agent_id: AgentId::parse(&text(24).ok()?).ok()?,
             parent_id: AgentId::parse(&text(25).ok()?).ok()?,
-            end: End { state: state?, result: row.get::<_, Option<String>>(17).ok()?.unwrap_or_default(), used },
+            end: End {
+                state: state?,
+                result: row.get::<_, Option<String>>(17).ok()?.unwrap_or_default(),
+                used,
+            },
             ended_at: row.get(23).ok()?,
         })
     };
@@ -297,12 +358,16 @@ fn on_finish_text(then: OnFinish) -> &'static str {
 }
 
 fn then(text: &str) -> Option<OnFinish> {
-    [OnFinish::Wait, OnFinish::Announce, OnFinish::Report].into_iter().find(|then| on_finish_text(*then) == text)
+    [OnFinish::Wait, OnFinish::Announce, OnFinish::Report]
+        .into_iter()
+        .find(|then| on_finish_text(*then) == text)
 }
 
 /// An unknown role counts as the lowest.
 fn role(text: &str) -> Role {
-    let known = [Role::Owner, Role::Member].into_iter().find(|role| role.as_str() == text);
+    let known = [Role::Owner, Role::Member]
+        .into_iter()
+        .find(|role| role.as_str() == text);
     known.unwrap_or(Role::Guest)
 }
 

@@ -27,8 +27,20 @@ pub(crate) fn of(
     view: View,
 ) -> rusqlite::Result<Option<Summary>> {
     let sql = "SELECT text, upto, messages FROM summaries WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND conversation = ?2 AND part = ?3";
-    let read = |row: &rusqlite::Row<'_>| Ok(Summary { text: row.get(0)?, upto: row.get(1)?, messages: row.get(2)? });
-    connection.prepare_cached(sql)?.query_row(params![place.to_string(), conversation.number(), view.key()], read).optional()
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Summary {
+            text: row.get(0)?,
+            upto: row.get(1)?,
+            messages: row.get(2)?,
+        })
+    };
+    connection
+        .prepare_cached(sql)?
+        .query_row(
+            params![place.to_string(), conversation.number(), view.key()],
+            read,
+        )
+        .optional()
 }
 
 pub(crate) fn keep(
@@ -43,16 +55,36 @@ pub(crate) fn keep(
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                ON CONFLICT DO UPDATE SET upto = excluded.upto, messages = excluded.messages, agent_uid = excluded.agent_uid,
                                          text = excluded.text, created_at = excluded.created_at";
-    let Summary { text, upto, messages } = summary;
+    let Summary {
+        text,
+        upto,
+        messages,
+    } = summary;
     let (place, agent) = (places::ensure(tx, place, now)?, by.to_string());
-    tx.execute(sql, params![place, conversation.number(), view.key(), upto, messages, agent, text, now]).map(drop)
+    tx.execute(
+        sql,
+        params![
+            place,
+            conversation.number(),
+            view.key(),
+            upto,
+            messages,
+            agent,
+            text,
+            now
+        ],
+    )
+    .map(drop)
 }
 
 /// Deletes summaries of past conversations. No turn reads them, and the messages stay.
 pub(crate) fn forget_old(tx: &Transaction<'_>, _now: i64, most: u32) -> rusqlite::Result<usize> {
     let over = "SELECT place_id, summaries.conversation FROM summaries LEFT JOIN places ON places.id = place_id
                 WHERE places.id IS NULL OR summaries.conversation < places.conversation LIMIT ?1";
-    tx.execute(&format!("DELETE FROM summaries WHERE (place_id, conversation) IN ({over})"), [most])
+    tx.execute(
+        &format!("DELETE FROM summaries WHERE (place_id, conversation) IN ({over})"),
+        [most],
+    )
 }
 
 /// Deletes summaries that cover this message. Turns read the messages themselves again.
@@ -64,5 +96,8 @@ pub(crate) fn forget_covering(tx: &Transaction<'_>, message: i64) -> rusqlite::R
 
 /// Deletes the summaries made by an agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM summaries WHERE agent_uid = ?1", [uid.to_string()])
+    tx.execute(
+        "DELETE FROM summaries WHERE agent_uid = ?1",
+        [uid.to_string()],
+    )
 }

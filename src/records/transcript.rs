@@ -13,7 +13,9 @@ use crate::domain::{AgentId, AgentUid, MessageId, PersonId, SessionKey};
 use crate::routing::places::{self, Twin};
 use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
 
-pub(crate) use appending::{Asked, Spot, append_agent, append_event, append_mark, append_observed, append_person};
+pub(crate) use appending::{
+    Asked, Spot, append_agent, append_event, append_mark, append_observed, append_person,
+};
 pub(crate) use appending::{append_question, append_sent};
 pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, export, import};
@@ -48,11 +50,25 @@ pub(crate) struct History {
 }
 
 /// The current conversation, as far back as a turn reads.
-pub(crate) fn history(connection: &Connection, place: &SessionKey, view: View) -> rusqlite::Result<History> {
+pub(crate) fn history(
+    connection: &Connection,
+    place: &SessionKey,
+    view: View,
+) -> rusqlite::Result<History> {
     let conversation = conversation(connection, place)?;
     let summary = summaries::of(connection, place, conversation, view)?;
-    let messages = after(connection, place, conversation, view, summary.as_ref().map_or(0, |summary| summary.upto))?;
-    Ok(History { conversation, summary, messages })
+    let messages = after(
+        connection,
+        place,
+        conversation,
+        view,
+        summary.as_ref().map_or(0, |summary| summary.upto),
+    )?;
+    Ok(History {
+        conversation,
+        summary,
+        messages,
+    })
 }
 
 /// The newest messages of a conversation after row `after`, oldest first.
@@ -69,8 +85,19 @@ pub(crate) fn after(
          WHERE place_id = ?2 AND conversation = ?3 AND id > ?4 AND {} ORDER BY id DESC LIMIT ?5",
         view.clause()
     ))?;
-    let bound = params![view.key(), places::id(connection, place)?, conversation.0, after, i64::from(MAX_MESSAGES)];
-    let rows = statement.query_map(bound, |row| Ok(Message { id: row.get(4)?, said: said(row)? }))?;
+    let bound = params![
+        view.key(),
+        places::id(connection, place)?,
+        conversation.0,
+        after,
+        i64::from(MAX_MESSAGES)
+    ];
+    let rows = statement.query_map(bound, |row| {
+        Ok(Message {
+            id: row.get(4)?,
+            said: said(row)?,
+        })
+    })?;
     let mut messages = rows.collect::<rusqlite::Result<Vec<Message>>>()?;
     messages.reverse();
     Ok(messages)
@@ -90,7 +117,9 @@ pub(crate) fn search(
          WHERE place_id = ?2 AND {} ORDER BY id DESC",
         view.clause()
     ))?;
-    let rows = statement.query_map(params![view.key(), places::id(connection, place)?], |row| Ok((said(row)?, row.get(4)?)))?;
+    let rows = statement.query_map(params![view.key(), places::id(connection, place)?], |row| {
+        Ok((said(row)?, row.get(4)?))
+    })?;
     let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let found = rows.filter(|row| match row {
         Ok((said, _)) => {
@@ -99,20 +128,28 @@ pub(crate) fn search(
         }
         Err(_) => true,
     });
-    found.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect()
+    found
+        .take(usize::try_from(limit).unwrap_or(usize::MAX))
+        .collect()
 }
 
 fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
     let kind: String = row.get(0)?;
     let by = match kind.as_str() {
         "person" => Speaker::Person(row.get::<_, Option<String>>(1)?.unwrap_or_default()),
-        "agent" => match row.get::<_, Option<String>>(2)?.and_then(|slug| AgentId::parse(&slug).ok()) {
+        "agent" => match row
+            .get::<_, Option<String>>(2)?
+            .and_then(|slug| AgentId::parse(&slug).ok())
+        {
             Some(agent) => Speaker::Agent(agent),
             None => Speaker::Handoff,
         },
         _ => Speaker::Handoff,
     };
-    Ok(Said { by, text: row.get(3)? })
+    Ok(Said {
+        by,
+        text: row.get(3)?,
+    })
 }
 
 /// A message without its text.
@@ -126,42 +163,73 @@ pub(crate) struct Written {
 }
 
 /// The messages of people and agents in the current conversation after this row.
-pub(crate) fn since(connection: &Connection, place: &SessionKey, after: i64) -> rusqlite::Result<Vec<Written>> {
+pub(crate) fn since(
+    connection: &Connection,
+    place: &SessionKey,
+    after: i64,
+) -> rusqlite::Result<Vec<Written>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, inbox_id, person FROM messages WHERE place_id = ?1 AND conversation = ?2 AND id > ?3 AND kind <> 'handoff'",
     )?;
-    let bound = params![places::id(connection, place)?, conversation(connection, place)?.0, after];
+    let bound = params![
+        places::id(connection, place)?,
+        conversation(connection, place)?.0,
+        after
+    ];
     let rows = statement.query_map(bound, |row| {
-        let person = row.get::<_, Option<String>>(2)?.and_then(|person| person.parse().ok());
-        Ok(Written { id: row.get(0)?, inbox_id: row.get(1)?, person })
+        let person = row
+            .get::<_, Option<String>>(2)?
+            .and_then(|person| person.parse().ok());
+        Ok(Written {
+            id: row.get(0)?,
+            inbox_id: row.get(1)?,
+            person,
+        })
     })?;
     rows.collect()
 }
 
 /// The newest row of all transcripts; 0 if there is none.
 pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.prepare_cached("SELECT coalesce(max(id), 0) FROM messages")?.query_row([], |row| row.get(0))
+    connection
+        .prepare_cached("SELECT coalesce(max(id), 0) FROM messages")?
+        .query_row([], |row| row.get(0))
 }
 
 /// An agent's message in the current conversation: the agent and the text.
-pub(crate) fn said_by_agent(connection: &Connection, id: i64) -> rusqlite::Result<Option<(AgentUid, String)>> {
+pub(crate) fn said_by_agent(
+    connection: &Connection,
+    id: i64,
+) -> rusqlite::Result<Option<(AgentUid, String)>> {
     let mut statement = connection.prepare_cached(
         "SELECT agent_uid, text FROM messages JOIN places ON places.id = place_id AND places.conversation = messages.conversation
          WHERE messages.id = ?1 AND kind = 'agent'",
     )?;
-    let found = statement.query_row([id], |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
+    let found = statement
+        .query_row([id], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+        .optional()?;
     Ok(found.and_then(|(uid, text)| Some((uid.parse().ok()?, text))))
 }
 
 /// The agent whose part has this message of a person.
-pub(crate) fn told_as(connection: &Connection, place: &SessionKey, message: &MessageId) -> rusqlite::Result<Option<AgentUid>> {
+pub(crate) fn told_as(
+    connection: &Connection,
+    place: &SessionKey,
+    message: &MessageId,
+) -> rusqlite::Result<Option<AgentUid>> {
     let mut statement = connection.prepare_cached(
         "SELECT part_uid FROM messages WHERE place_id = ?1 AND conversation = ?2 AND instr(written_as, ?3) > 0
          ORDER BY id DESC LIMIT 1",
     )?;
     let conversation = conversation(connection, place)?;
-    uid(statement
-        .query_row(params![places::id(connection, place)?, conversation.0, format!(" {} ", message.0)], |row| row.get(0)))
+    uid(statement.query_row(
+        params![
+            places::id(connection, place)?,
+            conversation.0,
+            format!(" {} ", message.0)
+        ],
+        |row| row.get(0),
+    ))
 }
 
 fn uid(found: rusqlite::Result<Option<String>>) -> rusqlite::Result<Option<AgentUid>> {
@@ -169,19 +237,33 @@ fn uid(found: rusqlite::Result<Option<String>>) -> rusqlite::Result<Option<Agent
 }
 
 /// The current conversation.
-pub(crate) fn conversation(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Conversation> {
-    let mut statement = connection.prepare_cached("SELECT conversation FROM places WHERE key = ?1")?;
-    let found = statement.query_row([place.to_string()], |row| row.get(0)).optional()?;
+pub(crate) fn conversation(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Conversation> {
+    let mut statement =
+        connection.prepare_cached("SELECT conversation FROM places WHERE key = ?1")?;
+    let found = statement
+        .query_row([place.to_string()], |row| row.get(0))
+        .optional()?;
     Ok(found.map_or(Conversation::FIRST, Conversation))
 }
 
 /// The number of messages in the current conversation.
-pub(crate) fn length(connection: &Connection, place: &SessionKey, view: View) -> rusqlite::Result<i64> {
+pub(crate) fn length(
+    connection: &Connection,
+    place: &SessionKey,
+    view: View,
+) -> rusqlite::Result<i64> {
     let conversation = conversation(connection, place)?;
-    let sql = format!("SELECT count(*) FROM messages WHERE place_id = ?2 AND conversation = ?3 AND {}", view.clause());
-    connection
-        .prepare_cached(&sql)?
-        .query_row(params![view.key(), places::id(connection, place)?, conversation.0], |row| row.get(0))
+    let sql = format!(
+        "SELECT count(*) FROM messages WHERE place_id = ?2 AND conversation = ?3 AND {}",
+        view.clause()
+    );
+    connection.prepare_cached(&sql)?.query_row(
+        params![view.key(), places::id(connection, place)?, conversation.0],
+        |row| row.get(0),
+    )
 }
 
 /// Makes sure the place has a row, and updates the time of its last use.
@@ -194,43 +276,75 @@ pub(crate) fn touch(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusql
 }
 
 /// Places with messages of an agent in the current conversation, latest first.
-pub(crate) fn places_of(connection: &Connection, uid: AgentUid, limit: u32) -> rusqlite::Result<Vec<SessionKey>> {
+pub(crate) fn places_of(
+    connection: &Connection,
+    uid: AgentUid,
+    limit: u32,
+) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement = connection.prepare_cached(
         "SELECT key FROM places WHERE active_at IS NOT NULL AND EXISTS (
              SELECT 1 FROM messages
              WHERE place_id = places.id AND conversation = places.conversation AND agent_uid = ?1)
          ORDER BY active_at DESC LIMIT ?2",
     )?;
-    let keys = statement.query_map(params![uid.to_string(), limit], |row| row.get::<_, String>(0))?;
-    keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
+    let keys = statement.query_map(params![uid.to_string(), limit], |row| {
+        row.get::<_, String>(0)
+    })?;
+    keys.map(|key| key.map(|key| key.parse().ok()))
+        .filter_map(Result::transpose)
+        .collect()
 }
 
 /// Places of single members with a key of this kind, latest first.
-pub(crate) fn members(connection: &Connection, kind: &str, limit: u32) -> rusqlite::Result<Vec<SessionKey>> {
+pub(crate) fn members(
+    connection: &Connection,
+    kind: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement = connection
         .prepare_cached("SELECT key FROM places WHERE key GLOB ?1 AND active_at IS NOT NULL ORDER BY active_at DESC LIMIT ?2")?;
-    let keys = statement.query_map(params![format!("{kind}:*:*"), limit], |row| row.get::<_, String>(0))?;
-    Ok(keys.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(|key| key.parse().ok()).collect())
+    let keys = statement.query_map(params![format!("{kind}:*:*"), limit], |row| {
+        row.get::<_, String>(0)
+    })?;
+    Ok(keys
+        .collect::<rusqlite::Result<Vec<_>>>()?
+        .into_iter()
+        .filter_map(|key| key.parse().ok())
+        .collect())
 }
 
 /// Starts a new conversation; the old messages stay in the store.
-pub(crate) fn start_anew(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
+pub(crate) fn start_anew(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    now: i64,
+) -> rusqlite::Result<()> {
     touch(tx, place, now)?;
-    let mut statement = tx.prepare_cached("UPDATE places SET conversation = conversation + 1 WHERE key = ?1")?;
+    let mut statement =
+        tx.prepare_cached("UPDATE places SET conversation = conversation + 1 WHERE key = ?1")?;
     statement.execute([place.to_string()]).map(drop)
 }
 
 /// Moves the transcript from the old row of a place to its new row. Both current conversations
 /// become one.
 pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
-    let running = |place| tx.query_row("SELECT conversation FROM places WHERE id = ?1", [place], |row| row.get::<_, i64>(0));
+    let running = |place| {
+        tx.query_row(
+            "SELECT conversation FROM places WHERE id = ?1",
+            [place],
+            |row| row.get::<_, i64>(0),
+        )
+    };
     let (in_old, in_new) = (running(old)?, running(new)?);
     let both = in_old.max(in_new);
     for (place, conversation) in [(old, in_old), (new, in_new)] {
         let sql = "UPDATE messages SET conversation = ?3 WHERE place_id = ?1 AND conversation = ?2";
         tx.execute(sql, params![place, conversation, both])?;
     }
-    tx.execute("UPDATE messages SET place_id = ?2 WHERE place_id = ?1", params![old, new])?;
+    tx.execute(
+        "UPDATE messages SET place_id = ?2 WHERE place_id = ?1",
+        params![old, new],
+    )?;
     let sql =
         "UPDATE places SET conversation = ?3, active_at = coalesce(active_at, (SELECT active_at FROM places WHERE id = ?1)),
                                  name = coalesce(name, (SELECT name FROM places WHERE id = ?1)) WHERE id = ?2";
@@ -251,20 +365,39 @@ const OWN_PLACES: &str = "SELECT DISTINCT place_id FROM messages WHERE agent_uid
      AND place_id NOT IN (SELECT place_id FROM messages WHERE agent_uid <> ?1)";
 
 pub(crate) fn share_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Share> {
-    let count = |sql: &str| connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0));
+    let count =
+        |sql: &str| connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0));
     let messages = count("SELECT count(*) FROM messages WHERE agent_uid = ?1")?;
     let sessions = count(&format!("SELECT count(*) FROM ({OWN_PLACES})"))?;
-    Ok(Share { messages: usize::try_from(messages).unwrap_or(0), sessions: usize::try_from(sessions).unwrap_or(0) })
+    Ok(Share {
+        messages: usize::try_from(messages).unwrap_or(0),
+        sessions: usize::try_from(sessions).unwrap_or(0),
+    })
 }
 
 /// Deletes the agent's messages, and all messages in places where no other agent ever answered.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Share> {
-    let sessions = tx.execute(&format!("UPDATE places SET active_at = NULL WHERE id IN ({OWN_PLACES})"), [uid.to_string()])?;
-    let of_places = tx.execute(&format!("DELETE FROM messages WHERE place_id IN ({OWN_PLACES})"), [uid.to_string()])?;
-    let others = tx.execute("DELETE FROM messages WHERE agent_uid = ?1", [uid.to_string()])?;
+    let sessions = tx.execute(
+        &format!("UPDATE places SET active_at = NULL WHERE id IN ({OWN_PLACES})"),
+        [uid.to_string()],
+    )?;
+    let of_places = tx.execute(
+        &format!("DELETE FROM messages WHERE place_id IN ({OWN_PLACES})"),
+        [uid.to_string()],
+    )?;
+    let others = tx.execute(
+        "DELETE FROM messages WHERE agent_uid = ?1",
+        [uid.to_string()],
+    )?;
     // Words that people said to the agent stay, in no agent's part.
-    tx.execute("UPDATE messages SET part_uid = NULL WHERE part_uid = ?1", [uid.to_string()])?;
-    Ok(Share { messages: of_places + others, sessions })
+    tx.execute(
+        "UPDATE messages SET part_uid = NULL WHERE part_uid = ?1",
+        [uid.to_string()],
+    )?;
+    Ok(Share {
+        messages: of_places + others,
+        sessions,
+    })
 }
 
 /// Deletes the messages in old sessions of subagents. The results are in the transcript of the
@@ -272,5 +405,8 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Sha
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let messages = "SELECT messages.id FROM places JOIN messages ON place_id = places.id
                     WHERE places.key GLOB 'child:*' AND places.active_at < ?1 LIMIT ?2";
-    tx.execute(&format!("DELETE FROM messages WHERE id IN ({messages})"), params![now - subagents::KEPT_MS, most])
+    tx.execute(
+        &format!("DELETE FROM messages WHERE id IN ({messages})"),
+        params![now - subagents::KEPT_MS, most],
+    )
 }

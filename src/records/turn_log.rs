@@ -54,18 +54,34 @@ pub(crate) struct LastTurn {
     pub(crate) usage: Usage,
 }
 
-pub(crate) fn last_of(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<LastTurn>> {
+pub(crate) fn last_of(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Option<LastTurn>> {
     let mut statement = connection.prepare_cached(
         "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
          WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND route <> 'a summary' ORDER BY id DESC LIMIT 1",
     )?;
-    statement.query_row([place.to_string()], last_turn).optional()
+    statement
+        .query_row([place.to_string()], last_turn)
+        .optional()
 }
 
 fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
-    let tokens = |column| row.get::<_, i64>(column).map(|tokens| u64::try_from(tokens).unwrap_or(0));
-    let usage = Usage { input_tokens: tokens(2)?, output_tokens: tokens(3)?, cached_tokens: tokens(4)? };
-    Ok(LastTurn { model: row.get(0)?, answered: row.get(1)?, usage })
+    let tokens = |column| {
+        row.get::<_, i64>(column)
+            .map(|tokens| u64::try_from(tokens).unwrap_or(0))
+    };
+    let usage = Usage {
+        input_tokens: tokens(2)?,
+        output_tokens: tokens(3)?,
+        cached_tokens: tokens(4)?,
+    };
+    Ok(LastTurn {
+        model: row.get(0)?,
+        answered: row.get(1)?,
+        usage,
+    })
 }
 
 /// The rule of a row for a summary, which the agent made without a question.
@@ -79,15 +95,22 @@ pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Resu
 }
 
 /// The time and outcome of an agent's last turn without an answer.
-pub(crate) fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
+pub(crate) fn last_error(
+    connection: &Connection,
+    uid: AgentUid,
+) -> rusqlite::Result<Option<(i64, String)>> {
     let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' AND route <> 'a summary'
                ORDER BY ended_at DESC LIMIT 1";
-    connection.query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    connection
+        .query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
 }
 
 pub(crate) fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
     let sql = "SELECT count(*) FROM turns WHERE agent_uid = ?1";
-    connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+    connection
+        .query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0))
+        .map(|count| usize::try_from(count).unwrap_or(0))
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {

@@ -57,13 +57,20 @@ impl View {
 
 /// The agent whose part a note belongs to: the author of the answer with the reaction, or the agent
 /// that was told the edited message. None if unknown by now.
-pub(crate) fn of_note(connection: &Connection, inbound: &Inbound, note: Note) -> rusqlite::Result<Option<AgentUid>> {
+pub(crate) fn of_note(
+    connection: &Connection,
+    inbound: &Inbound,
+    note: Note,
+) -> rusqlite::Result<Option<AgentUid>> {
     let place = &inbound.origin.key;
     match note {
         Note::Edit => transcript::told_as(connection, place, &inbound.message),
         Note::Reaction => {
             let sent = outbox::sent_as(connection, &inbound.message, now_ms() - LOOKED_BACK_MS)?;
-            let said = sent.into_iter().find(|(sent_to, _)| sent_to == place).map(|(_, said)| said);
+            let said = sent
+                .into_iter()
+                .find(|(sent_to, _)| sent_to == place)
+                .map(|(_, said)| said);
             let said = said.map_or(Ok(None), |said| transcript::said_by_agent(connection, said))?;
             Ok(said.map(|(agent, _)| agent))
         }

@@ -37,14 +37,18 @@ impl Aliases {
     /// The present key of a place.
     pub fn current(&self, place: &SessionKey) -> SessionKey {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let new = place.telegram_group().and_then(|chat| known.new_of.get(&chat));
+        let new = place
+            .telegram_group()
+            .and_then(|chat| known.new_of.get(&chat));
         new.map_or_else(|| place.clone(), |new| place.in_telegram_group(*new))
     }
 
     /// Gives an origin the present id of its chat, and remembers the former id for bindings with
     /// that id.
     pub fn follow(&self, origin: &mut Origin) {
-        let Some(chat) = origin.key.telegram_group() else { return };
+        let Some(chat) = origin.key.telegram_group() else {
+            return;
+        };
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(new) = known.new_of.get(&chat) {
             origin.key = origin.key.in_telegram_group(*new);
@@ -57,12 +61,19 @@ impl Aliases {
 
 pub fn load(connection: &Connection) -> rusqlite::Result<Vec<Moved>> {
     let mut statement = connection.prepare("SELECT old, new FROM chat_aliases")?;
-    let moves = statement.query_map([], |row| Ok(Moved { old: ChatId(row.get(0)?), new: ChatId(row.get(1)?) }))?;
+    let moves = statement.query_map([], |row| {
+        Ok(Moved {
+            old: ChatId(row.get(0)?),
+            new: ChatId(row.get(1)?),
+        })
+    })?;
     moves.collect()
 }
 
 /// Stores the move; true for a new move.
 pub fn insert(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<bool> {
-    let mut statement = tx.prepare_cached("INSERT INTO chat_aliases (old, new) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO chat_aliases (old, new) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )?;
     Ok(statement.execute(params![moved.old.0, moved.new.0])? == 1)
 }

@@ -15,13 +15,29 @@ pub fn explain(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Explanation
     let trials: Vec<Trial<'_>> = trials(table, origin).collect();
     let decision = trials.iter().find_map(|trial| trial.decide(origin));
     let route = Route::new(table, pin, decision.as_ref());
-    let judge = Judge { origin, pin, decision: decision.as_ref() };
+    let judge = Judge {
+        origin,
+        pin,
+        decision: decision.as_ref(),
+    };
     let mut steps = vec![pin_step(pin, origin)];
     // Without a person, rules for a single person are left out.
-    let is_shown = |trial: &&Trial<'_>| !(origin.person.is_nobody() && matches!(trial.slot.rank, Rank::Member | Rank::Person));
-    steps.extend(trials.iter().filter(is_shown).map(|trial| judge.step(trial)));
+    let is_shown = |trial: &&Trial<'_>| {
+        !(origin.person.is_nobody() && matches!(trial.slot.rank, Rank::Member | Rank::Person))
+    };
+    steps.extend(
+        trials
+            .iter()
+            .filter(is_shown)
+            .map(|trial| judge.step(trial)),
+    );
     steps.push(default_step(table, &route));
-    Explanation { origin: origin.clone(), reason: route.rule.to_string(), route, steps }
+    Explanation {
+        origin: origin.clone(),
+        reason: route.rule.to_string(),
+        route,
+        steps,
+    }
 }
 
 /// `Display` is the listing for a terminal, `Serialize` the same for programs.
@@ -103,7 +119,10 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn step(&self, trial: &Trial<'_>) -> Step {
-        let bindings: Vec<Candidate> = trial.bindings().map(|binding| self.candidate(trial, binding)).collect();
+        let bindings: Vec<Candidate> = trial
+            .bindings()
+            .map(|binding| self.candidate(trial, binding))
+            .collect();
         Step {
             rank: trial.slot.rank,
             kind: trial.slot.kind(),
@@ -125,7 +144,9 @@ impl Judge<'_> {
     fn outcome(&self, trial: &Trial<'_>, binding: &Bound) -> Outcome {
         match self.decision {
             _ if !binding.filters.hold(self.origin) => Outcome::Misses,
-            Some(decision) if decision.binding.index != binding.index => weaker_or_later(decision, trial, binding),
+            Some(decision) if decision.binding.index != binding.index => {
+                weaker_or_later(decision, trial, binding)
+            }
             _ if self.pin.is_some() => Outcome::UnderPin,
             _ => Outcome::Decides,
         }
@@ -135,7 +156,11 @@ impl Judge<'_> {
 fn weaker_or_later(decision: &Decision<'_>, trial: &Trial<'_>, binding: &Bound) -> Outcome {
     let same_slot = decision.rank == trial.slot.rank && decision.binding.target == binding.target;
     let same_strength = same_slot && decision.binding.filters.count() == binding.filters.count();
-    if same_strength { Outcome::Later } else { Outcome::Weaker }
+    if same_strength {
+        Outcome::Later
+    } else {
+        Outcome::Weaker
+    }
 }
 
 fn checks(filters: &Filters, origin: &Origin) -> Vec<FilterCheck> {
@@ -148,7 +173,10 @@ fn checks(filters: &Filters, origin: &Origin) -> Vec<FilterCheck> {
 }
 
 fn summary(bindings: &[Candidate]) -> &'static str {
-    let strongest = bindings.iter().map(|binding| binding.outcome).find(|outcome| *outcome != Outcome::Misses);
+    let strongest = bindings
+        .iter()
+        .map(|binding| binding.outcome)
+        .find(|outcome| *outcome != Outcome::Misses);
     match (bindings, strongest) {
         ([], _) => "no binding",
         (_, None) => Outcome::Misses.in_words(),
@@ -159,16 +187,34 @@ fn summary(bindings: &[Candidate]) -> &'static str {
 fn pin_step(pin: Option<&Pin>, origin: &Origin) -> Step {
     let result = match pin {
         None => "no pin".to_owned(),
-        Some(pin) if pin.once => format!("{}, set by {} for one turn: decides", pin.agent, pin.set_by),
+        Some(pin) if pin.once => {
+            format!("{}, set by {} for one turn: decides", pin.agent, pin.set_by)
+        }
         Some(pin) => format!("{}, set by {}: decides", pin.agent, pin.set_by),
     };
-    Step { rank: Rank::Pin, kind: "pin", looked_for: origin.key.to_string(), bindings: Vec::new(), result }
+    Step {
+        rank: Rank::Pin,
+        kind: "pin",
+        looked_for: origin.key.to_string(),
+        bindings: Vec::new(),
+        result,
+    }
 }
 
 fn default_step(table: &Table, route: &Route) -> Step {
-    let decides = if route.rule.rank() == Rank::Default { "decides" } else { "not needed" };
+    let decides = if route.rule.rank() == Rank::Default {
+        "decides"
+    } else {
+        "not needed"
+    };
     let result = format!("{}: {decides}", table.default_agent());
-    Step { rank: Rank::Default, kind: "default", looked_for: "default_agent".to_owned(), bindings: Vec::new(), result }
+    Step {
+        rank: Rank::Default,
+        kind: "default",
+        looked_for: "default_agent".to_owned(),
+        bindings: Vec::new(),
+        result,
+    }
 }
 
 impl fmt::Display for Explanation {
@@ -178,8 +224,18 @@ impl fmt::Display for Explanation {
         write_facts(f, settings(&self.route))?;
         write_facts(f, facts(&self.origin))?;
         writeln!(f)?;
-        let kind_width = self.steps.iter().map(|step| step.kind.chars().count()).max().unwrap_or(0);
-        let target_width = self.steps.iter().map(|step| step.looked_for.chars().count()).max().unwrap_or(0);
+        let kind_width = self
+            .steps
+            .iter()
+            .map(|step| step.kind.chars().count())
+            .max()
+            .unwrap_or(0);
+        let target_width = self
+            .steps
+            .iter()
+            .map(|step| step.looked_for.chars().count())
+            .max()
+            .unwrap_or(0);
         for step in &self.steps {
             write_step(f, step, kind_width, target_width)?;
         }
@@ -190,10 +246,20 @@ impl fmt::Display for Explanation {
 /// The place's settings besides its agent.
 fn settings(route: &Route) -> impl Iterator<Item = (&'static str, String)> {
     let settings = [
-        ("locked", route.locked.then(|| "only owners may use /agent here".to_owned())),
-        ("require_mention", route.require_mention.map(|required| required.to_string())),
+        (
+            "locked",
+            route
+                .locked
+                .then(|| "only owners may use /agent here".to_owned()),
+        ),
+        (
+            "require_mention",
+            route.require_mention.map(|required| required.to_string()),
+        ),
     ];
-    settings.into_iter().filter_map(|(setting, value)| Some((setting, value?)))
+    settings
+        .into_iter()
+        .filter_map(|(setting, value)| Some((setting, value?)))
 }
 
 /// Facts about the message beyond its place.
@@ -202,16 +268,27 @@ fn facts(origin: &Origin) -> impl Iterator<Item = (&'static str, String)> {
     let facts = [
         ("person", Some(person(origin))),
         ("name", topic_name(origin).map(str::to_owned)),
-        ("formerly", origin.formerly.map(|chat| format!("telegram:group:{chat}"))),
+        (
+            "formerly",
+            origin.formerly.map(|chat| format!("telegram:group:{chat}")),
+        ),
         ("tags", list(comma_separated(&origin.tags))),
-        ("category", origin.category.map(|category| category.to_string())),
+        (
+            "category",
+            origin.category.map(|category| category.to_string()),
+        ),
         ("server", origin.server.map(|server| server.to_string())),
         ("roles", list(comma_separated(&origin.roles))),
     ];
-    facts.into_iter().filter_map(|(fact, value)| Some((fact, value?)))
+    facts
+        .into_iter()
+        .filter_map(|(fact, value)| Some((fact, value?)))
 }
 
-fn write_facts(f: &mut fmt::Formatter<'_>, facts: impl Iterator<Item = (&'static str, String)>) -> fmt::Result {
+fn write_facts(
+    f: &mut fmt::Formatter<'_>,
+    facts: impl Iterator<Item = (&'static str, String)>,
+) -> fmt::Result {
     for (position, (fact, value)) in facts.enumerate() {
         let gap = if position == 0 { "\n" } else { "" };
         writeln!(f, "{gap}{fact}: {value}")?;
@@ -219,7 +296,12 @@ fn write_facts(f: &mut fmt::Formatter<'_>, facts: impl Iterator<Item = (&'static
     Ok(())
 }
 
-fn write_step(f: &mut fmt::Formatter<'_>, step: &Step, kind_width: usize, target_width: usize) -> fmt::Result {
+fn write_step(
+    f: &mut fmt::Formatter<'_>,
+    step: &Step,
+    kind_width: usize,
+    target_width: usize,
+) -> fmt::Result {
     let (kind, target) = (step.kind, &step.looked_for);
     write!(f, "{kind:kind_width$}  {target:target_width$}  ")?;
     if step.bindings.is_empty() {
@@ -228,15 +310,29 @@ fn write_step(f: &mut fmt::Formatter<'_>, step: &Step, kind_width: usize, target
     let indent = " ".repeat(kind_width + target_width + 4);
     for (position, binding) in step.bindings.iter().enumerate() {
         let lead = if position == 0 { "" } else { &indent };
-        writeln!(f, "{lead}bindings[{}], {}: {}", binding.index, binding.agent, binding.outcome.in_words())?;
+        writeln!(
+            f,
+            "{lead}bindings[{}], {}: {}",
+            binding.index,
+            binding.agent,
+            binding.outcome.in_words()
+        )?;
         for check in &binding.filters {
             let verdict = if check.holds { "yes" } else { "no" };
-            writeln!(f, "{indent}  {}: {verdict}, {}", check.filter, check.finding)?;
+            writeln!(
+                f,
+                "{indent}  {}: {verdict}, {}",
+                check.filter, check.finding
+            )?;
         }
     }
     Ok(())
 }
 
 fn person(origin: &Origin) -> String {
-    if origin.person.is_nobody() { "nobody in particular; --user names one".to_owned() } else { origin.person.to_string() }
+    if origin.person.is_nobody() {
+        "nobody in particular; --user names one".to_owned()
+    } else {
+        origin.person.to_string()
+    }
 }

@@ -20,10 +20,22 @@ pub(super) enum Filter {
 
 impl Filters {
     pub(super) fn of(binding: &Binding) -> Self {
-        let users = binding.users.as_ref().map(|users| Filter::Users(users.value.clone()));
-        let roles = binding.roles.as_ref().map(|roles| Filter::Roles(roles.value.iter().copied().map(DiscordId).collect()));
-        let name = binding.name.as_ref().map(|name| Filter::Name(Glob::parse(&name.value)));
-        let tag = binding.tag.as_ref().map(|tag| Filter::Tag(tag.value.clone()));
+        let users = binding
+            .users
+            .as_ref()
+            .map(|users| Filter::Users(users.value.clone()));
+        let roles = binding
+            .roles
+            .as_ref()
+            .map(|roles| Filter::Roles(roles.value.iter().copied().map(DiscordId).collect()));
+        let name = binding
+            .name
+            .as_ref()
+            .map(|name| Filter::Name(Glob::parse(&name.value)));
+        let tag = binding
+            .tag
+            .as_ref()
+            .map(|tag| Filter::Tag(tag.value.clone()));
         Filters([users, roles, name, tag].into_iter().flatten().collect())
     }
 
@@ -40,7 +52,8 @@ impl Filters {
     }
 
     pub(super) fn look_at_topics(&self) -> bool {
-        self.iter().any(|filter| matches!(filter, Filter::Name(_) | Filter::Tag(_)))
+        self.iter()
+            .any(|filter| matches!(filter, Filter::Name(_) | Filter::Tag(_)))
     }
 
     pub(super) fn look_at_roles(&self) -> bool {
@@ -57,7 +70,11 @@ impl Filters {
     /// Whether both have filters of the same kinds and a message can pass both, so that neither is
     /// stronger.
     pub(super) fn collide(&self, other: &Filters) -> bool {
-        self.count() == other.count() && self.iter().zip(other.iter()).all(|(own, theirs)| own.collides(theirs))
+        self.count() == other.count()
+            && self
+                .iter()
+                .zip(other.iter())
+                .all(|(own, theirs)| own.collides(theirs))
     }
 }
 
@@ -90,8 +107,12 @@ impl Filter {
     /// both tags: such rules are common and fine, and the earlier rule in the file wins.
     fn collides(&self, other: &Filter) -> bool {
         match (self, other) {
-            (Filter::Users(own), Filter::Users(theirs)) => own.iter().any(|user| theirs.contains(user)),
-            (Filter::Roles(own), Filter::Roles(theirs)) => own.iter().any(|role| theirs.contains(role)),
+            (Filter::Users(own), Filter::Users(theirs)) => {
+                own.iter().any(|user| theirs.contains(user))
+            }
+            (Filter::Roles(own), Filter::Roles(theirs)) => {
+                own.iter().any(|role| theirs.contains(role))
+            }
             (Filter::Name(own), Filter::Name(theirs)) => own.overlaps(theirs),
             (Filter::Tag(own), Filter::Tag(theirs)) => same_tag(own, theirs),
             _ => false,
@@ -114,13 +135,22 @@ impl fmt::Display for Filter {
 pub(super) fn topic_name(origin: &Origin) -> Option<&str> {
     match (&origin.name, &origin.key) {
         (Some(name), _) => Some(name),
-        (None, SessionKey::Local { topic: Some(topic), .. }) => Some(topic.as_str()),
+        (
+            None,
+            SessionKey::Local {
+                topic: Some(topic), ..
+            },
+        ) => Some(topic.as_str()),
         (None, _) => None,
     }
 }
 
 pub(super) fn comma_separated(items: &[impl ToString]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    items
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn same_tag(a: &str, b: &str) -> bool {

@@ -17,7 +17,10 @@ enum Symbol {
 
 impl Glob {
     pub(super) fn parse(text: &str) -> Self {
-        Glob { written: text.to_owned(), symbols: text.chars().map(Symbol::parse).collect() }
+        Glob {
+            written: text.to_owned(),
+            symbols: text.chars().map(Symbol::parse).collect(),
+        }
     }
 
     pub(super) fn matches(&self, name: &str) -> bool {
@@ -37,7 +40,9 @@ impl Glob {
                 (_, Some(_)) => {
                     // A dead end: the last star takes another character, and the rest is tried
                     // again.
-                    let Some((resume, rest)) = &mut after_star else { return false };
+                    let Some((resume, rest)) = &mut after_star else {
+                        return false;
+                    };
                     rest.next();
                     (at, text) = (*resume, rest.clone());
                 }
@@ -94,8 +99,12 @@ pub(super) fn fold(char: char) -> char {
 
 /// A quick test, because most names in a group differ at their beginning.
 fn starts_differ(a: &[Symbol], b: &[Symbol]) -> bool {
-    let neither_is_star = |pair: &(&Symbol, &Symbol)| *pair.0 != Symbol::AnyText && *pair.1 != Symbol::AnyText;
-    a.iter().zip(b).take_while(neither_is_star).any(|(a, b)| !a.meets(*b))
+    let neither_is_star =
+        |pair: &(&Symbol, &Symbol)| *pair.0 != Symbol::AnyText && *pair.1 != Symbol::AnyText;
+    a.iter()
+        .zip(b)
+        .take_while(neither_is_star)
+        .any(|(a, b)| !a.meets(*b))
 }
 
 /// Fills in, from the end, whether `a[i..]` and `b[j..]` have a text in common; `below` is the row
@@ -109,7 +118,9 @@ fn can_both_match(a: &[Symbol], b: &[Symbol]) -> bool {
                 (None, None) => true,
                 (Some(Symbol::AnyText), None) => below[j],
                 (None, Some(Symbol::AnyText)) => row[j + 1],
-                (Some(Symbol::AnyText), Some(_)) | (Some(_), Some(Symbol::AnyText)) => below[j] || row[j + 1],
+                (Some(Symbol::AnyText), Some(_)) | (Some(_), Some(Symbol::AnyText)) => {
+                    below[j] || row[j + 1]
+                }
                 (Some(a), Some(b)) => a.meets(*b) && below[j + 1],
                 (None, Some(_)) | (Some(_), None) => false,
             };
@@ -145,7 +156,11 @@ mod tests {
             ("a*b*c", "a-b-b-cc", true),
             ("a*b*c", "a-c-b", false),
         ] {
-            assert_eq!(Glob::parse(glob).matches(name), expected, "{glob} on {name}");
+            assert_eq!(
+                Glob::parse(glob).matches(name),
+                expected,
+                "{glob} on {name}"
+            );
         }
     }
 
@@ -164,8 +179,16 @@ mod tests {
             ("?*", "", false),
             ("a*c", "ab*", true),
         ] {
-            assert_eq!(Glob::parse(a).overlaps(&Glob::parse(b)), expected, "{a} and {b}");
-            assert_eq!(Glob::parse(b).overlaps(&Glob::parse(a)), expected, "{b} and {a}");
+            assert_eq!(
+                Glob::parse(a).overlaps(&Glob::parse(b)),
+                expected,
+                "{a} and {b}"
+            );
+            assert_eq!(
+                Glob::parse(b).overlaps(&Glob::parse(a)),
+                expected,
+                "{b} and {a}"
+            );
         }
     }
 
@@ -189,7 +212,11 @@ mod tests {
 
     fn short_names() -> impl Iterator<Item = String> {
         (0..=8_u32).flat_map(|length| {
-            (0..1_u32 << length).map(move |bits| (0..length).map(|at| if bits >> at & 1 == 1 { 'a' } else { 'b' }).collect())
+            (0..1_u32 << length).map(move |bits| {
+                (0..length)
+                    .map(|at| if bits >> at & 1 == 1 { 'a' } else { 'b' })
+                    .collect()
+            })
         })
     }
 }

@@ -67,7 +67,13 @@ impl Route {
     fn new(table: &Table, pin: Option<&Pin>, decision: Option<&Decision<'_>>) -> Self {
         let binding = decision.map(|decision| decision.binding);
         let (agent, rule) = match (pin, decision) {
-            (Some(pin), _) => (&pin.agent, Rule::Pin { set_by: pin.set_by.clone(), once: pin.once }),
+            (Some(pin), _) => (
+                &pin.agent,
+                Rule::Pin {
+                    set_by: pin.set_by.clone(),
+                    once: pin.once,
+                },
+            ),
             (None, Some(decision)) => (&decision.binding.agent, decision.rule()),
             (None, None) => (table.default_agent(), Rule::Default),
         };
@@ -126,9 +132,17 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rule::Pin { set_by, once: false } => write!(f, "pin set by {set_by}"),
+            Rule::Pin {
+                set_by,
+                once: false,
+            } => write!(f, "pin set by {set_by}"),
             Rule::Pin { set_by, once: true } => write!(f, "pin for one turn, set by {set_by}"),
-            Rule::Binding { index, kind, matches, .. } => write!(f, "bindings[{index}]: {kind} {matches}"),
+            Rule::Binding {
+                index,
+                kind,
+                matches,
+                ..
+            } => write!(f, "bindings[{index}]: {kind} {matches}"),
             Rule::Default => f.write_str("default_agent"),
         }
     }

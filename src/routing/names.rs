@@ -28,18 +28,29 @@ pub async fn complete(names: &Names, origin: &mut Origin) -> Result<(), StoreErr
 fn has_topics(place: &SessionKey) -> bool {
     matches!(
         place,
-        SessionKey::TelegramTopic { .. } | SessionKey::TelegramDm { topic: Some(_), .. } | SessionKey::DiscordThread { .. }
+        SessionKey::TelegramTopic { .. }
+            | SessionKey::TelegramDm { topic: Some(_), .. }
+            | SessionKey::DiscordThread { .. }
     )
 }
 
 pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<String>> {
     let mut statement = connection.prepare_cached("SELECT name FROM places WHERE key = ?1")?;
-    Ok(statement.query_row([place.to_string()], |row| row.get(0)).optional()?.flatten())
+    Ok(statement
+        .query_row([place.to_string()], |row| row.get(0))
+        .optional()?
+        .flatten())
 }
 
 /// Stores the name; true for a new name.
-pub fn learn(tx: &Transaction<'_>, place: &SessionKey, name: &str, now: i64) -> rusqlite::Result<bool> {
+pub fn learn(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    name: &str,
+    now: i64,
+) -> rusqlite::Result<bool> {
     let place = places::ensure(tx, place, now)?;
-    let mut statement = tx.prepare_cached("UPDATE places SET name = ?2 WHERE id = ?1 AND name IS NOT ?2")?;
+    let mut statement =
+        tx.prepare_cached("UPDATE places SET name = ?2 WHERE id = ?1 AND name IS NOT ?2")?;
     Ok(statement.execute(params![place, name])? == 1)
 }

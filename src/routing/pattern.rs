@@ -39,18 +39,30 @@ fn understood(text: &str) -> Option<Target> {
         ["discord", "dm"] => Some(Target::PrivateChats(Platform::Discord)),
         ["telegram", "user", user] => format!("telegram:{user}").parse().ok().map(Target::Person),
         ["discord", "user", user] => format!("discord:{user}").parse().ok().map(Target::Person),
-        ["telegram", "topic", chat, "*"] => chat.parse().ok().filter(|chat: &ChatId| chat.0 < 0).map(Target::EveryTopic),
-        ["telegram", chat, topic] if is_number(chat) => understood(&format!("telegram:topic:{chat}:{topic}")),
+        ["telegram", "topic", chat, "*"] => chat
+            .parse()
+            .ok()
+            .filter(|chat: &ChatId| chat.0 < 0)
+            .map(Target::EveryTopic),
+        ["telegram", chat, topic] if is_number(chat) => {
+            understood(&format!("telegram:topic:{chat}:{topic}"))
+        }
         ["discord", "category", id] => id.parse().ok().map(Target::Category),
         ["discord", "guild", id] => id.parse().ok().map(Target::Server),
-        _ => text.parse().ok().filter(|key: &SessionKey| key.platform().is_some()).map(Target::Place),
+        _ => text
+            .parse()
+            .ok()
+            .filter(|key: &SessionKey| key.platform().is_some())
+            .map(Target::Place),
     }
 }
 
 impl Target {
     pub(super) fn platform(&self) -> Platform {
         match self {
-            Target::Place(key) => key.platform().expect("places inside the gateway are refused when parsed"),
+            Target::Place(key) => key
+                .platform()
+                .expect("places inside the gateway are refused when parsed"),
             Target::EveryTopic(_) => Platform::Telegram,
             Target::Category(_) | Target::Server(_) => Platform::Discord,
             Target::Person(person) => person.platform(),
@@ -62,9 +74,13 @@ impl Target {
     pub(super) fn only_person(&self) -> Option<PersonId> {
         match self {
             Target::Place(SessionKey::TelegramDm { user, .. }) => Some(PersonId::Telegram(*user)),
-            Target::Place(SessionKey::TelegramGroup { member: Some(user), .. }) => Some(PersonId::Telegram(*user)),
+            Target::Place(SessionKey::TelegramGroup {
+                member: Some(user), ..
+            }) => Some(PersonId::Telegram(*user)),
             Target::Place(SessionKey::DiscordDm { user }) => Some(PersonId::Discord(*user)),
-            Target::Place(SessionKey::DiscordChannel { member: Some(user), .. }) => Some(PersonId::Discord(*user)),
+            Target::Place(SessionKey::DiscordChannel {
+                member: Some(user), ..
+            }) => Some(PersonId::Discord(*user)),
             Target::Person(person) => Some(person.clone()),
             _ => None,
         }
@@ -73,7 +89,9 @@ impl Target {
     /// The target's Telegram group.
     pub(super) fn telegram_group(&self) -> Option<ChatId> {
         match self {
-            Target::Place(SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. }) => Some(*chat),
+            Target::Place(
+                SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. },
+            ) => Some(*chat),
             Target::EveryTopic(chat) => Some(*chat),
             _ => None,
         }
@@ -83,21 +101,28 @@ impl Target {
     pub(super) fn has_topics(&self) -> bool {
         match self {
             Target::Place(SessionKey::DiscordDm { .. }) => false,
-            Target::Place(_) | Target::EveryTopic(_) | Target::Category(_) | Target::Server(_) => true,
+            Target::Place(_) | Target::EveryTopic(_) | Target::Category(_) | Target::Server(_) => {
+                true
+            }
             Target::Person(_) | Target::PrivateChats(_) | Target::Platform(_) => false,
         }
     }
 
     /// Whether people have server roles there.
     pub(super) fn has_roles(&self) -> bool {
-        let private = matches!(self, Target::PrivateChats(_) | Target::Place(SessionKey::DiscordDm { .. }));
+        let private = matches!(
+            self,
+            Target::PrivateChats(_) | Target::Place(SessionKey::DiscordDm { .. })
+        );
         self.platform() == Platform::Discord && !private
     }
 
     /// The usual word for such a place.
     pub(super) fn noun(&self) -> &'static str {
         match self {
-            Target::Place(SessionKey::TelegramDm { .. } | SessionKey::DiscordDm { .. }) => "private chat",
+            Target::Place(SessionKey::TelegramDm { .. } | SessionKey::DiscordDm { .. }) => {
+                "private chat"
+            }
             Target::Place(SessionKey::DiscordChannel { .. }) => "channel",
             Target::Place(SessionKey::Local { .. }) => "room",
             _ => "group",
@@ -178,7 +203,9 @@ fn diagnose(text: &str) -> Malformed {
 fn bare_id(chat: &str) -> Malformed {
     let help = match chat.starts_with('-') {
         true => format!("write `telegram:group:{chat}` for the group with its topics"),
-        false => format!("write `telegram:dm:{chat}` for the private chat, `telegram:user:{chat}` for the person anywhere"),
+        false => format!(
+            "write `telegram:dm:{chat}` for the private chat, `telegram:user:{chat}` for the person anywhere"
+        ),
     };
     malformed("an id alone does not say what it is", help)
 }
@@ -187,46 +214,91 @@ fn unknown_platform(word: &str) -> Malformed {
     let label = "begins with no platform";
     match nearest(word, Platform::ALL.map(Platform::as_str)) {
         Some(platform) => malformed(label, format!("did you mean `{platform}`?")),
-        None => malformed(label, format!("begin with telegram, discord or local; {PASTE}")),
+        None => malformed(
+            label,
+            format!("begin with telegram, discord or local; {PASTE}"),
+        ),
     }
 }
 
 fn wrong_kind_or_ids(platform: &str, kind: &str, ids: &[&str]) -> Malformed {
-    let forms: Vec<&str> = forms_of(platform).filter(|form| kind_of(form) == kind).collect();
+    let forms: Vec<&str> = forms_of(platform)
+        .filter(|form| kind_of(form) == kind)
+        .collect();
     if forms.is_empty() {
         return unknown_kind(platform, kind);
     }
     let same_length = forms.iter().find(|form| ids_of(form).count() == ids.len());
-    let wrong_id = same_length.and_then(|form| ids_of(form).zip(ids).find_map(|(expected, id)| wrong_id(expected, id)));
-    wrong_id.unwrap_or_else(|| malformed("not the right number of ids", format!("write {}; {PASTE}", one_of(&forms))))
+    let wrong_id = same_length.and_then(|form| {
+        ids_of(form)
+            .zip(ids)
+            .find_map(|(expected, id)| wrong_id(expected, id))
+    });
+    wrong_id.unwrap_or_else(|| {
+        malformed(
+            "not the right number of ids",
+            format!("write {}; {PASTE}", one_of(&forms)),
+        )
+    })
 }
 
 fn unknown_kind(platform: &str, word: &str) -> Malformed {
-    let synonym = SYNONYMS.iter().find(|synonym| (synonym.0, synonym.1) == (platform, word)).map(|synonym| synonym.2);
+    let synonym = SYNONYMS
+        .iter()
+        .find(|synonym| (synonym.0, synonym.1) == (platform, word))
+        .map(|synonym| synonym.2);
     let kind = synonym.or_else(|| nearest(word, forms_of(platform).map(kind_of)));
-    let forms: Vec<&str> = forms_of(platform).filter(|form| kind.is_none_or(|kind| kind_of(form) == kind)).collect();
-    malformed(&format!("{platform} has no kind of place called `{word}`"), format!("write {}; {PASTE}", one_of(&forms)))
+    let forms: Vec<&str> = forms_of(platform)
+        .filter(|form| kind.is_none_or(|kind| kind_of(form) == kind))
+        .collect();
+    malformed(
+        &format!("{platform} has no kind of place called `{word}`"),
+        format!("write {}; {PASTE}", one_of(&forms)),
+    )
 }
 
 fn wrong_id(expected: &str, id: &str) -> Option<Malformed> {
-    let number = id.parse::<i128>().ok().filter(|number| number.to_string() == id);
+    let number = id
+        .parse::<i128>()
+        .ok()
+        .filter(|number| number.to_string() == id);
     let (label, help) = match (expected, number) {
         ("<chat>", Some(0..)) => ("no id of a group", "group ids are negative"),
-        ("<user>", Some(..=0)) => ("no id of a person", "ids of people are positive, those of groups negative"),
+        ("<user>", Some(..=0)) => (
+            "no id of a person",
+            "ids of people are positive, those of groups negative",
+        ),
         ("<topic>", Some(..=0)) => ("no id of a topic", "topic ids begin at 1, which is General"),
-        ("<thread>", None) if id == "*" => ("no id of a thread", "`discord:channel:<channel>` has all its threads"),
-        (_, None) => ("no id", "an id is a number, written without spaces, plus sign or zeros in front"),
-        ("<chat>", Some(n)) if i64::try_from(n).is_err() => ("no id of a group", "it has too many digits"),
-        ("<topic>", Some(n)) if i32::try_from(n).is_err() => ("no id of a topic", "it has too many digits"),
+        ("<thread>", None) if id == "*" => (
+            "no id of a thread",
+            "`discord:channel:<channel>` has all its threads",
+        ),
+        (_, None) => (
+            "no id",
+            "an id is a number, written without spaces, plus sign or zeros in front",
+        ),
+        ("<chat>", Some(n)) if i64::try_from(n).is_err() => {
+            ("no id of a group", "it has too many digits")
+        }
+        ("<topic>", Some(n)) if i32::try_from(n).is_err() => {
+            ("no id of a topic", "it has too many digits")
+        }
         (_, Some(n)) if u64::try_from(n.abs()).is_err() => ("no id", "it has too many digits"),
-        (_, Some(n)) if n < 0 && expected != "<chat>" => ("no id on Discord", "ids are positive there"),
+        (_, Some(n)) if n < 0 && expected != "<chat>" => {
+            ("no id on Discord", "ids are positive there")
+        }
         _ => return None,
     };
-    Some(malformed(&format!("`{id}` is {label}"), format!("{help}; {PASTE}")))
+    Some(malformed(
+        &format!("`{id}` is {label}"),
+        format!("{help}; {PASTE}"),
+    ))
 }
 
 fn forms_of(platform: &str) -> impl Iterator<Item = &'static str> {
-    FORMS.into_iter().filter(move |form| form.split(':').next() == Some(platform))
+    FORMS
+        .into_iter()
+        .filter(move |form| form.split(':').next() == Some(platform))
 }
 
 fn kind_of(form: &str) -> &str {
@@ -251,5 +323,8 @@ fn is_number(text: &str) -> bool {
 }
 
 fn malformed(label: &str, help: String) -> Malformed {
-    Malformed { label: label.to_owned(), help }
+    Malformed {
+        label: label.to_owned(),
+        help,
+    }
 }

@@ -20,33 +20,63 @@ pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Opt
         "SELECT agents.slug, pins.once, pins.set_by FROM pins JOIN agents ON agents.uid = pins.agent_uid
          WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND agents.archived_at IS NULL ORDER BY once DESC LIMIT 1",
     )?;
-    Ok(statement.query_row([place.to_string()], pin).optional()?.flatten())
+    Ok(statement
+        .query_row([place.to_string()], pin)
+        .optional()?
+        .flatten())
 }
 
 fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
-    let (slug, once, set_by) = (row.get::<_, String>(0)?, row.get(1)?, row.get::<_, String>(2)?);
-    let parsed = AgentId::parse(&slug).ok().zip(set_by.parse::<PersonId>().ok());
-    Ok(parsed.map(|(agent, set_by)| Pin { agent, once, set_by }))
+    let (slug, once, set_by) = (
+        row.get::<_, String>(0)?,
+        row.get(1)?,
+        row.get::<_, String>(2)?,
+    );
+    let parsed = AgentId::parse(&slug)
+        .ok()
+        .zip(set_by.parse::<PersonId>().ok());
+    Ok(parsed.map(|(agent, set_by)| Pin {
+        agent,
+        once,
+        set_by,
+    }))
 }
 
 /// Places with a lasting pin to an agent.
 pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<SessionKey>> {
-    let mut statement =
-        connection.prepare_cached("SELECT key FROM pins JOIN places ON id = place_id WHERE agent_uid = ?1 AND once = 0")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT key FROM pins JOIN places ON id = place_id WHERE agent_uid = ?1 AND once = 0",
+    )?;
     let keys = statement.query_map([uid.to_string()], |row| row.get::<_, String>(0))?;
-    keys.map(|key| key.map(|key| key.parse().ok())).filter_map(Result::transpose).collect()
+    keys.map(|key| key.map(|key| key.parse().ok()))
+        .filter_map(Result::transpose)
+        .collect()
 }
 
 /// A lasting pin replaces a pin for a single message; a pin for a single message leaves the lasting
 /// pin beneath.
-pub fn set(tx: &Transaction<'_>, place: &SessionKey, uid: AgentUid, pin: &Pin, now: i64) -> rusqlite::Result<()> {
+pub fn set(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    uid: AgentUid,
+    pin: &Pin,
+    now: i64,
+) -> rusqlite::Result<()> {
     clear_once(tx, place)?;
     let place = places::ensure(tx, place, now)?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO pins (place_id, once, agent_uid, set_by, set_at) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (place_id, once) DO UPDATE SET agent_uid = excluded.agent_uid, set_by = excluded.set_by, set_at = excluded.set_at",
     )?;
-    statement.execute(params![place, pin.once, uid.to_string(), pin.set_by.to_string(), now]).map(drop)
+    statement
+        .execute(params![
+            place,
+            pin.once,
+            uid.to_string(),
+            pin.set_by.to_string(),
+            now
+        ])
+        .map(drop)
 }
 
 pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
@@ -57,9 +87,12 @@ pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
 
 /// Removes this pin only, and no pin above or beneath.
 pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::Result<()> {
-    let mut statement =
-        tx.prepare_cached("DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = ?2")?;
-    statement.execute(params![place.to_string(), pin.once]).map(drop)
+    let mut statement = tx.prepare_cached(
+        "DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = ?2",
+    )?;
+    statement
+        .execute(params![place.to_string(), pin.once])
+        .map(drop)
 }
 
 /// Removes the pin for a single message after its turn. A pin set after the turn began is for the
@@ -68,19 +101,27 @@ pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite:
     let mut statement = tx.prepare_cached(
         "DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = 1 AND set_at <= ?2",
     )?;
-    statement.execute(params![place.to_string(), began]).map(drop)
+    statement
+        .execute(params![place.to_string(), began])
+        .map(drop)
 }
 
 /// Moves the pins of the old row to the new row. Pins of the new row win.
 pub fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
-    tx.execute("UPDATE OR IGNORE pins SET place_id = ?2 WHERE place_id = ?1", params![old, new])?;
-    tx.execute("DELETE FROM pins WHERE place_id = ?1", [old]).map(drop)
+    tx.execute(
+        "UPDATE OR IGNORE pins SET place_id = ?2 WHERE place_id = ?1",
+        params![old, new],
+    )?;
+    tx.execute("DELETE FROM pins WHERE place_id = ?1", [old])
+        .map(drop)
 }
 
 /// The number of places pinned to an agent.
 pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
     let sql = "SELECT count(*) FROM pins WHERE agent_uid = ?1";
-    connection.query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+    connection
+        .query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0))
+        .map(|count| usize::try_from(count).unwrap_or(0))
 }
 
 /// Deletes the pins of a purged agent. A removed agent keeps its pins, and they count again after a
@@ -90,7 +131,9 @@ pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
 }
 
 fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = 1")?
-        .execute([place.to_string()])
-        .map(drop)
+    tx.prepare_cached(
+        "DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = 1",
+    )?
+    .execute([place.to_string()])
+    .map(drop)
 }

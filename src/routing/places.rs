@@ -25,7 +25,9 @@ impl FromSql for PlaceId {
 /// The id of a place, if the place has a row.
 pub fn id(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<PlaceId>> {
     let mut statement = connection.prepare_cached("SELECT id FROM places WHERE key = ?1")?;
-    statement.query_row([place.to_string()], |row| row.get(0)).optional()
+    statement
+        .query_row([place.to_string()], |row| row.get(0))
+        .optional()
 }
 
 /// The id of a place. A place without a row gets a row.
@@ -37,7 +39,8 @@ pub fn ensure(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::R
 }
 
 fn insert(tx: &Transaction<'_>, key: &str, now: i64) -> rusqlite::Result<PlaceId> {
-    let mut statement = tx.prepare_cached("INSERT INTO places (key, created_at) VALUES (?1, ?2) RETURNING id")?;
+    let mut statement =
+        tx.prepare_cached("INSERT INTO places (key, created_at) VALUES (?1, ?2) RETURNING id")?;
     statement.query_row(params![key, now], |row| row.get(0))
 }
 
@@ -51,8 +54,11 @@ pub struct Twin {
 
 /// The rows of a group and of its members' conversations, by their old key.
 pub fn of_group(connection: &Connection, moved: Moved) -> rusqlite::Result<Vec<PlaceId>> {
-    let mut statement = connection.prepare(&format!("SELECT id FROM places WHERE {IS_OF_GROUP}"))?;
-    statement.query_map([group_key(moved.old.0)], |row| row.get(0))?.collect()
+    let mut statement =
+        connection.prepare(&format!("SELECT id FROM places WHERE {IS_OF_GROUP}"))?;
+    statement
+        .query_map([group_key(moved.old.0)], |row| row.get(0))?
+        .collect()
 }
 
 /// Gives the places of a group their new keys. A place whose new key is taken stays as it is, and
@@ -60,13 +66,23 @@ pub fn of_group(connection: &Connection, moved: Moved) -> rusqlite::Result<Vec<P
 pub fn rename_group(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Vec<Twin>> {
     let (old, new) = (group_key(moved.old.0), group_key(moved.new.0));
     let renamed = format!("?2 || substr(key, {})", old.len() + 1);
-    tx.execute(&format!("UPDATE OR IGNORE places SET key = {renamed} WHERE {IS_OF_GROUP}"), params![old, new])?;
+    tx.execute(
+        &format!("UPDATE OR IGNORE places SET key = {renamed} WHERE {IS_OF_GROUP}"),
+        params![old, new],
+    )?;
     let twins = format!(
         "SELECT id, (SELECT taken.id FROM places AS taken WHERE taken.key = {renamed}) FROM places WHERE {IS_OF_GROUP}",
         renamed = format_args!("?2 || substr(places.key, {})", old.len() + 1)
     );
     let mut statement = tx.prepare(&twins)?;
-    statement.query_map(params![old, new], |row| Ok(Twin { old: row.get(0)?, new: row.get(1)? }))?.collect()
+    statement
+        .query_map(params![old, new], |row| {
+            Ok(Twin {
+                old: row.get(0)?,
+                new: row.get(1)?,
+            })
+        })?
+        .collect()
 }
 
 /// Holds for a group's key and its members' keys, where `?1` is the key of the group. Topics need
@@ -79,7 +95,8 @@ fn group_key(chat: i64) -> String {
 
 /// Deletes the row of a place. No other row may hang on the place any more.
 pub fn delete(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM places WHERE id = ?1", [place]).map(drop)
+    tx.execute("DELETE FROM places WHERE id = ?1", [place])
+        .map(drop)
 }
 
 /// The places of subagents are kept for longer than any of their rows: spending is kept for 400
@@ -89,5 +106,8 @@ const SUBAGENTS_KEPT_MS: i64 = 450 * 24 * 60 * 60 * 1000;
 /// Deletes old places of subagents, made too long ago to have rows left.
 pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let old = "SELECT id FROM places WHERE key GLOB 'child:*' AND created_at < ?1 LIMIT ?2";
-    tx.execute(&format!("DELETE FROM places WHERE id IN ({old})"), params![now - SUBAGENTS_KEPT_MS, most])
+    tx.execute(
+        &format!("DELETE FROM places WHERE id IN ({old})"),
+        params![now - SUBAGENTS_KEPT_MS, most],
+    )
 }

@@ -76,7 +76,12 @@ impl Table {
         bindings: &[Binding],
     ) -> (Table, Vec<Problem>) {
         let agents = agents.into_iter().collect();
-        let mut table = Table { default_agent, agents, bindings: Vec::new(), slots: HashMap::new() };
+        let mut table = Table {
+            default_agent,
+            agents,
+            bindings: Vec::new(),
+            slots: HashMap::new(),
+        };
         let mut problems = Vec::new();
         for (index, binding) in bindings.iter().enumerate() {
             match understand(index, binding) {
@@ -103,15 +108,28 @@ impl Table {
     pub fn telegram_groups(&self) -> impl Iterator<Item = BoundGroup<'_>> {
         self.bindings.iter().filter_map(|bound| {
             let chat = bound.target.telegram_group()?;
-            Some(BoundGroup { chat, text: &bound.text, require_mention: bound.require_mention })
+            Some(BoundGroup {
+                chat,
+                text: &bound.text,
+                require_mention: bound.require_mention,
+            })
         })
     }
 
     /// The places in bindings to an agent, in file order. A pin or a stronger binding may give a
     /// place to another agent.
     pub fn places_of(&self, agent: &AgentId) -> impl Iterator<Item = &SessionKey> {
-        let own = self.bindings.iter().filter(move |bound| bound.agent == *agent);
-        own.filter_map(|bound| if let Target::Place(key) = &bound.target { Some(key) } else { None })
+        let own = self
+            .bindings
+            .iter()
+            .filter(move |bound| bound.agent == *agent);
+        own.filter_map(|bound| {
+            if let Target::Place(key) = &bound.target {
+                Some(key)
+            } else {
+                None
+            }
+        })
     }
 
     /// The Discord servers, categories, channels and threads in bindings, in file order.
@@ -120,17 +138,28 @@ impl Table {
             let place = match &bound.target {
                 Target::Server(id) => DiscordPlace::Server(*id),
                 Target::Category(id) => DiscordPlace::Category(*id),
-                Target::Place(SessionKey::DiscordChannel { channel, .. }) => DiscordPlace::Channel(*channel),
-                Target::Place(SessionKey::DiscordThread { thread, .. }) => DiscordPlace::Channel(*thread),
+                Target::Place(SessionKey::DiscordChannel { channel, .. }) => {
+                    DiscordPlace::Channel(*channel)
+                }
+                Target::Place(SessionKey::DiscordThread { thread, .. }) => {
+                    DiscordPlace::Channel(*thread)
+                }
                 _ => return None,
             };
-            Some(BoundOnDiscord { place, text: &bound.text })
+            Some(BoundOnDiscord {
+                place,
+                text: &bound.text,
+            })
         })
     }
 
     /// The bindings in a slot, strongest first.
     pub(super) fn at(&self, slot: &Slot) -> impl Iterator<Item = &Bound> + use<'_> {
-        self.slots.get(slot).into_iter().flatten().map(|position| &self.bindings[*position])
+        self.slots
+            .get(slot)
+            .into_iter()
+            .flatten()
+            .map(|position| &self.bindings[*position])
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
@@ -144,7 +173,10 @@ impl Table {
     fn insert(&mut self, bound: Bound) {
         let position = self.bindings.len();
         for rank in ranks(&bound) {
-            let slot = Slot { rank: *rank, target: bound.target.clone() };
+            let slot = Slot {
+                rank: *rank,
+                target: bound.target.clone(),
+            };
             self.slots.entry(slot).or_default().push(position);
         }
         self.bindings.push(bound);
@@ -152,13 +184,16 @@ impl Table {
 
     fn sort(&mut self) {
         for positions in self.slots.values_mut() {
-            positions.sort_by_key(|position| (Reverse(self.bindings[*position].filters.count()), *position));
+            positions.sort_by_key(|position| {
+                (Reverse(self.bindings[*position].filters.count()), *position)
+            });
         }
     }
 }
 
 fn understand(index: usize, binding: &Binding) -> Result<Bound, Vec<Problem>> {
-    let target = pattern::parse(&binding.pattern.value).map_err(|malformed| vec![check::malformed(binding, malformed)])?;
+    let target = pattern::parse(&binding.pattern.value)
+        .map_err(|malformed| vec![check::malformed(binding, malformed)])?;
     let never_matches = check::never_matches(binding, &target);
     if !never_matches.is_empty() {
         return Err(never_matches);

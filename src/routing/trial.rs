@@ -106,14 +106,25 @@ impl<'t> Trial<'t> {
     }
 
     pub(super) fn decide(&self, origin: &Origin) -> Option<Decision<'t>> {
-        let binding = self.bindings().find(|binding| binding.filters.hold(origin))?;
-        Some(Decision { binding, rank: self.slot.rank, kind: self.slot.kind() })
+        let binding = self
+            .bindings()
+            .find(|binding| binding.filters.hold(origin))?;
+        Some(Decision {
+            binding,
+            rank: self.slot.rank,
+            kind: self.slot.kind(),
+        })
     }
 }
 
 impl Decision<'_> {
     pub(super) fn rule(&self) -> Rule {
-        Rule::Binding { index: self.binding.index, rank: self.rank, kind: self.kind, matches: self.binding.text.clone() }
+        Rule::Binding {
+            index: self.binding.index,
+            rank: self.rank,
+            kind: self.kind,
+            matches: self.binding.text.clone(),
+        }
     }
 }
 
@@ -121,8 +132,12 @@ impl Decision<'_> {
 pub(super) fn ranks(binding: &Bound) -> &'static [Rank] {
     match &binding.target {
         Target::Place(key) if is_topic(key) => &[Rank::ExactTopic],
-        Target::Place(SessionKey::TelegramGroup { member: Some(_), .. }) => &[Rank::Member],
-        Target::Place(SessionKey::DiscordChannel { member: Some(_), .. }) => &[Rank::Member],
+        Target::Place(SessionKey::TelegramGroup {
+            member: Some(_), ..
+        }) => &[Rank::Member],
+        Target::Place(SessionKey::DiscordChannel {
+            member: Some(_), ..
+        }) => &[Rank::Member],
         _ if binding.filters.look_at_topics() => &[Rank::NameOrTag],
         Target::EveryTopic(_) => &[Rank::EveryTopic],
         Target::Place(SessionKey::DiscordChannel { .. }) => &[Rank::Place, Rank::ParentChannel],
@@ -138,7 +153,11 @@ pub(super) fn ranks(binding: &Bound) -> &'static [Rank] {
 
 /// Places inside the gateway (cron, subagents) have no platform and so no rule but the default.
 fn slots(origin: &Origin) -> impl Iterator<Item = Slot> {
-    origin.key.platform().into_iter().flat_map(|platform| slots_on(platform, origin))
+    origin
+        .key
+        .platform()
+        .into_iter()
+        .flat_map(|platform| slots_on(platform, origin))
 }
 
 fn slots_on(platform: Platform, origin: &Origin) -> impl Iterator<Item = Slot> + use<> {
@@ -148,13 +167,22 @@ fn slots_on(platform: Platform, origin: &Origin) -> impl Iterator<Item = Slot> +
     let forum = forum(key);
     let home = home(key);
     let former = origin.formerly.map(|chat| key.in_telegram_group(chat));
-    let former_member = former.as_ref().and_then(|former| member(former, &origin.person));
+    let former_member = former
+        .as_ref()
+        .and_then(|former| member(former, &origin.person));
     let former_home = former.as_ref().and_then(self::home);
-    let home_rank = if matches!(key, SessionKey::DiscordThread { .. }) { Rank::ParentChannel } else { Rank::Place };
+    let home_rank = if matches!(key, SessionKey::DiscordThread { .. }) {
+        Rank::ParentChannel
+    } else {
+        Rank::Place
+    };
     let category = origin.category.map(Target::Category);
     let server = origin.server.map(Target::Server);
     let trials = [
-        (Rank::ExactTopic, in_topic.then(|| Target::Place(key.clone()))),
+        (
+            Rank::ExactTopic,
+            in_topic.then(|| Target::Place(key.clone())),
+        ),
         (Rank::Member, member(key, &origin.person)),
         (Rank::Member, former_member),
         (Rank::NameOrTag, named(&forum)),
@@ -172,7 +200,12 @@ fn slots_on(platform: Platform, origin: &Origin) -> impl Iterator<Item = Slot> +
         (Rank::PrivateChats, private_chats(key, platform)),
         (Rank::Platform, Some(Target::Platform(platform))),
     ];
-    trials.into_iter().filter_map(|(rank, target)| Some(Slot { rank, target: target? }))
+    trials.into_iter().filter_map(|(rank, target)| {
+        Some(Slot {
+            rank,
+            target: target?,
+        })
+    })
 }
 
 fn is_topic(key: &SessionKey) -> bool {
@@ -189,12 +222,20 @@ fn is_topic(key: &SessionKey) -> bool {
 /// member.
 fn member(key: &SessionKey, person: &PersonId) -> Option<Target> {
     match (key, person) {
-        (SessionKey::TelegramGroup { chat, .. } | SessionKey::TelegramTopic { chat, .. }, PersonId::Telegram(user)) => {
-            Some(Target::Place(SessionKey::TelegramGroup { chat: *chat, member: Some(*user) }))
-        }
-        (SessionKey::DiscordChannel { channel, .. } | SessionKey::DiscordThread { channel, .. }, PersonId::Discord(user)) => {
-            Some(Target::Place(SessionKey::DiscordChannel { channel: *channel, member: Some(*user) }))
-        }
+        (
+            SessionKey::TelegramGroup { chat, .. } | SessionKey::TelegramTopic { chat, .. },
+            PersonId::Telegram(user),
+        ) => Some(Target::Place(SessionKey::TelegramGroup {
+            chat: *chat,
+            member: Some(*user),
+        })),
+        (
+            SessionKey::DiscordChannel { channel, .. } | SessionKey::DiscordThread { channel, .. },
+            PersonId::Discord(user),
+        ) => Some(Target::Place(SessionKey::DiscordChannel {
+            channel: *channel,
+            member: Some(*user),
+        })),
         _ => None,
     }
 }
@@ -209,15 +250,27 @@ fn forum(key: &SessionKey) -> Option<Target> {
 /// The place without topic and member.
 fn home(key: &SessionKey) -> Option<Target> {
     let home = match key {
-        SessionKey::TelegramDm { user, .. } => SessionKey::TelegramDm { user: *user, topic: None },
+        SessionKey::TelegramDm { user, .. } => SessionKey::TelegramDm {
+            user: *user,
+            topic: None,
+        },
         SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. } => {
-            SessionKey::TelegramGroup { chat: *chat, member: None }
+            SessionKey::TelegramGroup {
+                chat: *chat,
+                member: None,
+            }
         }
         SessionKey::DiscordDm { user } => SessionKey::DiscordDm { user: *user },
         SessionKey::DiscordChannel { channel, .. } | SessionKey::DiscordThread { channel, .. } => {
-            SessionKey::DiscordChannel { channel: *channel, member: None }
+            SessionKey::DiscordChannel {
+                channel: *channel,
+                member: None,
+            }
         }
-        SessionKey::Local { room, .. } => SessionKey::Local { room: room.clone(), topic: None },
+        SessionKey::Local { room, .. } => SessionKey::Local {
+            room: room.clone(),
+            topic: None,
+        },
         SessionKey::Cron { .. } | SessionKey::Child { .. } => return None,
     };
     Some(Target::Place(home))

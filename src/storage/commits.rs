@@ -11,7 +11,11 @@ use rusqlite::Connection;
 /// Counts this transaction.
 pub(super) fn count(transaction: &Connection) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare_cached("PRAGMA application_id")?;
-    let count = Count(statement.query_row([], |row| row.get::<_, i32>(0))?.cast_unsigned());
+    let count = Count(
+        statement
+            .query_row([], |row| row.get::<_, i32>(0))?
+            .cast_unsigned(),
+    );
     transaction.pragma_update(None, "application_id", count.next().0.cast_signed())
 }
 
@@ -28,7 +32,11 @@ impl Count {
 
     fn next(self) -> Count {
         match self {
-            Count::NONE => Count(getrandom::u32().expect("the system has random numbers").max(1)),
+            Count::NONE => Count(
+                getrandom::u32()
+                    .expect("the system has random numbers")
+                    .max(1),
+            ),
             Count(u32::MAX) => Count(1),
             Count(count) => Count(count + 1),
         }
@@ -70,8 +78,15 @@ mod tests {
 
     #[track_caller]
     fn check(first: u32, last: u32, database: u32, expected: bool) {
-        let log = Counts { first: Count(first), last: Count(last) };
-        assert_eq!(log.go_on_from(Count(database)), expected, "{log:?} beside {database}");
+        let log = Counts {
+            first: Count(first),
+            last: Count(last),
+        };
+        assert_eq!(
+            log.go_on_from(Count(database)),
+            expected,
+            "{log:?} beside {database}"
+        );
     }
 
     #[test]

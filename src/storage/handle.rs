@@ -23,11 +23,20 @@ pub(super) fn open(path: &Path) -> io::Result<Arc<File>> {
     static OPEN: Mutex<Option<HashMap<FileId, Weak<File>>>> = Mutex::new(None);
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let open = open.get_or_insert_default();
-    let known = fs::metadata(path).ok().and_then(|metadata| open.get(&id(&metadata))?.upgrade());
+    let known = fs::metadata(path)
+        .ok()
+        .and_then(|metadata| open.get(&id(&metadata))?.upgrade());
     if let Some(file) = known {
         return Ok(file);
     }
-    let file = Arc::new(OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?);
+    let file = Arc::new(
+        OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?,
+    );
     open.retain(|_, file| file.strong_count() > 0);
     open.insert(id(&file.metadata()?), Arc::downgrade(&file));
     Ok(file)
@@ -45,7 +54,13 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &open(&path).expect("opens")));
         fs::rename(&path, folder.path().join("elsewhere")).expect("moves");
         let second = open(&path).expect("opens");
-        assert!(!Arc::ptr_eq(&first, &second), "another file of the same name");
-        assert!(Arc::ptr_eq(&first, &open(&folder.path().join("elsewhere")).expect("opens")));
+        assert!(
+            !Arc::ptr_eq(&first, &second),
+            "another file of the same name"
+        );
+        assert!(Arc::ptr_eq(
+            &first,
+            &open(&folder.path().join("elsewhere")).expect("opens")
+        ));
     }
 }

@@ -67,7 +67,9 @@ fn migrate(connection: &mut Connection, steps: &[Step]) -> Result<Migrated, Migr
     }
     for step in steps.iter().filter(|step| step.version > found) {
         let version = step.version;
-        transaction.execute_batch(step.sql).map_err(|error| MigrationError::Step { version, error })?;
+        transaction
+            .execute_batch(step.sql)
+            .map_err(|error| MigrationError::Step { version, error })?;
     }
     transaction.pragma_update(None, "user_version", known)?;
     super::commits::count(&transaction)?;
@@ -77,7 +79,9 @@ fn migrate(connection: &mut Connection, steps: &[Step]) -> Result<Migrated, Migr
 
 /// Whether the file has no schema yet.
 pub(super) fn is_blank(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
+    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
+        row.get(0)
+    })
 }
 
 fn newest(steps: &[Step]) -> u32 {
@@ -92,8 +96,16 @@ fn steps() -> Vec<Step> {
 }
 
 fn step(file: &'static include_dir::File<'static>) -> Option<Step> {
-    let (version, _) = file.path().file_name()?.to_str()?.strip_prefix('V')?.split_once("__")?;
-    Some(Step { version: version.parse().ok()?, sql: file.contents_utf8()? })
+    let (version, _) = file
+        .path()
+        .file_name()?
+        .to_str()?
+        .strip_prefix('V')?
+        .split_once("__")?;
+    Some(Step {
+        version: version.parse().ok()?,
+        sql: file.contents_utf8()?,
+    })
 }
 
 fn user_version(connection: &Connection) -> rusqlite::Result<u32> {

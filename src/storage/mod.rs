@@ -76,7 +76,10 @@ impl Drop for Ending {
     fn drop(&mut self) {
         // A panicked thread has already ended. A thread dropping the last handle itself would wait
         // for ever.
-        let others = self.threads.drain(..).filter(|thread| thread.thread().id() != std::thread::current().id());
+        let others = self
+            .threads
+            .drain(..)
+            .filter(|thread| thread.thread().id() != std::thread::current().id());
         others.for_each(|thread| drop(thread.join()));
     }
 }
@@ -86,11 +89,18 @@ impl Db {
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let own = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::writable(&own)).await;
-        let (connection, watch) = opened.map_err(|error| StoreError::Failed(error.to_string()))??;
+        let (connection, watch) =
+            opened.map_err(|error| StoreError::Failed(error.to_string()))??;
         let (readers, reading) = readers::Readers::start(path, watch.file());
         let (writer, writing) = writer::Writer::start(connection, watch);
-        let ending = Ending { threads: reading.into_iter().chain([writing]).collect() };
-        Ok(Db { writer, readers, _ending: Arc::new(ending) })
+        let ending = Ending {
+            threads: reading.into_iter().chain([writing]).collect(),
+        };
+        Ok(Db {
+            writer,
+            readers,
+            _ending: Arc::new(ending),
+        })
     }
 
     /// Checks whether the files are still there. Every write does so too, even without a change;
@@ -141,19 +151,29 @@ impl Db {
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let backoff = Backoff::new(FIRST_BACKOFF, LONGEST_BACKOFF);
-        patiently(stop, backoff, || self.writer.run(Place::InTurn, durability, work())).await
+        patiently(stop, backoff, || {
+            self.writer.run(Place::InTurn, durability, work())
+        })
+        .await
     }
 
     /// As [`Db::write_patiently`], ahead of all other writes, and safe from a kill. Meant for notes
     /// about outside actions: the next process would repeat an action without its note.
-    pub async fn write_urgently<T, W, F>(&self, stop: &CancellationToken, mut work: W) -> Result<T, StoreError>
+    pub async fn write_urgently<T, W, F>(
+        &self,
+        stop: &CancellationToken,
+        mut work: W,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         W: FnMut() -> F,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let backoff = Backoff::new(FIRST_BACKOFF, LONGEST_URGENT_BACKOFF);
-        patiently(stop, backoff, || self.writer.run(Place::First, Durability::Kill, work())).await
+        patiently(stop, backoff, || {
+            self.writer.run(Place::First, Durability::Kill, work())
+        })
+        .await
     }
 
     /// Runs `work` on a read-only connection with a view of the last commit.
@@ -173,7 +193,11 @@ impl Db {
 }
 
 /// Tries until the write works or the process stops.
-async fn patiently<T, F>(stop: &CancellationToken, mut backoff: Backoff, mut write: impl FnMut() -> F) -> Result<T, StoreError>
+async fn patiently<T, F>(
+    stop: &CancellationToken,
+    mut backoff: Backoff,
+    mut write: impl FnMut() -> F,
+) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {

@@ -35,7 +35,10 @@ pub(super) fn writable(path: &Path) -> Result<(Connection, Watch), StoreError> {
 
 pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     let open = || {
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let connection = Connection::open_with_flags(
+            path,
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )?;
         settle(&connection)?;
         Ok(connection)
     };
@@ -43,7 +46,10 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
 }
 
 pub(super) fn prepare(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     settle(&connection)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "foreign_keys", "on")?;
@@ -57,7 +63,9 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
     // Without this, a cached statement on a table with a partial index is compiled again for every
     // bound value.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -66,7 +74,11 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         stamp::check_blank(path)?;
     }
     let migrated = migrations::bring_up_to_date(connection).map_err(|error| match error {
-        MigrationError::Newer { found, known } => StoreError::Newer { path: path.to_owned(), found, known },
+        MigrationError::Newer { found, known } => StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        },
         MigrationError::Unknown => StoreError::Unknown(path.to_owned()),
         MigrationError::Step { version, error } => step_error(path, version, &error),
         MigrationError::Failed(error) => failed(&error),
@@ -82,7 +94,9 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 /// Reports a full disk like everywhere else.
 fn step_error(path: &Path, version: u32, error: &rusqlite::Error) -> StoreError {
     match StoreError::at(path, error) {
-        StoreError::Failed(reason) => StoreError::Failed(format!("migrating the schema to {version}: {reason}")),
+        StoreError::Failed(reason) => {
+            StoreError::Failed(format!("migrating the schema to {version}: {reason}"))
+        }
         told => told,
     }
 }

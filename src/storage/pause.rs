@@ -12,7 +12,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits a little after a failure. Breaks when the process stops first: the next start finds the
 /// open rows.
-pub(crate) async fn pause(stop: &CancellationToken, who: &str, error: &StoreError) -> ControlFlow<()> {
+pub(crate) async fn pause(
+    stop: &CancellationToken,
+    who: &str,
+    error: &StoreError,
+) -> ControlFlow<()> {
     tracing::error!("{who} waits for the store: {error}");
     tokio::select! {
         () = tokio::time::sleep(PAUSE) => ControlFlow::Continue(()),

@@ -48,7 +48,8 @@ impl Readers {
     {
         let (reply, result) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            let result = connection.and_then(|connection| work(connection).map_err(StoreError::from));
+            let result =
+                connection.and_then(|connection| work(connection).map_err(StoreError::from));
             // The caller may have been cancelled, and the answer is then dropped.
             drop(reply.send(result));
         });
@@ -62,7 +63,10 @@ fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
     loop {
         // The lock is the queue: the thread with the lock takes the next job, the others wait
         // behind.
-        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+        let job = jobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .blocking_recv();
         let Some(job) = job else { return };
         if connection.is_none() {
             match open::read_only(path) {
@@ -75,6 +79,8 @@ fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
         }
         let opened = connection.as_ref().ok_or(StoreError::Closed);
         // A panic in a caller's closure must not take a reader away from all.
-        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(opened))));
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(
+            || job(opened),
+        )));
     }
 }

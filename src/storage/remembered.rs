@@ -27,7 +27,12 @@ where
     const MOST_SEEN: usize = 50_000;
 
     pub fn new(db: Db, load: fn(&Connection, &K) -> rusqlite::Result<V>) -> Self {
-        Remembered { db, load, seen: DashMap::new(), changes: AtomicU64::new(0) }
+        Remembered {
+            db,
+            load,
+            seen: DashMap::new(),
+            changes: AtomicU64::new(0),
+        }
     }
 
     pub async fn get(&self, key: &K) -> Result<V, StoreError> {
@@ -36,7 +41,10 @@ where
         }
         let before = self.changes.load(Ordering::SeqCst);
         let (load, own) = (self.load, key.clone());
-        let value = self.db.read(move |connection| load(connection, &own)).await?;
+        let value = self
+            .db
+            .read(move |connection| load(connection, &own))
+            .await?;
         if self.seen.len() >= Self::MOST_SEEN {
             self.seen.clear();
         }

@@ -41,12 +41,18 @@ pub(super) fn rescue(connection: &Connection, path: &Path, harm: Harm) -> Harmed
         Harm::LogRemoved | Harm::Removed | Harm::Replaced => save(connection, path),
         Harm::Overwritten => Saved::No,
     };
-    Harmed { path: path.to_owned(), harm, saved }
+    Harmed {
+        path: path.to_owned(),
+        harm,
+        saved,
+    }
 }
 
 /// Moves the log into the database. True if all of the log was moved.
 fn is_folded(connection: &Connection) -> bool {
-    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, i64>(0)
+    });
     busy == Ok(0)
 }
 
@@ -55,7 +61,9 @@ fn save(connection: &Connection, path: &Path) -> Saved {
     let elsewhere = std::env::temp_dir().join(path.file_name().unwrap_or_default());
     let mut reason = String::new();
     for base in [path, &elsewhere] {
-        let Some(target) = stamp::saved_names(base).find(|target| !target.exists()) else { continue };
+        let Some(target) = stamp::saved_names(base).find(|target| !target.exists()) else {
+            continue;
+        };
         match copy(connection, &target) {
             Ok(()) => return Saved::As(target),
             Err(error) => reason = error.to_string(),
@@ -76,7 +84,11 @@ fn copy(connection: &Connection, target: &Path) -> Result<(), StoreError> {
 }
 
 fn fill(connection: &Connection, target: &Path) -> Result<(), StoreError> {
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target);
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(target);
     made.map_err(|error| StoreError::from_disk(target, &error))?;
     let mut copy = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let backup = Backup::new(connection, &mut copy)?;
@@ -105,8 +117,14 @@ impl std::fmt::Display for Harmed {
                 ". Everything that Parlor had is saved in {}. Put that in the place of {path} and start again",
                 copy.display()
             ),
-            Saved::No => write!(f, ". Put a copy of it back, move {path}-wal away, and start again"),
-            Saved::Failed(reason) => write!(f, ", and could not be saved: {reason}. Put a copy of it back and start again"),
+            Saved::No => write!(
+                f,
+                ". Put a copy of it back, move {path}-wal away, and start again"
+            ),
+            Saved::Failed(reason) => write!(
+                f,
+                ", and could not be saved: {reason}. Put a copy of it back and start again"
+            ),
         }
     }
 }

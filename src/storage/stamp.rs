@@ -33,17 +33,29 @@ pub(super) fn check(database: &Path) -> Result<(), StoreError> {
     }
     // SQLite deletes a log beside an empty database.
     let has_log = length(&wal::beside(database)).is_some_and(|bytes| bytes > 0);
-    if has_log || beside(database).exists() { Err(lost(database)) } else { Ok(()) }
+    if has_log || beside(database).exists() {
+        Err(lost(database))
+    } else {
+        Ok(())
+    }
 }
 
 /// Fails for a database without tables where there has been a database with tables.
 pub(super) fn check_blank(database: &Path) -> Result<(), StoreError> {
-    if beside(database).exists() { Err(lost(database)) } else { Ok(()) }
+    if beside(database).exists() {
+        Err(lost(database))
+    } else {
+        Ok(())
+    }
 }
 
 fn lost(database: &Path) -> StoreError {
     let saved = saved_names(database).find(|saved| saved.exists());
-    StoreError::Lost { path: database.to_owned(), is_empty: length(database).is_some(), saved }
+    StoreError::Lost {
+        path: database.to_owned(),
+        is_empty: length(database).is_some(),
+        saved,
+    }
 }
 
 /// None when there is no such file.
@@ -56,14 +68,19 @@ pub(super) fn saved_names(database: &Path) -> impl Iterator<Item = PathBuf> + us
     const MOST: u32 = 9;
     let database = database.to_owned();
     let further = (2..=MOST).map(|number| format!(".saved-{number}"));
-    std::iter::once(".saved".to_owned()).chain(further).map(move |suffix| wal::with_suffix(&database, &suffix))
+    std::iter::once(".saved".to_owned())
+        .chain(further)
+        .map(move |suffix| wal::with_suffix(&database, &suffix))
 }
 
 /// Allows an empty database in the place of a lost database, as the operator asked. An existing
 /// database is not touched, and a leftover log is put aside.
 pub fn begin_anew(database: &Path) -> io::Result<()> {
     if length(database).is_none_or(|bytes| bytes == 0) {
-        if_there(fs::rename(wal::beside(database), wal::with_suffix(database, "-wal.left")))?;
+        if_there(fs::rename(
+            wal::beside(database),
+            wal::with_suffix(database, "-wal.left"),
+        ))?;
     }
     if_there(fs::remove_file(beside(database)))
 }

@@ -7,16 +7,22 @@ async fn open(folder: &tempfile::TempDir) -> Db {
 }
 
 async fn scratch_table(db: &Db) {
-    db.write(|tx| tx.execute_batch("CREATE TABLE scratch (n INTEGER NOT NULL)")).await.unwrap();
+    db.write(|tx| tx.execute_batch("CREATE TABLE scratch (n INTEGER NOT NULL)"))
+        .await
+        .unwrap();
 }
 
 async fn count(db: &Db) -> i64 {
-    db.read(|connection| connection.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0))).await.unwrap()
+    db.read(|connection| connection.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0)))
+        .await
+        .unwrap()
 }
 
 /// The number of commits to this file, as seen by another connection.
 fn commits_seen_by(watcher: &Connection) -> i64 {
-    watcher.query_row("PRAGMA data_version", [], |row| row.get(0)).unwrap()
+    watcher
+        .query_row("PRAGMA data_version", [], |row| row.get(0))
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +51,8 @@ async fn writes_that_wait_together_are_committed_together() {
             db.write(move |tx| {
                 // Rows visible to another connection while we run are rows of earlier commits.
                 let watcher = Connection::open(tx.path().unwrap())?;
-                let committed: i64 = watcher.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0))?;
+                let committed: i64 =
+                    watcher.query_row("SELECT count(*) FROM scratch", [], |row| row.get(0))?;
                 log.lock().unwrap().push(committed);
                 tx.execute("INSERT INTO scratch VALUES (?1)", [n])
             })
@@ -62,7 +69,10 @@ async fn writes_that_wait_together_are_committed_together() {
         job.await.unwrap().unwrap();
     }
     assert_eq!(count(&db).await, 50);
-    assert!(log.lock().unwrap().iter().all(|committed| *committed == 0), "one commit carried all fifty: {log:?}");
+    assert!(
+        log.lock().unwrap().iter().all(|committed| *committed == 0),
+        "one commit carried all fifty: {log:?}"
+    );
 }
 
 /// Writes a number, and keeps the writer busy until the other end of `gate` sends.
@@ -70,7 +80,10 @@ fn held(
     db: &Db,
     number: i64,
     gate: std::sync::mpsc::Receiver<()>,
-) -> (tokio::task::JoinHandle<()>, tokio::sync::oneshot::Receiver<()>) {
+) -> (
+    tokio::task::JoinHandle<()>,
+    tokio::sync::oneshot::Receiver<()>,
+) {
     let (started, has_started) = tokio::sync::oneshot::channel();
     let db = db.clone();
     let job = async move {
@@ -85,13 +98,18 @@ fn held(
 }
 
 async fn write_number(db: Db, number: i64) {
-    db.write(move |tx| tx.execute("INSERT INTO scratch VALUES (?1)", [number])).await.unwrap();
+    db.write(move |tx| tx.execute("INSERT INTO scratch VALUES (?1)", [number]))
+        .await
+        .unwrap();
 }
 
 /// Writes a number urgently. Returns the numbers visible to another connection at this moment: the
 /// numbers committed before.
 async fn write_number_urgently(db: Db, number: i64) -> String {
-    let (stop, seen) = (CancellationToken::new(), std::sync::Arc::new(std::sync::Mutex::new(String::new())));
+    let (stop, seen) = (
+        CancellationToken::new(),
+        std::sync::Arc::new(std::sync::Mutex::new(String::new())),
+    );
     let work = || {
         let seen = seen.clone();
         move |tx: &Transaction<'_>| {
@@ -115,7 +133,9 @@ async fn an_urgent_write_waits_for_the_commit_under_way_and_for_no_other() {
     let (open_gate, gate) = std::sync::mpsc::channel();
     let (first, has_started) = held(&db, 0, gate);
     has_started.await.unwrap();
-    let others: Vec<_> = (1..=600).map(|number| tokio::spawn(write_number(db.clone(), number))).collect();
+    let others: Vec<_> = (1..=600)
+        .map(|number| tokio::spawn(write_number(db.clone(), number)))
+        .collect();
     while db.writer_backlog() < 600 {
         tokio::task::yield_now().await;
     }
@@ -124,7 +144,11 @@ async fn an_urgent_write_waits_for_the_commit_under_way_and_for_no_other() {
         tokio::task::yield_now().await;
     }
     open_gate.send(()).unwrap();
-    assert_eq!(urgent.await.unwrap(), "0", "six hundred came before it, and it was there before them");
+    assert_eq!(
+        urgent.await.unwrap(),
+        "0",
+        "six hundred came before it, and it was there before them"
+    );
     first.await.unwrap();
     for other in others {
         other.await.unwrap();
@@ -148,7 +172,8 @@ async fn an_urgent_write_does_not_wait_for_the_rest_of_a_slow_batch() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
     scratch_table(&db).await;
-    let ((open_first, first_gate), (open_second, second_gate)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+    let ((open_first, first_gate), (open_second, second_gate)) =
+        (std::sync::mpsc::channel(), std::sync::mpsc::channel());
     let (first, first_started) = held(&db, 0, first_gate);
     first_started.await.unwrap();
     let (second, second_started) = held(&db, 1, second_gate);
@@ -167,7 +192,11 @@ async fn an_urgent_write_does_not_wait_for_the_rest_of_a_slow_batch() {
     }
     std::thread::sleep(writer::LONGEST_RUN);
     open_second.send(()).unwrap();
-    assert_eq!(urgent.await.unwrap(), "0,1", "the third waited in the same batch as the second");
+    assert_eq!(
+        urgent.await.unwrap(),
+        "0,1",
+        "the third waited in the same batch as the second"
+    );
     for job in [first, second, third] {
         job.await.unwrap();
     }
@@ -198,9 +227,11 @@ async fn a_failing_write_that_is_alone_leaves_nothing_behind() {
     let db = open(&folder).await;
     scratch_table(&db).await;
     let fill = |tx: &Transaction<'_>| tx.execute("INSERT INTO scratch VALUES (1)", []);
-    let failing = db.write(move |tx| fill(tx).and_then(|_| tx.execute("INSERT INTO nowhere VALUES (1)", [])));
+    let failing =
+        db.write(move |tx| fill(tx).and_then(|_| tx.execute("INSERT INTO nowhere VALUES (1)", [])));
     assert!(matches!(failing.await, Err(StoreError::Failed(_))));
-    let panicking = db.write(move |tx| -> rusqlite::Result<()> { panic!("on purpose, after {:?}", fill(tx)) });
+    let panicking =
+        db.write(move |tx| -> rusqlite::Result<()> { panic!("on purpose, after {:?}", fill(tx)) });
     assert!(matches!(panicking.await, Err(StoreError::Failed(_))));
     assert_eq!(count(&db).await, 0);
     db.write(fill).await.unwrap();
@@ -214,7 +245,9 @@ async fn a_commit_is_seen_from_outside_and_after_reopening() {
     scratch_table(&db).await;
     let watcher = Connection::open(folder.path().join("parlor.db")).unwrap();
     let before = commits_seen_by(&watcher);
-    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", []))
+        .await
+        .unwrap();
     assert_ne!(commits_seen_by(&watcher), before);
     drop(db);
     assert_eq!(count(&open(&folder).await).await, 1);
@@ -238,7 +271,9 @@ async fn a_file_of_a_newer_version_is_left_alone() {
     let path = folder.path().join("parlor.db");
     drop(Db::open(&path).await.unwrap());
     let connection = Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 9000).unwrap();
+    connection
+        .pragma_update(None, "user_version", 9000)
+        .unwrap();
     drop(connection);
     let error = Db::open(&path).await.unwrap_err().to_string();
     assert!(error.contains("newer Parlor (schema 9000"), "{error}");
@@ -248,7 +283,11 @@ async fn a_file_of_a_newer_version_is_left_alone() {
 async fn a_damaged_file_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("parlor.db");
-    std::fs::write(&path, "this is not a database, whatever its name says".repeat(100)).unwrap();
+    std::fs::write(
+        &path,
+        "this is not a database, whatever its name says".repeat(100),
+    )
+    .unwrap();
     let error = Db::open(&path).await.unwrap_err();
     assert_eq!(error, StoreError::Corrupt(path));
 }
@@ -258,11 +297,14 @@ async fn a_full_disk_says_so_and_loses_no_earlier_row() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
     scratch_table(&db).await;
-    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", []))
+        .await
+        .unwrap();
     // A page limit lets a test fill the disk.
-    db.write(|tx| tx.query_row("PRAGMA max_page_count = 1", [], |_| Ok(()))).await.unwrap();
-    let flood =
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) INSERT INTO scratch SELECT i FROM n";
+    db.write(|tx| tx.query_row("PRAGMA max_page_count = 1", [], |_| Ok(())))
+        .await
+        .unwrap();
+    let flood = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) INSERT INTO scratch SELECT i FROM n";
     let error = db.write(move |tx| tx.execute(flood, [])).await.unwrap_err();
     assert_eq!(error, StoreError::Full);
     assert_eq!(count(&db).await, 1);
@@ -273,12 +315,18 @@ async fn the_file_is_for_its_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("parlor.db");
     drop(Db::open(&path).await.unwrap());
-    assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 }
 
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_an_error_with_its_path() {
-    let error = Db::open(Path::new("/nonexistent/parlor.db")).await.unwrap_err().to_string();
+    let error = Db::open(Path::new("/nonexistent/parlor.db"))
+        .await
+        .unwrap_err()
+        .to_string();
     let told = "the database cannot be opened: there is no folder /nonexistent. `parlor init` makes a home folder";
     assert_eq!(error, told);
 }
@@ -292,18 +340,34 @@ fn reasons_for_a_file_that_cannot_be_opened_are_told_apart() {
     for code in [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE] {
         assert_eq!(of(code.raw_os_error()), StoreError::TooManyOpenFiles);
     }
-    assert_eq!(of(rustix::io::Errno::ACCESS.raw_os_error()), StoreError::ReadOnly);
-    assert_eq!(of(rustix::io::Errno::ROFS.raw_os_error()), StoreError::ReadOnly);
-    assert_eq!(of(rustix::io::Errno::NOSPC.raw_os_error()), StoreError::Full);
-    assert!(matches!(of(rustix::io::Errno::ISDIR.raw_os_error()), StoreError::CannotOpen(_)));
+    assert_eq!(
+        of(rustix::io::Errno::ACCESS.raw_os_error()),
+        StoreError::ReadOnly
+    );
+    assert_eq!(
+        of(rustix::io::Errno::ROFS.raw_os_error()),
+        StoreError::ReadOnly
+    );
+    assert_eq!(
+        of(rustix::io::Errno::NOSPC.raw_os_error()),
+        StoreError::Full
+    );
+    assert!(matches!(
+        of(rustix::io::Errno::ISDIR.raw_os_error()),
+        StoreError::CannotOpen(_)
+    ));
     let of_sqlite = |path: &Path| {
-        let error = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap_err();
+        let error = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .unwrap_err();
         (StoreError::at(path, &error), StoreError::from(error))
     };
     let (known, unknown) = of_sqlite(&folder.path().join("nowhere/parlor.db"));
     assert_eq!(known, StoreError::NoFolder(folder.path().join("nowhere")));
     assert!(matches!(unknown, StoreError::CannotOpen(_)), "{unknown}");
-    assert!(matches!(of_sqlite(&path).0, StoreError::CannotOpen(_)), "not read-only: nothing is there");
+    assert!(
+        matches!(of_sqlite(&path).0, StoreError::CannotOpen(_)),
+        "not read-only: nothing is there"
+    );
 }
 
 #[tokio::test]
@@ -311,8 +375,13 @@ async fn a_file_that_cannot_be_written_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
     scratch_table(&db).await;
-    db.write(|tx| tx.pragma_update(None, "query_only", true)).await.unwrap();
-    let error = db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap_err();
+    db.write(|tx| tx.pragma_update(None, "query_only", true))
+        .await
+        .unwrap();
+    let error = db
+        .write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", []))
+        .await
+        .unwrap_err();
     assert_eq!(error, StoreError::ReadOnly);
 }
 
@@ -323,10 +392,17 @@ async fn closing_leaves_everything_in_the_one_file() {
     scratch_table(&db).await;
     let clone = db.clone();
     drop(db);
-    clone.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    clone
+        .write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", []))
+        .await
+        .unwrap();
     drop(clone);
     let copy = tempfile::tempdir().unwrap();
-    std::fs::copy(folder.path().join("parlor.db"), copy.path().join("parlor.db")).unwrap();
+    std::fs::copy(
+        folder.path().join("parlor.db"),
+        copy.path().join("parlor.db"),
+    )
+    .unwrap();
     assert_eq!(count(&open(&copy).await).await, 1);
 }
 
@@ -336,24 +412,39 @@ async fn a_patient_write_goes_through_once_the_trouble_is_over() {
     let db = open(&folder).await;
     let stop = CancellationToken::new();
     let insert = || |tx: &Transaction<'_>| tx.execute("INSERT INTO scratch VALUES (1)", []);
-    let (written, ()) = tokio::join!(db.write_patiently(&stop, Durability::PowerCut, insert), scratch_table(&db));
+    let (written, ()) = tokio::join!(
+        db.write_patiently(&stop, Durability::PowerCut, insert),
+        scratch_table(&db)
+    );
     written.unwrap();
     assert_eq!(count(&db).await, 1);
     stop.cancel();
     let hopeless = || |tx: &Transaction<'_>| tx.execute("INSERT INTO no_such_table VALUES (1)", []);
-    assert!(db.write_patiently(&stop, Durability::PowerCut, hopeless).await.is_err(), "it ends with the process");
+    assert!(
+        db.write_patiently(&stop, Durability::PowerCut, hopeless)
+            .await
+            .is_err(),
+        "it ends with the process"
+    );
 }
 
 #[tokio::test]
 async fn the_strictest_write_decides_how_its_commit_is_synced() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
-    let synchronous = |tx: &Transaction<'_>| tx.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0));
+    let synchronous =
+        |tx: &Transaction<'_>| tx.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0));
     const NORMAL: i64 = 1;
     const FULL: i64 = 2;
-    assert_eq!(db.write_as(Durability::Kill, synchronous).await.unwrap(), NORMAL);
+    assert_eq!(
+        db.write_as(Durability::Kill, synchronous).await.unwrap(),
+        NORMAL
+    );
     assert_eq!(db.write(synchronous).await.unwrap(), FULL);
-    assert_eq!(db.write_as(Durability::Kill, synchronous).await.unwrap(), NORMAL);
+    assert_eq!(
+        db.write_as(Durability::Kill, synchronous).await.unwrap(),
+        NORMAL
+    );
 }
 
 #[tokio::test]
@@ -361,9 +452,12 @@ async fn a_kept_statement_is_compiled_once_whatever_is_bound_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
     scratch_table(&db).await;
-    db.write(|tx| tx.execute_batch("CREATE INDEX open_ones ON scratch (n) WHERE n > 0")).await.unwrap();
+    db.write(|tx| tx.execute_batch("CREATE INDEX open_ones ON scratch (n) WHERE n > 0"))
+        .await
+        .unwrap();
     let compiled_again = |connection: &Connection| {
-        let mut statement = connection.prepare_cached("SELECT count(*) FROM scratch WHERE n > ?1")?;
+        let mut statement =
+            connection.prepare_cached("SELECT count(*) FROM scratch WHERE n > ?1")?;
         for n in 0..10 {
             statement.query_row([n], |_| Ok(()))?;
         }
@@ -379,17 +473,26 @@ async fn commits_that_change_something_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
     scratch_table(&db).await;
-    let count = |tx: &Transaction<'_>| tx.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
+    let count = |tx: &Transaction<'_>| {
+        tx.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0))
+    };
     let before = db.write(count).await.unwrap();
     assert_ne!(before, 0);
-    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", []))
+        .await
+        .unwrap();
     assert_eq!(db.write(count).await.unwrap(), before.wrapping_add(1));
-    db.write(|tx| tx.execute("DELETE FROM scratch WHERE n = 7", [])).await.unwrap();
+    db.write(|tx| tx.execute("DELETE FROM scratch WHERE n = 7", []))
+        .await
+        .unwrap();
     assert_eq!(db.write(count).await.unwrap(), before.wrapping_add(1));
 }
 
 async fn harm_of(db: &Db) -> Harmed {
-    let error = db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", [])).await.unwrap_err();
+    let error = db
+        .write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", []))
+        .await
+        .unwrap_err();
     assert_eq!(db.harmed().await, error);
     match error {
         StoreError::Harmed(harmed) => harmed,
@@ -402,7 +505,9 @@ async fn filled() -> (tempfile::TempDir, Db) {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder).await;
     scratch_table(&db).await;
-    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", [])).await.unwrap();
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (1)", []))
+        .await
+        .unwrap();
     (folder, db)
 }
 
@@ -413,12 +518,22 @@ async fn a_file_that_is_moved_away_is_saved_with_all_rows() {
     std::fs::rename(&path, folder.path().join("elsewhere")).unwrap();
     let harmed = harm_of(&db).await;
     let saved = folder.path().join("parlor.db.saved");
-    assert_eq!((harmed.harm, harmed.saved), (Harm::Removed, Saved::As(saved.clone())));
-    assert_eq!(std::fs::metadata(&saved).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        (harmed.harm, harmed.saved),
+        (Harm::Removed, Saved::As(saved.clone()))
+    );
+    assert_eq!(
+        std::fs::metadata(&saved).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     drop(db);
     assert!(!path.exists(), "nothing was made in its place");
     std::fs::rename(saved, path).unwrap();
-    assert_eq!(count(&open(&folder).await).await, 1, "with the log that is still beside it");
+    assert_eq!(
+        count(&open(&folder).await).await,
+        1,
+        "with the log that is still beside it"
+    );
 }
 
 #[tokio::test]
@@ -427,17 +542,30 @@ async fn a_file_that_is_overwritten_with_an_older_one_is_not_written_to() {
     let path = folder.path().join("parlor.db");
     let older = std::fs::read(&path).unwrap();
     // Moves all rows into the file, so the file has more than the copy.
-    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", [])).await.unwrap();
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", []))
+        .await
+        .unwrap();
     let watcher = Connection::open(&path).unwrap();
-    watcher.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    watcher
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
     drop(watcher);
-    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (3)", [])).await.unwrap();
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (3)", []))
+        .await
+        .unwrap();
     std::fs::write(&path, &older).unwrap();
     let harmed = harm_of(&db).await;
     assert_eq!((harmed.harm, harmed.saved), (Harm::Overwritten, Saved::No));
     drop(db);
-    assert_eq!(std::fs::read(&path).unwrap(), older, "the copy is as it was");
-    assert_eq!(Db::open(&path).await.unwrap_err(), StoreError::OtherLog(path.clone()));
+    assert_eq!(
+        std::fs::read(&path).unwrap(),
+        older,
+        "the copy is as it was"
+    );
+    assert_eq!(
+        Db::open(&path).await.unwrap_err(),
+        StoreError::OtherLog(path.clone())
+    );
     for name in ["parlor.db-wal", "parlor.db-shm"] {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }
@@ -448,7 +576,10 @@ async fn a_file_that_is_overwritten_with_an_older_one_is_not_written_to() {
 async fn a_file_that_is_cut_is_noticed() {
     for bytes in [0, 50, 4096] {
         let (folder, db) = filled().await;
-        let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("parlor.db")).unwrap();
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(folder.path().join("parlor.db"))
+            .unwrap();
         file.set_len(bytes).unwrap();
         assert_eq!(harm_of(&db).await.harm, Harm::Overwritten, "{bytes}");
     }
@@ -463,27 +594,45 @@ async fn a_look_finds_what_no_write_has_found() {
     std::fs::remove_file(folder.path().join("parlor.db-shm")).unwrap();
     db.look().await;
     assert!(db.is_harmed());
-    assert!(matches!(db.harmed().await, StoreError::Harmed(Harmed { harm: Harm::LogRemoved, saved: Saved::InPlace, .. })));
+    assert!(matches!(
+        db.harmed().await,
+        StoreError::Harmed(Harmed {
+            harm: Harm::LogRemoved,
+            saved: Saved::InPlace,
+            ..
+        })
+    ));
 }
 
 /// Operators open the database with other programs, and these may shrink the file.
 #[tokio::test]
 async fn work_of_other_programs_is_no_harm() {
     let (folder, db) = filled().await;
-    let flood =
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000) INSERT INTO scratch SELECT i FROM n";
+    let flood = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000) INSERT INTO scratch SELECT i FROM n";
     db.write(move |tx| tx.execute(flood, [])).await.unwrap();
-    db.write(|tx| tx.execute("DELETE FROM scratch", [])).await.unwrap();
+    db.write(|tx| tx.execute("DELETE FROM scratch", []))
+        .await
+        .unwrap();
     let other = Connection::open(folder.path().join("parlor.db")).unwrap();
-    let bytes = || std::fs::metadata(folder.path().join("parlor.db")).unwrap().len();
-    other.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let bytes = || {
+        std::fs::metadata(folder.path().join("parlor.db"))
+            .unwrap()
+            .len()
+    };
+    other
+        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .unwrap();
     let before = bytes();
     db.look().await;
-    other.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO scratch VALUES (1)").unwrap();
+    other
+        .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO scratch VALUES (1)")
+        .unwrap();
     drop(other);
     assert!(bytes() < before);
     db.look().await;
-    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", [])).await.unwrap();
+    db.write(|tx| tx.execute("INSERT INTO scratch VALUES (2)", []))
+        .await
+        .unwrap();
     drop(db);
     assert_eq!(count(&open(&folder).await).await, 2);
 }

@@ -31,7 +31,9 @@ pub(super) fn beside(database: &Path) -> PathBuf {
 }
 
 pub(super) fn real(database: &Path) -> PathBuf {
-    database.canonicalize().unwrap_or_else(|_| database.to_owned())
+    database
+        .canonicalize()
+        .unwrap_or_else(|_| database.to_owned())
 }
 
 pub(super) fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
@@ -86,9 +88,14 @@ fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
     let mut header = [0; LOG_HEADER];
     log.read_exact(&mut header)?;
     let page_size = word(&header, 8) as usize;
-    let mut sum = Checksum { is_big_endian: word(&header, 0) == MAGIC | 1, sums: (0, 0) };
+    let mut sum = Checksum {
+        is_big_endian: word(&header, 0) == MAGIC | 1,
+        sums: (0, 0),
+    };
     sum.add(&header[..24]);
-    let is_log = word(&header, 0) | 1 == MAGIC | 1 && PAGE_SIZES.contains(&page_size) && sum.is_at(&header, 24);
+    let is_log = word(&header, 0) | 1 == MAGIC | 1
+        && PAGE_SIZES.contains(&page_size)
+        && sum.is_at(&header, 24);
     if !is_log {
         return Ok(None);
     }
@@ -103,7 +110,10 @@ fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
         }
         if word(&frame, 0) == 1 {
             let last = count_in(&frame[FRAME_HEADER..]);
-            counts = Some(Counts { first: counts.map_or(last, |counts| counts.first), last });
+            counts = Some(Counts {
+                first: counts.map_or(last, |counts| counts.first),
+                last,
+            });
         }
     }
     Ok(counts)
@@ -115,7 +125,9 @@ pub(super) fn count_in(header: &[u8]) -> Count {
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4].iter().fold(0, |word, byte| word << 8 | u32::from(*byte))
+    bytes[at..at + 4]
+        .iter()
+        .fold(0, |word, byte| word << 8 | u32::from(*byte))
 }
 
 /// Runs on from frame to frame.
@@ -126,7 +138,13 @@ struct Checksum {
 
 impl Checksum {
     fn add(&mut self, bytes: &[u8]) {
-        let read = |bytes: &[u8]| if self.is_big_endian { word(bytes, 0) } else { word(bytes, 0).swap_bytes() };
+        let read = |bytes: &[u8]| {
+            if self.is_big_endian {
+                word(bytes, 0)
+            } else {
+                word(bytes, 0).swap_bytes()
+            }
+        };
         let (mut first, mut second) = self.sums;
         for pair in bytes.chunks_exact(8) {
             first = first.wrapping_add(read(&pair[..4])).wrapping_add(second);

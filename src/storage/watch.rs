@@ -55,9 +55,18 @@ impl Watch {
     /// `file` is the database, opened by SQLite too, with its log.
     pub(super) fn new(path: &Path, file: Arc<File>) -> std::io::Result<Self> {
         let metadata = file.metadata()?;
-        let seen = Seen { bytes: metadata.len(), count: wal::count_of(&file)? };
-        let beside = ["-wal", "-shm"].map(|suffix| Watched::at(&wal::with_suffix(&wal::real(path), suffix)));
-        Ok(Watch { database: Watched::of(path, &metadata), beside: beside.into_iter().flatten().collect(), file, seen })
+        let seen = Seen {
+            bytes: metadata.len(),
+            count: wal::count_of(&file)?,
+        };
+        let beside =
+            ["-wal", "-shm"].map(|suffix| Watched::at(&wal::with_suffix(&wal::real(path), suffix)));
+        Ok(Watch {
+            database: Watched::of(path, &metadata),
+            beside: beside.into_iter().flatten().collect(),
+            file,
+            seen,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -91,14 +100,20 @@ impl Watch {
             return Err(Harm::Overwritten);
         }
         let is_there = |watched: &Watched| matches!(watched.now(), Now::Same);
-        if self.beside.iter().all(is_there) { Ok(()) } else { Err(Harm::LogRemoved) }
+        if self.beside.iter().all(is_there) {
+            Ok(())
+        } else {
+            Err(Harm::LogRemoved)
+        }
     }
 
     /// Only SQLite writes into the file. So the count never goes back, and a shorter file has a
     /// shorter length in its header.
     fn is_overwritten(&mut self) -> bool {
         // A file unreadable for a moment is no other file.
-        let Ok(bytes) = self.file.metadata().map(|metadata| metadata.len()) else { return false };
+        let Ok(bytes) = self.file.metadata().map(|metadata| metadata.len()) else {
+            return false;
+        };
         let (header, again) = match (self.header(), self.header()) {
             (Ok(header), Ok(again)) => (header, again),
             (Err(error), _) | (_, Err(error)) => return error.kind() == ErrorKind::UnexpectedEof,
@@ -109,7 +124,8 @@ impl Watch {
         }
         let count = wal::count_in(&header);
         let is_cut = bytes < self.seen.bytes && bytes < told_bytes(&header);
-        let is_older = count.is_before(self.seen.count) || (count == Count::NONE && self.seen.count != Count::NONE);
+        let is_older = count.is_before(self.seen.count)
+            || (count == Count::NONE && self.seen.count != Count::NONE);
         let is_overwritten = !header.starts_with(MAGIC) || is_cut || is_older;
         if !is_overwritten {
             self.seen = Seen { bytes, count };
@@ -137,7 +153,10 @@ fn told_bytes(header: &[u8; HEADER]) -> u64 {
         1 => 65_536,
         bytes => u64::from(bytes),
     };
-    page_size * u64::from(u32::from_be_bytes([header[28], header[29], header[30], header[31]]))
+    page_size
+        * u64::from(u32::from_be_bytes([
+            header[28], header[29], header[30], header[31],
+        ]))
 }
 
 enum Now {
@@ -148,17 +167,25 @@ enum Now {
 
 impl Watched {
     fn of(path: &Path, metadata: &Metadata) -> Self {
-        Watched { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() }
+        Watched {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
     }
 
     /// None when there is no such file.
     fn at(path: &Path) -> Option<Self> {
-        fs::metadata(path).ok().map(|metadata| Watched::of(path, &metadata))
+        fs::metadata(path)
+            .ok()
+            .map(|metadata| Watched::of(path, &metadata))
     }
 
     fn now(&self) -> Now {
         match fs::metadata(&self.path) {
-            Ok(metadata) if (metadata.dev(), metadata.ino()) == (self.device, self.inode) => Now::Same,
+            Ok(metadata) if (metadata.dev(), metadata.ino()) == (self.device, self.inode) => {
+                Now::Same
+            }
             Ok(_) => Now::Other,
             Err(error) if error.kind() == ErrorKind::NotFound => Now::Missing,
             // Another error, such as a lack of rights, says nothing about the file.

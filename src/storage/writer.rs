@@ -46,13 +46,34 @@ impl Writer {
     pub(super) fn start(connection: Connection, files: Watch) -> (Self, JoinHandle<()>) {
         let (jobs, in_turn) = mpsc::channel(QUEUE);
         let (urgent, first) = mpsc::channel(QUEUE);
-        let line = Line { in_turn, first, waiting: VecDeque::new() };
+        let line = Line {
+            in_turn,
+            first,
+            waiting: VecDeque::new(),
+        };
         let (told, harmed) = watch::channel(None);
         let thread = thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || serve(Committer { connection, durability: None, files, told }, line))
+            .spawn(move || {
+                serve(
+                    Committer {
+                        connection,
+                        durability: None,
+                        files,
+                        told,
+                    },
+                    line,
+                );
+            })
             .expect("the process can start a thread");
-        (Writer { jobs, urgent, harmed }, thread)
+        (
+            Writer {
+                jobs,
+                urgent,
+                harmed,
+            },
+            thread,
+        )
     }
 
     /// Returns once nothing can be stored any more, with the reason.
@@ -69,17 +90,34 @@ impl Writer {
         self.harmed.borrow().is_some()
     }
 
-    pub(super) async fn run<T, F>(&self, place: Place, durability: Durability, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(
+        &self,
+        place: Place,
+        durability: Durability,
+        work: F,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, result) = oneshot::channel();
-        let job = Box::new(WriteJob { durability, work: Some(work), result: None, reply });
+        let job = Box::new(WriteJob {
+            durability,
+            work: Some(work),
+            result: None,
+            reply,
+        });
         match place {
-            Place::InTurn => self.jobs.send(Queued::Job(job)).await.map_err(|_| StoreError::Closed)?,
+            Place::InTurn => self
+                .jobs
+                .send(Queued::Job(job))
+                .await
+                .map_err(|_| StoreError::Closed)?,
             Place::First => {
-                self.urgent.send(job).await.map_err(|_| StoreError::Closed)?;
+                self.urgent
+                    .send(job)
+                    .await
+                    .map_err(|_| StoreError::Closed)?;
                 // If the queue is full, the thread is awake and checks for urgent jobs before each
                 // commit.
                 drop(self.jobs.try_send(Queued::Look));
@@ -106,7 +144,9 @@ impl Line {
     /// Waits until there is a job. False when all jobs are done and no sender is left.
     fn has_work(&mut self) -> bool {
         if self.waiting.is_empty() {
-            let Some(next) = self.in_turn.blocking_recv() else { return false };
+            let Some(next) = self.in_turn.blocking_recv() else {
+                return false;
+            };
             self.take_in(next);
         }
         while self.waiting.len() < MOST_PER_COMMIT
@@ -124,7 +164,9 @@ impl Line {
     }
 
     fn urgent(&mut self) -> VecDeque<Box<dyn Job>> {
-        std::iter::from_fn(|| self.first.try_recv().ok()).take(MOST_PER_COMMIT).collect()
+        std::iter::from_fn(|| self.first.try_recv().ok())
+            .take(MOST_PER_COMMIT)
+            .collect()
     }
 }
 
@@ -138,7 +180,9 @@ fn serve(mut committer: Committer, mut line: Line) {
     }
     // Moves the log into the database file, so a copy of the file is complete. A failure costs
     // nothing: the log is kept.
-    let folded = committer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let folded = committer
+        .connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     drop(folded);
 }
 
@@ -159,7 +203,8 @@ impl Committer {
         if self.told.borrow().is_none()
             && let Err(harm) = self.files.look()
         {
-            let harmed = StoreError::Harmed(rescue::rescue(&self.connection, self.files.path(), harm));
+            let harmed =
+                StoreError::Harmed(rescue::rescue(&self.connection, self.files.path(), harm));
             tracing::error!("{harmed}");
             self.told.send_replace(Some(harmed));
         }
@@ -171,10 +216,14 @@ impl Committer {
     fn commit_some(&mut self, jobs: &mut VecDeque<Box<dyn Job>>, is_wanted: impl Fn() -> bool) {
         // The strictest job decides for the whole commit: a synced commit also syncs all earlier
         // commits.
-        let Some(needed) = jobs.iter().map(|job| job.durability()).max() else { return };
+        let Some(needed) = jobs.iter().map(|job| job.durability()).max() else {
+            return;
+        };
         let mut done = Vec::new();
-        let committed =
-            self.unharmed().and_then(|()| self.set_durability(needed)).and_then(|()| self.commit(jobs, &mut done, is_wanted));
+        let committed = self
+            .unharmed()
+            .and_then(|()| self.set_durability(needed))
+            .and_then(|()| self.commit(jobs, &mut done, is_wanted));
         if done.is_empty() {
             // No job was begun, and each of them would fail the same way.
             done.extend(jobs.drain(..));
@@ -193,7 +242,8 @@ impl Committer {
             Durability::PowerCut => "full",
         };
         self.durability = None;
-        self.connection.pragma_update(None, "synchronous", synchronous)?;
+        self.connection
+            .pragma_update(None, "synchronous", synchronous)?;
         self.durability = Some(needed);
         Ok(())
     }
@@ -205,9 +255,13 @@ impl Committer {
         is_wanted: impl Fn() -> bool,
     ) -> Result<(), StoreError> {
         let before = self.connection.total_changes();
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (is_alone, began) = (jobs.len() == 1, Instant::now());
-        while let Some(mut job) = jobs.pop_front_if(|_| done.is_empty() || began.elapsed() < LONGEST_RUN || !is_wanted()) {
+        while let Some(mut job) =
+            jobs.pop_front_if(|_| done.is_empty() || began.elapsed() < LONGEST_RUN || !is_wanted())
+        {
             if is_alone {
                 // Undone with the whole transaction.
                 let outcome = job.run(&transaction);
@@ -275,7 +329,11 @@ where
         let result = catch_unwind(AssertUnwindSafe(|| work(transaction)))
             .map_err(|_| StoreError::Failed("a write panicked".into()))
             .and_then(|result| result.map_err(StoreError::from));
-        let outcome = if result.is_ok() { Outcome::Keep } else { Outcome::Undo };
+        let outcome = if result.is_ok() {
+            Outcome::Keep
+        } else {
+            Outcome::Undo
+        };
         self.result = Some(result);
         outcome
     }

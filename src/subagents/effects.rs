@@ -48,32 +48,63 @@ struct SubagentRequest {
 }
 
 impl From<Spawn> for SubagentRequest {
-    fn from(Spawn { agent, task, tools, then }: Spawn) -> Self {
-        SubagentRequest { agent, task, tools, then, relation: Relation::Subagent }
+    fn from(
+        Spawn {
+            agent,
+            task,
+            tools,
+            then,
+        }: Spawn,
+    ) -> Self {
+        SubagentRequest {
+            agent,
+            task,
+            tools,
+            then,
+            relation: Relation::Subagent,
+        }
     }
 }
 
 impl From<AskPeer> for SubagentRequest {
     fn from(AskPeer { agent, text }: AskPeer) -> Self {
-        SubagentRequest { agent, task: text, tools: None, then: OnFinish::Wait, relation: Relation::Peer }
+        SubagentRequest {
+            agent,
+            task: text,
+            tools: None,
+            then: OnFinish::Wait,
+            relation: Relation::Peer,
+        }
     }
 }
 
 impl Subagents {
     /// Writes the result of a call and carries out its effect. Files are sent at the end of the
     /// turn. Fails only when the process stops.
-    pub(crate) async fn carry_out(&self, asker: &Asker<'_>, call: CallId, mut outcome: Outcome) -> Result<Carried, StoreError> {
-        let now = outcome.effects.extract_if(.., |effect| !matches!(effect, Effect::SendFile(_))).next();
+    pub(crate) async fn carry_out(
+        &self,
+        asker: &Asker<'_>,
+        call: CallId,
+        mut outcome: Outcome,
+    ) -> Result<Carried, StoreError> {
+        let now = outcome
+            .effects
+            .extract_if(.., |effect| !matches!(effect, Effect::SendFile(_)))
+            .next();
         match now {
             None | Some(Effect::SendFile(_)) => self.done(call, outcome).await,
-            Some(Effect::Spawn(spawn)) => self.begin(asker, call, SubagentRequest::from(spawn)).await,
+            Some(Effect::Spawn(spawn)) => {
+                self.begin(asker, call, SubagentRequest::from(spawn)).await
+            }
             Some(Effect::AskPeer(ask)) => self.begin(asker, call, SubagentRequest::from(ask)).await,
             Some(Effect::SendMessage(message)) => self.send(asker, call, message).await,
         }
     }
 
     pub(crate) async fn done(&self, call: CallId, outcome: Outcome) -> Result<Carried, StoreError> {
-        self.write(call, outcome, |_, _| Ok(())).await.map(|(outcome, ())| Carried::Done(outcome))
+        self.write(call, outcome, |_, _| Ok(()))
+            .await
+            .map(|(outcome, ())| Carried::Done(outcome))
     }
 
     /// Writes the result of a call and its effect in a single transaction.
@@ -94,17 +125,34 @@ impl Subagents {
         };
         // After a power cut the result may be missing; then the model is told of an interrupted
         // call.
-        let written = self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await?;
+        let written = self
+            .inner
+            .db
+            .write_patiently(&self.inner.stop, Durability::Kill, write)
+            .await?;
         Ok((shared.0.clone(), written))
     }
 
-    async fn begin(&self, asker: &Asker<'_>, call: CallId, wish: SubagentRequest) -> Result<Carried, StoreError> {
-        let prepared = self.prepare(asker, call, wish).await.unwrap_or_else(|error| Err(not_read(&error)));
+    async fn begin(
+        &self,
+        asker: &Asker<'_>,
+        call: CallId,
+        wish: SubagentRequest,
+    ) -> Result<Carried, StoreError> {
+        let prepared = self
+            .prepare(asker, call, wish)
+            .await
+            .unwrap_or_else(|error| Err(not_read(&error)));
         let subagent = match prepared {
             Ok(subagent) => subagent,
             Err(refusal) => {
                 tracing::info!(agent.id = %asker.agent.id, "no subagent was begun: {refusal}");
-                return self.done(call, Outcome::say(format!("Nothing was started: {refusal}"))).await;
+                return self
+                    .done(
+                        call,
+                        Outcome::say(format!("Nothing was started: {refusal}")),
+                    )
+                    .await;
             }
         };
         let (shared, by) = (Arc::new(subagent), asker.agent.id.clone());
@@ -114,12 +162,19 @@ impl Subagents {
                     let (subagent, by) = (shared.clone(), by.clone());
                     move |tx: &Transaction<'_>| rows::begin(tx, &subagent, by.as_str(), now_ms())
                 };
-                self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await?
+                self.inner
+                    .db
+                    .write_patiently(&self.inner.stop, Durability::Kill, write)
+                    .await?
             }
             OnFinish::Announce | OnFinish::Report => {
                 let subagent = shared.clone();
                 let outcome = Outcome::say(begun(shared.then));
-                self.write(call, outcome, move |tx, now| rows::begin(tx, &subagent, by.as_str(), now)).await?.1
+                self.write(call, outcome, move |tx, now| {
+                    rows::begin(tx, &subagent, by.as_str(), now)
+                })
+                .await?
+                .1
             }
         };
         if let Some(accepted) = accepted {
@@ -127,7 +182,9 @@ impl Subagents {
             self.launch(&shared, accepted, Arrived::Now);
         }
         Ok(match shared.then {
-            OnFinish::Wait => Carried::Waits { run: shared.run.clone() },
+            OnFinish::Wait => Carried::Waits {
+                run: shared.run.clone(),
+            },
             then => Carried::Done(Outcome::say(begun(then))),
         })
     }
@@ -138,7 +195,12 @@ impl Subagents {
         call: CallId,
         wish: SubagentRequest,
     ) -> Result<Result<Subagent, String>, StoreError> {
-        let Asker { snapshot, accepted, agent, steps_left } = asker;
+        let Asker {
+            snapshot,
+            accepted,
+            agent,
+            steps_left,
+        } = asker;
         let Some(target) = snapshot.registry.get(&wish.agent) else {
             return Ok(Err(format!("there is no agent `{}`.", wish.agent)));
         };
@@ -157,11 +219,17 @@ impl Subagents {
             )));
         }
         if self.count_of(agent.uid) >= MOST_PER_AGENT {
-            return Ok(Err(format!("{MOST_PER_AGENT} of yours are under way. Wait until some are done.")));
+            return Ok(Err(format!(
+                "{MOST_PER_AGENT} of yours are under way. Wait until some are done."
+            )));
         }
         let run = Subagent::name_of(call);
-        let own = SessionKey::Child { id: run.parse().expect("digits and hyphens are a name") };
-        let session = before.filter(|_| wish.relation == Relation::Peer).unwrap_or(own);
+        let own = SessionKey::Child {
+            id: run.parse().expect("digits and hyphens are a name"),
+        };
+        let session = before
+            .filter(|_| wish.relation == Relation::Peer)
+            .unwrap_or(own);
         Ok(Ok(Subagent {
             run,
             relation: wish.relation,
@@ -182,14 +250,26 @@ impl Subagents {
         }))
     }
 
-    async fn send(&self, asker: &Asker<'_>, call: CallId, message: SendMessage) -> Result<Carried, StoreError> {
+    async fn send(
+        &self,
+        asker: &Asker<'_>,
+        call: CallId,
+        message: SendMessage,
+    ) -> Result<Carried, StoreError> {
         let letter = self.outgoing(asker, &message).await;
-        let letter = match letter.unwrap_or_else(|error| Err(format!("Nothing was sent: {}", not_read(&error)))) {
+        let letter = match letter
+            .unwrap_or_else(|error| Err(format!("Nothing was sent: {}", not_read(&error))))
+        {
             Ok(letter) => Arc::new(letter),
             Err(told) => return self.done(call, Outcome::say(told)).await,
         };
-        let (outcome, written) = (Outcome::say(format!("Sent to {}.", letter.shown)), letter.clone());
-        let (outcome, ()) = self.write(call, outcome, move |tx, now| written.write(tx, now)).await?;
+        let (outcome, written) = (
+            Outcome::say(format!("Sent to {}.", letter.shown)),
+            letter.clone(),
+        );
+        let (outcome, ()) = self
+            .write(call, outcome, move |tx, now| written.write(tx, now))
+            .await?;
         letter.submit(&self.inner.delivery);
         Ok(Carried::Done(outcome))
     }

@@ -18,9 +18,13 @@ impl InternalTurn {
     /// Reads the subagent behind an internal message. None for a person's message, and if the
     /// subagent's row is gone.
     pub(crate) async fn of(db: &Db, inbound: &Inbound) -> Result<Option<Self>, StoreError> {
-        let Some(internal) = inbound.extras.internal.clone() else { return Ok(None) };
+        let Some(internal) = inbound.extras.internal.clone() else {
+            return Ok(None);
+        };
         let (Internal::Subagent { run } | Internal::Report { run }) = internal.clone();
-        let known = db.read(move |connection| subagents::get(connection, &run)).await?;
+        let known = db
+            .read(move |connection| subagents::get(connection, &run))
+            .await?;
         Ok(known.map(Box::new).map(|known| match internal {
             Internal::Subagent { .. } => InternalTurn::Subagent(known),
             Internal::Report { .. } => InternalTurn::Report(known),
@@ -43,7 +47,8 @@ impl InternalTurn {
 
     /// Whether the parent turn waits for this turn.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.subagent().is_some_and(|known| known.subagent.then == OnFinish::Wait)
+        self.subagent()
+            .is_some_and(|known| known.subagent.then == OnFinish::Wait)
     }
 
     /// The agent of this turn.

@@ -19,7 +19,11 @@ impl Item {
         Item {
             ids: accepted.all().map(|accepted| accepted.id).collect(),
             by: accepted.inbound.person_name.clone(),
-            asks: accepted.messages().map(|message| message.inbound.readable()).collect::<Vec<_>>().join(" / "),
+            asks: accepted
+                .messages()
+                .map(|message| message.inbound.readable())
+                .collect::<Vec<_>>()
+                .join(" / "),
             since: now_ms(),
         }
     }

@@ -35,7 +35,11 @@ impl Place {
     }
 
     fn is_called(&self, word: &str) -> bool {
-        self.key.to_string() == word || self.name.as_ref().is_some_and(|name| name.to_lowercase() == word.to_lowercase())
+        self.key.to_string() == word
+            || self
+                .name
+                .as_ref()
+                .is_some_and(|name| name.to_lowercase() == word.to_lowercase())
     }
 }
 
@@ -56,9 +60,27 @@ pub(crate) struct OutgoingMessage {
 impl OutgoingMessage {
     /// Writes the message to the outbox and to the transcript of its place.
     pub(crate) fn write(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
-        let asked = Asked { inbox_id: self.asked_in, person: &self.person };
-        let said = transcript::append_sent(tx, self.to.place(), (self.by, &self.text), asked, &self.meta, now)?;
-        outbox::insert(tx, &self.rows, Source { inbox_id: None, said_id: Some(said) }, now)
+        let asked = Asked {
+            inbox_id: self.asked_in,
+            person: &self.person,
+        };
+        let said = transcript::append_sent(
+            tx,
+            self.to.place(),
+            (self.by, &self.text),
+            asked,
+            &self.meta,
+            now,
+        )?;
+        outbox::insert(
+            tx,
+            &self.rows,
+            Source {
+                inbox_id: None,
+                said_id: Some(said),
+            },
+            now,
+        )
     }
 
     pub(crate) fn submit(&self, delivery: &Delivery) {
@@ -74,7 +96,9 @@ impl Subagents {
         message: &SendMessage,
     ) -> Result<Result<OutgoingMessage, String>, StoreError> {
         let places = self.places_of(asker).await?;
-        let Some(word) = &message.place else { return Ok(Err(list(&places))) };
+        let Some(word) = &message.place else {
+            return Ok(Err(list(&places)));
+        };
         let word = self.current_key(word.trim());
         let mut called = places.iter().filter(|place| place.is_called(&word));
         let (found, another) = (called.next(), called.next());
@@ -84,8 +108,19 @@ impl Subagents {
         let to = Destination::of_agent(place.key.clone());
         let inbound = &asker.accepted.inbound;
         let label = asker.agent.label();
-        let signed = format!("{}\n\n_For {}._", message.text, escaped(&inbound.person_name));
-        let rows = self.inner.delivery.draft(&to, Kind::Final, &Text { speaker: Some(&label), ..Text::plain(&signed) });
+        let signed = format!(
+            "{}\n\n_For {}._",
+            message.text,
+            escaped(&inbound.person_name)
+        );
+        let rows = self.inner.delivery.draft(
+            &to,
+            Kind::Final,
+            &Text {
+                speaker: Some(&label),
+                ..Text::plain(&signed)
+            },
+        );
         let meta = json!({
             "v": 1, "kind": "message_send", "source": { "session": inbound.origin.key.to_string(), "agent": asker.agent.id.as_str() },
             "trace_id": format!("inbox-{}", asker.accepted.id), "hop": 1,
@@ -105,7 +140,10 @@ impl Subagents {
     /// An agent may know a key from before a group moved. It becomes the current key of the same
     /// place.
     fn current_key(&self, word: &str) -> String {
-        word.parse().map_or_else(|_| word.to_owned(), |key| self.inner.aliases.current(&key).to_string())
+        word.parse().map_or_else(
+            |_| word.to_owned(),
+            |key| self.inner.aliases.current(&key).to_string(),
+        )
     }
 
     /// The places of the agent: named by a binding, pinned, or with messages of the agent. The
@@ -113,10 +151,18 @@ impl Subagents {
     /// or if an owner asks.
     async fn places_of(&self, asker: &Asker<'_>) -> Result<Vec<Place>, StoreError> {
         // A binding may still have the key from before a group moved.
-        let bound: Vec<SessionKey> =
-            asker.snapshot.table.places_of(&asker.agent.id).map(|place| self.inner.aliases.current(place)).collect();
+        let bound: Vec<SessionKey> = asker
+            .snapshot
+            .table
+            .places_of(&asker.agent.id)
+            .map(|place| self.inner.aliases.current(place))
+            .collect();
         let uid = asker.agent.uid;
-        let known = self.inner.db.read(move |connection| known(connection, bound, uid)).await?;
+        let known = self
+            .inner
+            .db
+            .read(move |connection| known(connection, bound, uid))
+            .await?;
         let mut places = Vec::new();
         for place in known {
             if self.is_open_to(asker, &place).await? {
@@ -127,23 +173,45 @@ impl Subagents {
     }
 
     async fn is_open_to(&self, asker: &Asker<'_>, place: &Place) -> Result<bool, StoreError> {
-        let Asker { snapshot, accepted, agent, .. } = asker;
+        let Asker {
+            snapshot,
+            accepted,
+            agent,
+            ..
+        } = asker;
         let asked_in = &accepted.inbound.origin;
         if place.key == asked_in.key || !self.inner.delivery.reaches(&place.key) {
             return Ok(false);
         }
-        if place.key.is_private() && accepted.role != Role::Owner && !is_chat_of(&place.key, &asked_in.person) {
+        if place.key.is_private()
+            && accepted.role != Role::Owner
+            && !is_chat_of(&place.key, &asked_in.person)
+        {
             return Ok(false);
         }
-        let mut origin = Origin { name: place.name.clone(), ..Origin::new(place.key.clone(), asked_in.person.clone()) };
+        let mut origin = Origin {
+            name: place.name.clone(),
+            ..Origin::new(place.key.clone(), asked_in.person.clone())
+        };
         self.inner.aliases.follow(&mut origin);
-        let route = self.inner.router.resolve(&snapshot.table, &origin).await?.route;
-        let is_open = place.key.is_private() || route.opens_place || snapshot.config.access.groups == Groups::Open;
+        let route = self
+            .inner
+            .router
+            .resolve(&snapshot.table, &origin)
+            .await?
+            .route;
+        let is_open = place.key.is_private()
+            || route.opens_place
+            || snapshot.config.access.groups == Groups::Open;
         Ok(is_open && route.agent == agent.id)
     }
 }
 
-fn known(connection: &Connection, bound: Vec<SessionKey>, uid: AgentUid) -> rusqlite::Result<Vec<Place>> {
+fn known(
+    connection: &Connection,
+    bound: Vec<SessionKey>,
+    uid: AgentUid,
+) -> rusqlite::Result<Vec<Place>> {
     let mut keys = bound;
     keys.extend(pins::places_of(connection, uid)?);
     keys.extend(transcript::places_of(connection, uid, MOST_LOOKED_AT)?);
@@ -172,7 +240,12 @@ fn list(places: &[Place]) -> String {
         return "Nothing was sent: there is no other place where you are the agent and this person may have you write.".into();
     }
     let mut lines = vec!["You can write to:".to_owned()];
-    lines.extend(places.iter().take(MOST_LISTED).map(|place| format!("- {}", place.shown())));
+    lines.extend(
+        places
+            .iter()
+            .take(MOST_LISTED)
+            .map(|place| format!("- {}", place.shown())),
+    );
     if places.len() > MOST_LISTED {
         lines.push(format!("- and {} more", places.len() - MOST_LISTED));
     }
@@ -181,16 +254,34 @@ fn list(places: &[Place]) -> String {
 
 fn not_found(word: &str, places: &[Place], is_shared: bool) -> String {
     if is_shared {
-        return format!("Nothing was sent: several places are called “{word}”. Use the key.\n{}", list(places));
+        return format!(
+            "Nothing was sent: several places are called “{word}”. Use the key.\n{}",
+            list(places)
+        );
     }
     // A key that is nearly right may be another person's chat, so only names are guessed.
-    match nearest(word, places.iter().filter_map(|place| place.name.as_deref())) {
-        Some(near) => format!("Nothing was sent: `{word}` is no place of yours. Did you mean `{near}`?"),
-        None => format!("Nothing was sent: `{word}` is no place of yours. {}", list(places)),
+    match nearest(
+        word,
+        places.iter().filter_map(|place| place.name.as_deref()),
+    ) {
+        Some(near) => {
+            format!("Nothing was sent: `{word}` is no place of yours. Did you mean `{near}`?")
+        }
+        None => format!(
+            "Nothing was sent: `{word}` is no place of yours. {}",
+            list(places)
+        ),
     }
 }
 
 /// Names are not Markdown.
 fn escaped(name: &str) -> String {
-    name.chars().flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c])).collect()
+    name.chars()
+        .flat_map(|c| {
+            c.is_ascii_punctuation()
+                .then_some('\\')
+                .into_iter()
+                .chain([c])
+        })
+        .collect()
 }

@@ -94,10 +94,32 @@ pub struct Unknown;
 
 impl Subagents {
     pub(crate) fn new(deps: Deps) -> Self {
-        let Deps { db, router, aliases, delivery, submit, work, tasks, stop } = deps;
+        let Deps {
+            db,
+            router,
+            aliases,
+            delivery,
+            submit,
+            work,
+            tasks,
+            stop,
+        } = deps;
         let (running, endings) = (DashMap::new(), DashMap::new());
-        let inner = Inner { db, router, aliases, delivery, submit, work, tasks, stop, running, endings };
-        Subagents { inner: Arc::new(inner) }
+        let inner = Inner {
+            db,
+            router,
+            aliases,
+            delivery,
+            submit,
+            work,
+            tasks,
+            stop,
+            running,
+            endings,
+        };
+        Subagents {
+            inner: Arc::new(inner),
+        }
     }
 
     /// Puts a subagent into its lane. Its rows are written already.
@@ -116,21 +138,36 @@ impl Subagents {
     }
 
     /// Queues an internal message of an earlier process.
-    pub(crate) async fn take_up(&self, access: &Access, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
-        let Some(Internal::Subagent { run } | Internal::Report { run }) = accepted.inbound.extras.internal.clone() else {
+    pub(crate) async fn take_up(
+        &self,
+        access: &Access,
+        accepted: Accepted,
+    ) -> Result<Result<(), Unknown>, StoreError> {
+        let Some(Internal::Subagent { run } | Internal::Report { run }) =
+            accepted.inbound.extras.internal.clone()
+        else {
             return Ok(Err(Unknown));
         };
         let read = self.inner.db.read(move |connection| {
-            let Some(known) = subagents::get(connection, &run)? else { return Ok(None) };
+            let Some(known) = subagents::get(connection, &run)? else {
+                return Ok(None);
+            };
             let is_paired = people::is_paired(connection, &known.subagent.person)?;
             Ok(Some((known, is_paired)))
         });
-        let Some((known, is_paired)) = read.await? else { return Ok(Err(Unknown)) };
+        let Some((known, is_paired)) = read.await? else {
+            return Ok(Err(Unknown));
+        };
         // The person may have lost rights since.
         let now = Role::of(access, &known.subagent.person, is_paired);
-        let accepted = Accepted { role: known.subagent.role.min(now), ..accepted };
+        let accepted = Accepted {
+            role: known.subagent.role.min(now),
+            ..accepted
+        };
         match accepted.inbound.extras.internal {
-            Some(Internal::Subagent { .. }) => self.launch(&known.subagent, accepted, Arrived::Before),
+            Some(Internal::Subagent { .. }) => {
+                self.launch(&known.subagent, accepted, Arrived::Before);
+            }
             _ => self.inner.submit.queue(accepted, Arrived::Before),
         }
         Ok(Ok(()))
@@ -138,14 +175,24 @@ impl Subagents {
 
     /// Waits for the end of a subagent and returns its row. Fails only when the process stops.
     pub(crate) async fn ended(&self, run: &str) -> Result<Option<SubagentRow>, StoreError> {
-        let signal = self.inner.endings.entry(run.to_owned()).or_insert_with(|| Arc::new(Notify::new())).clone();
+        let signal = self
+            .inner
+            .endings
+            .entry(run.to_owned())
+            .or_insert_with(|| Arc::new(Notify::new()))
+            .clone();
         loop {
             let mut told = std::pin::pin!(signal.notified());
             // Enabled before the look into the store, so an end between the look and the wait is
             // not missed.
             told.as_mut().enable();
             let name = run.to_owned();
-            match self.inner.db.read(move |connection| subagents::get(connection, &name)).await {
+            match self
+                .inner
+                .db
+                .read(move |connection| subagents::get(connection, &name))
+                .await
+            {
                 Ok(Some(known)) if known.end.state == State::Running => told.await,
                 Ok(known) => {
                     // The subagent may have ended before we waited; then only this call removes its
@@ -161,7 +208,12 @@ impl Subagents {
     /// All subagents of a turn. Fails only when the process stops.
     pub(crate) async fn of_turn(&self, inbox_id: i64) -> Result<Vec<SubagentRow>, StoreError> {
         loop {
-            match self.inner.db.read(move |connection| subagents::of_turn(connection, inbox_id)).await {
+            match self
+                .inner
+                .db
+                .read(move |connection| subagents::of_turn(connection, inbox_id))
+                .await
+            {
                 Ok(known) => return Ok(known),
                 Err(error) => self.wait_for_store(error).await?,
             }
@@ -193,12 +245,20 @@ impl Subagents {
 
     /// Stops subagents, begun or not. Their words so far are dropped.
     pub(crate) fn stop(&self, which: impl Fn(i64, &Running) -> bool) {
-        let found = self.inner.running.iter().filter(|entry| which(*entry.key(), entry.value()));
-        let found: Vec<(i64, Running)> = found.map(|entry| (*entry.key(), entry.value().clone())).collect();
+        let found = self
+            .inner
+            .running
+            .iter()
+            .filter(|entry| which(*entry.key(), entry.value()));
+        let found: Vec<(i64, Running)> = found
+            .map(|entry| (*entry.key(), entry.value().clone()))
+            .collect();
         for (id, running) in found {
             self.inner.submit.halt(running.session, vec![id]);
             let guard = self.inner.work.token();
-            self.inner.tasks.spawn(self.clone().write_stop(id, running.run, guard));
+            self.inner
+                .tasks
+                .spawn(self.clone().write_stop(id, running.run, guard));
         }
     }
 
@@ -209,10 +269,24 @@ impl Subagents {
             move |tx: &Transaction<'_>| {
                 let now = now_ms();
                 inbox::call_off(tx, &[id], now)?;
-                subagents::finish(tx, &run, &End { state: State::Stopped, result: String::new(), used: Charge::default() }, now)
+                subagents::finish(
+                    tx,
+                    &run,
+                    &End {
+                        state: State::Stopped,
+                        result: String::new(),
+                        used: Charge::default(),
+                    },
+                    now,
+                )
             }
         };
-        if let Err(error) = self.inner.db.write_patiently(&self.inner.stop, Durability::Kill, write).await {
+        if let Err(error) = self
+            .inner
+            .db
+            .write_patiently(&self.inner.stop, Durability::Kill, write)
+            .await
+        {
             tracing::warn!("a stopped subagent is closed by the next start: {error}");
         }
         self.over(id, &name, None);
@@ -220,7 +294,11 @@ impl Subagents {
 
     /// The subagents of a place that have not ended.
     pub(crate) fn of_place(&self, place: &SessionKey) -> Vec<Item> {
-        let own = self.inner.running.iter().filter(|entry| self.inner.aliases.current(&entry.parent) == *place);
+        let own = self
+            .inner
+            .running
+            .iter()
+            .filter(|entry| self.inner.aliases.current(&entry.parent) == *place);
         let mut items: Vec<Item> = own.map(|entry| entry.item.clone()).collect();
         items.sort_by(|one, other| one.ids.cmp(&other.ids));
         items
@@ -228,7 +306,11 @@ impl Subagents {
 
     /// The number of an agent's subagents that have not ended, over all places.
     fn count_of(&self, agent: AgentUid) -> usize {
-        self.inner.running.iter().filter(|entry| entry.parent_agent == agent).count()
+        self.inner
+            .running
+            .iter()
+            .filter(|entry| entry.parent_agent == agent)
+            .count()
     }
 }
 
@@ -236,6 +318,18 @@ impl Subagents {
 /// stands in.
 pub(crate) fn parent(snapshot: &Snapshot, known: &SubagentRow) -> Arc<Parent> {
     let agent = snapshot.agent_or_default(known.subagent.parent_agent);
-    let Subagent { parent, run, relation, tools, .. } = &known.subagent;
-    Arc::new(Parent { agent, place: parent.clone(), run: run.clone(), relation: *relation, tools: tools.clone() })
+    let Subagent {
+        parent,
+        run,
+        relation,
+        tools,
+        ..
+    } = &known.subagent;
+    Arc::new(Parent {
+        agent,
+        place: parent.clone(),
+        run: run.clone(),
+        relation: *relation,
+        tools: tools.clone(),
+    })
 }

@@ -10,7 +10,12 @@ use crate::records::transcript;
 use crate::tools::OnFinish;
 
 /// Writes a subagent and its message. None when the subagent is known already.
-pub(crate) fn begin(tx: &Transaction<'_>, subagent: &Subagent, by: &str, now: i64) -> rusqlite::Result<Option<Accepted>> {
+pub(crate) fn begin(
+    tx: &Transaction<'_>,
+    subagent: &Subagent,
+    by: &str,
+    now: i64,
+) -> rusqlite::Result<Option<Accepted>> {
     let inbound = Inbound {
         update_id: subagent.run.clone(),
         origin: Origin::new(subagent.session.clone(), subagent.person.clone()),
@@ -19,29 +24,63 @@ pub(crate) fn begin(tx: &Transaction<'_>, subagent: &Subagent, by: &str, now: i6
         addressed: Addressed::Privately,
         message: MessageId(String::new()),
         sent_at: now,
-        extras: Extras { internal: Some(Internal::Subagent { run: subagent.run.clone() }), ..Extras::default() },
+        extras: Extras {
+            internal: Some(Internal::Subagent {
+                run: subagent.run.clone(),
+            }),
+            ..Extras::default()
+        },
     };
-    let Some(id) = inbox::insert_internal(tx, &inbound, now)? else { return Ok(None) };
+    let Some(id) = inbox::insert_internal(tx, &inbound, now)? else {
+        return Ok(None);
+    };
     subagents::insert(tx, subagent, id)?;
-    Ok(Some(Accepted { role: subagent.role, ..Accepted::new(id, inbound) }))
+    Ok(Some(Accepted {
+        role: subagent.role,
+        ..Accepted::new(id, inbound)
+    }))
 }
 
 /// Writes the end of a subagent's turn. The message to the parent has no more rights than the
 /// subagent's turn had.
-pub(crate) fn end(tx: &Transaction<'_>, run: &str, role: Role, end: &End, now: i64) -> rusqlite::Result<Option<Accepted>> {
+pub(crate) fn end(
+    tx: &Transaction<'_>,
+    run: &str,
+    role: Role,
+    end: &End,
+    now: i64,
+) -> rusqlite::Result<Option<Accepted>> {
     if !subagents::finish(tx, run, end, now)? || end.state == State::Stopped {
         return Ok(None);
     }
-    let Some(known) = subagents::get(tx, run)?.filter(|known| known.subagent.then != OnFinish::Wait) else { return Ok(None) };
+    let Some(known) =
+        subagents::get(tx, run)?.filter(|known| known.subagent.then != OnFinish::Wait)
+    else {
+        return Ok(None);
+    };
     let subagent = &known.subagent;
-    transcript::append_event(tx, &subagent.parent, subagent.parent_agent, &known.line(), &known.meta(), now)?;
+    transcript::append_event(
+        tx,
+        &subagent.parent,
+        subagent.parent_agent,
+        &known.line(),
+        &known.meta(),
+        now,
+    )?;
     if subagent.then != OnFinish::Report {
         return Ok(None);
     }
-    Ok(insert_report(tx, &known, now)?.map(|report| Accepted { role: report.role.min(role), ..report }))
+    Ok(insert_report(tx, &known, now)?.map(|report| Accepted {
+        role: report.role.min(role),
+        ..report
+    }))
 }
 
-fn insert_report(tx: &Transaction<'_>, known: &SubagentRow, now: i64) -> rusqlite::Result<Option<Accepted>> {
+fn insert_report(
+    tx: &Transaction<'_>,
+    known: &SubagentRow,
+    now: i64,
+) -> rusqlite::Result<Option<Accepted>> {
     let subagent = &known.subagent;
     let inbound = Inbound {
         update_id: format!("report-{}", subagent.run),
@@ -51,8 +90,16 @@ fn insert_report(tx: &Transaction<'_>, known: &SubagentRow, now: i64) -> rusqlit
         addressed: Addressed::Privately,
         message: MessageId(String::new()),
         sent_at: now,
-        extras: Extras { internal: Some(Internal::Report { run: subagent.run.clone() }), ..Extras::default() },
+        extras: Extras {
+            internal: Some(Internal::Report {
+                run: subagent.run.clone(),
+            }),
+            ..Extras::default()
+        },
     };
     let id = inbox::insert_internal(tx, &inbound, now)?;
-    Ok(id.map(|id| Accepted { role: subagent.role, ..Accepted::new(id, inbound) }))
+    Ok(id.map(|id| Accepted {
+        role: subagent.role,
+        ..Accepted::new(id, inbound)
+    }))
 }

@@ -25,10 +25,7 @@ pub(crate) enum LaneRequest {
         guard: TaskTrackerToken,
     },
     /// Ends the turns of these inbox rows in a lane.
-    Halt {
-        session: SessionKey,
-        ids: Vec<i64>,
-    },
+    Halt { session: SessionKey, ids: Vec<i64> },
 }
 
 /// Queues and halts internal turns. Cheap to clone.
@@ -49,7 +46,11 @@ impl Submit {
 
     pub(crate) fn queue(&self, accepted: Accepted, arrived: Arrived) {
         let guard = self.work.token();
-        self.send(LaneRequest::Queue { accepted: Box::new(accepted), arrived, guard });
+        self.send(LaneRequest::Queue {
+            accepted: Box::new(accepted),
+            arrived,
+            guard,
+        });
     }
 
     pub(crate) fn halt(&self, session: SessionKey, ids: Vec<i64>) {

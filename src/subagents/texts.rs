@@ -18,7 +18,10 @@ pub(crate) fn introduction(known: &SubagentRow) -> String {
             known.parent_id
         ),
         Relation::Peer => {
-            format!("[@{} writes to you. Nobody else reads this: your answer goes to that agent.]", known.parent_id)
+            format!(
+                "[@{} writes to you. Nobody else reads this: your answer goes to that agent.]",
+                known.parent_id
+            )
         }
     }
 }
@@ -26,13 +29,19 @@ pub(crate) fn introduction(known: &SubagentRow) -> String {
 /// The note about an end in the parent's next turn.
 pub(crate) fn summary(known: &SubagentRow) -> String {
     let (task, told) = (own_words(task(known)), own_words(told(known)));
-    format!("[{} Nobody here has seen it yet. The task: {task}]\n{told}", heading(known))
+    format!(
+        "[{} Nobody here has seen it yet. The task: {task}]\n{told}",
+        heading(known)
+    )
 }
 
 /// The question to a woken parent.
 pub(crate) fn to_report(known: &SubagentRow) -> String {
     let (task, told) = (own_words(task(known)), own_words(told(known)));
-    format!("[{} Tell the people here what came of it. The task: {task}]\n{told}", heading(known))
+    format!(
+        "[{} Tell the people here what came of it. The task: {task}]\n{told}",
+        heading(known)
+    )
 }
 
 fn heading(known: &SubagentRow) -> String {
@@ -55,7 +64,15 @@ fn told(known: &SubagentRow) -> &str {
 
 /// The result of a call that waited for a subagent.
 pub(crate) fn result(known: Option<&SubagentRow>) -> String {
-    let Some(SubagentRow { subagent, end, agent_id, .. }) = known else { return "Nothing is known about it any more.".into() };
+    let Some(SubagentRow {
+        subagent,
+        end,
+        agent_id,
+        ..
+    }) = known
+    else {
+        return "Nothing is known about it any more.".into();
+    };
     match (end.state, subagent.relation) {
         (State::Finished, Relation::Subagent) => end.result.clone(),
         (State::Finished, Relation::Peer) => format!("[@{agent_id}] {}", end.result),

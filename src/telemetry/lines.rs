@@ -49,15 +49,23 @@ struct State {
 
 impl Lines {
     fn to(mut reader: impl Write + Send + 'static, most: usize) -> Self {
-        let lines = Lines { shared: Arc::new(Shared { most, state: Mutex::default(), changed: Condvar::new() }) };
+        let lines = Lines {
+            shared: Arc::new(Shared {
+                most,
+                state: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+        };
         let own = lines.clone();
-        let started = std::thread::Builder::new().name("log".into()).spawn(move || {
-            loop {
-                let line = own.shared.next();
-                write_all(&mut reader, &line);
-                own.shared.written();
-            }
-        });
+        let started = std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || {
+                loop {
+                    let line = own.shared.next();
+                    write_all(&mut reader, &line);
+                    own.shared.written();
+                }
+            });
         started.expect("the process can start a thread");
         lines
     }
@@ -87,7 +95,12 @@ impl Lines {
             if left.is_zero() {
                 return;
             }
-            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 }
@@ -105,7 +118,10 @@ impl Shared {
                 state.is_writing = true;
                 return line;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -129,7 +145,9 @@ impl State {
     }
 
     fn take(&mut self) -> Option<Vec<u8>> {
-        let Some(line) = self.waiting.pop_front() else { return self.note_of_dropped() };
+        let Some(line) = self.waiting.pop_front() else {
+            return self.note_of_dropped();
+        };
         self.bytes -= line.len();
         Some(line)
     }
@@ -137,7 +155,10 @@ impl State {
     /// Takes the place of the dropped lines.
     fn note_of_dropped(&mut self) -> Option<Vec<u8>> {
         let dropped = std::mem::take(&mut self.dropped);
-        (dropped > 0).then(|| format!("({dropped} lines of the log were dropped here, because nobody read them)\n").into_bytes())
+        (dropped > 0).then(|| {
+            format!("({dropped} lines of the log were dropped here, because nobody read them)\n")
+                .into_bytes()
+        })
     }
 }
 
@@ -183,7 +204,10 @@ mod tests {
     impl Write for Slow {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.may_read.recv().map_err(|_| ErrorKind::BrokenPipe)?;
-            self.read.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
+            self.read
+                .lock()
+                .unwrap()
+                .push_str(&String::from_utf8_lossy(bytes));
             Ok(bytes.len())
         }
 
@@ -195,7 +219,17 @@ mod tests {
     fn slow(most: usize) -> (Lines, mpsc::Sender<()>, Arc<Mutex<String>>) {
         let (lets_read, may_read) = mpsc::channel();
         let read = Arc::<Mutex<String>>::default();
-        (Lines::to(Slow { may_read, read: read.clone() }, most), lets_read, read)
+        (
+            Lines::to(
+                Slow {
+                    may_read,
+                    read: read.clone(),
+                },
+                most,
+            ),
+            lets_read,
+            read,
+        )
     }
 
     fn push(lines: &Lines, text: &str) {
@@ -209,7 +243,9 @@ mod tests {
         while !lines.shared.lock().is_writing {
             std::thread::yield_now();
         }
-        ["second", "third", "fourth"].iter().for_each(|text| push(&lines, text));
+        ["second", "third", "fourth"]
+            .iter()
+            .for_each(|text| push(&lines, text));
         // A permit for each line, and another for the note.
         (0..4).for_each(|_| lets_read.send(()).unwrap());
         lines.flush_within(LONG);
@@ -226,7 +262,9 @@ mod tests {
     #[test]
     fn the_last_line_always_has_room() {
         let (lines, lets_read, read) = slow(7);
-        ["first", "second", "third"].iter().for_each(|text| push(&lines, text));
+        ["first", "second", "third"]
+            .iter()
+            .for_each(|text| push(&lines, text));
         lines.push_last(b"error: the end\n".to_vec());
         (0..5).for_each(|_| lets_read.send(()).unwrap());
         lines.flush_within(LONG);
@@ -241,6 +279,9 @@ mod tests {
         assert_eq!(read.lock().unwrap().as_str(), "");
         drop(lets_read);
         lines.flush_within(LONG);
-        assert!(!lines.shared.lock().is_writing, "a reader that is gone holds up nothing");
+        assert!(
+            !lines.shared.lock().is_writing,
+            "a reader that is gone holds up nothing"
+        );
     }
 }

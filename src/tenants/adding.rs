@@ -37,7 +37,11 @@ pub struct Added {
 }
 
 /// Makes an agent with files from a template. Existing files are kept.
-pub(super) async fn add(site: &Site, editing: Arc<Editing>, adding: Adding) -> Result<Added, TenantError> {
+pub(super) async fn add(
+    site: &Site,
+    editing: Arc<Editing>,
+    adding: Adding,
+) -> Result<Added, TenantError> {
     let (id, files) = blocking(move || {
         let id = editing.unused(&adding.id)?;
         let mut text = edit::add_agent(&editing.text, &id, &adding.entry)?;
@@ -46,11 +50,16 @@ pub(super) async fn add(site: &Site, editing: Arc<Editing>, adding: Adding) -> R
         }
         // The config is checked before any file is made; the commit checks again.
         editing.check(&text)?;
-        let files = write_agent(&editing.home, &id, adding.personality.as_deref()).map_err(|error| TenantError::Disk {
-            path: folder_of(&editing.home, &id),
-            error: std::io::Error::other(error.to_string()),
-        })?;
-        editing.commit(&text).inspect_err(|_| take_away(&editing.home, &id, &files.created))?;
+        let files =
+            write_agent(&editing.home, &id, adding.personality.as_deref()).map_err(|error| {
+                TenantError::Disk {
+                    path: folder_of(&editing.home, &id),
+                    error: std::io::Error::other(error.to_string()),
+                }
+            })?;
+        editing
+            .commit(&text)
+            .inspect_err(|_| take_away(&editing.home, &id, &files.created))?;
         Ok((id, files))
     })
     .await?;
@@ -69,7 +78,11 @@ fn take_away(home: &Path, id: &AgentId, created: &[PathBuf]) {
 
 /// Takes into the config a folder that was made by hand, or an agent whose table was taken out by
 /// hand.
-pub(super) async fn adopt(site: &Site, editing: Arc<Editing>, word: &str) -> Result<AgentId, TenantError> {
+pub(super) async fn adopt(
+    site: &Site,
+    editing: Arc<Editing>,
+    word: &str,
+) -> Result<AgentId, TenantError> {
     let id = editing.unused(word)?;
     let is_stored = stored(site, &id).await?.is_some();
     blocking(move || {
@@ -86,7 +99,12 @@ pub(super) async fn adopt(site: &Site, editing: Arc<Editing>, word: &str) -> Res
 
 /// Makes an agent with the tables, identity files and skills of another, without its memories and
 /// conversations.
-pub(super) async fn clone(site: &Site, editing: Arc<Editing>, from: &str, to: &str) -> Result<AgentId, TenantError> {
+pub(super) async fn clone(
+    site: &Site,
+    editing: Arc<Editing>,
+    from: &str,
+    to: &str,
+) -> Result<AgentId, TenantError> {
     let (from, to) = (from.to_owned(), to.to_owned());
     // The config's lock outlives the note: a process that takes the lock may write a note of its
     // own.
@@ -98,12 +116,30 @@ pub(super) async fn clone(site: &Site, editing: Arc<Editing>, from: &str, to: &s
         // Two agents cannot have the same name.
         let tables = edit::without_name(&edit::rename_agent(&tables, &from, &to)?, &to)?;
         let text = edit::put_back(&editing.text, &tables)?;
-        let text = if piece.is_empty() { edit::add_agent(&text, &to, &NewAgent::default())? } else { text };
-        let (source, target) = (folder_of(&editing.home, &from), folder_of(&editing.home, &to));
-        let note = note::write(&editing.home, &Change::Clone { id: to.clone(), uid: uid.to_string() })?;
-        let personality = editing.spec(&from).and_then(|spec| spec.personality.as_ref()).map(|path| PathBuf::from(&path.value));
+        let text = if piece.is_empty() {
+            edit::add_agent(&text, &to, &NewAgent::default())?
+        } else {
+            text
+        };
+        let (source, target) = (
+            folder_of(&editing.home, &from),
+            folder_of(&editing.home, &to),
+        );
+        let note = note::write(
+            &editing.home,
+            &Change::Clone {
+                id: to.clone(),
+                uid: uid.to_string(),
+            },
+        )?;
+        let personality = editing
+            .spec(&from)
+            .and_then(|spec| spec.personality.as_ref())
+            .map(|path| PathBuf::from(&path.value));
         let files = folders::walk(&source)?.files.into_iter();
-        let files: Vec<PathBuf> = files.filter(|file| is_character(file) || Some(file) == personality.as_ref()).collect();
+        let files: Vec<PathBuf> = files
+            .filter(|file| is_character(file) || Some(file) == personality.as_ref())
+            .collect();
         // The files come first, because the check of the new table looks for its skills.
         let done = folders::copy(&source, &target, &files).and_then(|()| editing.commit(&text));
         done.inspect_err(|_| folders::discard(&target))?;
@@ -116,6 +152,11 @@ pub(super) async fn clone(site: &Site, editing: Arc<Editing>, from: &str, to: &s
 
 /// Identity files and skills, as opposed to memories and work.
 fn is_character(file: &Path) -> bool {
-    let is_identity = |file: &Path| IdentityFile::ALL.into_iter().any(|known| file == Path::new(known.name()));
-    file.starts_with("skills") || (is_identity(file) && file != Path::new(IdentityFile::Memory.name()))
+    let is_identity = |file: &Path| {
+        IdentityFile::ALL
+            .into_iter()
+            .any(|known| file == Path::new(known.name()))
+    };
+    file.starts_with("skills")
+        || (is_identity(file) && file != Path::new(IdentityFile::Memory.name()))
 }

@@ -47,8 +47,13 @@ struct Manifest {
 
 /// All archives of a home, the oldest first. Folders without a manifest are left out.
 pub fn archives(home: &Path) -> Vec<Archive> {
-    let Ok(entries) = fs::read_dir(home.join("archive")) else { return Vec::new() };
-    let mut all: Vec<Archive> = entries.flatten().filter_map(|entry| read(&entry.path())).collect();
+    let Ok(entries) = fs::read_dir(home.join("archive")) else {
+        return Vec::new();
+    };
+    let mut all: Vec<Archive> = entries
+        .flatten()
+        .filter_map(|entry| read(&entry.path()))
+        .collect();
     all.sort_by(|a, b| (a.removed_at, &a.name).cmp(&(b.removed_at, &b.name)));
     all
 }
@@ -57,14 +62,38 @@ fn read(folder: &Path) -> Option<Archive> {
     let name = folder.file_name()?.to_str()?.to_owned();
     let manifest: Manifest = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
     let uid = AgentUid(Uuid::parse_str(&manifest.uid).ok()?);
-    let Manifest { id, removed_at, mentions, .. } = manifest;
-    Some(Archive { name, id, uid, removed_at, mentions, folder: folder.to_owned() })
+    let Manifest {
+        id,
+        removed_at,
+        mentions,
+        ..
+    } = manifest;
+    Some(Archive {
+        name,
+        id,
+        uid,
+        removed_at,
+        mentions,
+        folder: folder.to_owned(),
+    })
 }
 
 /// Makes an empty folder for an agent. The folder becomes an archive when its manifest is written.
-pub(super) fn create(home: &Path, id: &AgentId, uid: AgentUid, now: i64) -> Result<Archive, TenantError> {
+pub(super) fn create(
+    home: &Path,
+    id: &AgentId,
+    uid: AgentUid,
+    now: i64,
+) -> Result<Archive, TenantError> {
     let (name, folder) = new_folder(home, id, now)?;
-    Ok(Archive { name, id: id.clone(), uid, removed_at: now, mentions: Vec::new(), folder })
+    Ok(Archive {
+        name,
+        id: id.clone(),
+        uid,
+        removed_at: now,
+        mentions: Vec::new(),
+        folder,
+    })
 }
 
 pub(super) fn folder(home: &Path, name: &str) -> PathBuf {
@@ -74,17 +103,25 @@ pub(super) fn folder(home: &Path, name: &str) -> PathBuf {
 /// Whether an interrupted removal got as far as writing tables, manifest or files into the archive.
 pub(super) fn has_anything(home: &Path, name: &str) -> bool {
     let folder = folder(home, name);
-    let has_tables = fs::read_to_string(folder.join(TABLES)).is_ok_and(|tables| !tables.trim().is_empty());
+    let has_tables =
+        fs::read_to_string(folder.join(TABLES)).is_ok_and(|tables| !tables.trim().is_empty());
     has_tables || read(&folder).is_some() || fs::symlink_metadata(folder.join(FILES)).is_ok()
 }
 
 fn new_folder(home: &Path, id: &AgentId, now: i64) -> Result<(String, PathBuf), TenantError> {
-    let time = DateTime::from_timestamp_millis(now).unwrap_or_default().with_timezone(&Local).format("%Y%m%d-%H%M%S");
+    let time = DateTime::from_timestamp_millis(now)
+        .unwrap_or_default()
+        .with_timezone(&Local)
+        .format("%Y%m%d-%H%M%S");
     let all = home.join("archive");
     folders::create(&all)?;
     let mut number = 1;
     loop {
-        let name = if number == 1 { format!("{id}-{time}") } else { format!("{id}-{time}-{number}") };
+        let name = if number == 1 {
+            format!("{id}-{time}")
+        } else {
+            format!("{id}-{time}-{number}")
+        };
         let folder = all.join(&name);
         match fs::create_dir(&folder) {
             Ok(()) => return Ok((name, folder)),
@@ -100,27 +137,45 @@ pub(super) fn find(home: &Path, which: &str) -> Result<Archive, TenantError> {
     if let Some(archive) = all.iter().find(|archive| archive.name == which) {
         return Ok(archive.clone());
     }
-    let of_id: Vec<&Archive> = all.iter().filter(|archive| archive.id.as_str() == which).collect();
+    let of_id: Vec<&Archive> = all
+        .iter()
+        .filter(|archive| archive.id.as_str() == which)
+        .collect();
     match of_id.as_slice() {
-        [] if all.is_empty() => Err(TenantError::unknown(format!("no removed agent is called {which}; the archive is empty"))),
-        [] => Err(TenantError::unknown(format!("no removed agent is called {which}. There are: {}", names(&all)))),
+        [] if all.is_empty() => Err(TenantError::unknown(format!(
+            "no removed agent is called {which}; the archive is empty"
+        ))),
+        [] => Err(TenantError::unknown(format!(
+            "no removed agent is called {which}. There are: {}",
+            names(&all)
+        ))),
         [only] => Ok((*only).clone()),
         several => {
             let several: Vec<Archive> = several.iter().map(|archive| (*archive).clone()).collect();
-            Err(TenantError::unknown(format!("{which} was removed more than once. Name one of: {}", names(&several))))
+            Err(TenantError::unknown(format!(
+                "{which} was removed more than once. Name one of: {}",
+                names(&several)
+            )))
         }
     }
 }
 
 pub(super) fn names(archives: &[Archive]) -> String {
-    archives.iter().map(|archive| archive.name.as_str()).collect::<Vec<_>>().join(", ")
+    archives
+        .iter()
+        .map(|archive| archive.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Refuses an archive whose agent is in use, such as a copied folder: its rows belong to the living
 /// agent.
 pub(super) async fn refuse_in_use(site: &Site, archive: &Archive) -> Result<(), TenantError> {
     let uid = archive.uid;
-    let living = site.db.read(move |connection| agent_rows::living_id(connection, uid)).await?;
+    let living = site
+        .db
+        .read(move |connection| agent_rows::living_id(connection, uid))
+        .await?;
     // A database that was restored from a backup may have forgotten the removal; the config has
     // not.
     let in_use = living.filter(|id| config_has(&site.home, id).unwrap_or(true));
@@ -137,7 +192,13 @@ impl Archive {
     /// Writes the manifest and the agent's tables of the config; the files come later.
     pub(super) fn fill(&self, tables: &str) -> Result<(), TenantError> {
         let (id, uid, mentions) = (self.id.clone(), self.uid.to_string(), self.mentions.clone());
-        let manifest = Manifest { v: 1, id, uid, removed_at: self.removed_at, mentions };
+        let manifest = Manifest {
+            v: 1,
+            id,
+            uid,
+            removed_at: self.removed_at,
+            mentions,
+        };
         let json = serde_json::to_string_pretty(&manifest).expect("texts and numbers become JSON");
         for (file, text) in [(TABLES, tables), (MANIFEST, json.as_str())] {
             let path = self.folder.join(file);
@@ -161,7 +222,9 @@ impl Archive {
         let files = self.files();
         match fs::symlink_metadata(&files) {
             Err(_) => {}
-            Ok(kind) if kind.is_dir() => fs::remove_dir_all(&files).map_err(TenantError::disk(&files))?,
+            Ok(kind) if kind.is_dir() => {
+                fs::remove_dir_all(&files).map_err(TenantError::disk(&files))?;
+            }
             // The agent's folder was a link; the files behind the link belong to others.
             Ok(_) => fs::remove_file(&files).map_err(TenantError::disk(&files))?,
         }

@@ -31,8 +31,14 @@ impl Editing {
         blocking(move || {
             let text = store::read(&home)?;
             let draft = config::load(&home, Secrets::WherePresent)?;
-            let (config, _) = home::check(draft, &home).map_err(|report| TenantError::Broken(Box::new(report)))?;
-            Ok(Arc::new(Editing { home, lock, text, config }))
+            let (config, _) = home::check(draft, &home)
+                .map_err(|report| TenantError::Broken(Box::new(report)))?;
+            Ok(Arc::new(Editing {
+                home,
+                lock,
+                text,
+                config,
+            }))
         })
         .await
     }
@@ -40,8 +46,14 @@ impl Editing {
     /// Checks a text as the config would be checked. Blocks on the disk, because skills are looked
     /// up there.
     pub(super) fn check(&self, text: &str) -> Result<(), TenantError> {
-        let source = Source { path: self.home.join("config.toml"), text: text.to_owned() };
-        home::check(config::draft(source, &self.home, Secrets::WherePresent), &self.home)?;
+        let source = Source {
+            path: self.home.join("config.toml"),
+            text: text.to_owned(),
+        };
+        home::check(
+            config::draft(source, &self.home, Secrets::WherePresent),
+            &self.home,
+        )?;
         Ok(())
     }
 
@@ -67,7 +79,12 @@ impl Editing {
     pub(super) fn find(&self, word: &str) -> Result<&AgentSpec, TenantError> {
         let found = AgentId::parse(word).ok().and_then(|id| self.spec(&id));
         found.ok_or_else(|| {
-            let ids: Vec<&str> = self.config.agents.iter().map(|spec| spec.id.as_str()).collect();
+            let ids: Vec<&str> = self
+                .config
+                .agents
+                .iter()
+                .map(|spec| spec.id.as_str())
+                .collect();
             TenantError::unknown(match nearest(word, ids.iter().copied()) {
                 Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
                 None => format!("no agent is called {word}. There are: {}", ids.join(", ")),
@@ -87,11 +104,15 @@ impl Editing {
     }
 
     /// The same for an agent with an id of its own, which a person may replace.
-    pub(super) fn free_as(&self, as_id: Option<&str>, own: &AgentId) -> Result<AgentId, TenantError> {
+    pub(super) fn free_as(
+        &self,
+        as_id: Option<&str>,
+        own: &AgentId,
+    ) -> Result<AgentId, TenantError> {
         match as_id {
-            None if self.spec(own).is_some() => {
-                Err(TenantError::conflict(format!("there is an agent called {own} already. `--as` gives this one another id")))
-            }
+            None if self.spec(own).is_some() => Err(TenantError::conflict(format!(
+                "there is an agent called {own} already. `--as` gives this one another id"
+            ))),
             _ => self.free(as_id.unwrap_or(own.as_str())),
         }
     }
@@ -100,10 +121,14 @@ impl Editing {
     pub(super) fn unused(&self, word: &str) -> Result<AgentId, TenantError> {
         let id = AgentId::parse(word).map_err(|error| TenantError::unknown(error.to_string()))?;
         if id == AgentId::main() {
-            return Err(TenantError::conflict("`main` is the agent that every house has, so no other can be called that"));
+            return Err(TenantError::conflict(
+                "`main` is the agent that every house has, so no other can be called that",
+            ));
         }
         if self.spec(&id).is_some() {
-            return Err(TenantError::conflict(format!("there is an agent called {id} already. Choose another id")));
+            return Err(TenantError::conflict(format!(
+                "there is an agent called {id} already. Choose another id"
+            )));
         }
         Ok(id)
     }
@@ -113,5 +138,8 @@ impl Editing {
 pub(super) fn config_has(home: &Path, id: &AgentId) -> Result<bool, TenantError> {
     let text = store::read(home)?;
     let document: DocumentMut = text.parse().map_err(|_| EditError::NotToml)?;
-    Ok(document.get("agents").and_then(Item::as_table_like).is_some_and(|agents| agents.contains_key(id.as_str())))
+    Ok(document
+        .get("agents")
+        .and_then(Item::as_table_like)
+        .is_some_and(|agents| agents.contains_key(id.as_str())))
 }

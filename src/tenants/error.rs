@@ -54,7 +54,10 @@ impl TenantError {
     }
 
     pub(super) fn package(path: &Path, reason: impl Into<String>) -> Self {
-        TenantError::Package { path: path.to_owned(), reason: reason.into() }
+        TenantError::Package {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
     }
 }
 

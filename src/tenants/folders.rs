@@ -24,7 +24,11 @@ pub(super) struct Walk {
 /// Makes a folder for its owner only, like everything in the home. An existing folder keeps its
 /// rights.
 pub(super) fn create(folder: &Path) -> Result<(), TenantError> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(TenantError::disk(folder))
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(TenantError::disk(folder))
 }
 
 pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
@@ -40,7 +44,10 @@ pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
 fn collect(folder: &Path, within: &Path, depth: usize, walk: &mut Walk) -> Result<(), TenantError> {
     for entry in fs::read_dir(folder).map_err(TenantError::disk(folder))? {
         let entry = entry.map_err(TenantError::disk(folder))?;
-        let (path, kind) = (within.join(entry.file_name()), entry.file_type().map_err(TenantError::disk(folder))?);
+        let (path, kind) = (
+            within.join(entry.file_name()),
+            entry.file_type().map_err(TenantError::disk(folder))?,
+        );
         if kind.is_file() && !is_elsewhere_too(&entry, &path) {
             walk.files.push(path);
         } else if kind.is_dir() && depth < MAX_DEPTH {
@@ -111,7 +118,9 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), TenantError> {
         return symlink(target, to).map_err(TenantError::disk(to));
     }
     if !kind.is_dir() {
-        return fs::copy(from, to).map(drop).map_err(TenantError::disk(from));
+        return fs::copy(from, to)
+            .map(drop)
+            .map_err(TenantError::disk(from));
     }
     create(to)?;
     for entry in fs::read_dir(from).map_err(TenantError::disk(from))? {
@@ -125,14 +134,27 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), TenantError> {
 /// only goes to the log.
 pub(super) fn move_back(from: &Path, to: &Path) {
     if let Err(error) = relocate(from, to) {
-        tracing::error!("{} could not be moved back to {}: {error}", from.display(), to.display());
+        tracing::error!(
+            "{} could not be moved back to {}: {error}",
+            from.display(),
+            to.display()
+        );
     }
 }
 
 /// Deletes the leftovers of an interrupted process: unfinished folders of this home.
 pub(super) fn clear_staging(home: &Path) {
-    let entries = [home.to_owned(), home.join("agents")].into_iter().flat_map(fs::read_dir).flatten().flatten();
-    let left = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(STAGING)));
+    let entries = [home.to_owned(), home.join("agents")]
+        .into_iter()
+        .flat_map(fs::read_dir)
+        .flatten()
+        .flatten();
+    let left = entries.filter(|entry| {
+        entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(STAGING))
+    });
     left.for_each(|entry| discard(&entry.path()));
 }
 
@@ -144,7 +166,10 @@ pub(super) fn discard(folder: &Path) {
         Ok(_) => fs::remove_file(folder),
     };
     if let Err(error) = gone {
-        tracing::warn!("{} is left over and can be deleted: {error}", folder.display());
+        tracing::warn!(
+            "{} is left over and can be deleted: {error}",
+            folder.display()
+        );
     }
 }
 
@@ -159,16 +184,32 @@ mod tests {
     #[test]
     fn a_folder_on_another_disk_is_moved_with_everything_in_it() {
         let home = TempDir::new().unwrap();
-        let (from, to) = (home.path().join("agents/rose"), home.path().join("archive/rose/files"));
+        let (from, to) = (
+            home.path().join("agents/rose"),
+            home.path().join("archive/rose/files"),
+        );
         create(&from.join("workspace")).unwrap();
         create(to.parent().unwrap()).unwrap();
         fs::write(from.join("workspace/a.txt"), "hi").unwrap();
         symlink("/nowhere", from.join("link")).unwrap();
         move_across(&from, &to).unwrap();
-        assert_eq!(fs::read_to_string(to.join("workspace/a.txt")).unwrap(), "hi");
-        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("/nowhere"));
-        assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o700);
-        assert_eq!(fs::read_dir(home.path().join("agents")).unwrap().count(), 0, "nothing is left behind");
+        assert_eq!(
+            fs::read_to_string(to.join("workspace/a.txt")).unwrap(),
+            "hi"
+        );
+        assert_eq!(
+            fs::read_link(to.join("link")).unwrap(),
+            Path::new("/nowhere")
+        );
+        assert_eq!(
+            fs::metadata(&to).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        assert_eq!(
+            fs::read_dir(home.path().join("agents")).unwrap().count(),
+            0,
+            "nothing is left behind"
+        );
         assert_eq!(fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);
     }
 }

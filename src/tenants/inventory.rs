@@ -49,24 +49,32 @@ pub fn rows_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Rows>
 }
 
 /// When and why the agent last failed to answer.
-pub fn last_error(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Option<(i64, String)>> {
+pub fn last_error(
+    connection: &Connection,
+    uid: AgentUid,
+) -> rusqlite::Result<Option<(i64, String)>> {
     turn_log::last_error(connection, uid)
 }
 
 /// The rows of an agent of this id, if the database has any.
 pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, StoreError> {
     let id = id.clone();
-    let rows = site.db.read(move |connection| match agent_rows::uid_of(connection, &id)? {
-        Some(uid) => rows_of(connection, uid),
-        None => Ok(Rows::default()),
-    });
+    let rows = site.db.read(
+        move |connection| match agent_rows::uid_of(connection, &id)? {
+            Some(uid) => rows_of(connection, uid),
+            None => Ok(Rows::default()),
+        },
+    );
     Ok(Some(rows.await?).filter(|rows| *rows != Rows::default()))
 }
 
 /// Agents without a table in the config and without a folder, but with memories, messages or pins.
 pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, Rows)>, StoreError> {
     let known = site.db.read(agent_rows::load).await?;
-    let mut ids: Vec<AgentId> = known.into_keys().filter(|id| config.agents.iter().all(|spec| spec.id != *id)).collect();
+    let mut ids: Vec<AgentId> = known
+        .into_keys()
+        .filter(|id| config.agents.iter().all(|spec| spec.id != *id))
+        .collect();
     ids.retain(|id| !folder_of(&site.home, id).is_dir());
     ids.sort();
     let mut found = Vec::new();
@@ -79,10 +87,14 @@ pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, R
 /// Folders below `agents/` with an agent's id as name that the config does not list. Blocks on the
 /// disk.
 pub fn discovered(config: &Config, home: &Path) -> Vec<AgentId> {
-    let Ok(entries) = std::fs::read_dir(home.join("agents")) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(home.join("agents")) else {
+        return Vec::new();
+    };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let ids = folders.filter_map(|entry| AgentId::parse(entry.file_name().to_str()?).ok());
-    let mut unknown: Vec<AgentId> = ids.filter(|id| config.agents.iter().all(|spec| spec.id != *id)).collect();
+    let mut unknown: Vec<AgentId> = ids
+        .filter(|id| config.agents.iter().all(|spec| spec.id != *id))
+        .collect();
     unknown.sort();
     unknown
 }

@@ -83,7 +83,11 @@ pub async fn remove(site: &Site, word: &str) -> Result<Removed, TenantError> {
 }
 
 /// Brings an agent back, under its own id or another.
-pub async fn restore(site: &Site, which: &str, as_id: Option<&str>) -> Result<Restored, TenantError> {
+pub async fn restore(
+    site: &Site,
+    which: &str,
+    as_id: Option<&str>,
+) -> Result<Restored, TenantError> {
     restoring::restore(site, begin(site).await?, which, as_id).await
 }
 
@@ -105,7 +109,11 @@ pub async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, Te
 }
 
 /// Takes in a package, under the agent's own id or another.
-pub async fn import(site: &Site, path: &Path, as_id: Option<&str>) -> Result<Imported, TenantError> {
+pub async fn import(
+    site: &Site,
+    path: &Path,
+    as_id: Option<&str>,
+) -> Result<Imported, TenantError> {
     export_import::import(site, begin(site).await?, path, as_id).await
 }
 

@@ -19,11 +19,28 @@ const FILE: &str = "unfinished.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "lowercase")]
 pub(super) enum Change {
-    Remove { id: AgentId, uid: String, archive: String },
-    Restore { id: AgentId, uid: String, archive: String },
-    Rename { from: AgentId, to: AgentId },
-    Clone { id: AgentId, uid: String },
-    Import { id: AgentId, uid: String },
+    Remove {
+        id: AgentId,
+        uid: String,
+        archive: String,
+    },
+    Restore {
+        id: AgentId,
+        uid: String,
+        archive: String,
+    },
+    Rename {
+        from: AgentId,
+        to: AgentId,
+    },
+    Clone {
+        id: AgentId,
+        uid: String,
+    },
+    Import {
+        id: AgentId,
+        uid: String,
+    },
 }
 
 /// Deletes the file when the change is over, well or not; only a kill of the process leaves the
@@ -52,7 +69,9 @@ pub(super) fn write(home: &Path, change: &Change) -> Result<Note, TenantError> {
     let json = serde_json::to_vec(change).expect("texts become JSON");
     let mut file = File::create(&path).map_err(TenantError::disk(&path))?;
     let note = Note(path.clone());
-    file.write_all(&json).and_then(|()| file.sync_all()).map_err(TenantError::disk(&path))?;
+    file.write_all(&json)
+        .and_then(|()| file.sync_all())
+        .map_err(TenantError::disk(&path))?;
     Ok(note)
 }
 

@@ -56,7 +56,11 @@ pub(super) struct Texts {
 
 impl Manifest {
     pub(super) fn new(id: AgentId, now: i64) -> Self {
-        Manifest { v: VERSION, id, exported_at: now }
+        Manifest {
+            v: VERSION,
+            id,
+            exported_at: now,
+        }
     }
 }
 
@@ -69,12 +73,16 @@ pub(super) fn write(
     files: &[PathBuf],
 ) -> Result<(), TenantError> {
     if fs::symlink_metadata(path).is_ok() {
-        return Err(TenantError::conflict(format!("{} is there already. Choose another name with --output", path.display())));
+        return Err(TenantError::conflict(format!(
+            "{} is there already. Choose another name with --output",
+            path.display()
+        )));
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
     let beside = PathBuf::from(beside);
-    let written = write_all(&beside, manifest, texts, folder, files).and_then(|()| fs::rename(&beside, path));
+    let written =
+        write_all(&beside, manifest, texts, folder, files).and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         // A leftover file does no harm, and the error of the write matters more.
         let _ = fs::remove_file(&beside);
@@ -82,12 +90,27 @@ pub(super) fn write(
     })
 }
 
-fn write_all(path: &Path, manifest: &Manifest, texts: &Texts, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+fn write_all(
+    path: &Path,
+    manifest: &Manifest,
+    texts: &Texts,
+    folder: &Path,
+    files: &[PathBuf],
+) -> io::Result<()> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     let mut builder = Builder::new(GzEncoder::new(BufWriter::new(file), Compression::default()));
     let json = serde_json::to_vec_pretty(manifest)?;
     append(&mut builder, Path::new(MANIFEST), &json)?;
-    for (name, text) in [(TABLES, &texts.tables), (MEMORIES, &texts.memories), (MESSAGES, &texts.messages)] {
+    for (name, text) in [
+        (TABLES, &texts.tables),
+        (MEMORIES, &texts.memories),
+        (MESSAGES, &texts.messages),
+    ] {
         append(&mut builder, Path::new(name), text.as_bytes())?;
     }
     for name in files {
@@ -95,9 +118,17 @@ fn write_all(path: &Path, manifest: &Manifest, texts: &Texts, folder: &Path, fil
         let mut header = header(file.metadata()?.len());
         let size = header.size()?;
         // The header has the file's length, so bytes that are appended meanwhile are left out.
-        builder.append_data(&mut header, Path::new(FILES).join(name), (&mut file).take(size))?;
+        builder.append_data(
+            &mut header,
+            Path::new(FILES).join(name),
+            (&mut file).take(size),
+        )?;
     }
-    let written = builder.into_inner()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let written = builder
+        .into_inner()?
+        .finish()?
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)?;
     written.sync_all()
 }
 
@@ -115,16 +146,23 @@ fn header(size: u64) -> Header {
 /// Reads a package; its files go into the empty folder `into`.
 pub(super) fn read(path: &Path, into: &Path) -> Result<(Manifest, Texts), TenantError> {
     let file = File::open(path).map_err(TenantError::disk(path))?;
-    unpack(GzDecoder::new(BufReader::new(file)), into).map_err(|reason| TenantError::package(path, reason))
+    unpack(GzDecoder::new(BufReader::new(file)), into)
+        .map_err(|reason| TenantError::package(path, reason))
 }
 
 fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
-    let broken = |error: io::Error| format!("this is no package of an agent, or it is damaged: {error}");
+    let broken =
+        |error: io::Error| format!("this is no package of an agent, or it is damaged: {error}");
     folders::create(into).map_err(|error| error.to_string())?;
-    let dir = Dir::open_ambient_dir(into, ambient_authority()).map_err(|error| error.to_string())?;
+    let dir =
+        Dir::open_ambient_dir(into, ambient_authority()).map_err(|error| error.to_string())?;
     let allowance = Allowance::default();
-    let mut archive = Archive::new(Metered { reader, allowance: allowance.clone() });
-    let (mut manifest, mut texts, mut entries, mut seen) = (None, Texts::default(), 0, BTreeSet::new());
+    let mut archive = Archive::new(Metered {
+        reader,
+        allowance: allowance.clone(),
+    });
+    let (mut manifest, mut texts, mut entries, mut seen) =
+        (None, Texts::default(), 0, BTreeSet::new());
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
         allowance.grant(entry.size())?;
@@ -137,7 +175,10 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
             continue;
         }
         if entry.header().entry_type() != EntryType::Regular {
-            return Err(format!("`{}` is a link or something else that is no plain file", path.display()));
+            return Err(format!(
+                "`{}` is a link or something else that is no plain file",
+                path.display()
+            ));
         }
         let inside = checked(&path)?;
         if is_text(&inside) && !seen.insert(inside.clone()) {
@@ -151,7 +192,10 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
             _ => store(&dir, &inside, &mut entry)?,
         }
     }
-    Ok((manifest.ok_or("this is no package of an agent: it has no agent.json")?, texts))
+    Ok((
+        manifest.ok_or("this is no package of an agent: it has no agent.json")?,
+        texts,
+    ))
 }
 
 /// Bytes that may still be read: the next header, then as many bytes as that header announces.
@@ -166,14 +210,18 @@ const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
 impl Default for Allowance {
     fn default() -> Self {
-        Allowance { now: Rc::new(Cell::new(MAX_HEADER_BYTES)), in_all: Rc::new(Cell::new(MAX_BYTES)) }
+        Allowance {
+            now: Rc::new(Cell::new(MAX_HEADER_BYTES)),
+            in_all: Rc::new(Cell::new(MAX_BYTES)),
+        }
     }
 }
 
 impl Allowance {
     fn grant(&self, bytes: u64) -> Result<(), String> {
         let too_much = || format!("it holds more than {} GiB", MAX_BYTES / 1024 / 1024 / 1024);
-        self.in_all.set(self.in_all.get().checked_sub(bytes).ok_or_else(too_much)?);
+        self.in_all
+            .set(self.in_all.get().checked_sub(bytes).ok_or_else(too_much)?);
         self.now.set(bytes + MAX_HEADER_BYTES);
         Ok(())
     }
@@ -192,7 +240,9 @@ impl<R: Read> Read for Metered<R> {
         if left == 0 && !buffer.is_empty() {
             return Err(io::Error::other("a name in it is too long"));
         }
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let most = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
         let read = self.reader.read(&mut buffer[..most])?;
         self.allowance.now.set(left - read as u64);
         Ok(read)
@@ -200,14 +250,19 @@ impl<R: Read> Read for Metered<R> {
 }
 
 fn is_text(path: &Path) -> bool {
-    [MANIFEST, TABLES, MEMORIES, MESSAGES].into_iter().any(|name| path == Path::new(name))
+    [MANIFEST, TABLES, MEMORIES, MESSAGES]
+        .into_iter()
+        .any(|name| path == Path::new(name))
 }
 
 fn read_manifest(json: &str) -> Result<Manifest, String> {
-    let manifest: Manifest = serde_json::from_str(json).map_err(|error| format!("its agent.json cannot be read: {error}"))?;
+    let manifest: Manifest = serde_json::from_str(json)
+        .map_err(|error| format!("its agent.json cannot be read: {error}"))?;
     match manifest.v {
         VERSION => Ok(manifest),
-        other => Err(format!("it has form {other}, and this version reads form {VERSION}")),
+        other => Err(format!(
+            "it has form {other}, and this version reads form {VERSION}"
+        )),
     }
 }
 
@@ -215,32 +270,53 @@ fn read_manifest(json: &str) -> Result<Manifest, String> {
 fn checked(path: &Path) -> Result<PathBuf, String> {
     let names = path.components().filter(|part| *part != Component::CurDir);
     let inside: Vec<Component<'_>> = names.collect();
-    let plain = inside.iter().all(|part| matches!(part, Component::Normal(_)));
+    let plain = inside
+        .iter()
+        .all(|part| matches!(part, Component::Normal(_)));
     if inside.len() > MAX_DEPTH {
-        return Err(format!("a folder in it is more than {MAX_DEPTH} folders deep"));
+        return Err(format!(
+            "a folder in it is more than {MAX_DEPTH} folders deep"
+        ));
     }
     if !plain || inside.is_empty() {
-        return Err(format!("`{}` would lie outside the agent's folder", path.display()));
+        return Err(format!(
+            "`{}` would lie outside the agent's folder",
+            path.display()
+        ));
     }
     Ok(inside.iter().collect())
 }
 
 fn text(entry: &mut impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
-    entry.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("it is damaged: {error}"))?;
+    entry
+        .take(MAX_TEXT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("it is damaged: {error}"))?;
     if bytes.len() as u64 > MAX_TEXT_BYTES {
-        return Err(format!("one of its texts is larger than {} MiB", MAX_TEXT_BYTES / 1024 / 1024));
+        return Err(format!(
+            "one of its texts is larger than {} MiB",
+            MAX_TEXT_BYTES / 1024 / 1024
+        ));
     }
     String::from_utf8(bytes).map_err(|_| "one of its texts is not UTF-8".to_owned())
 }
 
 fn store(dir: &Dir, path: &Path, entry: &mut impl Read) -> Result<(), String> {
-    let Ok(name) = path.strip_prefix(FILES) else { return Err(format!("`{}` does not belong into a package", path.display())) };
+    let Ok(name) = path.strip_prefix(FILES) else {
+        return Err(format!(
+            "`{}` does not belong into a package",
+            path.display()
+        ));
+    };
     if name.as_os_str().is_empty() {
         return Err("`files` must be a folder".to_owned());
     }
     let failed = |error: io::Error| format!("`{}` cannot be unpacked: {error}", path.display());
-    if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    if let Some(parent) = name
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
         dir.create_dir_all(parent).map_err(failed)?;
     }
     let mut options = cap_std::fs::OpenOptions::new();
@@ -271,13 +347,20 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
-    const GOOD: (&str, EntryType, &[u8]) = (MANIFEST, EntryType::Regular, br#"{"v":1,"id":"rose","exported_at":1}"#);
+    const GOOD: (&str, EntryType, &[u8]) = (
+        MANIFEST,
+        EntryType::Regular,
+        br#"{"v":1,"id":"rose","exported_at":1}"#,
+    );
 
     fn refused(entries: &[(&str, EntryType, &[u8])]) -> String {
         let folder = TempDir::new().unwrap();
         let into = folder.path().join("into");
         let error = unpack(tar(entries).as_slice(), &into).unwrap_err();
-        let found: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let found: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(found, ["into"], "nothing outside the folder");
         error
     }
@@ -311,9 +394,19 @@ mod tests {
         let usual = vec![b'a'; 200];
         let path = [b"files/".as_slice(), &usual].concat();
         let folder = TempDir::new().unwrap();
-        let good = tar(&[GOOD, ("././@LongLink", kind, &path), ("files/a", EntryType::Regular, b"x")]);
+        let good = tar(&[
+            GOOD,
+            ("././@LongLink", kind, &path),
+            ("files/a", EntryType::Regular, b"x"),
+        ]);
         unpack(good.as_slice(), &folder.path().join("into")).unwrap();
-        assert!(folder.path().join("into").join(String::from_utf8(usual).unwrap()).exists());
+        assert!(
+            folder
+                .path()
+                .join("into")
+                .join(String::from_utf8(usual).unwrap())
+                .exists()
+        );
     }
 
     #[test]
@@ -331,20 +424,49 @@ mod tests {
     #[test]
     fn a_package_reads_back_as_it_was_written() {
         let folder = TempDir::new().unwrap();
-        let (source, package) = (folder.path().join("source"), folder.path().join("rose.tar.gz"));
+        let (source, package) = (
+            folder.path().join("source"),
+            folder.path().join("rose.tar.gz"),
+        );
         fs::create_dir_all(source.join("memory")).unwrap();
         fs::write(source.join("SOUL.md"), "soul").unwrap();
         fs::write(source.join("memory/2026-05-01.md"), "a day").unwrap();
-        let texts = Texts { tables: "[agents.rose]\n".into(), memories: "m".into(), messages: "n".into() };
+        let texts = Texts {
+            tables: "[agents.rose]\n".into(),
+            memories: "m".into(),
+            messages: "n".into(),
+        };
         let manifest = Manifest::new(AgentId::parse("rose").unwrap(), 5);
-        let files = [PathBuf::from("SOUL.md"), PathBuf::from("memory/2026-05-01.md")];
+        let files = [
+            PathBuf::from("SOUL.md"),
+            PathBuf::from("memory/2026-05-01.md"),
+        ];
         write(&package, &manifest, &texts, &source, &files).unwrap();
-        assert!(matches!(write(&package, &manifest, &texts, &source, &files), Err(TenantError::Conflict(_))));
+        assert!(matches!(
+            write(&package, &manifest, &texts, &source, &files),
+            Err(TenantError::Conflict(_))
+        ));
         let (read_manifest, read_texts) = read(&package, &folder.path().join("into")).unwrap();
-        assert_eq!((read_manifest.id.as_str(), read_manifest.exported_at), ("rose", 5));
-        assert_eq!((read_texts.tables, read_texts.memories, read_texts.messages), (texts.tables, texts.memories, texts.messages));
-        assert_eq!(fs::read_to_string(folder.path().join("into/memory/2026-05-01.md")).unwrap(), "a day");
-        fs::write(folder.path().join("half"), &fs::read(&package).unwrap()[..60]).unwrap();
-        assert!(matches!(read(&folder.path().join("half"), &folder.path().join("other")), Err(TenantError::Package { .. })));
+        assert_eq!(
+            (read_manifest.id.as_str(), read_manifest.exported_at),
+            ("rose", 5)
+        );
+        assert_eq!(
+            (read_texts.tables, read_texts.memories, read_texts.messages),
+            (texts.tables, texts.memories, texts.messages)
+        );
+        assert_eq!(
+            fs::read_to_string(folder.path().join("into/memory/2026-05-01.md")).unwrap(),
+            "a day"
+        );
+        fs::write(
+            folder.path().join("half"),
+            &fs::read(&package).unwrap()[..60],
+        )
+        .unwrap();
+        assert!(matches!(
+            read(&folder.path().join("half"), &folder.path().join("other")),
+            Err(TenantError::Package { .. })
+        ));
     }
 }

@@ -24,10 +24,18 @@ pub struct Stake {
 
 /// Finds the only agent with this id or archive name, in use or removed, and counts its files and
 /// rows. An archive is found even when the config cannot be edited.
-pub(super) async fn at_stake(site: &Site, editing: Result<Arc<Editing>, TenantError>, which: &str) -> Result<Stake, TenantError> {
+pub(super) async fn at_stake(
+    site: &Site,
+    editing: Result<Arc<Editing>, TenantError>,
+    which: &str,
+) -> Result<Stake, TenantError> {
     let living = living(site, editing, which).await;
     let all = archives(&site.home);
-    let of_id: Vec<Archive> = all.iter().filter(|archive| archive.id.as_str() == which).cloned().collect();
+    let of_id: Vec<Archive> = all
+        .iter()
+        .filter(|archive| archive.id.as_str() == which)
+        .cloned()
+        .collect();
     let by_name = all.into_iter().find(|archive| archive.name == which);
     let archive = match living {
         _ if by_name.is_some() => by_name,
@@ -41,25 +49,44 @@ pub(super) async fn at_stake(site: &Site, editing: Result<Arc<Editing>, TenantEr
         Err(TenantError::Unknown(_)) => Some(archive::find(&site.home, which)?),
         Err(error) => Some(archive::find(&site.home, which).map_err(|_| error)?),
     };
-    let archive = archive.ok_or_else(|| TenantError::unknown(format!("no agent is called {which}")))?;
+    let archive =
+        archive.ok_or_else(|| TenantError::unknown(format!("no agent is called {which}")))?;
     stake_of(site, archive.id.clone(), Some(archive)).await
 }
 
-async fn living(site: &Site, editing: Result<Arc<Editing>, TenantError>, which: &str) -> Result<AgentId, TenantError> {
+async fn living(
+    site: &Site,
+    editing: Result<Arc<Editing>, TenantError>,
+    which: &str,
+) -> Result<AgentId, TenantError> {
     removable(site, &*editing?, which).await
 }
 
-async fn stake_of(site: &Site, id: AgentId, archive: Option<Archive>) -> Result<Stake, TenantError> {
-    let folder = archive.as_ref().map_or_else(|| folder_of(&site.home, &id), Archive::files);
+async fn stake_of(
+    site: &Site,
+    id: AgentId,
+    archive: Option<Archive>,
+) -> Result<Stake, TenantError> {
+    let folder = archive
+        .as_ref()
+        .map_or_else(|| folder_of(&site.home, &id), Archive::files);
     let files = blocking(move || Ok(folders::walk(&folder)?.files.len())).await?;
     let (known, row_id) = (archive.as_ref().map(|archive| archive.uid), id.clone());
     let rows = site.db.read(move |connection| {
-        match known.map_or_else(|| agent_rows::uid_of(connection, &row_id), |uid| Ok(Some(uid)))? {
+        match known.map_or_else(
+            || agent_rows::uid_of(connection, &row_id),
+            |uid| Ok(Some(uid)),
+        )? {
             Some(uid) => rows_of(connection, uid),
             None => Ok(Rows::default()),
         }
     });
-    Ok(Stake { id, archive, rows: rows.await?, files })
+    Ok(Stake {
+        id,
+        archive,
+        rows: rows.await?,
+        files,
+    })
 }
 
 /// A destroyed agent.
@@ -79,7 +106,11 @@ pub(super) async fn purge(site: &Site, which: &str) -> Result<Purged, TenantErro
     blocking(move || {
         let files = folders::walk(&archive.files())?.files.len();
         archive.destroy()?;
-        Ok(Purged { archive, rows, files })
+        Ok(Purged {
+            archive,
+            rows,
+            files,
+        })
     })
     .await
 }

@@ -23,7 +23,9 @@ pub(super) async fn settle(site: &Site, lock: &EditLock) -> Result<(), TenantErr
         folders::clear_staging(&home);
         Ok(note::left_over(&home))
     });
-    let Some((note, change)) = left.await? else { return Ok(()) };
+    let Some((note, change)) = left.await? else {
+        return Ok(());
+    };
     match settle_change(site, lock, &change).await {
         Ok(told) => {
             tracing::warn!("{told}");
@@ -36,7 +38,11 @@ pub(super) async fn settle(site: &Site, lock: &EditLock) -> Result<(), TenantErr
     }
 }
 
-async fn settle_change(site: &Site, lock: &EditLock, change: &Change) -> Result<String, TenantError> {
+async fn settle_change(
+    site: &Site,
+    lock: &EditLock,
+    change: &Change,
+) -> Result<String, TenantError> {
     match change {
         Change::Remove { id, uid, archive } => settle_removal(site, id, uid, archive).await,
         Change::Restore { id, uid, archive } => settle_return(site, id, uid, archive).await,
@@ -46,7 +52,12 @@ async fn settle_change(site: &Site, lock: &EditLock, change: &Change) -> Result<
     }
 }
 
-async fn settle_removal(site: &Site, id: &AgentId, uid: &str, name: &str) -> Result<String, TenantError> {
+async fn settle_removal(
+    site: &Site,
+    id: &AgentId,
+    uid: &str,
+    name: &str,
+) -> Result<String, TenantError> {
     let archive = archive::folder(&site.home, name);
     let files = archive.join(archive::FILES);
     let folder = folder_of(&site.home, id);
@@ -59,16 +70,27 @@ async fn settle_removal(site: &Site, id: &AgentId, uid: &str, name: &str) -> Res
     }
     move_unless_there(&folder, &files)?;
     if let (Ok(uid), name) = (uid.parse::<AgentUid>(), name.to_owned()) {
-        site.db.write(move |tx| rows::put_aside(tx, uid, &name, now_ms())).await?;
+        site.db
+            .write(move |tx| rows::put_aside(tx, uid, &name, now_ms()))
+            .await?;
     }
-    Ok(format!("an interrupted removal of {id} was finished; it is in archive/{name}"))
+    Ok(format!(
+        "an interrupted removal of {id} was finished; it is in archive/{name}"
+    ))
 }
 
-async fn settle_return(site: &Site, id: &AgentId, uid: &str, name: &str) -> Result<String, TenantError> {
+async fn settle_return(
+    site: &Site,
+    id: &AgentId,
+    uid: &str,
+    name: &str,
+) -> Result<String, TenantError> {
     let archive = archive::folder(&site.home, name);
     if !editing::config_has(&site.home, id)? {
         move_unless_there(&folder_of(&site.home, id), &archive.join(archive::FILES))?;
-        return Ok(format!("an interrupted return of {id} was undone; it is in archive/{name}"));
+        return Ok(format!(
+            "an interrupted return of {id} was undone; it is in archive/{name}"
+        ));
     }
     if let (Ok(uid), id) = (uid.parse::<AgentUid>(), id.clone()) {
         site.db.write(move |tx| rows::take_up(tx, uid, &id)).await?;
@@ -81,10 +103,14 @@ async fn settle_rename(site: &Site, from: &AgentId, to: &AgentId) -> Result<Stri
     let (old, new) = (folder_of(&site.home, from), folder_of(&site.home, to));
     if !editing::config_has(&site.home, to)? {
         move_unless_there(&new, &old)?;
-        return Ok(format!("an interrupted change of {from} to {to} was undone"));
+        return Ok(format!(
+            "an interrupted change of {from} to {to} was undone"
+        ));
     }
     rows::record_rename(site, from, to).await?;
-    Ok(format!("an interrupted change of {from} to {to} was finished"))
+    Ok(format!(
+        "an interrupted change of {from} to {to} was finished"
+    ))
 }
 
 async fn settle_clone(site: &Site, id: &AgentId, uid: &str) -> Result<String, TenantError> {
@@ -95,24 +121,46 @@ async fn settle_clone(site: &Site, id: &AgentId, uid: &str) -> Result<String, Te
         return Ok(format!("{id} is complete"));
     }
     folders::discard(&folder_of(&site.home, id));
-    Ok(format!("what an interrupted making of {id} had left was taken away; begin again"))
+    Ok(format!(
+        "what an interrupted making of {id} had left was taken away; begin again"
+    ))
 }
 
 /// An import writes its rows last and all at once, so an agent that has rows is complete.
-async fn settle_import(site: &Site, lock: &EditLock, id: &AgentId, uid: &str) -> Result<String, TenantError> {
+async fn settle_import(
+    site: &Site,
+    lock: &EditLock,
+    id: &AgentId,
+    uid: &str,
+) -> Result<String, TenantError> {
     let uid = uid.to_owned();
-    if site.db.read(move |connection| agent_rows::knows(connection, &uid)).await? {
+    if site
+        .db
+        .read(move |connection| agent_rows::knows(connection, &uid))
+        .await?
+    {
         return Ok(format!("the import of {id} was complete"));
     }
     if editing::config_has(&site.home, id)? {
         let text = store::read(&site.home)?;
-        store::replace(&site.home, lock, &text, &edit::take_out_agent(&text, id)?.text)?;
+        store::replace(
+            &site.home,
+            lock,
+            &text,
+            &edit::take_out_agent(&text, id)?.text,
+        )?;
     }
     folders::discard(&folder_of(&site.home, id));
-    Ok(format!("an interrupted import of {id} was undone; import it again"))
+    Ok(format!(
+        "an interrupted import of {id} was undone; import it again"
+    ))
 }
 
 /// Folders move in one step, so a folder at the target is whole.
 fn move_unless_there(from: &Path, to: &Path) -> Result<(), TenantError> {
-    if fs::symlink_metadata(to).is_ok() { Ok(()) } else { folders::relocate(from, to) }
+    if fs::symlink_metadata(to).is_ok() {
+        Ok(())
+    } else {
+        folders::relocate(from, to)
+    }
 }

@@ -28,22 +28,35 @@ pub struct Removed {
 }
 
 /// Puts an agent aside: tables and files go into the archive, rows are hidden. Nothing is lost.
-pub(super) async fn remove(site: &Site, editing: Arc<Editing>, word: &str) -> Result<Removed, TenantError> {
+pub(super) async fn remove(
+    site: &Site,
+    editing: Arc<Editing>,
+    word: &str,
+) -> Result<Removed, TenantError> {
     let id = removable(site, &editing, word).await?;
     let (row_id, now) = (id.clone(), now_ms());
     let uid = site.db.write(move |tx| {
         agent_rows::add(tx, std::slice::from_ref(&row_id), now)?;
         agent_rows::uid_of(tx, &row_id)
     });
-    let uid = uid.await?.ok_or_else(|| TenantError::unknown(format!("the store has no agent {id}")))?;
+    let uid = uid
+        .await?
+        .ok_or_else(|| TenantError::unknown(format!("the store has no agent {id}")))?;
     let taken = edit::take_out_agent(&editing.text, &id)?;
     let (piece, text, mentions) = (taken.piece, taken.text, taken.mentions.clone());
     let (committing, new_text) = (editing.clone(), text.clone());
     let (archive, _note) = blocking(move || {
         let (editing, text) = (committing, new_text);
         editing.check(&text)?;
-        let archive = Archive { mentions, ..archive::create(&editing.home, &id, uid, now)? };
-        let change = Change::Remove { id: id.clone(), uid: uid.to_string(), archive: archive.name.clone() };
+        let archive = Archive {
+            mentions,
+            ..archive::create(&editing.home, &id, uid, now)?
+        };
+        let change = Change::Remove {
+            id: id.clone(),
+            uid: uid.to_string(),
+            archive: archive.name.clone(),
+        };
         let folder = folder_of(&editing.home, &id);
         let done = note::write(&editing.home, &change).and_then(|note| {
             archive.fill(&piece)?;
@@ -55,7 +68,11 @@ pub(super) async fn remove(site: &Site, editing: Arc<Editing>, word: &str) -> Re
     })
     .await?;
     let name = archive.name.clone();
-    let rows = match site.db.write(move |tx| rows::put_aside(tx, uid, &name, now)).await {
+    let rows = match site
+        .db
+        .write(move |tx| rows::put_aside(tx, uid, &name, now))
+        .await
+    {
         Ok(rows) => rows,
         Err(error) => {
             editing.take_back(&text);
@@ -63,12 +80,21 @@ pub(super) async fn remove(site: &Site, editing: Arc<Editing>, word: &str) -> Re
             return Err(error.into());
         }
     };
-    Ok(Removed { archive, bindings: taken.bindings, mentions: taken.mentions, rows })
+    Ok(Removed {
+        archive,
+        bindings: taken.bindings,
+        mentions: taken.mentions,
+        rows,
+    })
 }
 
 /// The id of an agent that can be removed: an agent of the config, or leftovers (a folder without a
 /// table, or rows).
-pub(super) async fn removable(site: &Site, editing: &Editing, word: &str) -> Result<AgentId, TenantError> {
+pub(super) async fn removable(
+    site: &Site,
+    editing: &Editing,
+    word: &str,
+) -> Result<AgentId, TenantError> {
     let id = existing(site, editing, word).await?;
     refuse_main_and_default(editing, &id)?;
     Ok(id)
@@ -79,7 +105,9 @@ async fn existing(site: &Site, editing: &Editing, word: &str) -> Result<AgentId,
         Ok(spec) => return Ok(spec.id.clone()),
         Err(unknown) => unknown,
     };
-    let Ok(id) = AgentId::parse(word) else { return Err(unknown) };
+    let Ok(id) = AgentId::parse(word) else {
+        return Err(unknown);
+    };
     let is_left = folder_of(&site.home, &id).is_dir() || stored(site, &id).await?.is_some();
     if is_left { Ok(id) } else { Err(unknown) }
 }
@@ -92,7 +120,9 @@ fn put_back(archive: &Archive, folder: &Path) {
 
 fn refuse_main_and_default(editing: &Editing, id: &AgentId) -> Result<(), TenantError> {
     if *id == AgentId::main() {
-        return Err(TenantError::conflict("`main` is the agent that every house has, so it cannot go"));
+        return Err(TenantError::conflict(
+            "`main` is the agent that every house has, so it cannot go",
+        ));
     }
     if editing.config.default_agent == *id {
         return Err(TenantError::conflict(format!(

@@ -12,7 +12,12 @@ use crate::domain::AgentId;
 
 /// Changes an agent's id. History, memory, pins and bindings stay, because rows hang on the uid and
 /// every mention in the config is changed.
-pub(super) async fn rename(site: &Site, editing: Arc<Editing>, from: &str, to: &str) -> Result<(AgentId, AgentId), TenantError> {
+pub(super) async fn rename(
+    site: &Site,
+    editing: Arc<Editing>,
+    from: &str,
+    to: &str,
+) -> Result<(AgentId, AgentId), TenantError> {
     let (from, to) = (editing.find(from)?.id.clone(), editing.free(to)?);
     if from == AgentId::main() {
         return Err(TenantError::conflict(
@@ -22,12 +27,17 @@ pub(super) async fn rename(site: &Site, editing: Arc<Editing>, from: &str, to: &
     let text = edit::rename_agent(&editing.text, &from, &to)?;
     let folders = (folder_of(&site.home, &from), folder_of(&site.home, &to));
     let (committing, moving, new_text) = (editing.clone(), folders.clone(), text.clone());
-    let change = Change::Rename { from: from.clone(), to: to.clone() };
+    let change = Change::Rename {
+        from: from.clone(),
+        to: to.clone(),
+    };
     let _note = blocking(move || {
         let note = note::write(&committing.home, &change)?;
         // The folder comes first, because the check of the new table looks for its skills.
         folders::relocate(&moving.0, &moving.1)?;
-        committing.commit(&new_text).inspect_err(|_| folders::move_back(&moving.1, &moving.0))?;
+        committing
+            .commit(&new_text)
+            .inspect_err(|_| folders::move_back(&moving.1, &moving.0))?;
         Ok(note)
     })
     .await?;
@@ -40,7 +50,10 @@ pub(super) async fn rename(site: &Site, editing: Arc<Editing>, from: &str, to: &
 }
 
 /// Makes an agent the default, and tells whether the config changed.
-pub(super) async fn set_default(editing: Arc<Editing>, word: &str) -> Result<(AgentId, bool), TenantError> {
+pub(super) async fn set_default(
+    editing: Arc<Editing>,
+    word: &str,
+) -> Result<(AgentId, bool), TenantError> {
     let word = word.to_owned();
     blocking(move || {
         let id = editing.find(&word)?.id.clone();

@@ -41,16 +41,25 @@ pub(super) async fn restore(
         }
         let folder = folder_of(&committing.home, &new_id);
         // The files come first, because the check of the tables looks for their skills.
-        let change = Change::Restore { id: new_id.clone(), uid: back.uid.to_string(), archive: back.name.clone() };
+        let change = Change::Restore {
+            id: new_id.clone(),
+            uid: back.uid.to_string(),
+            archive: back.name.clone(),
+        };
         let note = note::write(&committing.home, &change)?;
         folders::relocate(&back.files(), &folder)?;
         let fitting = fitting(&committing, &tables, &back.mentions, &new_id);
         let done = fitting.and_then(|fitting| committing.commit(&fitting.text).map(|()| fitting));
-        done.map(|fitting| (fitting, note)).inspect_err(|_| folders::move_back(&folder, &back.files()))
+        done.map(|fitting| (fitting, note))
+            .inspect_err(|_| folders::move_back(&folder, &back.files()))
     })
     .await?;
     let (uid, row_id) = (archive.uid, id.clone());
-    let rows = match site.db.write(move |tx| rows::take_up(tx, uid, &row_id)).await {
+    let rows = match site
+        .db
+        .write(move |tx| rows::take_up(tx, uid, &row_id))
+        .await
+    {
         Ok(rows) => rows,
         Err(error) => {
             editing.take_back(&fitting.text);
@@ -59,8 +68,17 @@ pub(super) async fn restore(
         }
     };
     blocking(move || archive.destroy()).await?;
-    let Fitting { lost_bindings, lost_mentions, .. } = fitting;
-    Ok(Restored { id, rows, lost_bindings, lost_mentions })
+    let Fitting {
+        lost_bindings,
+        lost_mentions,
+        ..
+    } = fitting;
+    Ok(Restored {
+        id,
+        rows,
+        lost_bindings,
+        lost_mentions,
+    })
 }
 
 /// A config with the agent's tables in place.
@@ -71,7 +89,12 @@ struct Fitting {
 }
 
 /// Adds the tables, bindings and mentions, as far as they still fit.
-fn fitting(editing: &Editing, tables: &str, mentions: &[String], id: &AgentId) -> Result<Fitting, TenantError> {
+fn fitting(
+    editing: &Editing,
+    tables: &str,
+    mentions: &[String],
+    id: &AgentId,
+) -> Result<Fitting, TenantError> {
     let (mut text, lost_bindings) = with_tables(editing, tables)?;
     let mut lost_mentions = Vec::new();
     for list in mentions {
@@ -80,7 +103,11 @@ fn fitting(editing: &Editing, tables: &str, mentions: &[String], id: &AgentId) -
             None => lost_mentions.push(list.clone()),
         }
     }
-    Ok(Fitting { text, lost_bindings, lost_mentions })
+    Ok(Fitting {
+        text,
+        lost_bindings,
+        lost_mentions,
+    })
 }
 
 fn with_tables(editing: &Editing, tables: &str) -> Result<(String, Vec<String>), TenantError> {

@@ -18,7 +18,11 @@ pub const KEEPS_OLD_ID: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Adds a clone under its own uid, because the database may know an older agent of that id, with
 /// memories. A clone that the store knows already is left alone.
-pub(super) async fn record_clone(site: &Site, id: &AgentId, uid: AgentUid) -> Result<(), TenantError> {
+pub(super) async fn record_clone(
+    site: &Site,
+    id: &AgentId,
+    uid: AgentUid,
+) -> Result<(), TenantError> {
     let id = id.clone();
     let record = move |tx: &Transaction<'_>| {
         if agent_rows::knows(tx, &uid.to_string())? {
@@ -30,14 +34,26 @@ pub(super) async fn record_clone(site: &Site, id: &AgentId, uid: AgentUid) -> Re
 }
 
 /// Gives an agent its new id. An old id unknown to the database needs no change.
-pub(super) async fn record_rename(site: &Site, from: &AgentId, to: &AgentId) -> Result<(), TenantError> {
+pub(super) async fn record_rename(
+    site: &Site,
+    from: &AgentId,
+    to: &AgentId,
+) -> Result<(), TenantError> {
     let until = now_ms() + i64::try_from(KEEPS_OLD_ID.as_millis()).unwrap_or(i64::MAX);
     let (from, to) = (from.clone(), to.clone());
-    Ok(site.db.write(move |tx| agent_rows::rename(tx, &from, &to, until, now_ms())).await?)
+    Ok(site
+        .db
+        .write(move |tx| agent_rows::rename(tx, &from, &to, until, now_ms()))
+        .await?)
 }
 
 /// Hides the rows of a removed agent.
-pub(super) fn put_aside(tx: &Transaction<'_>, uid: AgentUid, archive: &str, now: i64) -> rusqlite::Result<Rows> {
+pub(super) fn put_aside(
+    tx: &Transaction<'_>,
+    uid: AgentUid,
+    archive: &str,
+    now: i64,
+) -> rusqlite::Result<Rows> {
     memory::archive(tx, uid)?;
     agent_rows::archive(tx, uid, archive, now)?;
     rows_of(tx, uid)
@@ -61,5 +77,11 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<R
     let share = transcript::purge(tx, uid)?;
     let memories = memory::purge(tx, uid)?;
     agent_rows::purge(tx, uid)?;
-    Ok(Rows { memories, messages: share.messages, sessions: share.sessions, pins, turns })
+    Ok(Rows {
+        memories,
+        messages: share.messages,
+        sessions: share.sessions,
+        pins,
+        turns,
+    })
 }

@@ -26,5 +26,7 @@ where
     F: FnOnce() -> Result<T, TenantError> + Send + 'static,
 {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| TenantError::Store(StoreError::Failed(format!("changing an agent: {error}"))))?
+    done.map_err(|error| {
+        TenantError::Store(StoreError::Failed(format!("changing an agent: {error}")))
+    })?
 }

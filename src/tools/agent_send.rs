@@ -47,7 +47,9 @@ impl Tool for AgentSend {
             Err(outcome) => return outcome,
         };
         if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
-            return Outcome::say(format!("Nothing was sent: a message has 1 to {MAX_TEXT_BYTES} bytes."));
+            return Outcome::say(format!(
+                "Nothing was sent: a message has 1 to {MAX_TEXT_BYTES} bytes."
+            ));
         }
         if agent.trim_start_matches('@') == scope.agent.id.as_str() {
             tracing::info!(agent.id = %scope.agent.id, "refused: an agent wrote to itself");

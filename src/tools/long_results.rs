@@ -18,13 +18,18 @@ const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 const MOST_KEPT: usize = 20;
 const FOLDER: &str = "tool-results";
 
-/// The text, or its beginning with the path of the whole text. The path is only told to agents with a tool to read files.
+/// The text, or its beginning with the path of the whole text. The path is only told to agents with
+/// a tool to read files.
 pub(super) async fn fit(scope: &Scope, tool: &str, can_read_files: bool, text: String) -> String {
     if text.len() <= MAX_RESULT_BYTES {
         return text;
     }
     let (bytes, beginning) = (text.len(), head(&text, MAX_RESULT_BYTES).to_owned());
-    let kept = if can_read_files { keep(scope, tool, text).await } else { None };
+    let kept = if can_read_files {
+        keep(scope, tool, text).await
+    } else {
+        None
+    };
     match kept {
         Some(path) => format!(
             "{beginning}\n[cut: the whole result, {bytes} bytes, is in {}; file_read and file_search read on]",
@@ -41,8 +46,15 @@ fn head(text: &str, max_bytes: usize) -> &str {
 async fn keep(scope: &Scope, tool: &str, text: String) -> Option<PathBuf> {
     // The time comes first, so that names sort by age.
     let unique = Uuid::new_v4().simple().to_string();
-    let name = format!("{}-{tool}-{}.txt", Local::now().format("%Y-%m-%d-%H%M%S"), &unique[..8]);
-    let (path, workspace) = (Path::new(FOLDER).join(name), scope.agent.files.own().clone());
+    let name = format!(
+        "{}-{tool}-{}.txt",
+        Local::now().format("%Y-%m-%d-%H%M%S"),
+        &unique[..8]
+    );
+    let (path, workspace) = (
+        Path::new(FOLDER).join(name),
+        scope.agent.files.own().clone(),
+    );
     let kept = path.clone();
     let written = background::run(move || {
         workspace.write(&kept, head(&text, MAX_KEPT_BYTES).as_bytes())?;
@@ -68,7 +80,9 @@ fn forget_oldest(workspace: &Arc<Workspace>) -> Result<(), FileError> {
     })?;
     kept.sort();
     let too_many = kept.len().saturating_sub(MOST_KEPT);
-    kept.iter().take(too_many).try_for_each(|path| workspace.remove(path))
+    kept.iter()
+        .take(too_many)
+        .try_for_each(|path| workspace.remove(path))
 }
 
 #[cfg(test)]
@@ -83,9 +97,19 @@ mod tests {
         let text = "é".repeat(MAX_RESULT_BYTES);
         let told = fit(&scope, "web_fetch", true, text.clone()).await;
         assert!(told.len() < MAX_RESULT_BYTES + 200);
-        let (_, rest) = told.split_once("\n[cut: the whole result, 65536 bytes, is in ").expect("it says where");
+        let (_, rest) = told
+            .split_once("\n[cut: the whole result, 65536 bytes, is in ")
+            .expect("it says where");
         let path = rest.split(';').next().unwrap();
-        assert_eq!(scope.agent.files.own().read(Path::new(path), 1 << 20).unwrap(), text.as_bytes());
+        assert_eq!(
+            scope
+                .agent
+                .files
+                .own()
+                .read(Path::new(path), 1 << 20)
+                .unwrap(),
+            text.as_bytes()
+        );
     }
 
     #[tokio::test]

@@ -18,7 +18,14 @@ const MOST_FOUND: u32 = 30;
 
 pub fn tools(memories: &Memories) -> Vec<Box<dyn Tool>> {
     let verbs = [Verb::Search, Verb::Save, Verb::Note, Verb::Edit];
-    verbs.map(|verb| Box::new(MemoryTool { verb, memories: memories.clone() }) as Box<dyn Tool>).into()
+    verbs
+        .map(|verb| {
+            Box::new(MemoryTool {
+                verb,
+                memories: memories.clone(),
+            }) as Box<dyn Tool>
+        })
+        .into()
 }
 
 struct MemoryTool {
@@ -87,7 +94,11 @@ async fn search(memory: &Memory, arguments: Value) -> Told {
     if found.is_empty() {
         return Ok("Nothing in memory has any of these words.".into());
     }
-    Ok(found.iter().map(|entry| format!("- {}", entry.shown_to(Some(memory.agent())))).collect::<Vec<_>>().join("\n"))
+    Ok(found
+        .iter()
+        .map(|entry| format!("- {}", entry.shown_to(Some(memory.agent()))))
+        .collect::<Vec<_>>()
+        .join("\n"))
 }
 
 #[derive(Deserialize)]
@@ -99,14 +110,29 @@ struct Save {
 
 async fn save(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
     let Save { text, visibility } = read(arguments)?;
-    let visibility = visibility.map(|word| word.parse::<Visibility>().map_err(|()| no_visibility(&word))).transpose()?;
-    let said = Provenance { place: Some(scope.place.clone()), person: Some(scope.person.clone()) };
+    let visibility = visibility
+        .map(|word| {
+            word.parse::<Visibility>()
+                .map_err(|()| no_visibility(&word))
+        })
+        .transpose()?;
+    let said = Provenance {
+        place: Some(scope.place.clone()),
+        person: Some(scope.person.clone()),
+    };
     let is_guest = scope.role == Role::Guest;
-    let text = if is_guest { told_by_a_guest(&text) } else { text };
+    let text = if is_guest {
+        told_by_a_guest(&text)
+    } else {
+        text
+    };
     let saving = memory.saving(&text, visibility, said).map_err(failed)?;
     // A guest's words must not become a belief of all agents.
     if saving.visibility() == Visibility::Global && is_guest {
-        return Err("You answer a guest, so only a private memory can be saved now. Nothing was saved.".into());
+        return Err(
+            "You answer a guest, so only a private memory can be saved now. Nothing was saved."
+                .into(),
+        );
     }
     let visibility = saving.visibility();
     let id = memory.save(saving).await.map_err(failed)?;
@@ -144,7 +170,8 @@ async fn edit(memory: &Memory, arguments: Value) -> Told {
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
-    serde_json::from_value(arguments).map_err(|error| format!("These arguments do not fit: {error}."))
+    serde_json::from_value(arguments)
+        .map_err(|error| format!("These arguments do not fit: {error}."))
 }
 
 fn failed(error: impl std::fmt::Display) -> String {
@@ -162,7 +189,11 @@ fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> 
         "required": required,
         "additionalProperties": false,
     });
-    ToolSpec { name: name.into(), description: description.into(), parameters }
+    ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        parameters,
+    }
 }
 
 fn search_spec() -> ToolSpec {
@@ -186,7 +217,12 @@ fn save_spec() -> ToolSpec {
 
 fn note_spec() -> ToolSpec {
     let properties = json!({ "text": { "type": "string" } });
-    spec("memory_note", "Add a line to today's notes: what happened, what was decided.", properties, &["text"])
+    spec(
+        "memory_note",
+        "Add a line to today's notes: what happened, what was decided.",
+        properties,
+        &["text"],
+    )
 }
 
 fn edit_spec() -> ToolSpec {

@@ -49,7 +49,9 @@ impl Tool for MessageSend {
             Err(outcome) => return outcome,
         };
         if place.is_some() && (text.trim().is_empty() || text.len() > MAX_TEXT_BYTES) {
-            return Outcome::say(format!("Nothing was sent: a message has 1 to {MAX_TEXT_BYTES} bytes."));
+            return Outcome::say(format!(
+                "Nothing was sent: a message has 1 to {MAX_TEXT_BYTES} bytes."
+            ));
         }
         Outcome::wish(Effect::SendMessage(SendMessage { place, text }))
     }

@@ -26,7 +26,8 @@ use crate::models::{ToolCall, ToolSpec};
 
 pub use crate::config::Risk;
 
-/// A tool for models. A single value serves all agents: the scope says whose files, memories and places a call may touch.
+/// A tool for models. A single value serves all agents: the scope says whose files, memories and
+/// places a call may touch.
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> ToolSpec;
@@ -34,7 +35,8 @@ pub trait Tool: Send + Sync + 'static {
     /// The worst effect on the world.
     fn risk(&self) -> Risk;
 
-    /// Whether the agent has a use for the tool. Without a use, the tool is neither offered nor called.
+    /// Whether the agent has a use for the tool. Without a use, the tool is neither offered nor
+    /// called.
     fn fits(&self, _agent: &Agent) -> bool {
         true
     }
@@ -43,7 +45,8 @@ pub trait Tool: Send + Sync + 'static {
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome;
 }
 
-/// The agent and person behind a call. A tool reaches data through the agent of its scope, never through an id from a model.
+/// The agent and person behind a call. A tool reaches data through the agent of its scope, never
+/// through an id from a model.
 #[derive(Debug, Clone)]
 pub struct Scope {
     pub agent: Arc<Agent>,
@@ -86,8 +89,8 @@ pub struct Outcome {
     pub effects: Vec<Effect>,
 }
 
-/// Work of a tool within the turn's own transactions, so that a crash repeats none of it: files are written with the turn's end,
-/// all else with the call's result.
+/// Work of a tool within the turn's own transactions, so that a crash repeats none of it: files are
+/// written with the turn's end, all else with the call's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -100,7 +103,13 @@ pub enum Effect {
 
 /// Files from a turn to its place.
 pub(crate) fn sent_files(effects: &[Effect]) -> impl Iterator<Item = &OutgoingFile> {
-    effects.iter().filter_map(|effect| if let Effect::SendFile(file) = effect { Some(file) } else { None })
+    effects.iter().filter_map(|effect| {
+        if let Effect::SendFile(file) = effect {
+            Some(file)
+        } else {
+            None
+        }
+    })
 }
 
 /// Runs a subagent.
@@ -142,12 +151,18 @@ pub struct SendMessage {
 
 impl Outcome {
     pub fn say(text: impl Into<String>) -> Self {
-        Outcome { text: text.into(), effects: Vec::new() }
+        Outcome {
+            text: text.into(),
+            effects: Vec::new(),
+        }
     }
 
     /// An outcome without a text: the effect's result becomes the text.
     fn wish(effect: Effect) -> Self {
-        Outcome { text: String::new(), effects: vec![effect] }
+        Outcome {
+            text: String::new(),
+            effects: vec![effect],
+        }
     }
 }
 
@@ -175,8 +190,11 @@ pub struct ToolView {
 
 impl ToolBox {
     pub fn standard() -> Self {
-        let mut tools: Vec<Box<dyn Tool>> =
-            vec![Box::new(now::Now), Box::new(skill::ReadSkill), Box::new(web::WebFetch::default())];
+        let mut tools: Vec<Box<dyn Tool>> = vec![
+            Box::new(now::Now),
+            Box::new(skill::ReadSkill),
+            Box::new(web::WebFetch::default()),
+        ];
         tools.extend(files::all());
         tools.push(Box::new(spawn::SpawnTool));
         tools.push(Box::new(agent_send::AgentSend));
@@ -185,23 +203,45 @@ impl ToolBox {
     }
 
     pub fn of(tools: Vec<Box<dyn Tool>>) -> Self {
-        let entry = |tool: Box<dyn Tool>| Arc::new(Entry { spec: tool.spec(), risk: tool.risk(), tool });
-        ToolBox { tools: tools.into_iter().map(entry).collect() }
+        let entry = |tool: Box<dyn Tool>| {
+            Arc::new(Entry {
+                spec: tool.spec(),
+                risk: tool.risk(),
+                tool,
+            })
+        };
+        ToolBox {
+            tools: tools.into_iter().map(entry).collect(),
+        }
     }
 
     /// Adds tools with needs of their own, such as a store.
     pub fn with(self, more: Vec<Box<dyn Tool>>) -> Self {
-        ToolBox { tools: self.tools.iter().chain(ToolBox::of(more).tools.iter()).cloned().collect() }
+        ToolBox {
+            tools: self
+                .tools
+                .iter()
+                .chain(ToolBox::of(more).tools.iter())
+                .cloned()
+                .collect(),
+        }
     }
 
     /// The tools of an agent for a person of this role.
     pub fn view(&self, agent: &Arc<Agent>, role: Role) -> ToolView {
-        ToolView { tools: self.tools.clone(), agent: agent.clone(), role, parent: None }
+        ToolView {
+            tools: self.tools.clone(),
+            agent: agent.clone(),
+            role,
+            parent: None,
+        }
     }
 
     /// Names of all tools with their risks.
     pub fn names(&self) -> impl Iterator<Item = (&str, Risk)> {
-        self.tools.iter().map(|entry| (entry.spec.name.as_str(), entry.risk))
+        self.tools
+            .iter()
+            .map(|entry| (entry.spec.name.as_str(), entry.risk))
     }
 }
 
@@ -218,18 +258,31 @@ impl ToolView {
     /// Runs the tool, or tells the model why not.
     pub async fn call(&self, scope: &Scope, call: &ToolCall) -> Outcome {
         let Some(entry) = self.fitting().find(|entry| entry.spec.name == call.name) else {
-            let names: Vec<&str> = self.offered().map(|entry| entry.spec.name.as_str()).collect();
-            return Outcome::say(format!("There is no tool `{}`. You have: {}.", call.name, names.join(", ")));
+            let names: Vec<&str> = self
+                .offered()
+                .map(|entry| entry.spec.name.as_str())
+                .collect();
+            return Outcome::say(format!(
+                "There is no tool `{}`. You have: {}.",
+                call.name,
+                names.join(", ")
+            ));
         };
         if let Err(refusal) = self.decide(entry) {
             tracing::info!(agent.id = %self.agent.id, tool = %call.name, "refused: {refusal}");
-            return Outcome::say(format!("The tool `{}` was not run: {refusal}. Go on without it.", call.name));
+            return Outcome::say(format!(
+                "The tool `{}` was not run: {refusal}. Go on without it.",
+                call.name
+            ));
         }
         // The refusal names the tool as the registry does: a name from a model can be any text.
         tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
         let can_read_files = self.offered().any(|entry| entry.spec.name == "file_read");
-        Outcome { text: long_results::fit(scope, &call.name, can_read_files, outcome.text).await, ..outcome }
+        Outcome {
+            text: long_results::fit(scope, &call.name, can_read_files, outcome.text).await,
+            ..outcome
+        }
     }
 
     fn offered(&self) -> impl Iterator<Item = &Entry> {
@@ -237,12 +290,17 @@ impl ToolView {
     }
 
     fn fitting(&self) -> impl Iterator<Item = &Entry> {
-        self.tools.iter().map(AsRef::as_ref).filter(|entry| entry.tool.fits(&self.agent))
+        self.tools
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|entry| entry.tool.fits(&self.agent))
     }
 
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
         policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.role)?;
-        let Some(parent) = &self.parent else { return Ok(()) };
+        let Some(parent) = &self.parent else {
+            return Ok(());
+        };
         policy::for_run(parent, &entry.spec.name, entry.risk, self.role)
     }
 }
@@ -273,7 +331,11 @@ pub const KNOWN: &[(&str, Risk)] = &[
 /// Reads a model's arguments for a tool. The error is a sentence for the model.
 fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
     let read = serde_json::from_value(arguments);
-    read.map_err(|error| Outcome::say(format!("The arguments do not fit: {error}. Nothing was done.")))
+    read.map_err(|error| {
+        Outcome::say(format!(
+            "The arguments do not fit: {error}. Nothing was done."
+        ))
+    })
 }
 
 /// The text about a subagent's result.

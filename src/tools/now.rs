@@ -14,7 +14,8 @@ impl Tool for Now {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "now".into(),
-            description: "The current date, weekday, time and UTC offset on the gateway's machine.".into(),
+            description: "The current date, weekday, time and UTC offset on the gateway's machine."
+                .into(),
             parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         }
     }

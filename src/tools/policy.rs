@@ -1,8 +1,8 @@
 //! Decides about the tools of an agent for a person. Pure.
 //!
-//! The order is fixed: the risk profile, then the agent's own list, then the ceiling of the person's role. Within each, `deny`
-//! comes after `allow`. The reach of an allowed tool is decided later, in `agents/files`: the boundary of the workspace, then the
-//! access list.
+//! The order is fixed: the risk profile, then the agent's own list, then the ceiling of the
+//! person's role. Within each, `deny` comes after `allow`. The reach of an allowed tool is decided
+//! later, in `agents/files`: the boundary of the workspace, then the access list.
 
 use std::fmt;
 
@@ -45,7 +45,11 @@ pub enum Refusal {
 pub fn decide(policy: &ToolPolicy, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
     for_agent(policy, tool, risk)?;
     let max = ceiling(policy, role);
-    if risk > max { Err(Refusal::Ceiling { role, risk, max }) } else { Ok(()) }
+    if risk > max {
+        Err(Refusal::Ceiling { role, risk, max })
+    } else {
+        Ok(())
+    }
 }
 
 /// The tools of an agent in a turn of a subagent or a peer.
@@ -56,11 +60,16 @@ pub fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Result<()
         "message_send" | "file_send" => return Err(Refusal::Silent),
         _ => {}
     }
-    if parent.tools.as_ref().is_some_and(|tools| !tools.iter().any(|name| name == tool)) {
+    if parent
+        .tools
+        .as_ref()
+        .is_some_and(|tools| !tools.iter().any(|name| name == tool))
+    {
         return Err(Refusal::Task);
     }
     match parent.relation {
-        Relation::Subagent => decide(&parent.agent.tools, tool, risk, role).map_err(|refusal| Refusal::Parent(refusal.into())),
+        Relation::Subagent => decide(&parent.agent.tools, tool, risk, role)
+            .map_err(|refusal| Refusal::Parent(refusal.into())),
         Relation::Peer => Ok(()),
     }
 }
@@ -75,7 +84,11 @@ pub fn for_agent(policy: &ToolPolicy, tool: &str, risk: Risk) -> Result<(), Refu
             Within::Yes => {}
         }
         if let Some(max) = profile.max_risk.filter(|max| risk > *max) {
-            return Err(Refusal::ProfileRisk { profile: name(), risk, max });
+            return Err(Refusal::ProfileRisk {
+                profile: name(),
+                risk,
+                max,
+            });
         }
     }
     match within(&policy.own, tool) {
@@ -113,10 +126,17 @@ fn ceiling(policy: &ToolPolicy, role: Role) -> Risk {
 /// Unknown names of tools in the config.
 pub fn check<'a>(config: &Config, tools: impl Iterator<Item = (&'a str, Risk)>) -> Vec<Problem> {
     let known: Vec<&str> = tools.map(|(name, _)| name).collect();
-    let profiles = config.tools.profiles.values().map(|profile| &profile.limits);
+    let profiles = config
+        .tools
+        .profiles
+        .values()
+        .map(|profile| &profile.limits);
     let all = profiles.chain(config.agents.iter().map(|agent| &agent.tools.limits));
     let named = all.flat_map(|limits| limits.allow.iter().flatten().chain(&limits.deny));
-    named.filter(|name| !known.contains(&name.value.as_str())).map(|name| unknown(name, &known)).collect()
+    named
+        .filter(|name| !known.contains(&name.value.as_str()))
+        .map(|name| unknown(name, &known))
+        .collect()
 }
 
 fn unknown(name: &Spanned<String>, known: &[&str]) -> Problem {
@@ -124,26 +144,45 @@ fn unknown(name: &Spanned<String>, known: &[&str]) -> Problem {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are: {}", known.join(", ")),
     };
-    Problem::new(name.span.clone(), format!("unknown tool `{}`", name.value)).label("no tool has this name").help(advice)
+    Problem::new(name.span.clone(), format!("unknown tool `{}`", name.value))
+        .label("no tool has this name")
+        .help(advice)
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::ProfileAllows { profile } => write!(f, "the risk profile `{profile}` does not allow it"),
-            Refusal::ProfileDenies { profile } => write!(f, "the risk profile `{profile}` denies it"),
+            Refusal::ProfileAllows { profile } => {
+                write!(f, "the risk profile `{profile}` does not allow it")
+            }
+            Refusal::ProfileDenies { profile } => {
+                write!(f, "the risk profile `{profile}` denies it")
+            }
             Refusal::ProfileRisk { profile, risk, max } => {
-                write!(f, "the risk profile `{profile}` stops at `{max}`, and this is a `{risk}` tool")
+                write!(
+                    f,
+                    "the risk profile `{profile}` stops at `{max}`, and this is a `{risk}` tool"
+                )
             }
             Refusal::AgentAllows => f.write_str("the agent's `tools.allow` does not name it"),
             Refusal::Depth => f.write_str("a subagent cannot start another"),
-            Refusal::Hops => f.write_str("you were asked by another agent yourself, and messages go one hop"),
-            Refusal::Silent => f.write_str("you work for another agent, which gets your answer and decides what people see"),
+            Refusal::Hops => {
+                f.write_str("you were asked by another agent yourself, and messages go one hop")
+            }
+            Refusal::Silent => f.write_str(
+                "you work for another agent, which gets your answer and decides what people see",
+            ),
             Refusal::Task => f.write_str("whoever gave you this task left it out"),
-            Refusal::Parent(refusal) => write!(f, "the agent you work for may not use it: {refusal}"),
+            Refusal::Parent(refusal) => {
+                write!(f, "the agent you work for may not use it: {refusal}")
+            }
             Refusal::AgentDenies => f.write_str("the agent's `tools.deny` names it"),
             Refusal::Ceiling { role, risk, max } => {
-                write!(f, "a {} may use tools up to `{max}` (`[access.tools]`), and this is a `{risk}` tool", role.as_str())
+                write!(
+                    f,
+                    "a {} may use tools up to `{max}` (`[access.tools]`), and this is a `{risk}` tool",
+                    role.as_str()
+                )
             }
         }
     }

@@ -28,7 +28,9 @@ impl Tool for ReadSkill {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "skill".into(),
-            description: "Reads one of your skills by name: its instructions, or a file in its folder.".into(),
+            description:
+                "Reads one of your skills by name: its instructions, or a file in its folder."
+                    .into(),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -54,7 +56,9 @@ impl Tool for ReadSkill {
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
         let arguments: Arguments = match serde_json::from_value(arguments) {
             Ok(arguments) => arguments,
-            Err(error) => return Outcome::say(format!("Call it like {{\"name\": \"a-skill\"}}: {error}.")),
+            Err(error) => {
+                return Outcome::say(format!("Call it like {{\"name\": \"a-skill\"}}: {error}."));
+            }
         };
         let agent = scope.agent.clone();
         let read = move || {
@@ -64,7 +68,11 @@ impl Tool for ReadSkill {
                 Err(error) => error.to_string(),
             }
         };
-        Outcome::say(tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| "Reading the skill failed.".into()))
+        Outcome::say(
+            tokio::task::spawn_blocking(read)
+                .await
+                .unwrap_or_else(|_| "Reading the skill failed.".into()),
+        )
     }
 }
 
@@ -74,10 +82,20 @@ fn shown(content: &skills::Content, offset: usize) -> String {
     let end = whole.floor_char_boundary(start.saturating_add(MAX_BYTES));
     let mut text = whole[start..end].to_owned();
     if end < whole.len() {
-        text.push_str(&format!("\n[cut: {end} of {} bytes; go on with \"offset\": {end}]", whole.len()));
+        text.push_str(&format!(
+            "\n[cut: {end} of {} bytes; go on with \"offset\": {end}]",
+            whole.len()
+        ));
     }
     if start == 0 && !content.files.is_empty() {
-        text.push_str(&format!("\n\n[files of this skill, read with \"file\": {}]", content.files.join(", ")));
+        text.push_str(&format!(
+            "\n\n[files of this skill, read with \"file\": {}]",
+            content.files.join(", ")
+        ));
     }
-    if text.is_empty() { "[nothing more]".to_owned() } else { text }
+    if text.is_empty() {
+        "[nothing more]".to_owned()
+    } else {
+        text
+    }
 }

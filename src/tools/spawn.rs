@@ -1,4 +1,5 @@
-//! Gives a part of the work to a subagent: a turn of its own, with at most the rights of its parent.
+//! Gives a part of the work to a subagent: a turn of its own, with at most the rights of its
+//! parent.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -62,12 +63,20 @@ impl Tool for SpawnTool {
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
-        let Arguments { task, agent, tools, wait, report } = match read_arguments(arguments) {
+        let Arguments {
+            task,
+            agent,
+            tools,
+            wait,
+            report,
+        } = match read_arguments(arguments) {
             Ok(arguments) => arguments,
             Err(outcome) => return outcome,
         };
         if task.trim().is_empty() || task.len() > MAX_TASK_BYTES {
-            return Outcome::say(format!("Nothing was started: a task has 1 to {MAX_TASK_BYTES} bytes."));
+            return Outcome::say(format!(
+                "Nothing was started: a task has 1 to {MAX_TASK_BYTES} bytes."
+            ));
         }
         let then = match (report, wait) {
             (true, Some(true)) => return Outcome::say(EITHER),
@@ -76,14 +85,18 @@ impl Tool for SpawnTool {
             (false, _) => OnFinish::Wait,
         };
         match chosen(scope, agent.as_deref()) {
-            Ok(agent) => Outcome::wish(Effect::Spawn(Spawn { agent, task, tools, then })),
+            Ok(agent) => Outcome::wish(Effect::Spawn(Spawn {
+                agent,
+                task,
+                tools,
+                then,
+            })),
             Err(refusal) => Outcome::say(format!("Nothing was started: {refusal}")),
         }
     }
 }
 
-const EITHER: &str =
-    "Nothing was started: `report` is for a task that you do not wait for. Leave out one of `wait` and `report`.";
+const EITHER: &str = "Nothing was started: `report` is for a task that you do not wait for. Leave out one of `wait` and `report`.";
 
 fn chosen(scope: &Scope, word: Option<&str>) -> Result<AgentId, String> {
     match word.filter(|word| *word != scope.agent.id.as_str()) {
@@ -95,19 +108,30 @@ fn chosen(scope: &Scope, word: Option<&str>) -> Result<AgentId, String> {
 /// The agent of the same peer group with this id or name.
 pub(super) fn peer(agent: &Agent, word: &str, scope: &Scope) -> Result<AgentId, String> {
     let word = word.trim_start_matches('@');
-    let peers: Vec<&AgentId> =
-        agent.peers.iter().filter(|peer| peer.counts_on(scope.place.platform())).map(|peer| &peer.id).collect();
+    let peers: Vec<&AgentId> = agent
+        .peers
+        .iter()
+        .filter(|peer| peer.counts_on(scope.place.platform()))
+        .map(|peer| &peer.id)
+        .collect();
     if let Some(found) = peers.iter().find(|peer| peer.as_str() == word) {
         return Ok((*found).clone());
     }
     let names = peers.iter().map(|peer| peer.as_str());
     Err(match (nearest(word, names.clone()), peers.is_empty()) {
-        (Some(near), _) => format!("`{word}` is not in a peer group with you here. Did you mean `{near}`?"),
+        (Some(near), _) => {
+            format!("`{word}` is not in a peer group with you here. Did you mean `{near}`?")
+        }
         (None, true) => {
-            format!("`{word}` is not in a peer group with you here. Nobody is; the operator decides in [peer_groups].")
+            format!(
+                "`{word}` is not in a peer group with you here. Nobody is; the operator decides in [peer_groups]."
+            )
         }
         (None, false) => {
-            format!("`{word}` is not in a peer group with you here. You have: {}.", names.collect::<Vec<_>>().join(", "))
+            format!(
+                "`{word}` is not in a peer group with you here. You have: {}.",
+                names.collect::<Vec<_>>().join(", ")
+            )
         }
     })
 }

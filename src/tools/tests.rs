@@ -12,40 +12,91 @@ use crate::config::{Ceilings, RiskProfile, Spanned, ToolLimits};
 pub(super) fn scope_in(home: &Path) -> Scope {
     let agent = Arc::new(agent_of(home, "main"));
     let (place, person) = ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
-    Scope { agent, place, person, role: Role::Owner, parent: None }
+    Scope {
+        agent,
+        place,
+        person,
+        role: Role::Owner,
+        parent: None,
+    }
 }
 
 fn scope_with(policy: ToolPolicy, role: Role) -> Scope {
     let scope = scope_in(Path::new("home"));
-    Scope { agent: Arc::new(Agent { tools: policy, ..(*scope.agent).clone() }), role, ..scope }
+    Scope {
+        agent: Arc::new(Agent {
+            tools: policy,
+            ..(*scope.agent).clone()
+        }),
+        role,
+        ..scope
+    }
 }
 
 fn call(name: &str) -> ToolCall {
-    ToolCall { id: "1".into(), name: name.into(), arguments: json!({ "path": "../nowhere" }) }
+    ToolCall {
+        id: "1".into(),
+        name: name.into(),
+        arguments: json!({ "path": "../nowhere" }),
+    }
 }
 
 async fn said(policy: ToolPolicy, role: Role, tool: &str) -> String {
     let scope = scope_with(policy, role);
-    ToolBox::standard().view(&scope.agent, role).call(&scope, &call(tool)).await.text
+    ToolBox::standard()
+        .view(&scope.agent, role)
+        .call(&scope, &call(tool))
+        .await
+        .text
 }
 
 fn names(list: &[&str]) -> Vec<Spanned<String>> {
-    list.iter().map(|name| Spanned { value: (*name).to_owned(), span: 0..0 }).collect()
+    list.iter()
+        .map(|name| Spanned {
+            value: (*name).to_owned(),
+            span: 0..0,
+        })
+        .collect()
 }
 
 #[tokio::test]
 async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
-    let own = ToolLimits { allow: Some(names(&["now", "file_read"])), deny: Vec::new() };
-    let text = said(ToolPolicy { own, ..Default::default() }, Role::Owner, "shell").await;
+    let own = ToolLimits {
+        allow: Some(names(&["now", "file_read"])),
+        deny: Vec::new(),
+    };
+    let text = said(
+        ToolPolicy {
+            own,
+            ..Default::default()
+        },
+        Role::Owner,
+        "shell",
+    )
+    .await;
     assert_eq!(text, "There is no tool `shell`. You have: now, file_read.");
 }
 
 /// S2.11
 #[tokio::test]
 async fn a_refused_call_is_answered_with_the_rule_that_refused_it() {
-    let own = ToolLimits { allow: None, deny: names(&["file_write"]) };
-    let text = said(ToolPolicy { own, ..Default::default() }, Role::Owner, "file_write").await;
-    assert_eq!(text, "The tool `file_write` was not run: the agent's `tools.deny` names it. Go on without it.");
+    let own = ToolLimits {
+        allow: None,
+        deny: names(&["file_write"]),
+    };
+    let text = said(
+        ToolPolicy {
+            own,
+            ..Default::default()
+        },
+        Role::Owner,
+        "file_write",
+    )
+    .await;
+    assert_eq!(
+        text,
+        "The tool `file_write` was not run: the agent's `tools.deny` names it. Go on without it."
+    );
     let text = said(ToolPolicy::default(), Role::Guest, "file_write").await;
     assert_eq!(
         text,
@@ -59,16 +110,24 @@ async fn a_refused_call_is_answered_with_the_rule_that_refused_it() {
 fn without_a_policy_nothing_is_filtered() {
     let scope = scope_with(ToolPolicy::default(), Role::Owner);
     let tools = ToolBox::standard();
-    assert_eq!(tools.view(&scope.agent, Role::Owner).specs().len(), tools.names().count());
+    assert_eq!(
+        tools.view(&scope.agent, Role::Owner).specs().len(),
+        tools.names().count()
+    );
 }
 
-/// S4.34: a view is a pointer to the one set of tools and to its agent, however many tools there are.
+/// S4.34: a view is a pointer to the one set of tools and to its agent, however many tools there
+/// are.
 #[test]
 fn all_agents_share_one_set_of_tools() {
     let tools = ToolBox::standard();
     let (one, other) = (scope_in(Path::new("one")), scope_in(Path::new("other")));
     let views = [&one, &other].map(|scope| tools.view(&scope.agent, scope.role));
-    assert!(views.iter().all(|view| Arc::ptr_eq(&view.tools, &tools.tools)));
+    assert!(
+        views
+            .iter()
+            .all(|view| Arc::ptr_eq(&view.tools, &tools.tools))
+    );
 }
 
 #[test]
@@ -94,7 +153,11 @@ struct Stub(&'static str, Risk);
 #[async_trait]
 impl Tool for Stub {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { name: self.0.into(), description: String::new(), parameters: json!({}) }
+        ToolSpec {
+            name: self.0.into(),
+            description: String::new(),
+            parameters: json!({}),
+        }
     }
 
     fn risk(&self) -> Risk {
@@ -120,31 +183,53 @@ fn any_risk() -> impl Strategy<Value = Risk> {
 }
 
 fn any_limits() -> impl Strategy<Value = ToolLimits> {
-    let some = || proptest::sample::subsequence(STUBS.map(|(name, _)| name).to_vec(), 0..=6).prop_map(|list| names(&list));
+    let some = || {
+        proptest::sample::subsequence(STUBS.map(|(name, _)| name).to_vec(), 0..=6)
+            .prop_map(|list| names(&list))
+    };
     (proptest::option::of(some()), some()).prop_map(|(allow, deny)| ToolLimits { allow, deny })
 }
 
 fn any_policy() -> impl Strategy<Value = ToolPolicy> {
-    let profile = (any_limits(), proptest::option::of(any_risk())).prop_map(|(limits, max_risk)| RiskProfile {
-        name: "some".into(),
-        limits,
-        max_risk,
-    });
-    let ceilings = (any_risk(), any_risk(), any_risk()).prop_map(|(guest, member, owner)| Ceilings { guest, member, owner });
-    (proptest::option::of(profile), any_limits(), ceilings).prop_map(|(profile, own, ceilings)| ToolPolicy {
-        profile,
-        own,
-        ceilings,
+    let profile =
+        (any_limits(), proptest::option::of(any_risk())).prop_map(|(limits, max_risk)| {
+            RiskProfile {
+                name: "some".into(),
+                limits,
+                max_risk,
+            }
+        });
+    let ceilings =
+        (any_risk(), any_risk(), any_risk()).prop_map(|(guest, member, owner)| Ceilings {
+            guest,
+            member,
+            owner,
+        });
+    (proptest::option::of(profile), any_limits(), ceilings).prop_map(|(profile, own, ceilings)| {
+        ToolPolicy {
+            profile,
+            own,
+            ceilings,
+        }
     })
 }
 
 /// The turn that a run may belong to.
 fn any_parent() -> impl Strategy<Value = Option<Arc<Parent>>> {
     let relation = prop_oneof![Just(Relation::Subagent), Just(Relation::Peer)];
-    let tools = proptest::option::of(proptest::sample::subsequence(STUBS.map(|(name, _)| name.to_owned()).to_vec(), 0..=6));
+    let tools = proptest::option::of(proptest::sample::subsequence(
+        STUBS.map(|(name, _)| name.to_owned()).to_vec(),
+        0..=6,
+    ));
     let parent = (any_policy(), relation, tools).prop_map(|(policy, relation, tools)| {
         let Scope { agent, place, .. } = scope_with(policy, Role::Owner);
-        Arc::new(Parent { agent, place, run: "1-0-0".into(), relation, tools })
+        Arc::new(Parent {
+            agent,
+            place,
+            run: "1-0-0".into(),
+            relation,
+            tools,
+        })
     });
     proptest::option::of(parent)
 }
@@ -160,8 +245,8 @@ fn offered(view: &ToolView) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..Default::default() })]
 
-    /// S2.8, S2.12, S4.17, S3.6: whatever the policies, whoever asks and for whatever turn it runs, what is offered is what can be
-    /// called, and every refusal names a rule.
+    /// S2.8, S2.12, S4.17, S3.6: whatever the policies, whoever asks and for whatever turn it runs,
+    /// what is offered is what can be called, and every refusal names a rule.
     #[test]
     fn what_is_offered_is_what_can_be_called(policy in any_policy(), role in any_standing(), parent in any_parent()) {
         let tools = ToolBox::of(STUBS.iter().map(|(name, risk)| Box::new(Stub(name, *risk)) as Box<dyn Tool>).collect());

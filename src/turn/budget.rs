@@ -51,9 +51,17 @@ pub struct Over {
 
 /// The limit with the least left decides.
 pub fn of_day(limits: &DayLimits, spent: Spent) -> Verdict {
-    let tokens = limits.tokens.map(|most| (Limit::TokensPerDay, percent(spent.tokens, most)));
-    let cost = limits.cost.map(|most| (Limit::CostPerDay, percent(spent.cost.0, most.0)));
-    match tokens.into_iter().chain(cost).max_by_key(|(_, percent)| *percent) {
+    let tokens = limits
+        .tokens
+        .map(|most| (Limit::TokensPerDay, percent(spent.tokens, most)));
+    let cost = limits
+        .cost
+        .map(|most| (Limit::CostPerDay, percent(spent.cost.0, most.0)));
+    match tokens
+        .into_iter()
+        .chain(cost)
+        .max_by_key(|(_, percent)| *percent)
+    {
         Some((limit, 100..)) => Verdict::Over(limit),
         Some((limit, NEARLY_PERCENT..)) => Verdict::Nearly(limit),
         _ => Verdict::Fine,
@@ -69,8 +77,15 @@ pub fn percent(spent: u64, most: u64) -> u64 {
 /// The cost of tokens. Rounded up, so many small calls are not free.
 pub fn cost(price: &Price, usage: Usage) -> Money {
     let cached = usage.cached_tokens.min(usage.input_tokens);
-    let parts = [(usage.input_tokens - cached, price.input), (cached, price.cached), (usage.output_tokens, price.output)];
-    let of_million: u128 = parts.iter().map(|(tokens, price)| u128::from(*tokens) * u128::from(price.0)).sum();
+    let parts = [
+        (usage.input_tokens - cached, price.input),
+        (cached, price.cached),
+        (usage.output_tokens, price.output),
+    ];
+    let of_million: u128 = parts
+        .iter()
+        .map(|(tokens, price)| u128::from(*tokens) * u128::from(price.0))
+        .sum();
     Money(u64::try_from(of_million.div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
@@ -89,12 +104,21 @@ pub fn end_of_day<Z: TimeZone>(zone: &Z, at: i64) -> i64 {
     let tomorrow = day(zone, at) + Days::new(1);
     // A day begins at 01:00 where clocks are changed at midnight.
     let hours = (0..3).filter_map(|hour| NaiveTime::from_hms_opt(hour, 0, 0));
-    let begins = hours.filter_map(|hour| zone.from_local_datetime(&tomorrow.and_time(hour)).earliest()).next();
+    let begins = hours
+        .filter_map(|hour| {
+            zone.from_local_datetime(&tomorrow.and_time(hour))
+                .earliest()
+        })
+        .next();
     begins.map_or(at + 24 * 60 * 60 * 1000, |begins| begins.timestamp_millis())
 }
 
 fn moment<Z: TimeZone>(zone: &Z, at: i64) -> DateTime<Z> {
-    zone.from_utc_datetime(&DateTime::from_timestamp_millis(at).unwrap_or_default().naive_utc())
+    zone.from_utc_datetime(
+        &DateTime::from_timestamp_millis(at)
+            .unwrap_or_default()
+            .naive_utc(),
+    )
 }
 
 impl Over {
@@ -106,14 +130,27 @@ impl Over {
         let free_at = moment(zone, self.free_at);
         match (self.whose, self.limit) {
             (Whose::Agents, Limit::TurnsPerMinute) => {
-                format!("I am asked more than I may answer in a minute. Please ask again after {}.", free_at.format("%H:%M:%S"))
+                format!(
+                    "I am asked more than I may answer in a minute. Please ask again after {}.",
+                    free_at.format("%H:%M:%S")
+                )
             }
             (Whose::Persons, Limit::TurnsPerMinute) => {
-                format!("You ask more than I may answer in a minute. Please ask again after {}.", free_at.format("%H:%M:%S"))
+                format!(
+                    "You ask more than I may answer in a minute. Please ask again after {}.",
+                    free_at.format("%H:%M:%S")
+                )
             }
-            (Whose::Agents, Limit::TokensPerDay) => format!("I have used up my tokens for today. {}", again(&free_at)),
-            (Whose::Agents, Limit::CostPerDay) => format!("I have used up my money for today. {}", again(&free_at)),
-            (Whose::Persons, _) => format!("You have used up your tokens for today. {}", again(&free_at)),
+            (Whose::Agents, Limit::TokensPerDay) => {
+                format!("I have used up my tokens for today. {}", again(&free_at))
+            }
+            (Whose::Agents, Limit::CostPerDay) => {
+                format!("I have used up my money for today. {}", again(&free_at))
+            }
+            (Whose::Persons, _) => format!(
+                "You have used up your tokens for today. {}",
+                again(&free_at)
+            ),
         }
     }
 }
@@ -122,7 +159,10 @@ fn again<Z: TimeZone>(free_at: &DateTime<Z>) -> String
 where
     Z::Offset: std::fmt::Display,
 {
-    format!("Please ask again tomorrow; I am free at {}.", free_at.format("%H:%M"))
+    format!(
+        "Please ask again tomorrow; I am free at {}.",
+        free_at.format("%H:%M")
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! A turn of an agent: prompt → model ⇄ tools, until there is an answer. Knows no channel, no delivery, no session.
+//! A turn of an agent: prompt → model ⇄ tools, until there is an answer. Knows no channel, no
+//! delivery, no session.
 //!
-//! A [`Run`] does a step at a time. Between two steps its caller can write down the result, look around, park the turn, and
-//! resume the turn later, also in another process.
+//! A [`Run`] does a step at a time. Between two steps its caller can write down the result, look
+//! around, park the turn, and resume the turn later, also in another process.
 
 pub mod budget;
 pub mod history;
@@ -19,7 +20,8 @@ use tokio::time::Instant;
 use crate::config::{AgentLimits, ModelRef};
 use crate::domain::{SessionKey, TurnEvent};
 use crate::models::{
-    Cut, Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall, Usage, estimate_tokens,
+    Cut, Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall,
+    Usage, estimate_tokens,
 };
 use crate::tools::{Outcome, Scope, ToolView};
 
@@ -29,7 +31,8 @@ use budget::Over;
 const SLOW_AFTER: Duration = Duration::from_secs(20);
 /// Tools of a round at the same time.
 const MOST_PARALLEL: usize = 8;
-/// Rounds of a turn with a call cut off in the middle. The model may try again with less, but not for ever.
+/// Rounds of a turn with a call cut off in the middle. The model may try again with less, but not
+/// for ever.
 const MOST_CUT_ROUNDS: u32 = 3;
 
 /// The parts of a turn's request.
@@ -165,11 +168,14 @@ impl Run {
 
     /// Model calls left, for the turn and its subagents.
     pub fn steps_left(&self) -> u32 {
-        self.request.limits.steps.saturating_sub(self.steps + self.charged.steps)
+        self.request
+            .limits
+            .steps
+            .saturating_sub(self.steps + self.charged.steps)
     }
 
-    /// Counts a subagent's spending as the turn's own. The subagent's row has the tokens already, so [`Run::usage`] leaves them
-    /// out.
+    /// Counts a subagent's spending as the turn's own. The subagent's row has the tokens already,
+    /// so [`Run::usage`] leaves them out.
     pub fn charge(&mut self, charge: Charge) {
         self.charged.steps += charge.steps;
         self.charged.usage.add(charge.usage);
@@ -208,7 +214,10 @@ impl Run {
     /// The same with the words of a cut call.
     pub fn shown(&self) -> String {
         let mut shown = self.said.clone();
-        append_paragraph(&mut shown, &self.saying.lock().unwrap_or_else(PoisonError::into_inner));
+        append_paragraph(
+            &mut shown,
+            &self.saying.lock().unwrap_or_else(PoisonError::into_inner),
+        );
         shown
     }
 
@@ -228,7 +237,10 @@ impl Run {
 
     /// The time left.
     pub fn time_left(&self) -> Duration {
-        self.request.limits.time.saturating_sub(self.spent + self.since.elapsed())
+        self.request
+            .limits
+            .time
+            .saturating_sub(self.spent + self.since.elapsed())
     }
 
     /// Lets no time count until [`Run::take_up`].
@@ -247,11 +259,20 @@ impl Run {
     }
 
     /// Asks the model once. Dropping the future cancels the call.
-    pub async fn ask(&mut self, models: &Models, events: &mpsc::Sender<TurnEvent>) -> Result<Step, TurnError> {
+    pub async fn ask(
+        &mut self,
+        models: &Models,
+        events: &mpsc::Sender<TurnEvent>,
+    ) -> Result<Step, TurnError> {
         self.may_ask()?;
         self.steps += 1;
         let lead = if self.said.is_empty() { "" } else { PARAGRAPH };
-        let stage = Stage { events, lead, shown: &self.saying, heard: Mutex::new(Instant::now()) };
+        let stage = Stage {
+            events,
+            lead,
+            shown: &self.saying,
+            heard: Mutex::new(Instant::now()),
+        };
         let asking = ask_until_answered(models, &self.request, &stage);
         let slow = async {
             stage.silence().await;
@@ -260,25 +281,45 @@ impl Run {
             }
         };
         let answer = telling_if_slow(events, asking, slow).await?;
-        let Answer { text, tool_calls, usage, cut, model } = answer;
+        let Answer {
+            text,
+            tool_calls,
+            usage,
+            cut,
+            model,
+        } = answer;
         self.model = Some(model);
-        self.saying.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.saying
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         self.usage.add(usage);
         if tool_calls.is_empty() {
             append_paragraph(&mut self.said, &text);
             self.cut = cut;
             return Ok(Step::Answered);
         }
-        let round = Round { text, calls: tool_calls, usage, cut };
+        let round = Round {
+            text,
+            calls: tool_calls,
+            usage,
+            cut,
+        };
         self.count_cut(&round)?;
         Ok(Step::Wants(round))
     }
 
     /// A model without an end to its calls is not asked for ever.
     fn count_cut(&mut self, round: &Round) -> Result<(), TurnError> {
-        let Some(cut) = round.calls.iter().find_map(|call| round.cut_of(call)) else { return Ok(()) };
+        let Some(cut) = round.calls.iter().find_map(|call| round.cut_of(call)) else {
+            return Ok(());
+        };
         self.cut_rounds += 1;
-        if self.cut_rounds >= MOST_CUT_ROUNDS { Err(TurnError::CallsCutOff(cut)) } else { Ok(()) }
+        if self.cut_rounds >= MOST_CUT_ROUNDS {
+            Err(TurnError::CallsCutOff(cut))
+        } else {
+            Ok(())
+        }
     }
 
     fn may_ask(&self) -> Result<(), TurnError> {
@@ -286,33 +327,57 @@ impl Run {
         if self.steps_left() == 0 {
             return Err(TurnError::TooManySteps(steps));
         }
-        match tokens.filter(|most| budget::tokens(self.usage) + budget::tokens(self.charged.usage) >= *most) {
+        match tokens
+            .filter(|most| budget::tokens(self.usage) + budget::tokens(self.charged.usage) >= *most)
+        {
             Some(most) => Err(TurnError::TooManyTokens(most)),
             None => Ok(()),
         }
     }
 
-    /// A guess at the cost of a cut call, because no provider will tell. Calls without any answer cost nothing.
+    /// A guess at the cost of a cut call, because no provider will tell. Calls without any answer
+    /// cost nothing.
     pub fn guess_of_cut_call(&self) -> Usage {
         let count = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
         let said = self.saying.lock().unwrap_or_else(PoisonError::into_inner);
         if said.is_empty() {
             return Usage::default();
         }
-        let read: usize = self.request.messages.iter().map(|message| estimate_tokens(words(message))).sum();
+        let read: usize = self
+            .request
+            .messages
+            .iter()
+            .map(|message| estimate_tokens(words(message)))
+            .sum();
         let input_tokens = count(estimate_tokens(&self.request.system) + read);
-        Usage { input_tokens, output_tokens: count(estimate_tokens(&said)), cached_tokens: 0 }
+        Usage {
+            input_tokens,
+            output_tokens: count(estimate_tokens(&said)),
+            cached_tokens: 0,
+        }
     }
 
     /// Runs the tools of a round side by side and yields each at its end.
     pub fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
-        let running = round.calls.iter().enumerate().map(move |(number, call)| async move {
-            if let Some(cut) = round.cut_of(call) {
-                return Ran { number, outcome: Ok(Outcome::say(not_run(cut))) };
-            }
-            let called = AssertUnwindSafe(self.request.tools.call(&self.request.scope, call)).catch_unwind().await;
-            Ran { number, outcome: called.map_err(|_| ToolPanicked) }
-        });
+        let running = round
+            .calls
+            .iter()
+            .enumerate()
+            .map(move |(number, call)| async move {
+                if let Some(cut) = round.cut_of(call) {
+                    return Ran {
+                        number,
+                        outcome: Ok(Outcome::say(not_run(cut))),
+                    };
+                }
+                let called = AssertUnwindSafe(self.request.tools.call(&self.request.scope, call))
+                    .catch_unwind()
+                    .await;
+                Ran {
+                    number,
+                    outcome: called.map_err(|_| ToolPanicked),
+                }
+            });
         Box::pin(stream::iter(running).buffer_unordered(MOST_PARALLEL))
     }
 
@@ -320,9 +385,16 @@ impl Run {
     pub fn take_in(&mut self, round: Round, results: Vec<String>) {
         append_paragraph(&mut self.said, &round.text);
         let results = round.calls.iter().zip(results);
-        let results =
-            results.map(|(call, content)| ModelMessage::ToolResult { call_id: call.id.clone(), content }).collect::<Vec<_>>();
-        self.request.messages.push(ModelMessage::Assistant { text: round.text, tool_calls: round.calls });
+        let results = results
+            .map(|(call, content)| ModelMessage::ToolResult {
+                call_id: call.id.clone(),
+                content,
+            })
+            .collect::<Vec<_>>();
+        self.request.messages.push(ModelMessage::Assistant {
+            text: round.text,
+            tool_calls: round.calls,
+        });
         self.request.messages.extend(results);
     }
 
@@ -349,8 +421,15 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     async fn show(&self, piece: String, is_first: bool) {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).push_str(&piece);
-        let text = if is_first && !self.lead.is_empty() { format!("{}{piece}", self.lead) } else { piece };
+        self.shown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_str(&piece);
+        let text = if is_first && !self.lead.is_empty() {
+            format!("{}{piece}", self.lead)
+        } else {
+            piece
+        };
         // Progress is a courtesy, so a missing listener is fine.
         drop(self.events.send(TurnEvent::Text(text)).await);
     }
@@ -388,8 +467,12 @@ async fn telling_if_slow<T>(
     waiting.await
 }
 
-/// Waits for work of another model call, such as a summary, and tells people once if the wait is long.
-pub async fn wait_for_model<T>(events: &mpsc::Sender<TurnEvent>, waiting: impl Future<Output = T>) -> T {
+/// Waits for work of another model call, such as a summary, and tells people once if the wait is
+/// long.
+pub async fn wait_for_model<T>(
+    events: &mpsc::Sender<TurnEvent>,
+    waiting: impl Future<Output = T>,
+) -> T {
     telling_if_slow(events, waiting, tokio::time::sleep(SLOW_AFTER)).await
 }
 
@@ -402,7 +485,11 @@ struct Answer {
 }
 
 /// Asks the models of the lineup in order, each as often as worth a try, until a model answers.
-async fn ask_until_answered(models: &Models, request: &TurnRequest, stage: &Stage<'_>) -> Result<Answer, ModelError> {
+async fn ask_until_answered(
+    models: &Models,
+    request: &TurnRequest,
+    stage: &Stage<'_>,
+) -> Result<Answer, ModelError> {
     let mut attempts = models.attempts(&request.lineup);
     loop {
         match ask(models, attempts.model(), request, stage).await {
@@ -415,10 +502,21 @@ async fn ask_until_answered(models: &Models, request: &TurnRequest, stage: &Stag
     }
 }
 
-async fn ask(models: &Models, model: ModelRef, request: &TurnRequest, stage: &Stage<'_>) -> Result<Answer, Failure> {
+async fn ask(
+    models: &Models,
+    model: ModelRef,
+    request: &TurnRequest,
+    stage: &Stage<'_>,
+) -> Result<Answer, Failure> {
     let mut text = String::new();
-    let failure = |error, text: &String| Failure { error, said_something: !text.is_empty() };
-    let mut stream = models.stream(&model, model_request(request)).await.map_err(|error| failure(error, &text))?;
+    let failure = |error, text: &String| Failure {
+        error,
+        said_something: !text.is_empty(),
+    };
+    let mut stream = models
+        .stream(&model, model_request(request))
+        .await
+        .map_err(|error| failure(error, &text))?;
     while let Some(event) = stream.next().await {
         stage.hear();
         match event {
@@ -428,7 +526,19 @@ async fn ask(models: &Models, model: ModelRef, request: &TurnRequest, stage: &St
                 text.push_str(&piece);
                 stage.show(piece, is_first).await;
             }
-            Ok(ModelEvent::Done { tool_calls, usage, cut }) => return Ok(Answer { text, tool_calls, usage, cut, model }),
+            Ok(ModelEvent::Done {
+                tool_calls,
+                usage,
+                cut,
+            }) => {
+                return Ok(Answer {
+                    text,
+                    tool_calls,
+                    usage,
+                    cut,
+                    model,
+                });
+            }
             Err(error) => return Err(failure(error, &text)),
         }
     }
@@ -459,7 +569,9 @@ fn not_run(cut: Cut) -> String {
         Cut::AtTokens(None) => "your answer was longer than it may be".to_owned(),
         Cut::WindowFull => "your context window is full".to_owned(),
     };
-    format!("The tool was not run: {why}, in the middle of its arguments. Call it again with less, or go on without it.")
+    format!(
+        "The tool was not run: {why}, in the middle of its arguments. Call it again with less, or go on without it."
+    )
 }
 
 fn words(message: &ModelMessage) -> &str {

@@ -16,15 +16,20 @@ Answer in the language of the person you answer. Keep it short unless asked for 
 Where several people write, a message begins with its writer in brackets: [Alice] is a person, [@main] another agent. Your own messages never begin that way.
 Never claim to be another agent, and never speak for one.";
 
-/// The agent's name, the house rules, then each file under a heading with its name, and the config's own words behind SOUL.md.
+/// The agent's name, the house rules, then each file under a heading with its name, and the
+/// config's own words behind SOUL.md.
 ///
-/// Files are shown with their own headings, because they are the operator's. The memory is the agent's own to write and stands
-/// last, where it can add to the operator's words but not come between them.
+/// Files are shown with their own headings, because they are the operator's. The memory is the
+/// agent's own to write and stands last, where it can add to the operator's words but not come
+/// between them.
 pub fn assemble(agent: &Agent, identity: &Identity) -> String {
     let mut prompt = format!("{}\n{HOUSE_RULES}", introduction(agent));
     let sections = sections(identity);
     let skills = skill_list(&identity.skills().readable);
-    let before_skills = sections.iter().filter(|section| section.stands_before_skills()).count();
+    let before_skills = sections
+        .iter()
+        .filter(|section| section.stands_before_skills())
+        .count();
     // The list is never cut: agents can read exactly the listed skills.
     let mut room = room_for(&sections, prompt.len() + skills.len());
     for (index, section) in sections.iter().enumerate() {
@@ -54,15 +59,30 @@ fn skill_list(skills: &[Skill]) -> String {
     let line = |skill: &Skill| format!("\n- {}: {}", skill.name, skill.description);
     let lines: Vec<String> = skills.iter().map(line).collect();
     let fits = lines.iter().map(String::len).sum::<usize>() <= MAX_SKILL_LIST_BYTES;
-    let most = if fits { usize::MAX } else { MAX_SKILL_LIST_BYTES / lines.len() };
-    let shortened = lines.iter().map(|line| if line.len() <= most { line.clone() } else { format!("{}…", head(line, most)) });
+    let most = if fits {
+        usize::MAX
+    } else {
+        MAX_SKILL_LIST_BYTES / lines.len()
+    };
+    let shortened = lines.iter().map(|line| {
+        if line.len() <= most {
+            line.clone()
+        } else {
+            format!("{}…", head(line, most))
+        }
+    });
     SKILLS.to_owned() + &shortened.collect::<String>()
 }
 
-/// Bytes for the sections: all they need if there is room, else a little less than the room, because cut marks need some.
+/// Bytes for the sections: all they need if there is room, else a little less than the room,
+/// because cut marks need some.
 fn room_for(sections: &[Section], taken: usize) -> usize {
     let needed = sections.iter().map(Section::len).sum::<usize>();
-    if taken + needed <= MAX_PROMPT_BYTES { needed } else { (MAX_PROMPT_BYTES - MARKS_BYTES).saturating_sub(taken) }
+    if taken + needed <= MAX_PROMPT_BYTES {
+        needed
+    } else {
+        (MAX_PROMPT_BYTES - MARKS_BYTES).saturating_sub(taken)
+    }
 }
 
 fn introduction(agent: &Agent) -> String {
@@ -76,9 +96,20 @@ fn introduction(agent: &Agent) -> String {
 fn sections(identity: &Identity) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for loaded in identity.files() {
-        sections.push(Section { file: loaded.file, name: loaded.name(), content: loaded.content.trim_end() });
-        if let Some(content) = identity.system_prompt().filter(|_| loaded.file == IdentityFile::Soul) {
-            sections.push(Section { file: loaded.file, name: SYSTEM_PROMPT, content: content.trim_end() });
+        sections.push(Section {
+            file: loaded.file,
+            name: loaded.name(),
+            content: loaded.content.trim_end(),
+        });
+        if let Some(content) = identity
+            .system_prompt()
+            .filter(|_| loaded.file == IdentityFile::Soul)
+        {
+            sections.push(Section {
+                file: loaded.file,
+                name: SYSTEM_PROMPT,
+                content: content.trim_end(),
+            });
         }
     }
     sections.retain(|section| !section.content.is_empty());
@@ -120,8 +151,11 @@ impl Section<'_> {
     }
 
     fn cut(&self, room: usize) -> String {
-        let mark =
-            format!("[cut: the prompt may have {} KiB, and the rest of {} did not fit]", MAX_PROMPT_BYTES / 1024, self.name);
+        let mark = format!(
+            "[cut: the prompt may have {} KiB, and the rest of {} did not fit]",
+            MAX_PROMPT_BYTES / 1024,
+            self.name
+        );
         match head(self.content, room) {
             "" => mark,
             kept => format!("{kept}\n{mark}"),

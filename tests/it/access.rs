@@ -20,17 +20,39 @@ async fn strangers_unbound_groups_and_talk_that_is_not_for_us_reach_no_model() {
     stranger.says("let me in").await;
     stranger.says("hello?").await;
     stranger.says("/agents").await;
-    house.telegram.supergroup(-1009).says(BOB, "@parlor_bot hello").await;
-    house.telegram.supergroup(-1009).says(BOB, "/agent rose").await;
+    house
+        .telegram
+        .supergroup(-1009)
+        .says(BOB, "@parlor_bot hello")
+        .await;
+    house
+        .telegram
+        .supergroup(-1009)
+        .says(BOB, "/agent rose")
+        .await;
     let bound = house.telegram.forum(-1001).topic(101, "Rose");
     bound.says(BOB, "talk among people").await;
     bound.says(ALICE, "also an owner's").await;
     house.settled(&gateway).await;
     assert!(house.model.journal().is_empty(), "no model call");
-    let said: Vec<String> = house.telegram.sent().into_iter().map(|sent| sent.text).collect();
+    let said: Vec<String> = house
+        .telegram
+        .sent()
+        .into_iter()
+        .map(|sent| sent.text)
+        .collect();
     assert_eq!(said.len(), 1, "one hint and nothing else: {said:?}");
-    assert!(said[0].starts_with("I do not know you yet. If my owner wants us to talk, they can send me /pair "), "{said:?}");
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'refused'"), "7", "each is on record");
+    assert!(
+        said[0].starts_with(
+            "I do not know you yet. If my owner wants us to talk, they can send me /pair "
+        ),
+        "{said:?}"
+    );
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE state = 'refused'"),
+        "7",
+        "each is on record"
+    );
     assert_eq!(
         house.ask("SELECT group_concat(DISTINCT outcome) FROM inbox"),
         "a stranger,no binding or pin opens this place,observed"
@@ -42,10 +64,19 @@ async fn strangers_unbound_groups_and_talk_that_is_not_for_us_reach_no_model() {
 async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
     let house = House::new(BOUND).await;
     let gateway = house.open().await;
-    let (bob, alice, carol) = (house.telegram.dm(BOB), house.telegram.dm(ALICE), house.telegram.dm(CAROL));
+    let (bob, alice, carol) = (
+        house.telegram.dm(BOB),
+        house.telegram.dm(ALICE),
+        house.telegram.dm(CAROL),
+    );
     bob.says("hello").await;
     let hint = bob.wait_for_sent(1).await.text;
-    let code = hint.split("/pair ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a code").to_owned();
+    let code = hint
+        .split("/pair ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("a code")
+        .to_owned();
     assert_eq!(code.len(), 8);
     carol.says("hello").await;
     carol.wait_for_sent(1).await;
@@ -56,15 +87,31 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
         alice.wait_for_sent(1).await.text,
         "No code like that is open. A code counts for one hour; whoever was given it gets a new one by writing to the bot again."
     );
-    assert_eq!(alice.wait_for_sent(2).await.text, "Bob (telegram:222) may now write to me.");
-    assert!(alice.wait_for_sent(3).await.text.starts_with("No code like that"), "a code counts once");
+    assert_eq!(
+        alice.wait_for_sent(2).await.text,
+        "Bob (telegram:222) may now write to me."
+    );
+    assert!(
+        alice
+            .wait_for_sent(3)
+            .await
+            .text
+            .starts_with("No code like that"),
+        "a code counts once"
+    );
     bob.says("thank you").await;
     carol.says("and me?").await;
     house.settled(&gateway).await;
-    assert_eq!(bob.texts().last().map(String::as_str), Some("re: thank you"));
+    assert_eq!(
+        bob.texts().last().map(String::as_str),
+        Some("re: thank you")
+    );
     assert_eq!(carol.texts().len(), 1, "another code lets nobody else in");
     bob.says("/pair ABCD2345").await;
-    assert_eq!(bob.wait_for_sent(3).await.text, "Only an owner can let people in.");
+    assert_eq!(
+        bob.wait_for_sent(3).await.text,
+        "Only an owner can let people in."
+    );
     house.close(gateway).await;
 }
 
@@ -83,14 +130,19 @@ async fn private_chats_can_be_open_or_closed() {
 /// S4.22
 #[tokio::test]
 async fn a_private_chat_that_is_bound_to_its_person_has_that_agent() {
-    let bound =
-        "[access]\ndms = \"open\"\n[agents.main]\n[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:111\"\nagent = \"rose\"\n";
+    let bound = "[access]\ndms = \"open\"\n[agents.main]\n[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:111\"\nagent = \"rose\"\n";
     let house = House::new(bound).await;
     let gateway = house.open().await;
-    for (person, agent) in [(ALICE, "You are Rose (agent id: rose)."), (BOB, "You are Main (agent id: main).")] {
+    for (person, agent) in [
+        (ALICE, "You are Rose (agent id: rose)."),
+        (BOB, "You are Main (agent id: main)."),
+    ] {
         house.telegram.dm(person).says("hello").await;
         house.settled(&gateway).await;
-        assert_eq!(house.model.last_request().system.lines().next(), Some(agent));
+        assert_eq!(
+            house.model.last_request().system.lines().next(),
+            Some(agent)
+        );
     }
     gateway.shutdown().await;
 }
@@ -98,7 +150,9 @@ async fn a_private_chat_that_is_bound_to_its_person_has_that_agent() {
 /// A binding chooses an agent; it opens the bot to nobody.
 #[tokio::test]
 async fn a_binding_lets_no_stranger_in() {
-    let house = House::new("[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:222\"\nagent = \"rose\"\n").await;
+    let house =
+        House::new("[agents.rose]\n[[bindings]]\nmatch = \"telegram:dm:222\"\nagent = \"rose\"\n")
+            .await;
     let gateway = house.open().await;
     house.telegram.dm(BOB).says("hello").await;
     house.settled(&gateway).await;
@@ -114,9 +168,16 @@ async fn in_a_group_a_mention_a_reply_or_a_command_is_for_us() {
     rose.says(BOB, "@Parlor_Bot, hello").await;
     let answer = rose.wait_for_sent(1).await;
     assert_eq!(answer.text, "re: [Bob] hello", "the mention is taken off");
-    rose.says(CAROL, "and me").replying_to(answer.message_id).await;
-    assert_eq!(rose.wait_for_sent(2).await.text, "re: [Carol] [replying to you: “re: Bob hello”] and me");
-    rose.says(BOB, "hey you there").mentioning("you", crate::support::fake_telegram::PARLOR_BOT).await;
+    rose.says(CAROL, "and me")
+        .replying_to(answer.message_id)
+        .await;
+    assert_eq!(
+        rose.wait_for_sent(2).await.text,
+        "re: [Carol] [replying to you: “re: Bob hello”] and me"
+    );
+    rose.says(BOB, "hey you there")
+        .mentioning("you", crate::support::fake_telegram::PARLOR_BOT)
+        .await;
     assert_eq!(rose.wait_for_sent(3).await.text, "re: [Bob] hey you there");
     rose.says(BOB, "/agents@parlor_bot").await;
     assert!(rose.wait_for_sent(4).await.text.contains("Rose (rose)"));
@@ -141,7 +202,10 @@ async fn an_owner_learns_how_to_open_a_place_and_can_open_it_with_a_pin() {
     );
     lobby.says(BOB, "/agent rose").await;
     lobby.says(ALICE, "/agent rose").await;
-    assert_eq!(lobby.wait_for_sent(2).await.text, "Rose (rose) answers here from now on. /agent reset undoes that.");
+    assert_eq!(
+        lobby.wait_for_sent(2).await.text,
+        "Rose (rose) answers here from now on. /agent reset undoes that."
+    );
     lobby.says(BOB, "@parlor_bot hello").await;
     assert_eq!(lobby.wait_for_sent(3).await.text, "re: [Bob] hello");
     house.close(gateway).await;
@@ -157,6 +221,10 @@ async fn a_stranger_is_not_told_that_an_agent_is_gone() {
     let gateway = house.open().await;
     house.telegram.dm(BOB).says("hello").await;
     house.settled(&gateway).await;
-    assert_eq!(house.telegram.dm(BOB).texts().len(), 1, "only the answer to /agent");
+    assert_eq!(
+        house.telegram.dm(BOB).texts().len(),
+        1,
+        "only the answer to /agent"
+    );
     gateway.shutdown().await;
 }

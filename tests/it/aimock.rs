@@ -1,5 +1,5 @@
-//! The gateway with a model server that nobody here wrote: aimock, on two dialects. What it must answer is in
-//! `aimock_fixtures.json`.
+//! The gateway with a model server that nobody here wrote: aimock, on two dialects. What it must
+//! answer is in `aimock_fixtures.json`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,23 +28,42 @@ impl Setup {
     async fn start() -> Option<Self> {
         let Some(program) = std::env::var_os(PROGRAM).map(PathBuf::from) else {
             // Not a macro: what those print is kept back when a test passes.
-            let _ = writeln!(std::io::stderr(), "SKIPPED: no aimock, because {PROGRAM} is not set; scripts/check sets it");
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: no aimock, because {PROGRAM} is not set; scripts/check sets it"
+            );
             return None;
         };
         let port = free_port();
         let server = Command::new(program)
-            .args(["-p", &port.to_string(), "-f", FIXTURES, "--strict", "--validate-on-load", "--log-level", "silent"])
+            .args([
+                "-p",
+                &port.to_string(),
+                "-f",
+                FIXTURES,
+                "--strict",
+                "--validate-on-load",
+                "--log-level",
+                "silent",
+            ])
             .kill_on_drop(true)
             .spawn()
             .expect("aimock starts");
         listens(port).await;
         let house = House::new(&config(port)).await;
         let gateway = house.open().await;
-        Some(Setup { house, gateway, _server: server })
+        Some(Setup {
+            house,
+            gateway,
+            _server: server,
+        })
     }
 
     fn talks(&self) -> [(&'static str, Dm); 2] {
-        [("openai", self.house.telegram.dm(ALICE)), ("anthropic", self.house.telegram.dm(BOB))]
+        [
+            ("openai", self.house.telegram.dm(ALICE)),
+            ("anthropic", self.house.telegram.dm(BOB)),
+        ]
     }
 
     async fn end(self) {
@@ -79,25 +98,39 @@ agent = "claude"
 
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound listener has an address").port()
+    listener
+        .local_addr()
+        .expect("a bound listener has an address")
+        .port()
 }
 
 /// Another process cannot wake us, so it is knocked at again and again.
 async fn listens(port: u16) {
     let knocking = async {
-        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        while tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_err()
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, knocking).await.expect("aimock listens");
+    tokio::time::timeout(PATIENCE, knocking)
+        .await
+        .expect("aimock listens");
 }
 
 #[tokio::test]
 async fn an_answer_is_streamed_and_what_was_thought_is_not_shown() {
-    let Some(setup) = Setup::start().await else { return };
+    let Some(setup) = Setup::start().await else {
+        return;
+    };
     for (dialect, chat) in setup.talks() {
         chat.says("hello there").await;
-        assert_eq!(chat.wait_for_sent(1).await.text, "Good morning, and welcome to the parlor.", "{dialect}");
+        assert_eq!(
+            chat.wait_for_sent(1).await.text,
+            "Good morning, and welcome to the parlor.",
+            "{dialect}"
+        );
         chat.says("think about it").await;
         assert_eq!(chat.wait_for_sent(2).await.text, "Forty-two.", "{dialect}");
     }
@@ -106,26 +139,48 @@ async fn an_answer_is_streamed_and_what_was_thought_is_not_shown() {
 
 #[tokio::test]
 async fn a_tool_is_called_and_its_result_read() {
-    let Some(setup) = Setup::start().await else { return };
+    let Some(setup) = Setup::start().await else {
+        return;
+    };
     for (dialect, chat) in setup.talks() {
         chat.says("what time is it?").await;
-        assert_eq!(chat.wait_for_sent(1).await.text, "It is late enough for tea.", "{dialect}");
+        assert_eq!(
+            chat.wait_for_sent(1).await.text,
+            "It is late enough for tea.",
+            "{dialect}"
+        );
     }
     setup.house.settled(&setup.gateway).await;
-    assert_eq!(setup.house.ask("SELECT group_concat(steps) FROM turns"), "2,2");
+    assert_eq!(
+        setup.house.ask("SELECT group_concat(steps) FROM turns"),
+        "2,2"
+    );
     setup.end().await;
 }
 
 #[tokio::test]
 async fn a_limit_is_waited_for_and_an_overload_asked_again() {
-    let Some(setup) = Setup::start().await else { return };
+    let Some(setup) = Setup::start().await else {
+        return;
+    };
     for (dialect, chat) in setup.talks() {
         let began = Instant::now();
         chat.says(&format!("slow down, {dialect}")).await;
-        assert_eq!(chat.wait_for_sent(1).await.text, "Now I have time.", "{dialect}");
-        assert!(began.elapsed() >= Duration::from_secs(2), "{dialect}: the server asked for two seconds");
+        assert_eq!(
+            chat.wait_for_sent(1).await.text,
+            "Now I have time.",
+            "{dialect}"
+        );
+        assert!(
+            began.elapsed() >= Duration::from_secs(2),
+            "{dialect}: the server asked for two seconds"
+        );
         chat.says(&format!("are you busy, {dialect}?")).await;
-        assert_eq!(chat.wait_for_sent(2).await.text, "Not any more.", "{dialect}");
+        assert_eq!(
+            chat.wait_for_sent(2).await.text,
+            "Not any more.",
+            "{dialect}"
+        );
     }
     setup.house.settled(&setup.gateway).await;
     let models = "SELECT group_concat(model, ' ') FROM (SELECT model FROM turns ORDER BY id)";
@@ -139,26 +194,49 @@ async fn a_limit_is_waited_for_and_an_overload_asked_again() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_told_and_not_finished_by_another() {
-    let Some(setup) = Setup::start().await else { return };
+    let Some(setup) = Setup::start().await else {
+        return;
+    };
     for (dialect, chat) in setup.talks() {
         chat.says("tell me a long story").await;
         setup.house.settled(&setup.gateway).await;
         let last = chat.texts().pop();
-        assert_eq!(last.as_deref(), Some("My answer was cut off on the way. Please ask again."), "{dialect}");
+        assert_eq!(
+            last.as_deref(),
+            Some("My answer was cut off on the way. Please ask again."),
+            "{dialect}"
+        );
     }
-    assert_eq!(setup.house.ask("SELECT group_concat(model, ' ') FROM turns"), "openai/gpt-mock anthropic/claude-mock");
+    assert_eq!(
+        setup
+            .house
+            .ask("SELECT group_concat(model, ' ') FROM turns"),
+        "openai/gpt-mock anthropic/claude-mock"
+    );
     setup.end().await;
 }
 
 #[tokio::test]
 async fn one_dialect_answers_for_the_other() {
-    let Some(setup) = Setup::start().await else { return };
+    let Some(setup) = Setup::start().await else {
+        return;
+    };
     for (dialect, chat) in setup.talks() {
-        chat.says(&format!("somebody must stand in for {dialect}")).await;
+        chat.says(&format!("somebody must stand in for {dialect}"))
+            .await;
         let other = if dialect == "openai" { "Claude" } else { "GPT" };
-        assert_eq!(chat.wait_for_sent(1).await.text, format!("{other} here, gladly."), "{dialect}");
+        assert_eq!(
+            chat.wait_for_sent(1).await.text,
+            format!("{other} here, gladly."),
+            "{dialect}"
+        );
     }
     setup.house.settled(&setup.gateway).await;
-    assert_eq!(setup.house.ask("SELECT group_concat(model, ' ') FROM turns"), "anthropic/claude-mock openai/gpt-mock");
+    assert_eq!(
+        setup
+            .house
+            .ask("SELECT group_concat(model, ' ') FROM turns"),
+        "anthropic/claude-mock openai/gpt-mock"
+    );
     setup.end().await;
 }

@@ -1,5 +1,5 @@
-//! Keeps the documents true: the reference pages of the book equal what the code says, links into the source lead somewhere,
-//! and the two pages that everybody reads first stay short.
+//! Keeps the documents true: the reference pages of the book equal what the code says, links into
+//! the source lead somewhere, and the two pages that everybody reads first stay short.
 //!
 //! `UPDATE_BOOK=1 cargo test book` writes the reference pages anew.
 
@@ -14,7 +14,14 @@ const MOST_README_BYTES: usize = 8 * 1024;
 const MOST_ARCHITECTURE_BYTES: usize = 10 * 1024;
 
 /// Folders of this repository that documents refer to.
-const FOLDERS: [&str; 6] = ["src/", "docs/", "tests/", "scripts/", "migrations/", "benches/"];
+const FOLDERS: [&str; 6] = [
+    "src/",
+    "docs/",
+    "tests/",
+    "scripts/",
+    "migrations/",
+    "benches/",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -30,7 +37,10 @@ fn keep_equal(page: &str, rendered: &str) {
     if std::env::var_os("UPDATE_BOOK").is_some() {
         std::fs::write(root().join(&path), rendered).expect("the page can be written");
     }
-    assert!(read(&path) == rendered, "{path} is not what the code says. `UPDATE_BOOK=1 cargo test book` writes it anew.");
+    assert!(
+        read(&path) == rendered,
+        "{path} is not what the code says. `UPDATE_BOOK=1 cargo test book` writes it anew."
+    );
 }
 
 #[test]
@@ -45,14 +55,23 @@ fn the_book_has_every_verb_of_the_command_line() {
 
 #[test]
 fn the_book_has_every_key_of_the_config() {
-    keep_equal("config.md", &config_keys::page(&read("config.example.toml")));
+    keep_equal(
+        "config.md",
+        &config_keys::page(&read("config.example.toml")),
+    );
 }
 
 #[test]
 fn the_first_pages_are_short() {
-    for (page, most) in [("README.md", MOST_README_BYTES), ("ARCHITECTURE.md", MOST_ARCHITECTURE_BYTES)] {
+    for (page, most) in [
+        ("README.md", MOST_README_BYTES),
+        ("ARCHITECTURE.md", MOST_ARCHITECTURE_BYTES),
+    ] {
         let bytes = read(page).len();
-        assert!(bytes <= most, "{page} has {bytes} bytes; more than {most} belong into the book");
+        assert!(
+            bytes <= most,
+            "{page} has {bytes} bytes; more than {most} belong into the book"
+        );
     }
 }
 
@@ -60,19 +79,33 @@ fn the_first_pages_are_short() {
 #[test]
 fn every_page_is_in_the_table_of_contents() {
     let contents = read("docs/src/SUMMARY.md");
-    for page in pages_of_the_book().iter().filter(|page| !page.ends_with("SUMMARY.md")) {
+    for page in pages_of_the_book()
+        .iter()
+        .filter(|page| !page.ends_with("SUMMARY.md"))
+    {
         let link = format!("({})", page.trim_start_matches("docs/src/"));
-        assert!(contents.contains(&link), "docs/src/SUMMARY.md does not name {page}");
+        assert!(
+            contents.contains(&link),
+            "docs/src/SUMMARY.md does not name {page}"
+        );
     }
 }
 
-/// A path that a document names is there, and so is the item that it names in brackets behind the path.
+/// A path that a document names is there, and so is the item that it names in brackets behind the
+/// path.
 #[test]
 fn documents_name_files_and_items_that_exist() {
     let mut documents = vec!["README.md".to_owned(), "ARCHITECTURE.md".to_owned()];
     documents.extend(pages_of_the_book());
-    let wrong: Vec<String> = documents.iter().flat_map(|page| wrong_references(page, &read(page))).collect();
-    assert!(wrong.is_empty(), "documents refer to what is not there:\n{}", wrong.join("\n"));
+    let wrong: Vec<String> = documents
+        .iter()
+        .flat_map(|page| wrong_references(page, &read(page)))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "documents refer to what is not there:\n{}",
+        wrong.join("\n")
+    );
 }
 
 fn pages_of_the_book() -> Vec<String> {
@@ -81,13 +114,18 @@ fn pages_of_the_book() -> Vec<String> {
 
 /// A file that is named without its folder, because the text around it says which one it is.
 fn is_source_file(name: &str) -> bool {
-    files_below("src").iter().any(|path| path.ends_with(&format!("/{name}")))
+    files_below("src")
+        .iter()
+        .any(|path| path.ends_with(&format!("/{name}")))
 }
 
 fn files_below(folder: &str) -> Vec<String> {
     let (mut files, mut open) = (Vec::new(), vec![PathBuf::from(folder)]);
     while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(root().join(&folder)).expect("a folder").flatten() {
+        for entry in std::fs::read_dir(root().join(&folder))
+            .expect("a folder")
+            .flatten()
+        {
             let path = folder.join(entry.file_name());
             match root().join(&path).is_dir() {
                 true => open.push(path),
@@ -104,7 +142,9 @@ fn wrong_references(page: &str, text: &str) -> Vec<String> {
     for (before, code) in code_spans(text) {
         let before = before.trim();
         let is_path = FOLDERS.iter().any(|folder| code.starts_with(folder));
-        if (is_path && !root().join(code).exists()) || (!is_path && code.ends_with(".rs") && !is_source_file(code)) {
+        if (is_path && !root().join(code).exists())
+            || (!is_path && code.ends_with(".rs") && !is_source_file(code))
+        {
             wrong.push(format!("{page}: {code}"));
         }
         if is_path {

@@ -37,7 +37,10 @@ async fn at_the_daily_cap_a_place_is_told_once_and_the_owners_were_warned_before
     let texts = alice.texts();
     assert_eq!(texts[1..], [told], "an agent's limit is for owners too");
     insta::assert_snapshot!(texts[0], @"Main has used 89 % of today's tokens: 224 of 250. At the limit I answer nobody for it until tomorrow. /usage tells who asked; the limit is in config.toml under [agents.main.limits].");
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget' AND state = 'refused'"), "4");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget' AND state = 'refused'"),
+        "4"
+    );
     assert_eq!(house.ask("SELECT count(*) FROM turns"), "3");
     assert_eq!(house.model.journal().len(), 3);
 
@@ -68,17 +71,28 @@ async fn what_was_spent_counts_after_a_restart() {
 async fn money_is_counted_with_the_prices_of_the_model() {
     let prices = "prices = { any = { input = 2.5, output = 10, cached = 0.25 } }\n";
     let house = House::new(&format!("{prices}{}", limited("cost_per_day = 2"))).await;
-    house.model.report_tokens(Tokens { input: 1_000_000, cached: 800_000, output: 50_000 });
+    house.model.report_tokens(Tokens {
+        input: 1_000_000,
+        cached: 800_000,
+        output: 50_000,
+    });
     let gateway = house.open().await;
     let (bob, _owner) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
     for text in ["one", "two", "three", "four"] {
         bob.says(text).await;
         house.settled(&gateway).await;
     }
-    assert_eq!(house.ask("SELECT tokens || ' ' || cost_micros FROM budgets WHERE spender LIKE 'agent:%'"), "2100000 2400000");
+    assert_eq!(
+        house.ask("SELECT tokens || ' ' || cost_micros FROM budgets WHERE spender LIKE 'agent:%'"),
+        "2100000 2400000"
+    );
     assert_eq!(
         bob.texts(),
-        ["re: one", "re: two", "I have used up my money for today. Please ask again tomorrow; I am free at 00:00."]
+        [
+            "re: one",
+            "re: two",
+            "I have used up my money for today. Please ask again tomorrow; I am free at 00:00."
+        ]
     );
     gateway.shutdown().await;
 }
@@ -93,18 +107,27 @@ async fn a_long_turn_counts_while_it_runs_and_is_stopped_at_the_cap() {
     bob.says("go on for ever").await;
     house.settled(&gateway).await;
     insta::assert_snapshot!(bob.texts().join("\n"), @"I stopped in the middle. I have used up my tokens for today. Please ask again tomorrow; I am free at 00:00.");
-    assert_eq!(house.ask("SELECT outcome || ' ' || steps FROM turns"), "over budget 2");
-    assert_eq!(house.ask("SELECT tokens FROM budgets WHERE spender LIKE 'agent:%'"), (2 * A_CALL).to_string());
+    assert_eq!(
+        house.ask("SELECT outcome || ' ' || steps FROM turns"),
+        "over budget 2"
+    );
+    assert_eq!(
+        house.ask("SELECT tokens FROM budgets WHERE spender LIKE 'agent:%'"),
+        (2 * A_CALL).to_string()
+    );
     gateway.shutdown().await;
 }
 
-/// S2.15: every turn has one row with start, end and outcome, and the ledger has exactly what the rows have.
+/// S2.15: every turn has one row with start, end and outcome, and the ledger has exactly what the
+/// rows have.
 #[tokio::test]
 async fn every_turn_has_one_row_however_it_ends() {
     let house = House::new(&limited("max_steps = 2\ntokens_per_turn = 10_000")).await;
     let gateway = house.open().await;
     let (alice, group) = (house.telegram.dm(ALICE), house.telegram.supergroup(-1001));
-    house.model.enqueue_when("refuse", Script::status(400, "{}"));
+    house
+        .model
+        .enqueue_when("refuse", Script::status(400, "{}"));
     for text in ["plain", "refuse"] {
         alice.says(text).await;
         house.settled(&gateway).await;
@@ -114,46 +137,71 @@ async fn every_turn_has_one_row_however_it_ends() {
     alice.says("two rounds").await;
     house.settled(&gateway).await;
     let text = "This answer takes its time, so that one can see it being written, piece by piece, and never ends";
-    house.model.enqueue(Script::Pause { text: text.into(), after: 12 });
+    house.model.enqueue(Script::Pause {
+        text: text.into(),
+        after: 12,
+    });
     group.says(ALICE, "tell me").await;
     group.wait_for_sent(1).await;
     group.says(ALICE, "/stop").await;
     house.settled(&gateway).await;
-    let outcomes = house.ask("SELECT group_concat(outcome, '; ') FROM (SELECT outcome FROM turns ORDER BY id)");
+    let outcomes = house
+        .ask("SELECT group_concat(outcome, '; ') FROM (SELECT outcome FROM turns ORDER BY id)");
     insta::assert_snapshot!(outcomes, @"answered; the model provider refused: the request was not accepted (400); stopped after 2 steps without an answer; stopped");
-    assert_eq!(house.ask("SELECT count(DISTINCT inbox_id) FROM turns WHERE started_at <= ended_at"), "4");
+    assert_eq!(
+        house.ask("SELECT count(DISTINCT inbox_id) FROM turns WHERE started_at <= ended_at"),
+        "4"
+    );
     let same =
         "SELECT (SELECT sum(input_tokens + output_tokens) FROM turns) = (SELECT sum(input_tokens + output_tokens) FROM spending)
                    AND (SELECT count(*) FROM turns) = (SELECT sum(turns) FROM spending)";
     assert_eq!(house.ask(same), "1");
-    assert_ne!(house.ask("SELECT output_tokens FROM turns ORDER BY id DESC LIMIT 1"), "0", "what was stopped has cost something");
+    assert_ne!(
+        house.ask("SELECT output_tokens FROM turns ORDER BY id DESC LIMIT 1"),
+        "0",
+        "what was stopped has cost something"
+    );
     gateway.shutdown().await;
 }
 
-/// What is stopped while its round is being written was counted with that round, if it was written at all.
+/// What is stopped while its round is being written was counted with that round, if it was written
+/// at all.
 #[tokio::test]
 async fn a_stop_while_a_round_is_written_does_not_count_it_twice() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    // The store takes its time over the stop and over the round, so that the round still waits when the stop is done.
+    // The store takes its time over the stop and over the round, so that the round still waits when
+    // the stop is done.
     house.tell(
         "CREATE VIEW slow AS WITH RECURSIVE numbers(number) AS
              (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 3000000) SELECT count(*) AS count FROM numbers",
     );
-    house.tell("CREATE TRIGGER slow_stop AFTER INSERT ON decisions BEGIN SELECT count FROM slow; END");
-    house.tell("CREATE TRIGGER slow_round AFTER INSERT ON rounds BEGIN SELECT count FROM slow; END");
+    house.tell(
+        "CREATE TRIGGER slow_stop AFTER INSERT ON decisions BEGIN SELECT count FROM slow; END",
+    );
+    house
+        .tell("CREATE TRIGGER slow_round AFTER INSERT ON rounds BEGIN SELECT count FROM slow; END");
     house.model.enqueue(look_at_the_clock().held());
     alice.says("the time").await;
     house.model.wait_for_requests(1).await;
     alice.says("/stop").await;
-    house.wait_until_stored("SELECT count(*) FROM inbox", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox", "2")
+        .await;
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!(house.ask("SELECT group_concat(outcome) FROM turns"), "stopped");
+    assert_eq!(
+        house.ask("SELECT group_concat(outcome) FROM turns"),
+        "stopped"
+    );
     let spent = "SELECT tokens FROM budgets WHERE spender = 'person:telegram:111'";
     assert_eq!(house.ask(spent), A_CALL.to_string());
-    assert_eq!(house.ask("SELECT count(*) FROM open_turns"), "0", "nothing is left of it");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM open_turns"),
+        "0",
+        "nothing is left of it"
+    );
     gateway.shutdown().await;
 }
 
@@ -172,9 +220,14 @@ async fn a_kill_neither_loses_nor_doubles_what_was_spent() {
     assert_eq!(house.ask(spent), A_CALL.to_string());
     let process = house.spawn().await;
     alice.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     assert_eq!(house.ask(spent), (2 * A_CALL).to_string());
-    assert_eq!(house.ask("SELECT input_tokens + output_tokens FROM turns"), (2 * A_CALL).to_string());
+    assert_eq!(
+        house.ask("SELECT input_tokens + output_tokens FROM turns"),
+        (2 * A_CALL).to_string()
+    );
     process.stop().await;
 }
 
@@ -194,7 +247,10 @@ async fn a_turn_that_uses_too_many_tokens_is_stopped() {
 /// S4.38: per person, and owners are not kept by it.
 #[tokio::test]
 async fn people_have_limits_of_their_own_and_owners_have_none() {
-    let house = House::new(&format!("{OPEN}[access.limits]\nturns_per_minute = 2\ntokens_per_day = 100_000\n")).await;
+    let house = House::new(&format!(
+        "{OPEN}[access.limits]\nturns_per_minute = 2\ntokens_per_day = 100_000\n"
+    ))
+    .await;
     let gateway = house.open().await;
     let topic = house.telegram.forum(-1001).topic(5, "Five");
     for number in 1..=4 {
@@ -204,11 +260,22 @@ async fn people_have_limits_of_their_own_and_owners_have_none() {
         house.settled(&gateway).await;
     }
     let texts = topic.texts();
-    let answered = |who: &str| texts.iter().filter(|text| text.contains(&format!("] {who} "))).count();
+    let answered = |who: &str| {
+        texts
+            .iter()
+            .filter(|text| text.contains(&format!("] {who} ")))
+            .count()
+    };
     assert_eq!((answered("bob"), answered("alice")), (2, 4), "{texts:?}");
-    let told: Vec<_> = texts.iter().filter(|text| text.starts_with("You ask more than I may answer in a minute.")).collect();
+    let told: Vec<_> = texts
+        .iter()
+        .filter(|text| text.starts_with("You ask more than I may answer in a minute."))
+        .collect();
     assert_eq!(told.len(), 1, "{texts:?}");
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget'"), "2");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget'"),
+        "2"
+    );
     gateway.shutdown().await;
 }
 
@@ -222,7 +289,10 @@ async fn an_agent_may_answer_so_many_in_a_minute() {
         house.settled(&gateway).await;
     }
     assert_eq!(house.model.journal().len(), 1);
-    assert!(bob.texts()[0].starts_with("I am asked more than I may answer in a minute. Please ask again after "));
+    assert!(
+        bob.texts()[0]
+            .starts_with("I am asked more than I may answer in a minute. Please ask again after ")
+    );
     assert_eq!(alice.texts().len(), 2);
     gateway.shutdown().await;
 }
@@ -230,7 +300,10 @@ async fn an_agent_may_answer_so_many_in_a_minute() {
 /// Where people have budgets, what one of them asks is not answered at the cost of another.
 #[tokio::test]
 async fn people_with_budgets_are_not_answered_as_one() {
-    let house = House::new(&format!("{OPEN}[access.limits]\ntokens_per_day = 100_000\n")).await;
+    let house = House::new(&format!(
+        "{OPEN}[access.limits]\ntokens_per_day = 100_000\n"
+    ))
+    .await;
     let gateway = house.open().await;
     let topic = house.telegram.forum(-1001).topic(5, "Five");
     let carol = crate::support::fake_telegram::CAROL;
@@ -243,14 +316,20 @@ async fn people_with_budgets_are_not_answered_as_one() {
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(topic.texts().len(), 3);
-    assert_eq!(house.ask("SELECT tokens FROM budgets WHERE spender = 'person:telegram:222'"), (2 * A_CALL).to_string());
+    assert_eq!(
+        house.ask("SELECT tokens FROM budgets WHERE spender = 'person:telegram:222'"),
+        (2 * A_CALL).to_string()
+    );
     gateway.shutdown().await;
 }
 
 #[tokio::test]
 async fn usage_tells_owners_everything_and_others_their_own() {
     let prices = "prices = { any = { input = 2.5, output = 10, cached = 0.25 } }\n";
-    let house = House::new(&format!("{prices}{OPEN}[access.limits]\ntokens_per_day = 1000\n[agents.rose]\n")).await;
+    let house = House::new(&format!(
+        "{prices}{OPEN}[access.limits]\ntokens_per_day = 1000\n[agents.rose]\n"
+    ))
+    .await;
     let gateway = house.open().await;
     let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
     let topic = house.telegram.forum(-1001).topic(5, "Five");
@@ -311,7 +390,11 @@ async fn usage_tells_owners_everything_and_others_their_own() {
     gateway.shutdown().await;
 
     let usage = async |arguments: &[&str]| {
-        let output = crate::support::house::parlor(house.home.path()).args(arguments).output().await.expect("it runs");
+        let output = crate::support::house::parlor(house.home.path())
+            .args(arguments)
+            .output()
+            .await
+            .expect("it runs");
         String::from_utf8(output.stdout).expect("text")
     };
     insta::assert_snapshot!(usage(&["usage"]).await, @"

@@ -1,4 +1,5 @@
-//! The same conversations on every platform. What differs between them is in [`Side`] and [`Spot`], and nothing else may.
+//! The same conversations on every platform. What differs between them is in [`Side`] and [`Spot`],
+//! and nothing else may.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,10 @@ impl Side for OnTelegram {
     async fn is_connected(&self, _earlier_starts: usize) {}
 
     fn dm(&self, who: Who) -> Self::Spot {
-        (self.0.clone(), self.0.dm(telegram_user(who)).place().clone())
+        (
+            self.0.clone(),
+            self.0.dm(telegram_user(who)).place().clone(),
+        )
     }
 
     fn group(&self) -> Self::Spot {
@@ -84,7 +88,10 @@ impl Side for OnTelegram {
     }
 
     fn topic(&self, number: usize) -> Self::Spot {
-        (self.0.clone(), self.0.forum(-1001).topic([101, 102][number], "a topic"))
+        (
+            self.0.clone(),
+            self.0.forum(-1001).topic([101, 102][number], "a topic"),
+        )
     }
 
     fn elsewhere(&self) -> Self::Spot {
@@ -104,7 +111,11 @@ impl Spot for (fake_telegram::FakeTelegram, fake_telegram::Place) {
     async fn sends_file(&self, who: Who, name: &str, content: &[u8]) {
         self.0.keeps_file("f", content);
         let document = json!({ "file_id": "f", "file_unique_id": "u", "file_name": name, "file_size": content.len() });
-        self.1.says(telegram_user(who), "").without("text").with("document", document).await;
+        self.1
+            .says(telegram_user(who), "")
+            .without("text")
+            .with("document", document)
+            .await;
     }
 
     fn texts(&self) -> Vec<String> {
@@ -145,7 +156,9 @@ impl Side for OnDiscord {
     }
 
     fn topic(&self, number: usize) -> Self::Spot {
-        self.1.text_channel(8101, "general").thread([8111, 8112][number], "a thread")
+        self.1
+            .text_channel(8101, "general")
+            .thread([8111, 8112][number], "a thread")
     }
 
     fn elsewhere(&self) -> Self::Spot {
@@ -163,12 +176,17 @@ impl Spot for fake_discord::Room {
     }
 
     async fn sends_file(&self, who: Who, name: &str, content: &[u8]) {
-        fake_discord::Room::says(self, discord_user(who), "").attaching(name, "text/plain", content).await;
+        fake_discord::Room::says(self, discord_user(who), "")
+            .attaching(name, "text/plain", content)
+            .await;
     }
 
     /// Discord is sent Markdown, Telegram is not.
     fn texts(&self) -> Vec<String> {
-        fake_discord::Room::texts(self).into_iter().map(|text| text.replace(['`', '\\'], "")).collect()
+        fake_discord::Room::texts(self)
+            .into_iter()
+            .map(|text| text.replace(['`', '\\'], ""))
+            .collect()
     }
 
     async fn sent(&self, count: usize) {
@@ -192,7 +210,10 @@ impl Side for OnLocal {
     const TOPICS: [&'static str; 2] = ["home:one", "home:two"];
 
     async fn in_house(_house: &House) -> Self {
-        OnLocal(Arc::new(CommandServices { terminal: AsyncMutex::new(None), screen: watch::Sender::new(Vec::new()) }))
+        OnLocal(Arc::new(CommandServices {
+            terminal: AsyncMutex::new(None),
+            screen: watch::Sender::new(Vec::new()),
+        }))
     }
 
     async fn is_connected(&self, _earlier_starts: usize) {}
@@ -206,13 +227,17 @@ impl Side for OnLocal {
             while let Some(shown) = screen.recv().await {
                 match shown {
                     Shown::Text { text, .. } => saying.push_str(&text),
-                    Shown::End => desk.screen.send_modify(|said| said.push(std::mem::take(&mut saying))),
+                    Shown::End => desk
+                        .screen
+                        .send_modify(|said| said.push(std::mem::take(&mut saying))),
                     Shown::Whole(whole) => desk.screen.send_modify(|said| said.push(whole.text)),
                 }
             }
         });
         *self.0.terminal.lock().await = Some(terminal);
-        Gateway::start_local(Home::new(house.home.path()), Arc::new(channel)).await.expect("the gateway starts")
+        Gateway::start_local(Home::new(house.home.path()), Arc::new(channel))
+            .await
+            .expect("the gateway starts")
     }
 
     fn dm(&self, _who: Who) -> Self::Spot {
@@ -238,14 +263,24 @@ impl Side for OnLocal {
 
 impl OnLocal {
     fn place(&self, rest: &str) -> (Arc<CommandServices>, SessionKey) {
-        (self.0.clone(), format!("local:{rest}").parse().expect("a key"))
+        (
+            self.0.clone(),
+            format!("local:{rest}").parse().expect("a key"),
+        )
     }
 }
 
 impl Spot for (Arc<CommandServices>, SessionKey) {
     async fn says(&self, _who: Who, text: &str) {
         let terminal = self.0.terminal.lock().await;
-        assert!(terminal.as_ref().expect("it is open").say(self.1.clone(), text.to_owned()).await, "it is heard");
+        assert!(
+            terminal
+                .as_ref()
+                .expect("it is open")
+                .say(self.1.clone(), text.to_owned())
+                .await,
+            "it is heard"
+        );
     }
 
     async fn sends_file(&self, _who: Who, _name: &str, _content: &[u8]) {
@@ -253,13 +288,24 @@ impl Spot for (Arc<CommandServices>, SessionKey) {
     }
 
     fn texts(&self) -> Vec<String> {
-        self.0.screen.borrow().iter().map(|text| text.replace('`', "")).collect()
+        self.0
+            .screen
+            .borrow()
+            .iter()
+            .map(|text| text.replace('`', ""))
+            .collect()
     }
 
     async fn sent(&self, count: usize) {
         let mut screen = self.0.screen.subscribe();
-        let waited = tokio::time::timeout(Duration::from_secs(20), screen.wait_for(|said| said.len() >= count)).await;
-        waited.expect("it is answered in time").expect("the desk is there");
+        let waited = tokio::time::timeout(
+            Duration::from_secs(20),
+            screen.wait_for(|said| said.len() >= count),
+        )
+        .await;
+        waited
+            .expect("it is answered in time")
+            .expect("the desk is there");
     }
 }
 
@@ -290,12 +336,24 @@ struct Scene<S: Side> {
 impl<S: Side> Scene<S> {
     async fn new(access: &str) -> Self {
         let name = S::NAME;
-        let binding = |place: &str, agent: &str| format!("[[bindings]]\nmatch = \"{name}:{place}\"\nagent = \"{agent}\"\n");
-        let bindings = binding(S::GROUP, "main") + &binding(S::TOPICS[0], "main") + &binding(S::TOPICS[1], "rose");
+        let binding = |place: &str, agent: &str| {
+            format!("[[bindings]]\nmatch = \"{name}:{place}\"\nagent = \"{agent}\"\n")
+        };
+        let bindings = binding(S::GROUP, "main")
+            + &binding(S::TOPICS[0], "main")
+            + &binding(S::TOPICS[1], "rose");
         let agents = "[agents.main]\n[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\n";
-        let house = House::new(&format!("[access]\nowners = [\"{name}:111\"]\n{access}\n{agents}{bindings}")).await;
+        let house = House::new(&format!(
+            "[access]\nowners = [\"{name}:111\"]\n{access}\n{agents}{bindings}"
+        ))
+        .await;
         let side = S::in_house(&house).await;
-        let mut scene = Scene { house, side, gateway: None, starts: 0 };
+        let mut scene = Scene {
+            house,
+            side,
+            gateway: None,
+            starts: 0,
+        };
         scene.open().await;
         scene
     }
@@ -305,8 +363,8 @@ impl<S: Side> Scene<S> {
         self.starts += 1;
     }
 
-    /// Everything that was sent to the bot so far is dealt with. What comes first is looked at first, so an answer to the
-    /// last message says so for all before it.
+    /// Everything that was sent to the bot so far is dealt with. What comes first is looked at
+    /// first, so an answer to the last message says so for all before it.
     async fn settled(&self) {
         let owner = self.side.dm(Who::Owner);
         let count = owner.texts().len();
@@ -330,7 +388,8 @@ async fn ask(spot: &impl Spot, who: Who, text: &str) -> String {
 
 const HEARS_ALL: &str = "require_mention = false";
 
-/// What a terminal has too. It has one screen for all its places, and waits for an answer before the next question.
+/// What a terminal has too. It has one screen for all its places, and waits for an answer before
+/// the next question.
 mod local {
     use super::*;
 
@@ -377,12 +436,25 @@ on_every_platform! {
 async fn an_answer_lands_where_it_was_asked_for<S: Side>() {
     let mut scene = Scene::<S>::new(HEARS_ALL).await;
     let side = &scene.side;
-    assert_eq!(ask(&side.dm(Who::Owner), Who::Owner, "in private").await, "re: in private");
-    assert_eq!(ask(&side.group(), Who::Member, "in a group").await, "re: in a group");
-    assert_eq!(ask(&side.topic(0), Who::Member, "in a topic").await, "re: [Bob] in a topic");
-    assert_eq!(ask(&side.topic(1), Who::Member, "in another").await, "re: [Bob] in another");
+    assert_eq!(
+        ask(&side.dm(Who::Owner), Who::Owner, "in private").await,
+        "re: in private"
+    );
+    assert_eq!(
+        ask(&side.group(), Who::Member, "in a group").await,
+        "re: in a group"
+    );
+    assert_eq!(
+        ask(&side.topic(0), Who::Member, "in a topic").await,
+        "re: [Bob] in a topic"
+    );
+    assert_eq!(
+        ask(&side.topic(1), Who::Member, "in another").await,
+        "re: [Bob] in another"
+    );
     scene.settled().await;
-    let counts = [side.group(), side.topic(0), side.topic(1), side.elsewhere()].map(|spot| spot.texts().len());
+    let counts = [side.group(), side.topic(0), side.topic(1), side.elsewhere()]
+        .map(|spot| spot.texts().len());
     assert_eq!(counts, [1, 1, 1, 0]);
     scene.close().await;
 }
@@ -396,16 +468,30 @@ async fn messages_of_a_place_are_answered_in_order<S: Side>() {
     }
     scene.settled().await;
     let said = topic.texts().join("\n");
-    let positions: Vec<Option<usize>> = numbers.iter().map(|number| said.find(number.as_str())).collect();
-    assert!(positions.iter().all(Option::is_some) && positions.is_sorted(), "{said}");
-    assert!(numbers.iter().all(|number| said.matches(number.as_str()).count() == 1), "each once: {said}");
+    let positions: Vec<Option<usize>> = numbers
+        .iter()
+        .map(|number| said.find(number.as_str()))
+        .collect();
+    assert!(
+        positions.iter().all(Option::is_some) && positions.is_sorted(),
+        "{said}"
+    );
+    assert!(
+        numbers
+            .iter()
+            .all(|number| said.matches(number.as_str()).count() == 1),
+        "each once: {said}"
+    );
     scene.close().await;
 }
 
 async fn places_do_not_wait_for_each_other<S: Side>() {
     let mut scene = Scene::<S>::new(HEARS_ALL).await;
     let (slow, quick) = (scene.side.topic(0), scene.side.topic(1));
-    scene.house.model.enqueue_when("slow", Script::text("at last").held());
+    scene
+        .house
+        .model
+        .enqueue_when("slow", Script::text("at last").held());
     slow.says(Who::Member, "slow").await;
     scene.house.model.wait_for_open(1).await;
     assert_eq!(ask(&quick, Who::Member, "quick").await, "re: [Bob] quick");
@@ -422,20 +508,36 @@ async fn commands_say_the_same_everywhere<S: Side>() {
     let topic = scene.side.topic(0);
     let whoami = ask(&topic, Who::Member, "/whoami").await;
     let place = format!("{}:{}", S::NAME, S::TOPICS[0]);
-    let beginning = format!("You are Bob, {}:222 (guest).\nThis place is {place}", S::NAME);
+    let beginning = format!(
+        "You are Bob, {}:222 (guest).\nThis place is {place}",
+        S::NAME
+    );
     assert!(whoami.starts_with(&beginning), "{whoami}");
     let agents = ask(&topic, Who::Member, "/agents").await;
-    assert!(agents.contains("Main (main)") && agents.contains("🌹 Rose (rose)"), "{agents}");
-    assert_eq!(ask(&topic, Who::Member, "/agent nobody").await, "No agent is called nobody. There are: main, rose.");
+    assert!(
+        agents.contains("Main (main)") && agents.contains("🌹 Rose (rose)"),
+        "{agents}"
+    );
+    assert_eq!(
+        ask(&topic, Who::Member, "/agent nobody").await,
+        "No agent is called nobody. There are: main, rose."
+    );
     assert_eq!(
         ask(&scene.side.dm(Who::Owner), Who::Owner, "/agnet").await,
         "There is no command /agnet. Did you mean /agent? /help lists all of them."
     );
     let help = ask(&topic, Who::Member, "/help").await;
     for spec in SPECS.iter().filter(|spec| !spec.owners_only) {
-        assert!(help.contains(&format!("/{}", spec.name)), "/{} is not in {help}", spec.name);
+        assert!(
+            help.contains(&format!("/{}", spec.name)),
+            "/{} is not in {help}",
+            spec.name
+        );
     }
-    for quiet in ["stop", "queue"].iter().filter(|name| SPECS.iter().any(|spec| spec.name == **name)) {
+    for quiet in ["stop", "queue"]
+        .iter()
+        .filter(|name| SPECS.iter().any(|spec| spec.name == **name))
+    {
         let told = ask(&topic, Who::Member, &format!("/{quiet}")).await;
         assert!(!told.contains("There is no command"), "{told}");
     }
@@ -454,14 +556,23 @@ async fn a_switch_and_a_new_conversation_are_of_their_place<S: Side>() {
     );
     ask(&here, Who::Member, "what was it?").await;
     let request = scene.house.model.last_request();
-    assert!(request.system.contains("Rose") && request.raw.to_string().contains("remember the lamp"), "a handoff");
+    assert!(
+        request.system.contains("Rose") && request.raw.to_string().contains("remember the lamp"),
+        "a handoff"
+    );
     ask(&there, Who::Member, "and here?").await;
-    assert!(!scene.house.model.last_request().system.contains("Rose"), "another place is not switched");
+    assert!(
+        !scene.house.model.last_request().system.contains("Rose"),
+        "another place is not switched"
+    );
     ask(&here, Who::Member, "/new").await;
     ask(&here, Who::Member, "and now?").await;
     let request = scene.house.model.last_request();
     assert!(request.system.contains("Rose"), "/new keeps the agent");
-    assert!(!request.raw.to_string().contains("remember the lamp"), "and nothing else");
+    assert!(
+        !request.raw.to_string().contains("remember the lamp"),
+        "and nothing else"
+    );
     scene.settled().await;
     scene.close().await;
 }
@@ -470,13 +581,29 @@ async fn a_stranger_is_let_in_with_a_code<S: Side>() {
     let mut scene = Scene::<S>::new("").await;
     let stranger = scene.side.dm(Who::Stranger);
     let hint = ask(&stranger, Who::Stranger, "hello").await;
-    let code = hint.split("/pair ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a code").to_owned();
+    let code = hint
+        .split("/pair ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("a code")
+        .to_owned();
     stranger.says(Who::Stranger, "hello?").await;
     scene.settled().await;
     assert_eq!(stranger.texts().len(), 1, "told once");
-    let told = ask(&scene.side.dm(Who::Owner), Who::Owner, &format!("/pair {code}")).await;
-    assert_eq!(told, format!("Carol ({}:333) may now write to me.", S::NAME));
-    assert_eq!(ask(&stranger, Who::Stranger, "thank you").await, "re: thank you");
+    let told = ask(
+        &scene.side.dm(Who::Owner),
+        Who::Owner,
+        &format!("/pair {code}"),
+    )
+    .await;
+    assert_eq!(
+        told,
+        format!("Carol ({}:333) may now write to me.", S::NAME)
+    );
+    assert_eq!(
+        ask(&stranger, Who::Stranger, "thank you").await,
+        "re: thank you"
+    );
     scene.settled().await;
     scene.close().await;
 }
@@ -484,7 +611,12 @@ async fn a_stranger_is_let_in_with_a_code<S: Side>() {
 async fn where_nothing_opens_a_group_nothing_is_said<S: Side>() {
     let mut scene = Scene::<S>::new(HEARS_ALL).await;
     let elsewhere = scene.side.elsewhere();
-    for text in ["hello", &format!("{} hello", S::mention()), "/agents", "/agent rose"] {
+    for text in [
+        "hello",
+        &format!("{} hello", S::mention()),
+        "/agents",
+        "/agent rose",
+    ] {
         elsewhere.says(Who::Member, text).await;
     }
     scene.settled().await;
@@ -498,8 +630,16 @@ async fn where_a_mention_is_wanted_only_that_is_answered<S: Side>() {
     topic.says(Who::Member, "we talk among ourselves").await;
     scene.settled().await;
     assert!(topic.texts().is_empty() && scene.house.model.journal().is_empty());
-    let answer = ask(&topic, Who::Member, &format!("{} are you there?", S::mention())).await;
-    assert_eq!(answer, "re: [Bob] we talk among ourselves\n\n[Bob] are you there?");
+    let answer = ask(
+        &topic,
+        Who::Member,
+        &format!("{} are you there?", S::mention()),
+    )
+    .await;
+    assert_eq!(
+        answer,
+        "re: [Bob] we talk among ourselves\n\n[Bob] are you there?"
+    );
     scene.settled().await;
     scene.close().await;
 }
@@ -515,21 +655,34 @@ async fn a_long_answer_comes_whole_in_several_messages<S: Side>() {
     scene.gateway.as_ref().expect("it is open").settled().await;
     let (texts, whole) = (dm.texts(), dm.texts().join("\n\n"));
     assert!(texts.len() >= 2, "{}", texts.len());
-    assert_eq!(whole.split_whitespace().collect::<Vec<_>>(), long.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(
+        whole.split_whitespace().collect::<Vec<_>>(),
+        long.split_whitespace().collect::<Vec<_>>()
+    );
     scene.close().await;
 }
 
 async fn a_file_lands_in_the_inbox_of_the_agent<S: Side>() {
     let mut scene = Scene::<S>::new(HEARS_ALL).await;
     let topic = scene.side.topic(1);
-    topic.sends_file(Who::Member, "list.txt", b"milk and bread").await;
+    topic
+        .sends_file(Who::Member, "list.txt", b"milk and bread")
+        .await;
     topic.sent(1).await;
     scene.settled().await;
     let inbox = scene.house.home.path().join("agents/rose/workspace/inbox");
-    let stored: Vec<_> = std::fs::read_dir(inbox).expect("the folder is there").map(|entry| entry.expect("an entry")).collect();
-    let [file] = &stored[..] else { panic!("one file: {stored:?}") };
+    let stored: Vec<_> = std::fs::read_dir(inbox)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("an entry"))
+        .collect();
+    let [file] = &stored[..] else {
+        panic!("one file: {stored:?}")
+    };
     let name = file.file_name().into_string().expect("text");
-    assert_eq!(std::fs::read(file.path()).expect("it can be read"), b"milk and bread");
+    assert_eq!(
+        std::fs::read(file.path()).expect("it can be read"),
+        b"milk and bread"
+    );
     let told = topic.texts().pop().expect("it was answered");
     assert!(told.contains(&format!("saved as inbox/{name}]")), "{told}");
     scene.close().await;
@@ -539,11 +692,17 @@ async fn an_answer_that_is_shown_early_is_finished_once<S: Side>() {
     let mut scene = Scene::<S>::new(HEARS_ALL).await;
     let topic = scene.side.topic(0);
     let text = "This answer takes its time, so that one can see it being written, piece by piece, up to its end.";
-    scene.house.model.enqueue(Script::Pauses { text: text.into(), after: vec![12] });
+    scene.house.model.enqueue(Script::Pauses {
+        text: text.into(),
+        after: vec![12],
+    });
     topic.says(Who::Member, "tell me").await;
     topic.sent(1).await;
     let shown = topic.texts().pop().expect("the beginning is shown");
-    assert!(text.starts_with(&shown) && shown.len() < text.len(), "{shown}");
+    assert!(
+        text.starts_with(&shown) && shown.len() < text.len(),
+        "{shown}"
+    );
     scene.house.model.release();
     scene.settled().await;
     assert_eq!(topic.texts(), [text]);
@@ -561,7 +720,10 @@ async fn a_restart_keeps_the_pin_and_what_was_said<S: Side>() {
     ask(&topic, Who::Member, "what was it?").await;
     let request = scene.house.model.last_request();
     assert!(request.system.contains("Rose"), "the pin is kept");
-    assert!(request.raw.to_string().contains("remember the lamp"), "and so is what was said");
+    assert!(
+        request.raw.to_string().contains("remember the lamp"),
+        "and so is what was said"
+    );
     scene.settled().await;
     scene.close().await;
 }
@@ -569,7 +731,11 @@ async fn a_restart_keeps_the_pin_and_what_was_said<S: Side>() {
 /// The group and the first topic have the same agent.
 async fn each_topic_has_its_own_history_also_after_a_restart<S: Side>() {
     let mut scene = Scene::<S>::new(HEARS_ALL).await;
-    let lamps = [(scene.side.group(), "green"), (scene.side.topic(0), "red"), (scene.side.topic(1), "blue")];
+    let lamps = [
+        (scene.side.group(), "green"),
+        (scene.side.topic(0), "red"),
+        (scene.side.topic(1), "blue"),
+    ];
     for (spot, colour) in &lamps {
         ask(spot, Who::Member, &format!("the lamp is {colour}")).await;
     }
@@ -579,8 +745,10 @@ async fn each_topic_has_its_own_history_also_after_a_restart<S: Side>() {
     for (spot, colour) in &lamps {
         ask(spot, Who::Member, "which colour?").await;
         let heard = scene.house.model.last_request().raw.to_string();
-        let colours: Vec<&str> =
-            ["green", "red", "blue"].into_iter().filter(|other| heard.contains(&format!("the lamp is {other}"))).collect();
+        let colours: Vec<&str> = ["green", "red", "blue"]
+            .into_iter()
+            .filter(|other| heard.contains(&format!("the lamp is {other}")))
+            .collect();
         assert_eq!(colours, [*colour], "{heard}");
     }
     scene.settled().await;
@@ -595,13 +763,22 @@ const BOTH: &str = "[access]\ndms = \"open\"\nrequire_mention = false\n[agents.m
 #[tokio::test]
 async fn a_kill_loses_nothing_on_either_platform() {
     let house = House::new(BOTH).await;
-    let (telegram, discord) = (OnTelegram::in_house(&house).await, OnDiscord::in_house(&house).await);
+    let (telegram, discord) = (
+        OnTelegram::in_house(&house).await,
+        OnDiscord::in_house(&house).await,
+    );
     let threads = [telegram.topic(0), telegram.topic(1)];
     let rooms = [discord.topic(0), discord.topic(1)];
     let process = house.spawn().await;
     discord.is_connected(0).await;
-    assert_eq!(ask(&threads[0], Who::Member, "first").await, "re: [Bob] first");
-    assert_eq!(ask(&rooms[0], Who::Member, "first").await, "re: [Bob] first");
+    assert_eq!(
+        ask(&threads[0], Who::Member, "first").await,
+        "re: [Bob] first"
+    );
+    assert_eq!(
+        ask(&rooms[0], Who::Member, "first").await,
+        "re: [Bob] first"
+    );
     house.model.hold();
     for number in 1..=5 {
         for spot in &threads {
@@ -612,7 +789,9 @@ async fn a_kill_loses_nothing_on_either_platform() {
         }
     }
     house.model.wait_for_open(4).await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "20").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "20")
+        .await;
     process.kill().await;
     discord.0.disconnected().await;
     threads[0].says(Who::Member, "while it was gone").await;
@@ -620,15 +799,27 @@ async fn a_kill_loses_nothing_on_either_platform() {
     house.model.release();
     let process = house.spawn().await;
     discord.is_connected(1).await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "0").await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'done'", "24").await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "0")
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'done'", "24")
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     assert_eq!(process.stop().await, 0);
     let check = |texts: Vec<String>, letter: char, extra: &[&str]| {
         let said = texts.join("\n");
-        let expected = (1..=5).map(|number| format!("{letter}{number}")).chain(extra.iter().map(|text| (*text).to_owned()));
+        let expected = (1..=5)
+            .map(|number| format!("{letter}{number}"))
+            .chain(extra.iter().map(|text| (*text).to_owned()));
         for text in expected {
-            assert_eq!(said.matches(text.as_str()).count(), 1, "{text} once in {said}");
+            assert_eq!(
+                said.matches(text.as_str()).count(),
+                1,
+                "{text} once in {said}"
+            );
         }
     };
     check(threads[0].texts(), 't', &["first", "while it was gone"]);
@@ -645,15 +836,27 @@ async fn a_platform_that_is_refused_leaves_the_other_alone() {
     house.write("secrets/telegram", "999:WRONG-TOKEN");
     let process = Process::start(house.home.path(), &["run"]);
     discord.is_connected(0).await;
-    process.wait_for_log("telegram is off: Telegram does not accept the bot token").await;
-    assert_eq!(ask(&discord.topic(0), Who::Member, "are you there?").await, "re: [Bob] are you there?");
+    process
+        .wait_for_log("telegram is off: Telegram does not accept the bot token")
+        .await;
+    assert_eq!(
+        ask(&discord.topic(0), Who::Member, "are you there?").await,
+        "re: [Bob] are you there?"
+    );
     assert_eq!(process.stop().await, 0);
 
     house.write("secrets/telegram", house.telegram.token());
     discord.0.close_every_identify(Some(4004));
     let process = house.spawn().await;
-    process.wait_for_log("discord is off: Discord does not accept the bot token").await;
+    process
+        .wait_for_log("discord is off: Discord does not accept the bot token")
+        .await;
     let telegram = OnTelegram::in_house(&house).await;
-    assert_eq!(ask(&telegram.topic(0), Who::Member, "and you?").await, "re: [Bob] and you?");
-    tokio::time::timeout(Duration::from_secs(30), process.stop()).await.expect("it stops");
+    assert_eq!(
+        ask(&telegram.topic(0), Who::Member, "and you?").await,
+        "re: [Bob] and you?"
+    );
+    tokio::time::timeout(Duration::from_secs(30), process.stop())
+        .await
+        .expect("it stops");
 }

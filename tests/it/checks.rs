@@ -29,13 +29,23 @@ agent = "main"
 fn warnings(process: &Process) -> Vec<String> {
     let log = process.log();
     let warnings = log.lines().filter_map(|line| line.split_once(" WARN "));
-    warnings.map(|(_, rest)| rest.split_once(": ").map_or(rest, |(_, text)| text).to_owned()).collect()
+    warnings
+        .map(|(_, rest)| {
+            rest.split_once(": ")
+                .map_or(rest, |(_, text)| text)
+                .to_owned()
+        })
+        .collect()
 }
 
-/// The menu is told before the checks, and an answered message comes after neither: so the last question is waited for.
+/// The menu is told before the checks, and an answered message comes after neither: so the last
+/// question is waited for.
 async fn checked(house: &House, questions: usize) -> Process {
     let process = house.spawn().await;
-    house.telegram.wait_for_calls("getChatMember", questions).await;
+    house
+        .telegram
+        .wait_for_calls("getChatMember", questions)
+        .await;
     house.telegram.dm(ALICE).says("hello").await;
     house.telegram.dm(ALICE).wait_for_sent(1).await;
     process
@@ -72,10 +82,13 @@ async fn privacy_mode_is_told_once_where_everything_should_be_heard() {
 
 #[tokio::test]
 async fn privacy_mode_is_told_for_all_groups_too() {
-    let house = House::new("[access]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n").await;
+    let house =
+        House::new("[access]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n").await;
     house.telegram.set_me("can_read_all_group_messages", false);
     let process = house.spawn().await;
-    process.wait_for_log("[access] says require_mention = false, but the bot's privacy mode is on").await;
+    process
+        .wait_for_log("[access] says require_mention = false, but the bot's privacy mode is on")
+        .await;
     assert_eq!(process.stop().await, 0);
 }
 
@@ -88,7 +101,11 @@ async fn what_is_fine_or_cannot_be_asked_is_not_told() {
     }
     house.telegram.supergroup(-1004).promotes_bot(CAROL).await;
     house.telegram.set_me("can_read_all_group_messages", false);
-    house.telegram.fail("getChatMember", Fault::Html(502)).only_in(-1002).once();
+    house
+        .telegram
+        .fail("getChatMember", Fault::Html(502))
+        .only_in(-1002)
+        .once();
     let process = checked(&house, 4).await;
     assert_eq!(warnings(&process), Vec::<String>::new());
     assert_eq!(process.stop().await, 0);

@@ -46,7 +46,12 @@ impl Talk {
         let house = House::new(TEAM).await;
         let gateway = Some(house.open().await);
         let place = house.telegram.forum(-1001).topic(topic, "A topic");
-        Talk { house, gateway, place, said: 0 }
+        Talk {
+            house,
+            gateway,
+            place,
+            said: 0,
+        }
     }
 
     async fn says(&mut self, who: crate::support::fake_telegram::User, text: &str) -> String {
@@ -65,7 +70,10 @@ impl Talk {
 
     async fn presses(&mut self, label: &str) -> String {
         let shown = self.place.wait_for_sent(self.said).await;
-        let (_, data) = buttons(&shown.reply_markup).into_iter().find(|(text, _)| text == label).expect("the button is there");
+        let (_, data) = buttons(&shown.reply_markup)
+            .into_iter()
+            .find(|(text, _)| text == label)
+            .expect("the button is there");
         assert!(data.len() <= 64, "{data}");
         self.place.presses(BOB, shown.message_id, &data).await;
         self.next().await
@@ -131,13 +139,21 @@ async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
     talk.restart().await;
     talk.bob("hello").await;
     assert_eq!(talk.asked(), "big");
-    assert_eq!(talk.house.ask("SELECT model FROM turns ORDER BY id DESC LIMIT 1"), "fake/big");
+    assert_eq!(
+        talk.house
+            .ask("SELECT model FROM turns ORDER BY id DESC LIMIT 1"),
+        "fake/big"
+    );
     assert_snapshot!(talk.bob("/status").await, @"
     ☕ Main (main) answers here in “A topic” with fake/big (chosen here with /model).
     The conversation has 2 messages; 0 answers under way.
     The last answer came from fake/big: 105 tokens read, 90 of them from the provider's cache, 7 written.
     ");
-    assert!(talk.bob("/whoami").await.contains("Its model is fake/big (chosen here with /model)."));
+    assert!(
+        talk.bob("/whoami")
+            .await
+            .contains("Its model is fake/big (chosen here with /model).")
+    );
     let elsewhere = talk.house.telegram.forum(-1001).topic(6, "Elsewhere");
     elsewhere.says(BOB, "hello").await;
     elsewhere.wait_for_sent(1).await;
@@ -185,8 +201,15 @@ async fn a_press_chooses_like_the_command_also_after_a_restart() {
     let mut talk = Talk::in_topic(5).await;
     talk.bob("/models").await;
     let shown = talk.place.wait_for_sent(talk.said).await;
-    let labels: Vec<String> = buttons(&shown.reply_markup).into_iter().map(|(label, _)| label).collect();
-    assert_eq!(labels, ["fake/spare", "fake/big", &format!("fake/{LONG}")], "all but the one in use");
+    let labels: Vec<String> = buttons(&shown.reply_markup)
+        .into_iter()
+        .map(|(label, _)| label)
+        .collect();
+    assert_eq!(
+        labels,
+        ["fake/spare", "fake/big", &format!("fake/{LONG}")],
+        "all but the one in use"
+    );
     talk.restart().await;
     assert_snapshot!(talk.presses(&format!("fake/{LONG}")).await, @"☕ Main uses fake/a-model-with-a-name-that-is-far-too-long-for-any-button here from now on. /model reset undoes that, and so does /new.");
     talk.bob("hello").await;
@@ -196,7 +219,8 @@ async fn a_press_chooses_like_the_command_also_after_a_restart() {
     talk.stop().await;
 }
 
-/// The operator took the model away, so neither an old button nor an old choice counts, and both say so.
+/// The operator took the model away, so neither an old button nor an old choice counts, and both
+/// say so.
 #[tokio::test]
 async fn what_is_no_longer_offered_says_so() {
     let mut talk = Talk::in_topic(5).await;
@@ -205,7 +229,8 @@ async fn what_is_no_longer_offered_says_so() {
     let long = buttons(&list.reply_markup).pop().expect("a button").1;
     talk.bob("/model fake/big").await;
     talk.stop().await;
-    talk.house.configure("", &TEAM.replacen("models = ", "#", 1));
+    talk.house
+        .configure("", &TEAM.replacen("models = ", "#", 1));
     talk.gateway = Some(talk.house.open().await);
     talk.place.presses(BOB, list.message_id, &long).await;
     assert_snapshot!(talk.next().await, @"This model is no longer there. /models lists what is.");
@@ -243,9 +268,13 @@ async fn explain_tells_the_model_and_who_decided() {
     talk.bob("/model fake/big").await;
     talk.stop().await;
     let settings = "[agents.main]\ntemperature = 0.3\nmax_tokens = 900\nreasoning = \"low\"";
-    talk.house.configure("", &TEAM.replace("[agents.main]", settings));
+    talk.house
+        .configure("", &TEAM.replace("[agents.main]", settings));
     let explain = async |arguments: &[&str]| {
-        let run = parlor(talk.house.home.path()).args(["route", "explain", "telegram:topic:-1001:5"]).args(arguments).output();
+        let run = parlor(talk.house.home.path())
+            .args(["route", "explain", "telegram:topic:-1001:5"])
+            .args(arguments)
+            .output();
         String::from_utf8(run.await.expect("it starts").stdout).expect("text")
     };
     let text = explain(&[]).await;
@@ -257,8 +286,14 @@ async fn explain_tells_the_model_and_who_decided() {
     reasoning: low
     ");
     let json: Value = serde_json::from_str(&explain(&["--json"]).await).expect("JSON");
-    assert_eq!((&json["route"]["agent"], &json["model"]["source"]), (&"main".into(), &"override".into()));
-    assert_eq!(json["model"]["fallback"], serde_json::json!(["fake/any", "fake/spare"]));
+    assert_eq!(
+        (&json["route"]["agent"], &json["model"]["source"]),
+        (&"main".into(), &"override".into())
+    );
+    assert_eq!(
+        json["model"]["fallback"],
+        serde_json::json!(["fake/any", "fake/spare"])
+    );
 }
 
 /// S2.39
@@ -271,7 +306,14 @@ async fn an_agents_settings_reach_its_model() {
     topic.says(BOB, "hello").await;
     house.settled(&gateway).await;
     let raw = house.model.last_request().raw;
-    assert_eq!((&raw["temperature"], &raw["max_tokens"], &raw["reasoning_effort"]), (&0.3.into(), &900.into(), &"low".into()));
+    assert_eq!(
+        (
+            &raw["temperature"],
+            &raw["max_tokens"],
+            &raw["reasoning_effort"]
+        ),
+        (&0.3.into(), &900.into(), &"low".into())
+    );
     gateway.shutdown().await;
 }
 
@@ -280,12 +322,26 @@ async fn a_small_window_holds_the_newest_of_a_long_talk() {
     let house = House::new(&format!("context_tokens = 4_000\n{}", TEAM.trim_start())).await;
     let gateway = house.open().await;
     let topic = house.telegram.forum(-1001).topic(5, "A topic");
-    house.model.answer_with(|_| crate::support::fake_model::Script::text("Yes."));
+    house
+        .model
+        .answer_with(|_| crate::support::fake_model::Script::text("Yes."));
     for word in ["first", "second", "third", "fourth"] {
-        topic.says(BOB, &format!("{word} {}", "lorem ipsum ".repeat(250))).await;
+        topic
+            .says(BOB, &format!("{word} {}", "lorem ipsum ".repeat(250)))
+            .await;
         house.settled(&gateway).await;
     }
-    let read: String = house.model.last_request().messages.into_iter().map(|(_, text)| text).collect();
-    assert!(read.contains("fourth") && read.contains("third") && !read.contains("first"), "{} characters", read.len());
+    let read: String = house
+        .model
+        .last_request()
+        .messages
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    assert!(
+        read.contains("fourth") && read.contains("third") && !read.contains("first"),
+        "{} characters",
+        read.len()
+    );
     gateway.shutdown().await;
 }

@@ -23,14 +23,26 @@ pub(crate) async fn run(home: &Path, arguments: &[&str]) -> Ran {
 
 pub(crate) async fn run_with_input(home: &Path, arguments: &[&str], input: &str) -> Ran {
     let mut command = parlor(home);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
     stdin.write_all(input.as_bytes()).await.expect("it reads");
     drop(stdin);
     let output = child.wait_with_output().await.expect("it ends");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text").replace(&home.display().to_string(), "HOME");
-    Ran { code: output.status.code().expect("by itself"), stdout: text(output.stdout), stderr: text(output.stderr) }
+    let text = |bytes: Vec<u8>| {
+        String::from_utf8(bytes)
+            .expect("text")
+            .replace(&home.display().to_string(), "HOME")
+    };
+    Ran {
+        code: output.status.code().expect("by itself"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 pub(crate) async fn fresh_home() -> TempDir {
@@ -66,9 +78,16 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     kept    agents/rose/SOUL.md
     ");
     assert_snapshot!(first.stderr, @"HOME is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram and Discord.");
-    assert_eq!(std::fs::read_to_string(home.path().join("agents/rose/SOUL.md")).expect("reads"), "my own rose");
+    assert_eq!(
+        std::fs::read_to_string(home.path().join("agents/rose/SOUL.md")).expect("reads"),
+        "my own rose"
+    );
     let second = run(home.path(), &["init"]).await;
-    assert!(second.stdout.lines().all(|line| line.starts_with("kept")), "{}", second.stdout);
+    assert!(
+        second.stdout.lines().all(|line| line.starts_with("kept")),
+        "{}",
+        second.stdout
+    );
 }
 
 /// The whole way of a first command: a home is made, and two topics have two agents.
@@ -102,17 +121,40 @@ async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
 #[tokio::test]
 async fn chat_as_an_agent_stays_with_that_agent() {
     let home = fresh_home().await;
-    let first = run_with_input(home.path(), &["chat", "-a", "ada", "--topic", "shed"], "hi\n").await;
+    let first = run_with_input(
+        home.path(),
+        &["chat", "-a", "ada", "--topic", "shed"],
+        "hi\n",
+    )
+    .await;
     assert_snapshot!(first.stdout, @r#"
     🛠️ Ada (ada) answers here from now on. `/agent reset` undoes that.
     🛠️ Ada: Ada here, as Parlor's offline stand-in: with no real model I only echo. You said: “hi”. My soul begins: “Show me the exact error; the theory can wait until we have read it.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml.
     "#);
-    let second = run_with_input(home.path(), &["chat", "--topic", "shed"], "who are you\nwhat time is it\nuse now {}\n").await;
+    let second = run_with_input(
+        home.path(),
+        &["chat", "--topic", "shed"],
+        "who are you\nwhat time is it\nuse now {}\n",
+    )
+    .await;
     let first_line = second.stdout.lines().next().unwrap_or_default();
     assert_snapshot!(first_line, @"🛠️ Ada: Ada, offline stand-in. You said: “who are you”. This is message 2 here.");
-    assert_eq!(second.stdout.lines().filter(|line| line.contains("`now` says: “20")).count(), 2, "{}", second.stdout);
+    assert_eq!(
+        second
+            .stdout
+            .lines()
+            .filter(|line| line.contains("`now` says: “20"))
+            .count(),
+        2,
+        "{}",
+        second.stdout
+    );
     let unknown = run_with_input(home.path(), &["chat", "-a", "rosa"], "").await;
-    assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""), "nobody else answers");
+    assert_eq!(
+        (unknown.code, unknown.stdout.as_str()),
+        (2, ""),
+        "nobody else answers"
+    );
     assert_snapshot!(unknown.stderr, @"error: no agent is called rosa. Did you mean rose?");
     let unknown = run_with_input(home.path(), &["chat", "--topic", "Not A Topic"], "").await;
     assert_eq!(unknown.code, 2);
@@ -121,18 +163,42 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     assert_snapshot!(unknown.stdout, @"a topic is written with a-z, 0-9, - and _, not `Not A Topic`.");
 }
 
-/// S1.59: until somebody chooses, the default; afterwards the choice, also when there is another default.
+/// S1.59: until somebody chooses, the default; afterwards the choice, also when there is another
+/// default.
 #[tokio::test]
 async fn a_place_without_a_binding_keeps_the_agent_that_was_chosen() {
     let home = fresh_home().await;
-    let speaker = |printed: &str| printed.lines().last().and_then(|line| line.split_once(':')).map(|(name, _)| name.to_owned());
-    let shed = |lines: &'static str| run_with_input(home.path(), &["chat", "--topic", "shed"], lines);
-    assert_eq!(speaker(&shed("hello\n").await.stdout).as_deref(), Some("☕ Main"));
-    assert_eq!(speaker(&shed("/agent ada\nhello\n").await.stdout).as_deref(), Some("🛠️ Ada"));
-    assert_eq!(run(home.path(), &["agent", "default", "rose"]).await.code, 0);
-    assert_eq!(speaker(&shed("still you?\n").await.stdout).as_deref(), Some("🛠️ Ada"));
+    let speaker = |printed: &str| {
+        printed
+            .lines()
+            .last()
+            .and_then(|line| line.split_once(':'))
+            .map(|(name, _)| name.to_owned())
+    };
+    let shed =
+        |lines: &'static str| run_with_input(home.path(), &["chat", "--topic", "shed"], lines);
+    assert_eq!(
+        speaker(&shed("hello\n").await.stdout).as_deref(),
+        Some("☕ Main")
+    );
+    assert_eq!(
+        speaker(&shed("/agent ada\nhello\n").await.stdout).as_deref(),
+        Some("🛠️ Ada")
+    );
+    assert_eq!(
+        run(home.path(), &["agent", "default", "rose"]).await.code,
+        0
+    );
+    assert_eq!(
+        speaker(&shed("still you?\n").await.stdout).as_deref(),
+        Some("🛠️ Ada")
+    );
     let attic = run_with_input(home.path(), &["chat", "--topic", "attic"], "hello\n").await;
-    assert_eq!(speaker(&attic.stdout).as_deref(), Some("🌹 Rose"), "a new place has the new default");
+    assert_eq!(
+        speaker(&attic.stdout).as_deref(),
+        Some("🌹 Rose"),
+        "a new place has the new default"
+    );
 }
 
 /// Part of S0.31.
@@ -175,15 +241,22 @@ async fn agent_info_says_where_each_file_comes_from() {
     bindings: local:home:writing
     last error: none
     ");
-    let json: serde_json::Value =
-        serde_json::from_str(&run(home.path(), &["agent", "info", "rose", "--json"]).await.stdout).expect("JSON");
+    let json: serde_json::Value = serde_json::from_str(
+        &run(home.path(), &["agent", "info", "rose", "--json"])
+            .await
+            .stdout,
+    )
+    .expect("JSON");
     assert_eq!(json["files"][1]["file"], "SOUL.md");
     assert_eq!(json["files"][1]["origin"], "own");
     let config = std::fs::read_to_string(home.path().join("config.toml")).expect("a config");
     let groups = "\n[peer_groups.desk]\nmembers = [\"rose\", \"ada\"]\n[peer_groups.chat]\nmembers = [\"rose\", \"main\"]\nplatform = \"telegram\"\n";
     std::fs::write(home.path().join("config.toml"), config + groups).expect("it can be written");
     let told = run(home.path(), &["agent", "info", "rose"]).await.stdout;
-    assert!(told.contains("\npeers: ada, main (on telegram)\n"), "{told}");
+    assert!(
+        told.contains("\npeers: ada, main (on telegram)\n"),
+        "{told}"
+    );
     let missing = run(home.path(), &["agent", "info", "ros"]).await;
     assert_eq!(missing.code, 2);
     assert_snapshot!(missing.stderr, @"error: no agent is called ros. Did you mean rose?");
@@ -196,7 +269,15 @@ async fn every_agent_has_the_one_user_file_of_the_house() {
     assert_eq!(run(home.path(), &["agent", "add", "dot"]).await.code, 0);
     std::fs::write(home.path().join("USER.md"), "Ann likes tea.").expect("writes");
     for agent in ["main", "rose", "ada", "dot"] {
-        assert!(!home.path().join("agents").join(agent).join("USER.md").exists(), "{agent} has none of its own");
+        assert!(
+            !home
+                .path()
+                .join("agents")
+                .join(agent)
+                .join("USER.md")
+                .exists(),
+            "{agent} has none of its own"
+        );
         let info = run(home.path(), &["agent", "info", agent]).await.stdout;
         assert!(info.contains("\nUSER.md: inherited\n"), "{info}");
         let prompt = run(home.path(), &["agent", "prompt", agent]).await.stdout;
@@ -210,7 +291,9 @@ async fn agent_prompt_prints_what_the_model_is_told() {
     let house = House::new("[agents.main]\n").await;
     assert_eq!(run(house.home.path(), &["init"]).await.code, 0);
     for line in ["hello\n", "again\n"] {
-        let printed = run(house.home.path(), &["agent", "prompt", "main"]).await.stdout;
+        let printed = run(house.home.path(), &["agent", "prompt", "main"])
+            .await
+            .stdout;
         run_with_input(house.home.path(), &["chat"], line).await;
         assert_eq!(format!("{}\n", house.model.last_request().system), printed);
     }
@@ -221,14 +304,24 @@ async fn agent_prompt_prints_what_the_model_is_told() {
 async fn agent_prompt_prints_the_same_bytes_until_something_changes() {
     let home = fresh_home().await;
     let before = run(home.path(), &["agent", "prompt", "main"]).await.stdout;
-    assert_eq!(run(home.path(), &["agent", "prompt", "main"]).await.stdout, before);
+    assert_eq!(
+        run(home.path(), &["agent", "prompt", "main"]).await.stdout,
+        before
+    );
     assert!(before.contains("# BOOTSTRAP.md"));
     run_with_input(home.path(), &["chat"], "hello\n").await;
     let after = run(home.path(), &["agent", "prompt", "main"]).await.stdout;
     assert!(!after.contains("# BOOTSTRAP.md"));
-    let json: serde_json::Value =
-        serde_json::from_str(&run(home.path(), &["agent", "prompt", "main", "--json"]).await.stdout).expect("JSON");
-    assert_eq!(json["prompt"].as_str().map(|prompt| format!("{prompt}\n")), Some(after));
+    let json: serde_json::Value = serde_json::from_str(
+        &run(home.path(), &["agent", "prompt", "main", "--json"])
+            .await
+            .stdout,
+    )
+    .expect("JSON");
+    assert_eq!(
+        json["prompt"].as_str().map(|prompt| format!("{prompt}\n")),
+        Some(after)
+    );
 }
 
 #[tokio::test]
@@ -251,13 +344,26 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     model: offline (default_model)
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
-    let pinned = run(home.path(), &["route", "explain", "local:home:writing", "--json"]).await.stdout;
+    let pinned = run(
+        home.path(),
+        &["route", "explain", "local:home:writing", "--json"],
+    )
+    .await
+    .stdout;
     let pinned: serde_json::Value = serde_json::from_str(&pinned).expect("JSON");
     assert_eq!(pinned["route"]["agent"], "ada");
     assert_eq!(pinned["reason"], "pin set by local:you");
-    let anybody = run(home.path(), &["route", "explain", "telegram:topic:-5:5"]).await.stdout;
-    assert!(anybody.contains("person: nobody in particular; --user names one\n"), "{anybody}");
-    assert!(!anybody.contains(":0 "), "a rule for nobody is not looked for: {anybody}");
+    let anybody = run(home.path(), &["route", "explain", "telegram:topic:-5:5"])
+        .await
+        .stdout;
+    assert!(
+        anybody.contains("person: nobody in particular; --user names one\n"),
+        "{anybody}"
+    );
+    assert!(
+        !anybody.contains(":0 "),
+        "a rule for nobody is not looked for: {anybody}"
+    );
     let wrong = run(home.path(), &["route", "explain", "telegram:topic:5:5"]).await;
     assert_eq!(wrong.code, 2);
     assert_snapshot!(wrong.stderr, @"error: `telegram:topic:5:5` is no session key; one looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home");
@@ -293,7 +399,12 @@ match = "telegram:group:6"
 agent = "rosa"
 "#;
     std::fs::write(home.path().join("config.toml"), text).expect("writes");
-    for arguments in [&["config", "check"][..], &["run"], &["chat"], &["agent", "list"]] {
+    for arguments in [
+        &["config", "check"][..],
+        &["run"],
+        &["chat"],
+        &["agent", "list"],
+    ] {
         let ran = run(home.path(), arguments).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{arguments:?}");
         assert!(!ran.stderr.contains("AAAA-secret"));
@@ -366,7 +477,10 @@ async fn config_check_notes_secrets_that_are_missing_here() {
     let text = "[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n";
     std::fs::write(home.path().join("config.toml"), text).expect("writes");
     let ran = run(home.path(), &["config", "check"]).await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "config.toml is fine: 1 agent, 0 bindings.\n"));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (0, "config.toml is fine: 1 agent, 0 bindings.\n")
+    );
     assert_snapshot!(ran.stderr, @"note: the environment variable TELEGRAM_BOT_TOKEN is not set; `parlor run` needs it");
     let run = run(home.path(), &["run"]).await;
     assert_eq!(run.code, 1);
@@ -422,16 +536,24 @@ async fn help_lists_every_verb() {
     assert_eq!(run(home.path(), &["frobnicate"]).await.code, 2);
 }
 
-/// Rules are counted as the file has them, also behind one that is left out for a problem of its own.
+/// Rules are counted as the file has them, also behind one that is left out for a problem of its
+/// own.
 #[tokio::test]
 async fn config_check_counts_rules_as_the_file_does() {
     let home = tempfile::tempdir().expect("a folder");
     let broken = "[[bindings]]\nmatch = \"local\"\nagent = \"nobody\"\n";
     let rule = "[[bindings]]\nmatch = \"discord:channel:1\"\nagent = \"main\"\n";
     let provider = "[providers.mine]\nkind = \"nothing\"\nvision = \"yes\"\n";
-    std::fs::write(home.path().join("config.toml"), format!("{provider}{broken}{rule}{rule}")).expect("writes");
+    std::fs::write(
+        home.path().join("config.toml"),
+        format!("{provider}{broken}{rule}{rule}"),
+    )
+    .expect("writes");
     let told = run(home.path(), &["config", "check"]).await.stderr;
-    let headings: Vec<&str> = told.lines().filter(|line| line.starts_with("error: ")).collect();
+    let headings: Vec<&str> = told
+        .lines()
+        .filter(|line| line.starts_with("error: "))
+        .collect();
     assert_snapshot!(headings.join("\n"), @"
     error: `nothing` is no value for `kind`
     error: `vision`: expected `true`, `false` or a list of models

@@ -1,4 +1,5 @@
-//! The clock of the machine jumps. What is stored with a time is moved instead, which is the same to whoever reads it.
+//! The clock of the machine jumps. What is stored with a time is moved instead, which is the same
+//! to whoever reads it.
 
 use std::time::Duration;
 
@@ -28,7 +29,10 @@ async fn a_wait_is_no_longer_than_it_was_asked_for_when_the_clock_goes_back() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.telegram.fail("sendMessage", Fault::RetryAfter(2)).once();
+    house
+        .telegram
+        .fail("sendMessage", Fault::RetryAfter(2))
+        .once();
     alice.says("hello").await;
     house.wait_until_stored(WAITING, "1").await;
     clock_goes_back_twelve_hours(&house);
@@ -42,7 +46,10 @@ async fn a_wait_is_no_longer_than_it_was_asked_for_after_a_restart_either() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
-    house.telegram.fail("sendMessage", Fault::RetryAfter(3)).once();
+    house
+        .telegram
+        .fail("sendMessage", Fault::RetryAfter(3))
+        .once();
     alice.says("hello").await;
     house.wait_until_stored(WAITING, "1").await;
     process.kill().await;
@@ -50,8 +57,13 @@ async fn a_wait_is_no_longer_than_it_was_asked_for_after_a_restart_either() {
     let process = house.spawn().await;
     assert_eq!(alice.wait_for_sent(1).await.text, "re: hello");
     let calls = house.telegram.calls("sendMessage");
-    assert!(calls[1].at - calls[0].at >= Duration::from_secs(3), "and no shorter");
-    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent").await;
+    assert!(
+        calls[1].at - calls[0].at >= Duration::from_secs(3),
+        "and no shorter"
+    );
+    house
+        .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent")
+        .await;
     assert_eq!(process.stop().await, 0);
 }
 
@@ -60,7 +72,10 @@ async fn a_row_is_not_too_old_because_the_clock_went_forward() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.telegram.fail("sendMessage", Fault::Unauthorized).times(3);
+    house
+        .telegram
+        .fail("sendMessage", Fault::Unauthorized)
+        .times(3);
     alice.says("hello").await;
     house.wait_until_stored(WAITING, "1").await;
     clock_goes_forward_two_days(&house);
@@ -73,17 +88,26 @@ async fn a_row_is_not_too_old_because_the_clock_went_forward() {
 async fn a_row_that_was_tried_for_a_day_is_given_up() {
     let mut house = House::new(OPEN).await;
     let gateway = house.open().await;
-    house.telegram.fail("sendMessage", Fault::Unauthorized).times(3);
+    house
+        .telegram
+        .fail("sendMessage", Fault::Unauthorized)
+        .times(3);
     house.telegram.dm(ALICE).says("hello").await;
     house.wait_until_stored(WAITING, "1").await;
     house.tell("UPDATE outbox SET tried_ms = 86400000");
-    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "failed").await;
-    assert_eq!(house.ask("SELECT error FROM outbox"), "Telegram answered 401: Unauthorized");
+    house
+        .wait_until_stored("SELECT group_concat(state) FROM outbox", "failed")
+        .await;
+    assert_eq!(
+        house.ask("SELECT error FROM outbox"),
+        "Telegram answered 401: Unauthorized"
+    );
     gateway.shutdown().await;
     house.leave_leftovers();
 }
 
-/// Our clock is two days ahead of Discord's, so everything there looks too old to be caught up with.
+/// Our clock is two days ahead of Discord's, so everything there looks too old to be caught up
+/// with.
 #[tokio::test]
 async fn what_was_missed_on_discord_is_caught_up_with_by_discords_own_clock() {
     let rules = "[access]\nrequire_mention = false\n[[bindings]]\nmatch = \"discord:channel:8101\"\nagent = \"main\"\n";

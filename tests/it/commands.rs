@@ -38,7 +38,12 @@ impl Talk {
         let house = House::new(TEAM).await;
         let gateway = house.open().await;
         let place = house.telegram.forum(-1001).topic(topic, "A topic");
-        Talk { house, gateway, place, said: 0 }
+        Talk {
+            house,
+            gateway,
+            place,
+            said: 0,
+        }
     }
 
     /// What comes back.
@@ -59,7 +64,14 @@ impl Talk {
 
     /// The agent that the model was last asked as.
     fn asked(&self) -> String {
-        self.house.model.last_request().system.lines().next().unwrap_or_default().to_owned()
+        self.house
+            .model
+            .last_request()
+            .system
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     async fn end(self) {
@@ -178,8 +190,16 @@ async fn new_forgets_the_conversation_and_keeps_the_agent() {
     talk.alice("what is it").await;
     assert_eq!(talk.asked(), "You are Night Desk (agent id: night-desk).");
     let heard = talk.house.model.last_request().messages;
-    assert_eq!(heard, [("user".to_owned(), "[Alice] what is it".to_owned())]);
-    assert_eq!(talk.house.ask("SELECT count(*) FROM messages WHERE text = 'my secret is 42'"), "1", "the store keeps it");
+    assert_eq!(
+        heard,
+        [("user".to_owned(), "[Alice] what is it".to_owned())]
+    );
+    assert_eq!(
+        talk.house
+            .ask("SELECT count(*) FROM messages WHERE text = 'my secret is 42'"),
+        "1",
+        "the store keeps it"
+    );
     talk.end().await;
 }
 
@@ -220,7 +240,10 @@ async fn status_and_help_say_more_to_owners() {
     • /help: this list
     ");
     let for_owners = talk.alice("/help").await;
-    assert!(for_owners.contains("/pair CODE: let in the person who was given this code"), "{for_owners}");
+    assert!(
+        for_owners.contains("/pair CODE: let in the person who was given this code"),
+        "{for_owners}"
+    );
     talk.end().await;
 }
 
@@ -242,7 +265,8 @@ async fn a_switch_is_a_handoff() {
     [Alice] what was it
     ");
     assert_eq!(
-        talk.house.ask("SELECT text FROM messages WHERE kind = 'handoff'"),
+        talk.house
+            .ask("SELECT text FROM messages WHERE kind = 'handoff'"),
         "Alice handed this place from main to night-desk"
     );
     talk.end().await;
@@ -253,16 +277,27 @@ async fn a_switch_is_a_handoff() {
 async fn a_pin_to_an_agent_that_is_gone_is_dropped_and_told_once() {
     let mut talk = Talk::in_topic(5).await;
     talk.alice("/agent night-desk").await;
-    let Talk { house, gateway, place, .. } = talk;
+    let Talk {
+        house,
+        gateway,
+        place,
+        ..
+    } = talk;
     house.close(gateway).await;
-    house.configure("", &TEAM.replace("[agents.night-desk]\nname = \"Night Desk\"\n", ""));
+    house.configure(
+        "",
+        &TEAM.replace("[agents.night-desk]\nname = \"Night Desk\"\n", ""),
+    );
 
     let gateway = house.open().await;
     place.says(ALICE, "anybody").await;
     place.says(ALICE, "there").await;
     house.settled(&gateway).await;
     let told = "night-desk is no longer here, so this place goes back to its usual agent.";
-    assert_eq!(place.texts()[1..], [told, "re: [Alice] anybody", "re: [Alice] there"]);
+    assert_eq!(
+        place.texts()[1..],
+        [told, "re: [Alice] anybody", "re: [Alice] there"]
+    );
     assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
     gateway.shutdown().await;
 }
@@ -279,11 +314,15 @@ async fn new_during_a_turn_leaves_that_turn_in_the_old_conversation() {
     talk.next().await;
     talk.alice("a new question").await;
     let heard = talk.house.model.last_request().messages;
-    assert_eq!(heard, [("user".to_owned(), "[Alice] a new question".to_owned())]);
+    assert_eq!(
+        heard,
+        [("user".to_owned(), "[Alice] a new question".to_owned())]
+    );
     talk.end().await;
 }
 
-/// In a plain group every member has a conversation of their own, but what people bind is the group.
+/// In a plain group every member has a conversation of their own, but what people bind is the
+/// group.
 #[tokio::test]
 async fn a_plain_group_is_opened_as_a_group() {
     let house = House::new("[access]\nowners = [\"telegram:111\"]\n").await;
@@ -347,15 +386,35 @@ async fn a_once_to_an_agent_that_is_gone_leaves_the_lasting_switch() {
     let mut talk = Talk::in_topic(5).await;
     talk.alice("/agent night-desk").await;
     talk.alice("/agent rose once").await;
-    let Talk { house, gateway, place, .. } = talk;
+    let Talk {
+        house,
+        gateway,
+        place,
+        ..
+    } = talk;
     house.close(gateway).await;
-    let without_rose = TEAM.replace("[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"offline\"\n", "");
-    house.configure("", &without_rose.replace("agent = \"rose\"\n", "agent = \"main\"\n"));
+    let without_rose = TEAM.replace(
+        "[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"offline\"\n",
+        "",
+    );
+    house.configure(
+        "",
+        &without_rose.replace("agent = \"rose\"\n", "agent = \"main\"\n"),
+    );
 
     let gateway = house.open().await;
     place.says(ALICE, "hello").await;
     house.settled(&gateway).await;
-    assert_eq!(place.texts()[2..], ["rose is no longer here, so this place goes back to its usual agent.", "re: [Alice] hello"]);
-    assert_eq!(house.model.last_request().system.lines().next(), Some("You are Night Desk (agent id: night-desk)."));
+    assert_eq!(
+        place.texts()[2..],
+        [
+            "rose is no longer here, so this place goes back to its usual agent.",
+            "re: [Alice] hello"
+        ]
+    );
+    assert_eq!(
+        house.model.last_request().system.lines().next(),
+        Some("You are Night Desk (agent id: night-desk).")
+    );
     gateway.shutdown().await;
 }

@@ -6,13 +6,14 @@ use crate::support::House;
 use crate::support::fake_model::{Request, Script};
 use crate::support::fake_telegram::{ALICE, BOB};
 
-const OPEN: &str =
-    "context_tokens = 3000\n[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
+const OPEN: &str = "context_tokens = 3000\n[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
 
 /// Sums up when told to, and else answers at some length.
 fn talkative(request: &Request) -> Script {
     match request.last_text() {
-        text if text.contains("[Sum all of this up") => Script::text("They planted roses; the gate code is 4711."),
+        text if text.contains("[Sum all of this up") => {
+            Script::text("They planted roses; the gate code is 4711.")
+        }
         text => Script::text(format!("On {:.20}: {}", text, "much to say. ".repeat(30))),
     }
 }
@@ -20,7 +21,12 @@ fn talkative(request: &Request) -> Script {
 async fn talk(house: &House, gateway: &parlor::gateway::Gateway, rounds: usize) {
     let alice = house.telegram.dm(ALICE);
     for n in 0..rounds {
-        alice.says(&format!("question {n} about the garden, {}", "with many words ".repeat(10))).await;
+        alice
+            .says(&format!(
+                "question {n} about the garden, {}",
+                "with many words ".repeat(10)
+            ))
+            .await;
         house.settled(gateway).await;
     }
 }
@@ -33,39 +39,82 @@ async fn a_long_conversation_is_summed_up_before_it_is_too_long_and_stays_findab
     talk(&house, &gateway, 12).await;
 
     let journal = house.model.journal();
-    let summaries: Vec<&Request> = journal.iter().filter(|request| request.last_text().contains("[Sum all of this up")).collect();
+    let summaries: Vec<&Request> = journal
+        .iter()
+        .filter(|request| request.last_text().contains("[Sum all of this up"))
+        .collect();
     assert!(!summaries.is_empty(), "it was never summed up");
-    assert!(summaries[0].last_text().contains("[Alice] question 0 about the garden"));
+    assert!(
+        summaries[0]
+            .last_text()
+            .contains("[Alice] question 0 about the garden")
+    );
     assert!(summaries[0].tools.is_empty());
     let last = house.model.last_request();
-    let first = journal.iter().rev().find(|request| !request.last_text().contains("[Sum all of this up")).expect("a turn");
+    let first = journal
+        .iter()
+        .rev()
+        .find(|request| !request.last_text().contains("[Sum all of this up"))
+        .expect("a turn");
     assert!(
-        first.messages[0].1.starts_with("[A summary of what was said here before:]\nThey planted roses; the gate code is 4711."),
+        first.messages[0].1.starts_with(
+            "[A summary of what was said here before:]\nThey planted roses; the gate code is 4711."
+        ),
         "{:?}",
         first.messages[0]
     );
-    assert!(!last.messages.iter().any(|(_, text)| text.contains("question 0 about") && !text.contains("[Sum all")));
-    assert_eq!(house.ask("SELECT count(*) FROM messages"), "24", "nothing is thrown away, and no summary is anybody's words");
-    assert_eq!(house.telegram.dm(ALICE).texts().len(), 12, "nobody is sent a summary");
+    assert!(
+        !last
+            .messages
+            .iter()
+            .any(|(_, text)| text.contains("question 0 about") && !text.contains("[Sum all"))
+    );
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages"),
+        "24",
+        "nothing is thrown away, and no summary is anybody's words"
+    );
+    assert_eq!(
+        house.telegram.dm(ALICE).texts().len(),
+        12,
+        "nobody is sent a summary"
+    );
 
     let alice = house.telegram.dm(ALICE);
     alice.says("/status").await;
     house.settled(&gateway).await;
     let status = alice.texts().pop().expect("a status");
-    assert!(status.contains("messages are summed up; the agent can still look them up."), "{status}");
+    assert!(
+        status.contains("messages are summed up; the agent can still look them up."),
+        "{status}"
+    );
 
-    house.model.enqueue(Script::tool_call("transcript_search", json!({ "words": "QUESTION 0" })));
+    house.model.enqueue(Script::tool_call(
+        "transcript_search",
+        json!({ "words": "QUESTION 0" }),
+    ));
     alice.says("what did I ask first").await;
     house.settled(&gateway).await;
     let told = house.model.journal();
-    let found = told.iter().rev().find_map(|request| request.messages.iter().find(|(role, _)| role == "tool")).expect("a result");
-    assert!(found.1.contains("[Alice] question 0 about the garden"), "{found:?}");
+    let found = told
+        .iter()
+        .rev()
+        .find_map(|request| request.messages.iter().find(|(role, _)| role == "tool"))
+        .expect("a result");
+    assert!(
+        found.1.contains("[Alice] question 0 about the garden"),
+        "{found:?}"
+    );
 
     alice.says("/new").await;
     alice.says("hello").await;
     house.settled(&gateway).await;
     let fresh = house.model.last_request();
-    assert_eq!(fresh.messages, [("user".to_owned(), "hello".to_owned())], "a fresh conversation has no summary");
+    assert_eq!(
+        fresh.messages,
+        [("user".to_owned(), "hello".to_owned())],
+        "a fresh conversation has no summary"
+    );
     gateway.shutdown().await;
 }
 
@@ -73,10 +122,12 @@ async fn a_long_conversation_is_summed_up_before_it_is_too_long_and_stays_findab
 #[tokio::test]
 async fn a_failing_summary_is_in_nobodys_way() {
     let house = House::new(OPEN).await;
-    house.model.answer_with(|request| match request.last_text() {
-        text if text.contains("[Sum all of this up") => Script::status(400, "{}"),
-        _ => talkative(request),
-    });
+    house
+        .model
+        .answer_with(|request| match request.last_text() {
+            text if text.contains("[Sum all of this up") => Script::status(400, "{}"),
+            _ => talkative(request),
+        });
     let gateway = house.open().await;
     talk(&house, &gateway, 10).await;
     assert_eq!(house.telegram.dm(ALICE).texts().len(), 10);
@@ -90,14 +141,23 @@ fn is_summary(request: &Request) -> bool {
 
 /// As [`talkative`], but a summary comes only when the test lets it.
 fn slow_to_sum_up(request: &Request) -> Script {
-    if is_summary(request) { talkative(request).held() } else { talkative(request) }
+    if is_summary(request) {
+        talkative(request).held()
+    } else {
+        talkative(request)
+    }
 }
 
 /// Talks until a summary is being made, and tells how many answers that took.
 async fn talk_until_it_is_summed_up(house: &House) -> usize {
     let alice = house.telegram.dm(ALICE);
     for n in 1..20 {
-        alice.says(&format!("question {n} about the garden, {}", "with many words ".repeat(10))).await;
+        alice
+            .says(&format!(
+                "question {n} about the garden, {}",
+                "with many words ".repeat(10)
+            ))
+            .await;
         alice.wait_for_sent(n).await;
         if house.model.journal().iter().any(is_summary) {
             return n;
@@ -116,8 +176,21 @@ async fn nobody_waits_for_a_summary() {
     let answers = talk_until_it_is_summed_up(&house).await;
     alice.says("short").await;
     alice.wait_for_sent(answers + 1).await;
-    assert_eq!(house.ask("SELECT count(*) FROM summaries"), "0", "it is still being made");
-    assert_eq!(house.model.journal().iter().filter(|request| is_summary(request)).count(), 1, "once at a time");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM summaries"),
+        "0",
+        "it is still being made"
+    );
+    assert_eq!(
+        house
+            .model
+            .journal()
+            .iter()
+            .filter(|request| is_summary(request))
+            .count(),
+        1,
+        "once at a time"
+    );
     house.model.answer_with(talkative);
     house.model.release();
     house.settled(&gateway).await;
@@ -133,7 +206,9 @@ async fn a_turn_that_has_no_room_for_it_all_waits_for_the_summary() {
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
     let answers = talk_until_it_is_summed_up(&house).await;
-    alice.says(&format!("a long story: {}", "with many words ".repeat(300))).await;
+    alice
+        .says(&format!("a long story: {}", "with many words ".repeat(300)))
+        .await;
     alice.wait_for_sent(answers + 1).await;
     alice.says("what was the gate code").await;
     // By the time this one is answered, the question above has been looked at.
@@ -143,8 +218,15 @@ async fn a_turn_that_has_no_room_for_it_all_waits_for_the_summary() {
     house.model.release();
     house.settled(&gateway).await;
     let journal = house.model.journal();
-    let asked = journal.iter().find(|request| request.last_text() == "what was the gate code").expect("it was asked");
-    assert!(asked.messages[0].1.contains("the gate code is 4711."), "{:?}", asked.messages[0]);
+    let asked = journal
+        .iter()
+        .find(|request| request.last_text() == "what was the gate code")
+        .expect("it was asked");
+    assert!(
+        asked.messages[0].1.contains("the gate code is 4711."),
+        "{:?}",
+        asked.messages[0]
+    );
     gateway.shutdown().await;
 }
 
@@ -160,15 +242,34 @@ async fn a_summary_under_way_is_waited_for_in_the_place_its_group_has_moved_to()
     while !house.model.journal().iter().any(is_summary) {
         answers += 1;
         assert!(answers < 20, "it was never summed up");
-        group.says(ALICE, &format!("question {answers} about the garden, {}", "with many words ".repeat(10))).await;
+        group
+            .says(
+                ALICE,
+                &format!(
+                    "question {answers} about the garden, {}",
+                    "with many words ".repeat(10)
+                ),
+            )
+            .await;
         group.wait_for_sent(answers).await;
-        house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+        house
+            .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+            .await;
     }
-    group.says(ALICE, &format!("a long story: {}", "with many words ".repeat(300))).await;
+    group
+        .says(
+            ALICE,
+            &format!("a long story: {}", "with many words ".repeat(300)),
+        )
+        .await;
     group.wait_for_sent(answers + 1).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     let new = group.migrates_to(-1_000_005).await;
-    house.wait_until_stored("SELECT count(*) FROM chat_aliases", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM chat_aliases", "1")
+        .await;
     let asked = house.model.journal().len();
     new.says(ALICE, "what was the gate code").await;
     // By the time this one is answered, the question above has been looked at.
@@ -179,8 +280,15 @@ async fn a_summary_under_way_is_waited_for_in_the_place_its_group_has_moved_to()
     house.model.release();
     house.settled(&gateway).await;
     let journal = house.model.journal();
-    let question = journal.iter().find(|request| request.last_text().ends_with("what was the gate code")).expect("it is asked");
-    assert!(question.messages[0].1.contains("the gate code is 4711"), "{:?}", question.messages[0]);
+    let question = journal
+        .iter()
+        .find(|request| request.last_text().ends_with("what was the gate code"))
+        .expect("it is asked");
+    assert!(
+        question.messages[0].1.contains("the gate code is 4711"),
+        "{:?}",
+        question.messages[0]
+    );
     gateway.shutdown().await;
 }
 
@@ -194,11 +302,22 @@ async fn at_a_limit_nothing_is_summed_up() {
     for n in 0..12 {
         // Each on another day.
         house.tell("DELETE FROM budgets");
-        alice.says(&format!("question {n} about the garden, {}", "with many words ".repeat(10))).await;
+        alice
+            .says(&format!(
+                "question {n} about the garden, {}",
+                "with many words ".repeat(10)
+            ))
+            .await;
         house.settled(&gateway).await;
     }
     let journal = house.model.journal();
-    assert_eq!((journal.len(), journal.iter().filter(|request| is_summary(request)).count()), (12, 0));
+    assert_eq!(
+        (
+            journal.len(),
+            journal.iter().filter(|request| is_summary(request)).count()
+        ),
+        (12, 0)
+    );
     gateway.shutdown().await;
 }
 
@@ -206,14 +325,23 @@ async fn at_a_limit_nothing_is_summed_up() {
 #[tokio::test]
 async fn a_summary_that_says_nothing_is_counted_all_the_same() {
     let house = House::new(OPEN).await;
-    house.model.answer_with(|request| if is_summary(request) { Script::text(" ") } else { talkative(request) });
+    house.model.answer_with(|request| {
+        if is_summary(request) {
+            Script::text(" ")
+        } else {
+            talkative(request)
+        }
+    });
     let gateway = house.open().await;
     talk(&house, &gateway, 12).await;
     let journal = house.model.journal();
     assert!(journal.iter().any(is_summary), "it was never summed up");
     let spent = house.ask("SELECT tokens FROM budgets WHERE spender LIKE 'agent:%'");
     assert_eq!(spent, (journal.len() * 112).to_string());
-    assert_eq!(house.ask("SELECT sum(input_tokens + output_tokens) FROM turns"), spent);
+    assert_eq!(
+        house.ask("SELECT sum(input_tokens + output_tokens) FROM turns"),
+        spent
+    );
     gateway.shutdown().await;
 }
 
@@ -224,29 +352,41 @@ async fn a_search_stays_in_its_place() {
     let gateway = house.open().await;
     house.telegram.dm(ALICE).says("the secret is xyzzy").await;
     house.settled(&gateway).await;
-    house.model.enqueue(Script::tool_call("transcript_search", json!({ "words": "xyzzy" })));
+    house.model.enqueue(Script::tool_call(
+        "transcript_search",
+        json!({ "words": "xyzzy" }),
+    ));
     house.telegram.dm(BOB).says("what did Alice say").await;
     house.settled(&gateway).await;
     let told = house.model.last_request();
-    assert_eq!(told.last_text(), "Nothing with these words was said in this chat.");
+    assert_eq!(
+        told.last_text(),
+        "Nothing with these words was said in this chat."
+    );
     gateway.shutdown().await;
 }
 
-/// A provider that counts otherwise than we do refuses in the end: the person learns what to do, and the next words are heard.
+/// A provider that counts otherwise than we do refuses in the end: the person learns what to do,
+/// and the next words are heard.
 #[tokio::test]
 async fn a_conversation_that_the_provider_finds_too_long_is_told_with_a_way_out() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
     let refusal = json!({ "error": { "message": "maximum context length is 8192 tokens", "code": "context_length_exceeded" } });
-    house.model.enqueue(Script::status(400, &refusal.to_string()));
+    house
+        .model
+        .enqueue(Script::status(400, &refusal.to_string()));
     alice.says("one more thing").await;
     house.settled(&gateway).await;
     alice.says("/new").await;
     alice.says("hello").await;
     house.settled(&gateway).await;
     let texts = alice.texts();
-    assert_eq!(texts[0], "This conversation has become longer than my model can read. /new starts a fresh one.");
+    assert_eq!(
+        texts[0],
+        "This conversation has become longer than my model can read. /new starts a fresh one."
+    );
     assert_eq!(texts.last().map(String::as_str), Some("re: hello"));
     gateway.shutdown().await;
 }

@@ -28,7 +28,9 @@ impl Used {
         let process = house.spawn().await;
         house.telegram.dm(ALICE).says("hello").await;
         house.telegram.dm(ALICE).wait_for_sent(1).await;
-        house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+        house
+            .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+            .await;
         Used { house, process }
     }
 
@@ -36,7 +38,8 @@ impl Used {
         self.house.home.path().join(name)
     }
 
-    /// The gateway notices by itself, tells the owner, and ends. Returns what it told in the chat and in the end.
+    /// The gateway notices by itself, tells the owner, and ends. Returns what it told in the chat
+    /// and in the end.
     async fn ends(self) -> (House, String, String) {
         let log = self.path("test.log");
         let ended = tokio::time::timeout(PATIENCE, self.process.exit_code()).await;
@@ -45,7 +48,11 @@ impl Used {
         let log = std::fs::read_to_string(log).expect("a log");
         let last = log.lines().last().unwrap_or_default().to_owned();
         let place = self.house.home.path().display().to_string();
-        (self.house, told.replace(&place, "HOME"), last.replace(&place, "HOME"))
+        (
+            self.house,
+            told.replace(&place, "HOME"),
+            last.replace(&place, "HOME"),
+        )
     }
 }
 
@@ -55,14 +62,21 @@ async fn refused(home: &Path) -> String {
     stderr
 }
 
-/// The message that nobody took stays with Telegram, and is answered once the saved copy is back in its place.
+/// The message that nobody took stays with Telegram, and is answered once the saved copy is back in
+/// its place.
 async fn goes_on_with(house: &House, answers: &[&str]) {
     let process = house.spawn().await;
     house.telegram.dm(ALICE).wait_for_sent(answers.len()).await;
     house.telegram.all_confirmed().await;
     assert_eq!(process.stop().await, 0);
     let place = house.home.path().display().to_string();
-    let texts: Vec<String> = house.telegram.dm(ALICE).texts().iter().map(|text| text.replace(&place, "HOME")).collect();
+    let texts: Vec<String> = house
+        .telegram
+        .dm(ALICE)
+        .texts()
+        .iter()
+        .map(|text| text.replace(&place, "HOME"))
+        .collect();
     assert_eq!(texts, answers);
 }
 
@@ -75,9 +89,17 @@ async fn a_database_that_is_deleted_while_the_gateway_runs_is_saved_and_told() {
     assert_snapshot!(last, @"error: HOME/parlor.db was removed while Parlor ran. Everything that Parlor had is saved in HOME/parlor.db.saved. Put that in the place of HOME/parlor.db and start again");
     house.telegram.dm(ALICE).says("still there?").await;
     assert_snapshot!(refused(house.home.path()).await, @"error: HOME/parlor.db is missing, and this home has had one with conversations and memories in it. HOME/parlor.db.saved has what Parlor saved: put it there. To begin with an empty one: `parlor run --new-database`");
-    std::fs::rename(house.home.path().join("parlor.db.saved"), house.home.path().join("parlor.db")).expect("moves");
+    std::fs::rename(
+        house.home.path().join("parlor.db.saved"),
+        house.home.path().join("parlor.db"),
+    )
+    .expect("moves");
     goes_on_with(&house, &["re: hello", &told, "re: still there?"]).await;
-    assert_eq!(house.ask("SELECT count(*) FROM messages"), "4", "with what was said before");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages"),
+        "4",
+        "with what was said before"
+    );
 }
 
 #[tokio::test]
@@ -93,7 +115,11 @@ async fn a_database_that_is_replaced_while_the_gateway_runs_is_noticed() {
 #[tokio::test]
 async fn a_database_that_is_emptied_while_the_gateway_runs_is_noticed() {
     let used = Used::new().await;
-    std::fs::OpenOptions::new().write(true).truncate(true).open(used.path("parlor.db")).expect("empties");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(used.path("parlor.db"))
+        .expect("empties");
     let (house, told, last) = used.ends().await;
     assert_snapshot!(told, @"I have to stop: HOME/parlor.db was emptied or overwritten while Parlor ran. Put a copy of it back, move HOME/parlor.db-wal away, and start again. Messages that come meanwhile are kept by their platform, and I answer them then.");
     assert_snapshot!(last, @"error: HOME/parlor.db was emptied or overwritten while Parlor ran. Put a copy of it back, move HOME/parlor.db-wal away, and start again");
@@ -105,9 +131,17 @@ async fn a_database_that_is_emptied_while_the_gateway_runs_is_noticed() {
 async fn nothing_is_acknowledged_once_the_database_is_gone() {
     let used = Used::new().await;
     std::fs::remove_file(used.path("parlor.db")).expect("goes");
-    used.house.telegram.dm(ALICE).says("did you get this?").await;
+    used.house
+        .telegram
+        .dm(ALICE)
+        .says("did you get this?")
+        .await;
     let (house, told, _) = used.ends().await;
-    std::fs::rename(house.home.path().join("parlor.db.saved"), house.home.path().join("parlor.db")).expect("moves");
+    std::fs::rename(
+        house.home.path().join("parlor.db.saved"),
+        house.home.path().join("parlor.db"),
+    )
+    .expect("moves");
     goes_on_with(&house, &["re: hello", &told, "re: did you get this?"]).await;
 }
 
@@ -120,7 +154,11 @@ async fn a_log_that_is_deleted_while_the_gateway_runs_loses_nothing() {
     assert_snapshot!(last, @"error: HOME/parlor.db-wal or HOME/parlor.db-shm was removed while Parlor ran. Everything was put into HOME/parlor.db. Start again");
     house.telegram.dm(ALICE).says("still there?").await;
     goes_on_with(&house, &["re: hello", &told, "re: still there?"]).await;
-    assert_eq!(house.ask("SELECT count(*) FROM messages"), "4", "with what was said before");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages"),
+        "4",
+        "with what was said before"
+    );
 }
 
 /// A home that talked once, with its files as they were then.
@@ -174,7 +212,10 @@ async fn a_log_without_its_database_is_not_thrown_away() {
     assert_snapshot!(refused(home.path()).await, @"error: HOME/parlor.db is missing, and this home has had one with conversations and memories in it. Put it back, or a copy of it. To begin with an empty one: `parlor run --new-database`");
     let begun = run_with_input(home.path(), &["chat", "--new-database"], "hello\n").await;
     assert_eq!(begun.code, 0, "{}", begun.stderr);
-    assert_eq!(std::fs::read_to_string(home.path().join("parlor.db-wal.left")).expect("kept"), "what was said last");
+    assert_eq!(
+        std::fs::read_to_string(home.path().join("parlor.db-wal.left")).expect("kept"),
+        "what was said last"
+    );
 }
 
 /// As it is when a copy is put back after a crash, beside the log of the crashed process.
@@ -193,14 +234,27 @@ async fn an_older_copy_beside_a_newer_log_is_refused() {
     let process = house.spawn().await;
     house.telegram.dm(ALICE).says("more").await;
     house.telegram.dm(ALICE).wait_for_sent(2).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     process.kill().await;
-    let (whole, log) = (std::fs::read(path("parlor.db")).expect("reads"), std::fs::read(path("parlor.db-wal")).expect("reads"));
+    let (whole, log) = (
+        std::fs::read(path("parlor.db")).expect("reads"),
+        std::fs::read(path("parlor.db-wal")).expect("reads"),
+    );
     assert!(!log.is_empty());
     std::fs::write(path("parlor.db"), &older).expect("writes");
     assert_snapshot!(refused(house.home.path()).await.replace(&house.home.path().display().to_string(), "HOME"), @"error: HOME/parlor.db-wal does not belong to HOME/parlor.db, which is older or another one: together they would be neither. Put the database back that was there with it; or, to go on with this one, move HOME/parlor.db-wal away");
-    assert_eq!(std::fs::read(path("parlor.db")).expect("reads"), older, "nothing was changed");
-    assert_eq!(std::fs::read(path("parlor.db-wal")).expect("reads"), log, "nothing was changed");
+    assert_eq!(
+        std::fs::read(path("parlor.db")).expect("reads"),
+        older,
+        "nothing was changed"
+    );
+    assert_eq!(
+        std::fs::read(path("parlor.db-wal")).expect("reads"),
+        log,
+        "nothing was changed"
+    );
     // Without the log, the copy is good.
     std::fs::rename(path("parlor.db-wal"), path("aside")).expect("moves");
     std::fs::remove_file(path("parlor.db-shm")).expect("goes");

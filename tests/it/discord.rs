@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::support::House;
-use crate::support::fake_discord::{ALICE, BOB, CAROL, FakeDiscord, GuildHandle, OTHER_BOT, PARLOR_BOT, Room, Route};
+use crate::support::fake_discord::{
+    ALICE, BOB, CAROL, FakeDiscord, GuildHandle, OTHER_BOT, PARLOR_BOT, Room, Route,
+};
 
 const GARDEN: u64 = 8001;
 
@@ -48,25 +50,43 @@ fn asked(house: &House) -> String {
     house.ask("SELECT agents.slug FROM turns JOIN agents ON agents.uid = turns.agent_uid ORDER BY turns.id DESC LIMIT 1")
 }
 
-/// S0.1, S4.1, S4.4, S4.44: one process, one session on each platform, and each agent answers in its place.
+/// S0.1, S4.1, S4.4, S4.44: one process, one session on each platform, and each agent answers in
+/// its place.
 #[tokio::test]
 async fn one_process_answers_on_both_platforms() {
-    let house = House::new(&format!("{TEAM}[[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nagent = \"ada\"\n")).await;
+    let house = House::new(&format!(
+        "{TEAM}[[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nagent = \"ada\"\n"
+    ))
+    .await;
     let discord = house.add_discord("").await;
-    let general = discord.guild(GARDEN, "Garden").text_channel(8101, "general");
+    let general = discord
+        .guild(GARDEN, "Garden")
+        .text_channel(8101, "general");
     let gateway = house.open_with(&discord).await;
     let topic = house.telegram.forum(-1001).topic(5, "Ada");
-    topic.says(crate::support::fake_telegram::BOB, "hello from a topic").await;
-    assert_eq!(topic.wait_for_sent(1).await.text, "re: [Bob] hello from a topic");
+    topic
+        .says(crate::support::fake_telegram::BOB, "hello from a topic")
+        .await;
+    assert_eq!(
+        topic.wait_for_sent(1).await.text,
+        "re: [Bob] hello from a topic"
+    );
     general.says(BOB, "hello from a channel").await;
-    assert_eq!(general.wait_for_sent(1).await.text, "re: hello from a channel");
+    assert_eq!(
+        general.wait_for_sent(1).await.text,
+        "re: hello from a channel"
+    );
     let dm = discord.dm(CAROL);
     dm.says("hello in private").await;
     assert_eq!(dm.wait_for_sent(1).await.text, "re: hello in private");
     gateway.settled().await;
     assert_eq!((discord.identifies().len(), discord.connections()), (1, 1));
     let agents = "SELECT group_concat(slug) FROM (SELECT slug FROM turns JOIN agents ON uid = agent_uid ORDER BY turns.id)";
-    assert_eq!(house.ask(agents), "ada,rose,main", "the topic is Ada's, the channel Rose's");
+    assert_eq!(
+        house.ask(agents),
+        "ada,rose,main",
+        "the topic is Ada's, the channel Rose's"
+    );
     gateway.shutdown().await;
     assert_eq!(discord.closed_by_bot(), [1000]);
 }
@@ -85,21 +105,37 @@ async fn every_kind_of_place_has_its_key() {
     let whoami = async |room: &Room, expected: &str, agent: &str| {
         room.says(ALICE, "/whoami").await;
         let answer = room.wait_for_sent(1).await.text;
-        assert!(answer.contains(&format!("`{expected}`")) && answer.contains(agent), "{expected} {agent}: {answer}");
+        assert!(
+            answer.contains(&format!("`{expected}`")) && answer.contains(agent),
+            "{expected} {agent}: {answer}"
+        );
     };
     whoami(&general, "discord:channel:8101:111", "Rose").await;
     whoami(&old_thread, "discord:thread:8101:8111", "Rose").await;
     whoami(&voice, "discord:channel:8201:111", "Ada").await;
     let thread = news.creates_thread(BOB, "about the news").await;
-    whoami(&thread, &format!("discord:thread:8202:{}", thread.id), "Ada").await;
+    whoami(
+        &thread,
+        &format!("discord:thread:8202:{}", thread.id),
+        "Ada",
+    )
+    .await;
     let post = forum.posts(ALICE, "It broke", &[71], "/whoami").await;
     let answer = post.wait_for_sent(1).await.text;
-    assert!(answer.contains(&format!("`discord:thread:8300:{}`", post.id)) && answer.contains("tag \"bug\""), "{answer}");
+    assert!(
+        answer.contains(&format!("`discord:thread:8300:{}`", post.id))
+            && answer.contains("tag \"bug\""),
+        "{answer}"
+    );
     discord.dm(ALICE).says("/whoami").await;
     let answer = discord.dm(ALICE).wait_for_sent(1).await.text;
     assert!(answer.contains("`discord:dm:111`"), "{answer}");
     gateway.settled().await;
-    assert_eq!(discord.calls(Route::GetChannel).len(), 0, "events told everything");
+    assert_eq!(
+        discord.calls(Route::GetChannel).len(),
+        0,
+        "events told everything"
+    );
     gateway.shutdown().await;
 }
 
@@ -117,7 +153,9 @@ async fn a_post_is_routed_by_its_tag_its_name_and_the_roles_of_its_author() {
         gateway.settled().await;
         assert_eq!(asked(&house), agent);
     };
-    let bug = forum.posts(BOB, "It broke", &[71], "it does not start").await;
+    let bug = forum
+        .posts(BOB, "It broke", &[71], "it does not start")
+        .await;
     expect(&bug, 1, "main").await;
     let night = forum.posts(BOB, "Night shift", &[], "who is there").await;
     expect(&night, 1, "ada").await;
@@ -138,8 +176,13 @@ async fn a_new_post_is_answered_once() {
     let (house, discord, guild) = team().await;
     let forum = guild.forum(8300, "questions", &[(71, "bug")]);
     let gateway = house.open_with(&discord).await;
-    let post = forum.posts(BOB, "It broke", &[71], "it does not start").await;
-    assert_eq!(post.wait_for_sent(1).await.text, "re: [Bob] it does not start");
+    let post = forum
+        .posts(BOB, "It broke", &[71], "it does not start")
+        .await;
+    assert_eq!(
+        post.wait_for_sent(1).await.text,
+        "re: [Bob] it does not start"
+    );
     discord.deliver_again(post.id, post.id);
     post.says(BOB, "still not").await;
     assert_eq!(post.wait_for_sent(2).await.text, "re: [Bob] still not");
@@ -157,8 +200,14 @@ async fn commands_are_written_as_on_telegram() {
     let general = guild.text_channel(8101, "general");
     let thread = general.thread(8111, "talk");
     let gateway = house.open_with(&discord).await;
-    thread.says(BOB, &format!("{} /agent ada", PARLOR_BOT.mention())).await;
-    assert!(thread.wait_for_sent(1).await.text.contains("Ada"), "{:?}", thread.texts());
+    thread
+        .says(BOB, &format!("{} /agent ada", PARLOR_BOT.mention()))
+        .await;
+    assert!(
+        thread.wait_for_sent(1).await.text.contains("Ada"),
+        "{:?}",
+        thread.texts()
+    );
     thread.says(BOB, "hello").await;
     thread.wait_for_sent(2).await;
     gateway.settled().await;
@@ -198,20 +247,43 @@ async fn where_a_mention_is_wanted_only_that_is_answered() {
     let thread = general.thread(8111, "talk");
     let gateway = house.open_with(&discord).await;
     thread.says(BOB, "we talk among ourselves").await;
-    thread.says(OTHER_BOT, &format!("{} beep", PARLOR_BOT.mention())).await;
-    thread.says(BOB, &format!("{} through a hook", PARLOR_BOT.mention())).through_webhook(5).await;
-    thread.says(BOB, &format!("{} pinned", PARLOR_BOT.mention())).of_type(6).await;
-    thread.says(BOB, &format!("{}, are you there?", PARLOR_BOT.mention())).await;
+    thread
+        .says(OTHER_BOT, &format!("{} beep", PARLOR_BOT.mention()))
+        .await;
+    thread
+        .says(BOB, &format!("{} through a hook", PARLOR_BOT.mention()))
+        .through_webhook(5)
+        .await;
+    thread
+        .says(BOB, &format!("{} pinned", PARLOR_BOT.mention()))
+        .of_type(6)
+        .await;
+    thread
+        .says(BOB, &format!("{}, are you there?", PARLOR_BOT.mention()))
+        .await;
     let first = thread.wait_for_sent(1).await;
-    assert_eq!(first.text, "re: [Bob] we talk among ourselves\n\n[Bob] are you there?");
+    assert_eq!(
+        first.text,
+        "re: [Bob] we talk among ourselves\n\n[Bob] are you there?"
+    );
     thread.says(CAROL, "nice").await;
-    thread.says(CAROL, "say more").replying_to(first.message_id).await;
+    thread
+        .says(CAROL, "say more")
+        .replying_to(first.message_id)
+        .await;
     thread.wait_for_sent(2).await;
     thread.says(BOB, "Parlor, and you?").await;
     thread.wait_for_sent(3).await;
     gateway.settled().await;
     assert_eq!(thread.texts().len(), 3);
-    let asked = house.model.last_request().messages.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n");
+    let asked = house
+        .model
+        .last_request()
+        .messages
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect::<Vec<_>>()
+        .join("\n");
     let quoted = "[replying to you: “re: Bob we talk among ourselves Bob are you there?”] say more";
     for said in ["[Bob] we talk among ourselves", "[Carol] nice", quoted] {
         assert!(asked.contains(said), "{said} is not in {asked}");
@@ -228,9 +300,16 @@ async fn what_is_not_text_is_read_too() {
     let (house, discord, guild) = team().await;
     let general = guild.text_channel(8101, "general");
     let gateway = house.open_with(&discord).await;
-    general.says(BOB, "two files").attaching("a.txt", "text/plain", b"first").attaching("b.txt", "text/plain", b"second").await;
+    general
+        .says(BOB, "two files")
+        .attaching("a.txt", "text/plain", b"first")
+        .attaching("b.txt", "text/plain", b"second")
+        .await;
     let answer = general.wait_for_sent(1).await.text;
-    assert!(answer.contains("two files") && answer.contains("saved as inbox/"), "{answer}");
+    assert!(
+        answer.contains("two files") && answer.contains("saved as inbox/"),
+        "{answer}"
+    );
     let folder = house.home.path().join("agents/rose/workspace/inbox");
     let mut stored: Vec<String> = std::fs::read_dir(folder)
         .expect("there is an inbox")
@@ -238,12 +317,27 @@ async fn what_is_not_text_is_read_too() {
         .collect();
     stored.sort();
     assert_eq!(stored, ["first", "second"]);
-    general.says(BOB, "").with("sticker_items", json!([{ "id": "5", "name": "Wumpus", "format_type": 1 }])).await;
+    general
+        .says(BOB, "")
+        .with(
+            "sticker_items",
+            json!([{ "id": "5", "name": "Wumpus", "format_type": 1 }]),
+        )
+        .await;
     assert_eq!(general.wait_for_sent(2).await.text, "re: [sticker Wumpus]");
     let snapshot = json!([{ "message": { "content": "news from afar", "type": 0 } }]);
-    general.says(BOB, "").with("message_snapshots", snapshot).with("message_reference", json!({ "type": 1 })).await;
-    assert_eq!(general.wait_for_sent(3).await.text, "re: [forwarded] news from afar");
-    general.says(BOB, &format!("ask {} <:wave:5>", CAROL.mention())).await;
+    general
+        .says(BOB, "")
+        .with("message_snapshots", snapshot)
+        .with("message_reference", json!({ "type": 1 }))
+        .await;
+    assert_eq!(
+        general.wait_for_sent(3).await.text,
+        "re: [forwarded] news from afar"
+    );
+    general
+        .says(BOB, &format!("ask {} <:wave:5>", CAROL.mention()))
+        .await;
     assert_eq!(general.wait_for_sent(4).await.text, "re: ask @Carol :wave:");
     gateway.shutdown().await;
 }
@@ -258,9 +352,16 @@ async fn edits_and_reactions_reach_the_agent() {
     thread.says(BOB, "first").await;
     house.model.wait_for_open(1).await;
     let second = thread.says(BOB, "secnd").await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "2")
+        .await;
     thread.edits(second.message_id, "second").await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE outcome = 'replaced a waiting message'", "1").await;
+    house
+        .wait_until_stored(
+            "SELECT count(*) FROM inbox WHERE outcome = 'replaced a waiting message'",
+            "1",
+        )
+        .await;
     house.model.release();
     let answer = thread.wait_for_sent(2).await;
     assert_eq!(answer.text, "re: [Bob] second");
@@ -268,8 +369,18 @@ async fn edits_and_reactions_reach_the_agent() {
     thread.reacts(CAROL, answer.message_id, "👍").await;
     thread.says(BOB, "third").await;
     thread.wait_for_sent(3).await;
-    let asked = house.model.last_request().messages.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n");
-    assert!(asked.contains("[Carol] [reacted 👍 to “re: [Bob] second”]"), "{asked}");
+    let asked = house
+        .model
+        .last_request()
+        .messages
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(
+        asked.contains("[Carol] [reacted 👍 to “re: [Bob] second”]"),
+        "{asked}"
+    );
     gateway.shutdown().await;
 }
 
@@ -280,7 +391,11 @@ async fn a_thread_that_is_called_like_an_agent_is_given_to_it() {
     let general = guild.text_channel(8101, "general");
     let gateway = house.open_with(&discord).await;
     let thread = general.creates_thread(BOB, "Ada").await;
-    assert!(thread.wait_for_sent(1).await.text.contains("Ada"), "{:?}", thread.texts());
+    assert!(
+        thread.wait_for_sent(1).await.text.contains("Ada"),
+        "{:?}",
+        thread.texts()
+    );
     thread.says(BOB, "hello").await;
     thread.wait_for_sent(2).await;
     gateway.settled().await;

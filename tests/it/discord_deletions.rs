@@ -1,4 +1,5 @@
-//! People take things back on Discord: messages that wait, are being answered or were answered long ago, and whole places.
+//! People take things back on Discord: messages that wait, are being answered or were answered long
+//! ago, and whole places.
 
 use std::time::Duration;
 
@@ -22,9 +23,14 @@ agent = "main"
 async fn house(keys: &str) -> (House, FakeDiscord, Room, Gateway) {
     let house = House::new(OPEN).await;
     let discord = house.add_discord(keys).await;
-    let thread = discord.guild(8001, "Garden").text_channel(8101, "general").thread(8111, "talk");
+    let thread = discord
+        .guild(8001, "Garden")
+        .text_channel(8101, "general")
+        .thread(8111, "talk");
     let gateway = house.open_with(&discord).await;
-    house.wait_until_stored("SELECT count(*) FROM discord_heard", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM discord_heard", "2")
+        .await;
     (house, discord, thread, gateway)
 }
 
@@ -51,7 +57,14 @@ async fn a_question_that_waits_is_dropped_with_its_message() {
     thread.wait_for_sent(2).await;
     gateway.settled().await;
     assert_eq!(thread.texts(), ["re: [Bob] one", "re: [Bob] three"]);
-    assert!(!house.model.journal().iter().any(|request| format!("{request:?}").contains("two")), "nobody is asked about it");
+    assert!(
+        !house
+            .model
+            .journal()
+            .iter()
+            .any(|request| format!("{request:?}").contains("two")),
+        "nobody is asked about it"
+    );
     assert!(!said(&house).contains("two"), "{}", said(&house));
     gateway.shutdown().await;
     drop(discord);
@@ -71,16 +84,36 @@ async fn an_answered_question_is_blanked_in_the_conversation() {
     gateway.settled().await;
     thread.deletes(secret.message_id).await;
     dm.room().deletes(private.message_id).await;
-    house.wait_until_stored("SELECT count(*) FROM messages WHERE deleted_at > 0", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM messages WHERE deleted_at > 0", "2")
+        .await;
     thread.says(BOB, "what did I say?").await;
     thread.wait_for_sent(2).await;
     dm.says("and what did I say?").await;
     dm.wait_for_sent(2).await;
     gateway.settled().await;
-    let asked: Vec<String> = house.model.journal().iter().skip(2).map(|request| format!("{request:?}")).collect();
-    assert!(asked.len() == 2 && asked.iter().all(|asked| asked.contains("[deleted]")), "{asked:?}");
-    assert!(!asked.iter().any(|asked| asked.contains("hunter2") || asked.contains("swordfish")), "{asked:?}");
-    assert!(!said(&house).contains("hunter2") && !said(&house).contains("swordfish"), "{}", said(&house));
+    let asked: Vec<String> = house
+        .model
+        .journal()
+        .iter()
+        .skip(2)
+        .map(|request| format!("{request:?}"))
+        .collect();
+    assert!(
+        asked.len() == 2 && asked.iter().all(|asked| asked.contains("[deleted]")),
+        "{asked:?}"
+    );
+    assert!(
+        !asked
+            .iter()
+            .any(|asked| asked.contains("hunter2") || asked.contains("swordfish")),
+        "{asked:?}"
+    );
+    assert!(
+        !said(&house).contains("hunter2") && !said(&house).contains("swordfish"),
+        "{}",
+        said(&house)
+    );
     gateway.shutdown().await;
 }
 
@@ -92,14 +125,22 @@ async fn the_turn_of_a_deleted_message_is_stopped() {
     let question = thread.says(BOB, "never mind").await;
     house.model.wait_for_open(1).await;
     thread.deletes(question.message_id).await;
-    house.wait_until_stored("SELECT count(*) FROM turns WHERE outcome = 'stopped'", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM turns WHERE outcome = 'stopped'", "1")
+        .await;
     house.model.release();
     thread.says(BOB, "this one").await;
     let answer = thread.wait_for_sent(1).await.text;
-    assert!(answer.ends_with("[Bob] this one") && !answer.contains("never mind"), "{answer}");
+    assert!(
+        answer.ends_with("[Bob] this one") && !answer.contains("never mind"),
+        "{answer}"
+    );
     gateway.settled().await;
     assert_eq!(thread.texts().len(), 1);
-    assert_eq!(house.ask("SELECT outcome FROM inbox ORDER BY id LIMIT 1"), "deleted");
+    assert_eq!(
+        house.ask("SELECT outcome FROM inbox ORDER BY id LIMIT 1"),
+        "deleted"
+    );
     assert!(!said(&house).contains("never mind"), "{}", said(&house));
     gateway.shutdown().await;
     drop(discord);
@@ -110,13 +151,24 @@ async fn the_turn_of_a_deleted_message_is_stopped() {
 async fn half_an_answer_stays_when_its_question_is_deleted() {
     let (house, discord, thread, gateway) = house("").await;
     let text = "This answer takes its time, so that one can see it being written, piece by piece, up to its very end.";
-    house.model.enqueue(Script::Pauses { text: text.into(), after: vec![12] });
+    house.model.enqueue(Script::Pauses {
+        text: text.into(),
+        after: vec![12],
+    });
     let question = thread.says(BOB, "tell me").await;
     let shown = thread.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM preview_messages", "1")
+        .await;
     thread.deletes(question.message_id).await;
-    let closed = discord.wait_for_text(shown.message_id, |text| text.ends_with("_(stopped)_")).await;
-    assert!(text.starts_with(closed.text.trim_end_matches("_(stopped)_").trim()), "{}", closed.text);
+    let closed = discord
+        .wait_for_text(shown.message_id, |text| text.ends_with("_(stopped)_"))
+        .await;
+    assert!(
+        text.starts_with(closed.text.trim_end_matches("_(stopped)_").trim()),
+        "{}",
+        closed.text
+    );
     house.model.release();
     gateway.settled().await;
     assert_eq!(thread.texts().len(), 1);
@@ -144,7 +196,11 @@ async fn a_turn_that_answers_others_too_goes_on() {
     thread.wait_for_sent(2).await;
     gateway.settled().await;
     assert_eq!(thread.texts()[1], "Both.");
-    assert!(said(&house).contains("[deleted] / and a question") && !said(&house).contains("secret"), "{}", said(&house));
+    assert!(
+        said(&house).contains("[deleted] / and a question") && !said(&house).contains("secret"),
+        "{}",
+        said(&house)
+    );
     gateway.shutdown().await;
     drop(discord);
 }
@@ -161,13 +217,18 @@ async fn several_messages_are_deleted_at_once() {
     house.model.wait_for_open(1).await;
     let second = thread.says(BOB, "spam two").await;
     house.wait_until_stored(WAITING, "2").await;
-    thread.deletes_all(&[first.message_id, second.message_id, 12345]).await;
+    thread
+        .deletes_all(&[first.message_id, second.message_id, 12345])
+        .await;
     house.wait_until_stored(DELETED, "1").await;
     house.model.release();
     thread.wait_for_sent(2).await;
     gateway.settled().await;
     assert_eq!(thread.texts()[1], "re: [Carol] keep this");
-    assert_eq!(house.ask("SELECT count(*) FROM messages WHERE kind = 'person' AND text LIKE '%spam%'"), "0");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages WHERE kind = 'person' AND text LIKE '%spam%'"),
+        "0"
+    );
     gateway.shutdown().await;
     drop(discord);
 }
@@ -194,7 +255,9 @@ async fn a_deleted_question_stays_dropped_after_a_crash() {
     let discord = house.add_discord("").await;
     let general = discord.guild(8001, "Garden").text_channel(8101, "general");
     let process = house.spawn().await;
-    house.wait_until_stored("SELECT count(*) FROM discord_heard", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM discord_heard", "2")
+        .await;
     house.model.hold();
     let question = general.says(BOB, "never mind").await;
     house.model.wait_for_open(1).await;
@@ -204,13 +267,18 @@ async fn a_deleted_question_stays_dropped_after_a_crash() {
     house.model.release();
     let process = house.spawn().await;
     general.says(BOB, "this one").await;
-    // The kill may come before or after the end of the stopped turn is written, which the conversation then tells.
+    // The kill may come before or after the end of the stopped turn is written, which the
+    // conversation then tells.
     let answer = general.wait_for_sent(1).await.text;
-    assert!(answer.ends_with("this one") && !answer.contains("never mind"), "{answer}");
+    assert!(
+        answer.ends_with("this one") && !answer.contains("never mind"),
+        "{answer}"
+    );
     assert_eq!(process.stop().await, 0);
 }
 
-/// A deleted channel takes its threads along: nothing is finished, and nothing is sent there or told to anybody.
+/// A deleted channel takes its threads along: nothing is finished, and nothing is sent there or
+/// told to anybody.
 #[tokio::test]
 async fn a_deleted_channel_ends_what_is_done_there() {
     let (house, discord, thread, gateway) = house("streaming = false").await;
@@ -222,14 +290,25 @@ async fn a_deleted_channel_ends_what_is_done_there() {
     thread.says(CAROL, "waiting").await;
     house.wait_until_stored(WAITING, "3").await;
     general.is_deleted().await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE outcome = 'its place is gone'", "3").await;
-    house.wait_until_stored("SELECT count(*) FROM turns WHERE outcome = 'stopped'", "2").await;
+    house
+        .wait_until_stored(
+            "SELECT count(*) FROM inbox WHERE outcome = 'its place is gone'",
+            "3",
+        )
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM turns WHERE outcome = 'stopped'", "2")
+        .await;
     house.model.release();
     gateway.settled().await;
     discord.dm(ALICE).says("still there?").await;
     discord.dm(ALICE).wait_for_sent(1).await;
     gateway.settled().await;
-    assert_eq!(discord.dm(ALICE).texts(), ["re: still there?"], "the owner is not bothered");
+    assert_eq!(
+        discord.dm(ALICE).texts(),
+        ["re: still there?"],
+        "the owner is not bothered"
+    );
     assert_eq!(discord.calls(Route::CreateMessage).len(), 1);
     gateway.shutdown().await;
 }
@@ -239,15 +318,28 @@ async fn a_deleted_channel_ends_what_is_done_there() {
 async fn a_deleted_thread_takes_half_an_answer_along() {
     let (house, discord, thread, gateway) = house("").await;
     let text = "This answer takes its time, so that one can see it being written, piece by piece, up to its very end.";
-    house.model.enqueue(Script::Pauses { text: text.into(), after: vec![12] });
+    house.model.enqueue(Script::Pauses {
+        text: text.into(),
+        after: vec![12],
+    });
     thread.says(BOB, "tell me").await;
     thread.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM preview_messages", "1")
+        .await;
     thread.is_deleted().await;
-    house.wait_until_stored("SELECT count(*) FROM turns WHERE outcome = 'stopped'", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM turns WHERE outcome = 'stopped'", "1")
+        .await;
     house.model.release();
     gateway.settled().await;
-    assert_eq!((discord.calls(Route::CreateMessage).len(), discord.calls(Route::EditMessage).len()), (1, 0));
+    assert_eq!(
+        (
+            discord.calls(Route::CreateMessage).len(),
+            discord.calls(Route::EditMessage).len()
+        ),
+        (1, 0)
+    );
     assert_eq!(house.ask("SELECT count(*) FROM outbox"), "0");
     gateway.shutdown().await;
 }
@@ -256,12 +348,23 @@ async fn a_deleted_thread_takes_half_an_answer_along() {
 #[tokio::test]
 async fn an_answer_that_waits_for_a_deleted_channel_is_given_up() {
     let (mut house, discord, thread, gateway) = house("streaming = false").await;
-    discord.fail(Route::CreateMessage, crate::support::fake_discord::Fault::RateLimited(600.0)).once();
+    discord
+        .fail(
+            Route::CreateMessage,
+            crate::support::fake_discord::Fault::RateLimited(600.0),
+        )
+        .once();
     thread.says(BOB, "hello").await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE not_before > 0", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE not_before > 0", "1")
+        .await;
     thread.is_deleted().await;
-    house.wait_until_stored("SELECT error FROM outbox", "the channel is gone").await;
+    house
+        .wait_until_stored("SELECT error FROM outbox", "the channel is gone")
+        .await;
     assert_eq!(discord.calls(Route::CreateMessage).len(), 1);
     house.leave_leftovers();
-    tokio::time::timeout(Duration::from_secs(30), gateway.shutdown()).await.expect("the end waits for nobody");
+    tokio::time::timeout(Duration::from_secs(30), gateway.shutdown())
+        .await
+        .expect("the end waits for nobody");
 }

@@ -1,4 +1,5 @@
-//! The connection to Discord's gateway in detail: who connects, what is logged of its end, and events that never came.
+//! The connection to Discord's gateway in detail: who connects, what is logged of its end, and
+//! events that never came.
 
 use crate::support::House;
 use crate::support::fake_discord::{BOB, FakeDiscord, Fault, Room, Route};
@@ -28,19 +29,27 @@ async fn the_gateway_hears_the_same_name_as_the_rest() {
     gateway.shutdown().await;
 }
 
-/// A lost event is fetched by a resume as soon as the next one comes, and what follows waits for it.
+/// A lost event is fetched by a resume as soon as the next one comes, and what follows waits for
+/// it.
 #[tokio::test]
 async fn an_event_that_never_came_is_noticed_and_fetched() {
     let (house, discord, general) = house().await;
     let process = house.spawn().await;
     // What the start asks for is there.
-    house.wait_until_stored("SELECT count(*) FROM discord_heard", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM discord_heard", "2")
+        .await;
     discord.lose_next_event();
     general.says(BOB, "one").await;
     general.says(BOB, "two").await;
     general.wait_for_sent(2).await;
-    process.wait_for_log("an event of Discord is missing before number").await;
-    assert_eq!((discord.identifies().len(), discord.resumes().len()), (1, 1));
+    process
+        .wait_for_log("an event of Discord is missing before number")
+        .await;
+    assert_eq!(
+        (discord.identifies().len(), discord.resumes().len()),
+        (1, 1)
+    );
     assert_eq!(process.stop().await, 0);
     assert_eq!(general.texts(), ["re: one", "re: two"]);
 }
@@ -51,10 +60,16 @@ async fn the_log_has_the_reason_of_a_close() {
     let process = house.spawn().await;
     discord.connected().await;
     discord.close_connections(4000);
-    process.wait_for_log("the connection to Discord ended: 4000, Unknown error.; resuming").await;
+    process
+        .wait_for_log("the connection to Discord ended: 4000, Unknown error.; resuming")
+        .await;
     discord.wait_for_resumes(1).await;
     discord.close_connections(4009);
-    process.wait_for_log("the connection to Discord ended: 4009, Session timed out.; beginning a new session").await;
+    process
+        .wait_for_log(
+            "the connection to Discord ended: 4009, Session timed out.; beginning a new session",
+        )
+        .await;
     discord.wait_for_identifies(2).await;
     general.says(BOB, "still there?").await;
     general.wait_for_sent(1).await;
@@ -74,7 +89,9 @@ async fn a_close_before_the_greeting_is_read_like_any_other() {
 
     discord.close_next_connection(4014);
     let process = Process::start(house.home.path(), &["run"]);
-    process.wait_for_log("Discord ended the connection for good: 4014, Disallowed intent(s).").await;
+    process
+        .wait_for_log("Discord ended the connection for good: 4014, Disallowed intent(s).")
+        .await;
     process.wait_for_log("discord is off: Discord does not let the bot read messages. Enable Message Content Intent").await;
     assert_eq!(discord.connections(), 3, "not tried again");
     assert_eq!(process.stop().await, 0);
@@ -86,9 +103,13 @@ async fn the_log_says_what_is_wrong_with_a_refused_message() {
     let (mut house, discord, general) = house().await;
     let process = house.spawn().await;
     discord.connected().await;
-    discord.fail(Route::CreateMessage, Fault::INVALID_FORM).once();
+    discord
+        .fail(Route::CreateMessage, Fault::INVALID_FORM)
+        .once();
     general.says(BOB, "my secret plan").await;
-    process.wait_for_log("Discord answered 400: Invalid Form Body: content BASE_TYPE_REQUIRED (50035)").await;
+    process
+        .wait_for_log("Discord answered 400: Invalid Form Body: content BASE_TYPE_REQUIRED (50035)")
+        .await;
     assert!(!process.log().contains("secret plan"), "{}", process.log());
     house.leave_leftovers();
     assert_eq!(process.stop().await, 0);

@@ -1,4 +1,5 @@
-//! What goes out to Discord: how it looks, how it is written while it grows, and what happens when it is refused.
+//! What goes out to Discord: how it looks, how it is written while it grows, and what happens when
+//! it is refused.
 
 use std::time::Duration;
 
@@ -6,7 +7,9 @@ use serde_json::json;
 
 use crate::support::House;
 use crate::support::fake_discord::journal::Call;
-use crate::support::fake_discord::{ALICE, BOB, BotMay, CAROL, FakeDiscord, Fault, Outcome, Room, Route};
+use crate::support::fake_discord::{
+    ALICE, BOB, BotMay, CAROL, FakeDiscord, Fault, Outcome, Room, Route,
+};
 use crate::support::fake_model::Script;
 use crate::support::house::parlor;
 
@@ -33,7 +36,9 @@ const FAILED: &str = "SELECT count(*) FROM outbox WHERE state = 'failed'";
 async fn an_answer_pings_nobody_and_shows_no_previews() {
     let (house, discord, general) = house("").await;
     let gateway = house.open_with(&discord).await;
-    house.model.enqueue(Script::text("@everyone and <@222>, see https://example.org"));
+    house.model.enqueue(Script::text(
+        "@everyone and <@222>, see https://example.org",
+    ));
     general.says(BOB, "shout").await;
     let answer = general.wait_for_sent(1).await;
     assert_eq!(answer.text, "@everyone and <@222>, see https://example.org");
@@ -46,14 +51,24 @@ async fn a_long_answer_is_cut_and_a_very_long_one_becomes_a_file() {
     let (house, discord, general) = house("max_parts = 3").await;
     let gateway = house.open_with(&discord).await;
     let code: Vec<String> = (0..300).map(|number| format!("line {number}")).collect();
-    house.model.enqueue(Script::text(format!("Look:\n\n```python\n{}\n```\n\nDone.", code.join("\n"))));
+    house.model.enqueue(Script::text(format!(
+        "Look:\n\n```python\n{}\n```\n\nDone.",
+        code.join("\n")
+    )));
     general.says(BOB, "code").await;
     let last = general.wait_for_sent(2).await;
-    assert!(last.text.starts_with("```python\n") && last.text.ends_with("```\nDone."), "{}", last.text);
+    assert!(
+        last.text.starts_with("```python\n") && last.text.ends_with("```\nDone."),
+        "{}",
+        last.text
+    );
     house.model.enqueue(Script::text("word ".repeat(3000)));
     general.says(BOB, "a book").await;
     let file = general.wait_for_sent(4).await;
-    assert_eq!(file.text, "This is long, so here is the whole answer as a file.");
+    assert_eq!(
+        file.text,
+        "This is long, so here is the whole answer as a file."
+    );
     assert_eq!(file.json["attachments"][0]["filename"], "answer.md");
     gateway.settled().await;
     assert_eq!(general.texts().len(), 4);
@@ -74,8 +89,14 @@ async fn an_answer_quotes_its_question_when_others_wrote_in_between() {
     general.wait_for_sent(2).await;
     gateway.settled().await;
     let sent = discord.sent();
-    let answer = sent.iter().find(|sent| sent.text.ends_with("re: what is up?")).expect("Bob is answered");
-    assert_eq!((answer.reply_to, answer.text.as_str()), (Some(question.message_id), "**Main**\n\nre: what is up?"));
+    let answer = sent
+        .iter()
+        .find(|sent| sent.text.ends_with("re: what is up?"))
+        .expect("Bob is answered");
+    assert_eq!(
+        (answer.reply_to, answer.text.as_str()),
+        (Some(question.message_id), "**Main**\n\nre: what is up?")
+    );
     gateway.shutdown().await;
 }
 
@@ -86,15 +107,23 @@ const ANSWER: &str = "**This answer** takes its time, so that one can see it bei
 async fn an_answer_is_shown_while_it_is_written() {
     let (house, discord, general) = house("").await;
     let gateway = house.open_with(&discord).await;
-    house.model.enqueue(Script::Pauses { text: ANSWER.into(), after: vec![12, 16] });
+    house.model.enqueue(Script::Pauses {
+        text: ANSWER.into(),
+        after: vec![12, 16],
+    });
     general.says(BOB, "tell me").await;
     let first = general.wait_for_sent(1).await;
-    assert_eq!(first.text, "**This answer** takes its time, so that one can see it being");
+    assert_eq!(
+        first.text,
+        "**This answer** takes its time, so that one can see it being"
+    );
     house.model.release();
     let edit = discord.wait_for_calls(Route::EditMessage, 1).await;
     assert!(edit.at - discord.calls(Route::CreateMessage)[0].at >= Duration::from_millis(1400));
     house.model.release();
-    let last = discord.wait_for_text(first.message_id, |text| text == ANSWER).await;
+    let last = discord
+        .wait_for_text(first.message_id, |text| text == ANSWER)
+        .await;
     gateway.settled().await;
     assert_eq!((last.versions.len(), general.texts().len()), (3, 1));
     discord.wait_for_typing(general.id).await;
@@ -104,7 +133,15 @@ async fn an_answer_is_shown_while_it_is_written() {
 /// Waits until the bot has so many reactions behind it.
 async fn reacted(discord: &FakeDiscord, count: usize) {
     let is_done = |call: &Call| call.outcome == Outcome::Status(204);
-    discord.wait_until(|journal| journal.calls(Route::AddReaction).filter(|call| is_done(call)).count() >= count).await;
+    discord
+        .wait_until(|journal| {
+            journal
+                .calls(Route::AddReaction)
+                .filter(|call| is_done(call))
+                .count()
+                >= count
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -120,7 +157,14 @@ async fn reactions_show_how_far_an_answer_is() {
     reacted(&discord, 2).await;
     gateway.settled().await;
     gateway.shutdown().await;
-    assert_eq!(general.reactions_to(said.message_id).into_iter().map(|(_, emoji)| emoji).collect::<Vec<_>>(), ["😢"]);
+    assert_eq!(
+        general
+            .reactions_to(said.message_id)
+            .into_iter()
+            .map(|(_, emoji)| emoji)
+            .collect::<Vec<_>>(),
+        ["😢"]
+    );
 }
 
 /// The answer of a send gets lost: the nonce makes the second try the same message.
@@ -128,16 +172,28 @@ async fn reactions_show_how_far_an_answer_is() {
 async fn a_send_whose_answer_was_lost_is_repeated_and_seen_once() {
     let (house, discord, general) = house("").await;
     let gateway = house.open_with(&discord).await;
-    for fault in [Fault::DroppedAfter, Fault::InvalidJson, Fault::DroppedBefore, Fault::Html(502)] {
+    for fault in [
+        Fault::DroppedAfter,
+        Fault::InvalidJson,
+        Fault::DroppedBefore,
+        Fault::Html(502),
+    ] {
         discord.fail(Route::CreateMessage, fault).once();
     }
     general.says(BOB, "hello").await;
     discord.wait_for_calls(Route::CreateMessage, 5).await;
     gateway.settled().await;
     assert_eq!(general.texts(), ["re: hello"]);
-    let nonces: Vec<_> = discord.calls(Route::CreateMessage).iter().map(|call| call.body["nonce"].clone()).collect();
+    let nonces: Vec<_> = discord
+        .calls(Route::CreateMessage)
+        .iter()
+        .map(|call| call.body["nonce"].clone())
+        .collect();
     assert!(
-        nonces.iter().all(|nonce| nonce == &nonces[0] && nonce.as_str().is_some_and(|nonce| nonce.len() <= 25)),
+        nonces
+            .iter()
+            .all(|nonce| nonce == &nonces[0]
+                && nonce.as_str().is_some_and(|nonce| nonce.len() <= 25)),
         "{nonces:?}"
     );
     gateway.shutdown().await;
@@ -148,7 +204,9 @@ async fn a_send_whose_answer_was_lost_is_repeated_and_seen_once() {
 async fn a_wait_that_discord_asks_for_is_kept() {
     let (house, discord, general) = house("").await;
     let gateway = house.open_with(&discord).await;
-    discord.fail(Route::CreateMessage, Fault::RateLimited(0.7)).once();
+    discord
+        .fail(Route::CreateMessage, Fault::RateLimited(0.7))
+        .once();
     general.says(BOB, "hello").await;
     assert_eq!(general.wait_for_sent(1).await.text, "re: hello");
     let calls = discord.calls(Route::CreateMessage);
@@ -190,13 +248,17 @@ async fn an_archived_thread_is_woken_and_a_locked_one_is_parked() {
     gateway.settled().await;
     assert_eq!(house.ask(FAILED), "1");
     thread.unlocks().await;
-    assert_eq!(thread.wait_for_sent(3).await.text, "re: [Bob] then it was locked");
+    assert_eq!(
+        thread.wait_for_sent(3).await.text,
+        "re: [Bob] then it was locked"
+    );
     gateway.settled().await;
     assert_eq!(house.ask(FAILED), "0");
     gateway.shutdown().await;
 }
 
-/// Typing is refused while a thread sleeps. That must not make it a lost place, as three refusals in a row do elsewhere.
+/// Typing is refused while a thread sleeps. That must not make it a lost place, as three refusals
+/// in a row do elsewhere.
 #[tokio::test]
 async fn a_place_that_sleeps_through_the_typing_is_still_answered() {
     let (house, discord, general) = house("streaming = false").await;
@@ -207,7 +269,9 @@ async fn a_place_that_sleeps_through_the_typing_is_still_answered() {
         general.says(person, "take your time").await;
         discord.wait_for_calls(Route::Typing, number + 1).await;
     }
-    discord.fail(Route::CreateMessage, Fault::THREAD_ARCHIVED).once();
+    discord
+        .fail(Route::CreateMessage, Fault::THREAD_ARCHIVED)
+        .once();
     house.model.release();
     general.wait_for_sent(3).await;
     assert_eq!(general.texts(), ["re: take your time"; 3]);
@@ -225,17 +289,31 @@ async fn a_channel_that_takes_nothing_is_parked_and_retried() {
     general.lets_bot(BotMay::OnlyRead);
     general.says(BOB, "one").await;
     let told = owner.wait_for_sent(1).await.text;
-    assert!(told.contains("I may not write there. Give my role Send Messages"), "{told}");
+    assert!(
+        told.contains("I may not write there. Give my role Send Messages"),
+        "{told}"
+    );
     general.says(BOB, "two").await;
     house.wait_until_stored(FAILED, "2").await;
-    let listed = parlor(house.home.path()).arg("failed").output().await.expect("it runs");
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("discord:channel:8101:222"), "{listed:?}");
+    let listed = parlor(house.home.path())
+        .arg("failed")
+        .output()
+        .await
+        .expect("it runs");
+    assert!(
+        String::from_utf8_lossy(&listed.stdout).contains("discord:channel:8101:222"),
+        "{listed:?}"
+    );
     general.lets_bot(BotMay::Write);
     owner.says("/retry").await;
     general.wait_for_sent(2).await;
     gateway.settled().await;
     assert_eq!(general.texts(), ["re: one", "re: two"]);
-    assert_eq!(owner.texts().len(), 2, "told once, and the answer to /retry");
+    assert_eq!(
+        owner.texts().len(),
+        2,
+        "told once, and the answer to /retry"
+    );
     gateway.shutdown().await;
 }
 
@@ -249,15 +327,31 @@ async fn a_place_that_is_gone_or_closed_is_told_and_left_alone() {
     bob.says("hello").await;
     let owner = discord.dm(ALICE);
     let told = owner.wait_for_sent(1).await.text;
-    assert!(told.contains("`discord:dm:222`: this person takes no private messages from me"), "{told}");
-    discord.fail(Route::CreateMessage, Fault::UNKNOWN_CHANNEL).only_in(general.id).times(9);
-    for (text, failed) in [("one", "2"), ("two", "3"), ("three", "4"), ("four", "5"), ("five", "6")] {
+    assert!(
+        told.contains("`discord:dm:222`: this person takes no private messages from me"),
+        "{told}"
+    );
+    discord
+        .fail(Route::CreateMessage, Fault::UNKNOWN_CHANNEL)
+        .only_in(general.id)
+        .times(9);
+    for (text, failed) in [
+        ("one", "2"),
+        ("two", "3"),
+        ("three", "4"),
+        ("four", "5"),
+        ("five", "6"),
+    ] {
         general.says(CAROL, text).await;
         house.wait_until_stored(FAILED, failed).await;
     }
     let told = owner.wait_for_sent(2).await.text;
     assert!(told.contains("the channel is gone"), "{told}");
-    let knocks = discord.calls(Route::CreateMessage).into_iter().filter(|call| call.channel_id == Some(general.id)).count();
+    let knocks = discord
+        .calls(Route::CreateMessage)
+        .into_iter()
+        .filter(|call| call.channel_id == Some(general.id))
+        .count();
     assert_eq!(knocks, 3, "then it is left alone");
     house.leave_leftovers();
     gateway.shutdown().await;
@@ -268,7 +362,10 @@ async fn a_place_that_is_gone_or_closed_is_told_and_left_alone() {
 async fn an_answer_whose_message_was_deleted_is_sent_again() {
     let (house, discord, general) = house("").await;
     let gateway = house.open_with(&discord).await;
-    house.model.enqueue(Script::Pauses { text: ANSWER.into(), after: vec![12] });
+    house.model.enqueue(Script::Pauses {
+        text: ANSWER.into(),
+        after: vec![12],
+    });
     general.says(BOB, "tell me").await;
     let first = general.wait_for_sent(1).await;
     general.deletes(first.message_id).await;
@@ -292,9 +389,20 @@ async fn an_agent_sends_a_file() {
     let file = general.wait_for_sent(2).await;
     assert_eq!(general.texts(), ["Here it is.", "@everyone, the plan"]);
     assert_eq!(file.json["attachments"][0]["filename"], "plan.md");
-    let bodies: Vec<_> = discord.calls(Route::CreateMessage).into_iter().map(|call| call.body["attachments"].clone()).collect();
-    assert_eq!(bodies, [json!(null), json!([{ "id": 0, "filename": "plan.md" }])], "named where there is one, else not a word");
+    let bodies: Vec<_> = discord
+        .calls(Route::CreateMessage)
+        .into_iter()
+        .map(|call| call.body["attachments"].clone())
+        .collect();
+    assert_eq!(
+        bodies,
+        [json!(null), json!([{ "id": 0, "filename": "plan.md" }])],
+        "named where there is one, else not a word"
+    );
     gateway.settled().await;
-    assert_eq!(std::fs::read_dir(house.home.path().join("outgoing")).map_or(0, Iterator::count), 0);
+    assert_eq!(
+        std::fs::read_dir(house.home.path().join("outgoing")).map_or(0, Iterator::count),
+        0
+    );
     gateway.shutdown().await;
 }

@@ -1,4 +1,5 @@
-//! Events and messages of Discord that are not quite JSON, or not even text: each costs only itself.
+//! Events and messages of Discord that are not quite JSON, or not even text: each costs only
+//! itself.
 
 use crate::support::House;
 use crate::support::fake_discord::{BOB, CAROL, FakeDiscord, Room};
@@ -15,10 +16,13 @@ async fn house() -> (House, FakeDiscord, Room) {
 
 /// Returns once everything that the start asks for is there.
 async fn listening(house: &House) {
-    house.wait_until_stored("SELECT count(*) FROM discord_heard", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM discord_heard", "2")
+        .await;
 }
 
-/// Texts of which each becomes something on the wire that is no JSON: a string that is broken, or no string.
+/// Texts of which each becomes something on the wire that is no JSON: a string that is broken, or
+/// no string.
 fn poisons(discord: &FakeDiscord) -> Vec<String> {
     let (open, close) = ("[".repeat(200), "]".repeat(200));
     let kinds = [
@@ -37,7 +41,8 @@ fn poisons(discord: &FakeDiscord) -> Vec<String> {
     kinds.iter().enumerate().map(make).collect()
 }
 
-/// The library ends a connection on which text comes that is none, and a resume brings the same event again.
+/// The library ends a connection on which text comes that is none, and a resume brings the same
+/// event again.
 #[tokio::test]
 async fn an_event_that_is_no_text_ends_its_session_and_nothing_else() {
     let (house, discord, general) = house().await;
@@ -53,9 +58,14 @@ async fn an_event_that_is_no_text_ends_its_session_and_nothing_else() {
     general.wait_for_sent(2).await;
     general.says(BOB, "later").await;
     general.wait_for_sent(3).await;
-    assert_eq!((discord.identifies().len(), discord.resumes().len()), (2, 3));
+    assert_eq!(
+        (discord.identifies().len(), discord.resumes().len()),
+        (2, 3)
+    );
     house.wait_until_stored(BROKEN, "1").await;
-    process.wait_for_log("3 resumes brought nothing new; beginning a new session").await;
+    process
+        .wait_for_log("3 resumes brought nothing new; beginning a new session")
+        .await;
     assert!(!process.log().contains("poiso"), "{}", process.log());
     assert_eq!(process.stop().await, 0);
     assert_eq!(general.texts(), ["re: before", "re: behind", "re: later"]);
@@ -72,17 +82,35 @@ async fn events_that_are_not_quite_json_cost_only_themselves() {
         general.says(CAROL, &format!("honest {number}")).await;
         general.wait_for_sent(number + 1).await;
     }
-    house.wait_until_stored(BROKEN, &poisons.len().to_string()).await;
+    house
+        .wait_until_stored(BROKEN, &poisons.len().to_string())
+        .await;
     let log = process.log();
-    assert_eq!(log.matches("bytes that is not quite JSON").count(), poisons.len(), "{log}");
-    assert!(!log.contains("control character") && !log.contains("a lone half"), "{log}");
+    assert_eq!(
+        log.matches("bytes that is not quite JSON").count(),
+        poisons.len(),
+        "{log}"
+    );
+    assert!(
+        !log.contains("control character") && !log.contains("a lone half"),
+        "{log}"
+    );
     // Each number counted, so nothing was missing behind it.
-    assert_eq!((discord.identifies().len(), discord.resumes().len()), (1, 0), "{log}");
+    assert_eq!(
+        (discord.identifies().len(), discord.resumes().len()),
+        (1, 0),
+        "{log}"
+    );
     discord.drop_connections();
     discord.wait_for_resumes(1).await;
-    assert_eq!(discord.resumes()[0]["seq"], discord.dispatched("MESSAGE_CREATE").last().unwrap()["s"]);
+    assert_eq!(
+        discord.resumes()[0]["seq"],
+        discord.dispatched("MESSAGE_CREATE").last().unwrap()["s"]
+    );
     assert_eq!(process.stop().await, 0);
-    let answers: Vec<String> = (0..poisons.len()).map(|number| format!("re: honest {number}")).collect();
+    let answers: Vec<String> = (0..poisons.len())
+        .map(|number| format!("re: honest {number}"))
+        .collect();
     assert_eq!(general.texts(), answers);
 }
 
@@ -101,14 +129,28 @@ async fn messages_beside_broken_ones_are_caught_up_with() {
         general.says(BOB, poison).await;
     }
     let process = house.spawn().await;
-    house.wait_until_stored(BROKEN, &poisons.len().to_string()).await;
+    house
+        .wait_until_stored(BROKEN, &poisons.len().to_string())
+        .await;
     general.says(CAROL, "live").await;
-    discord.wait_until(|journal| journal.sent_in(general.id).any(|sent| sent.text == "re: live")).await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "0").await;
+    discord
+        .wait_until(|journal| {
+            journal
+                .sent_in(general.id)
+                .any(|sent| sent.text == "re: live")
+        })
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "0")
+        .await;
     assert_eq!(process.stop().await, 0);
     let answers = general.texts().join("\n");
     for number in 0..poisons.len() {
-        assert_eq!(answers.matches(&format!("honest {number}")).count(), 1, "{answers}");
+        assert_eq!(
+            answers.matches(&format!("honest {number}")).count(),
+            1,
+            "{answers}"
+        );
     }
 }
 
@@ -124,7 +166,12 @@ async fn a_broken_message_is_asked_for_once() {
     let last = general.says(BOB, "eats the quote").await.message_id;
     let process = house.spawn().await;
     general.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT message FROM discord_seen WHERE channel = 8101", &last.to_string()).await;
+    house
+        .wait_until_stored(
+            "SELECT message FROM discord_seen WHERE channel = 8101",
+            &last.to_string(),
+        )
+        .await;
     assert_eq!(house.ask(BROKEN), "1");
     assert_eq!(process.stop().await, 0);
     assert_eq!(general.texts(), ["re: honest"]);

@@ -7,7 +7,8 @@ use crate::support::House;
 use crate::support::fake_model::{Cut, Dialect, FakeModel, Script};
 use crate::support::fake_telegram::{ALICE, Dm};
 
-/// A house whose agent asks `fake/any`, and then `spare/other` on a server of its own with another dialect.
+/// A house whose agent asks `fake/any`, and then `spare/other` on a server of its own with another
+/// dialect.
 async fn house_with_spare() -> (House, FakeModel, Dm) {
     let (house, spare) = (House::new("").await, FakeModel::start().await);
     let base_url = spare.base_url(Dialect::Anthropic);
@@ -30,18 +31,35 @@ async fn the_next_model_answers_and_the_first_is_left_alone() {
     let process = house.spawn().await;
     alice.says("hello").await;
     assert_eq!(alice.wait_for_sent(1).await.text, "re: hello");
-    process.wait_for_log("the key was not accepted (401); going on with spare/other").await;
+    process
+        .wait_for_log("the key was not accepted (401); going on with spare/other")
+        .await;
     alice.says("again").await;
     assert_eq!(alice.wait_for_sent(2).await.text, "re: again");
-    process.wait_for_log("the model rests after a failure; asking spare/other").await;
-    assert_eq!((house.model.journal().len(), spare.journal().len()), (1, 2), "nobody knocks at a dead one");
+    process
+        .wait_for_log("the model rests after a failure; asking spare/other")
+        .await;
+    assert_eq!(
+        (house.model.journal().len(), spare.journal().len()),
+        (1, 2),
+        "nobody knocks at a dead one"
+    );
     alice.says("/status").await;
     let status = alice.wait_for_sent(3).await.text;
-    assert!(status.contains("with fake/any (default_model)."), "{status}");
-    assert!(status.contains("The last answer came from spare/other: 105 tokens read, 90 of them"), "{status}");
+    assert!(
+        status.contains("with fake/any (default_model)."),
+        "{status}"
+    );
+    assert!(
+        status.contains("The last answer came from spare/other: 105 tokens read, 90 of them"),
+        "{status}"
+    );
     alice.says("/models").await;
     let models = alice.wait_for_sent(4).await.text;
-    assert!(models.contains("fake/any (default; not asked for "), "{models}");
+    assert!(
+        models.contains("fake/any (default; not asked for "),
+        "{models}"
+    );
     assert_eq!(house.ask(TURNS), "spare/other spare/other");
     assert_eq!(process.stop().await, 0);
 }
@@ -50,7 +68,9 @@ async fn the_next_model_answers_and_the_first_is_left_alone() {
 async fn a_wait_too_long_for_a_person_goes_to_the_next_at_once() {
     let (house, spare, alice) = house_with_spare().await;
     let gateway = house.open().await;
-    house.model.enqueue(Script::status(429, "{}").with_header("retry-after", "3600"));
+    house
+        .model
+        .enqueue(Script::status(429, "{}").with_header("retry-after", "3600"));
     alice.says("hello").await;
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["re: hello"]);
@@ -62,13 +82,18 @@ async fn a_wait_too_long_for_a_person_goes_to_the_next_at_once() {
 async fn a_short_wait_is_kept_and_the_first_model_answers() {
     let (house, spare, alice) = house_with_spare().await;
     let gateway = house.open().await;
-    house.model.enqueue(Script::status(429, "{}").with_header("retry-after", "1"));
+    house
+        .model
+        .enqueue(Script::status(429, "{}").with_header("retry-after", "1"));
     alice.says("hello").await;
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["re: hello"]);
     let asked = house.model.journal();
     assert_eq!((asked.len(), spare.journal().len()), (2, 0));
-    assert!(asked[1].arrived - asked[0].arrived >= std::time::Duration::from_secs(1), "in full");
+    assert!(
+        asked[1].arrived - asked[0].arrived >= std::time::Duration::from_secs(1),
+        "in full"
+    );
     gateway.shutdown().await;
 }
 
@@ -76,10 +101,17 @@ async fn a_short_wait_is_kept_and_the_first_model_answers() {
 async fn whoever_has_begun_to_speak_is_not_replaced() {
     let (house, spare, alice) = house_with_spare().await;
     let gateway = house.open().await;
-    house.model.enqueue(Script::Cut { text: "Well, I think that".into(), after: 2, how: Cut::Torn });
+    house.model.enqueue(Script::Cut {
+        text: "Well, I think that".into(),
+        after: 2,
+        how: Cut::Torn,
+    });
     alice.says("hello").await;
     house.settled(&gateway).await;
-    assert_eq!(alice.texts().last().map(String::as_str), Some("My answer was cut off on the way. Please ask again."));
+    assert_eq!(
+        alice.texts().last().map(String::as_str),
+        Some("My answer was cut off on the way. Please ask again.")
+    );
     assert_eq!((house.model.journal().len(), spare.journal().len()), (1, 0));
     assert_eq!(house.ask(TURNS), "fake/any");
     gateway.shutdown().await;
@@ -112,9 +144,20 @@ async fn a_turn_goes_on_with_the_next_model_after_a_tool_round() {
     alice.says("what time is it?").await;
     house.settled(&gateway).await;
     let asked = spare.last_request();
-    let roles: Vec<&str> = asked.messages.iter().map(|(role, _)| role.as_str()).collect();
+    let roles: Vec<&str> = asked
+        .messages
+        .iter()
+        .map(|(role, _)| role.as_str())
+        .collect();
     assert_eq!(roles, ["user", "call", "tool"]);
-    assert!(alice.texts()[0].starts_with("tool said: 20"), "{:?}", alice.texts());
-    assert_eq!(house.ask("SELECT model || ' ' || steps FROM turns"), "spare/other 2");
+    assert!(
+        alice.texts()[0].starts_with("tool said: 20"),
+        "{:?}",
+        alice.texts()
+    );
+    assert_eq!(
+        house.ask("SELECT model || ' ' || steps FROM turns"),
+        "spare/other 2"
+    );
     gateway.shutdown().await;
 }

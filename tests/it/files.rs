@@ -30,7 +30,11 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n a picture";
 /// What tools answered, as the model's last request has it.
 fn tool_results(house: &House) -> Vec<String> {
     let messages = house.model.last_request().messages;
-    messages.into_iter().filter(|(role, _)| role == "tool").map(|(_, text)| text).collect()
+    messages
+        .into_iter()
+        .filter(|(role, _)| role == "tool")
+        .map(|(_, text)| text)
+        .collect()
 }
 
 fn send(path: &str, caption: Option<&str>) -> Script {
@@ -52,20 +56,38 @@ async fn a_guest_cannot_make_an_agent_write() {
     let house = House::new(ROSE).await;
     let gateway = house.open().await;
     let rose = house.telegram.forum(-1001).topic(101, "Rose");
-    house.model.enqueue(Script::tool_call("file_write", json!({ "path": "note.md", "content": "Bob was here" })));
+    house.model.enqueue(Script::tool_call(
+        "file_write",
+        json!({ "path": "note.md", "content": "Bob was here" }),
+    ));
     house.model.enqueue(Script::text("I may not."));
     rose.says(BOB, "@parlor_bot write it down").await;
     assert_eq!(rose.wait_for_sent(1).await.text, "I may not.");
     let offered = house.model.last_request().tools;
     let has = |tool: &str| offered.contains(&tool.to_owned());
-    assert!(has("file_read") && !has("file_write") && !has("web_fetch"), "{offered:?}");
+    assert!(
+        has("file_read") && !has("file_write") && !has("web_fetch"),
+        "{offered:?}"
+    );
     assert_snapshot!(tool_results(&house).join("\n"), @"The tool `file_write` was not run: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool. Go on without it.");
-    assert!(!house.home.path().join("agents/rose/workspace/note.md").exists());
+    assert!(
+        !house
+            .home
+            .path()
+            .join("agents/rose/workspace/note.md")
+            .exists()
+    );
 
-    house.model.enqueue(Script::tool_call("file_write", json!({ "path": "note.md", "content": "Alice was here" })));
+    house.model.enqueue(Script::tool_call(
+        "file_write",
+        json!({ "path": "note.md", "content": "Alice was here" }),
+    ));
     rose.says(ALICE, "@parlor_bot write it down").await;
     rose.wait_for_sent(2).await;
-    assert_eq!(tool_results(&house).last().map(String::as_str), Some("Wrote 14 bytes to `note.md`."));
+    assert_eq!(
+        tool_results(&house).last().map(String::as_str),
+        Some("Wrote 14 bytes to `note.md`.")
+    );
     house.close(gateway).await;
 }
 
@@ -77,10 +99,19 @@ async fn a_switch_changes_the_tools() {
     let rose = house.telegram.forum(-1001).topic(101, "Rose");
     rose.says(ALICE, "@parlor_bot hello").await;
     rose.wait_for_sent(1).await;
-    assert!(house.model.last_request().tools.contains(&"web_fetch".to_owned()));
+    assert!(
+        house
+            .model
+            .last_request()
+            .tools
+            .contains(&"web_fetch".to_owned())
+    );
     rose.says(ALICE, "/agent ada").await;
     rose.wait_for_sent(2).await;
-    house.model.enqueue(Script::tool_call("web_fetch", json!({ "url": "https://example.org" })));
+    house.model.enqueue(Script::tool_call(
+        "web_fetch",
+        json!({ "url": "https://example.org" }),
+    ));
     rose.says(ALICE, "@parlor_bot hello").await;
     rose.wait_for_sent(3).await;
     assert_eq!(house.model.last_request().tools, ["now", "file_read"]);
@@ -92,7 +123,11 @@ async fn a_switch_changes_the_tools() {
 async fn files_follow_the_answer_into_its_topic() {
     let house = House::new(ROSE).await;
     put(&house, "agents/rose/workspace/out/a rose.png", PNG);
-    put(&house, "agents/rose/workspace/report \"1\".pdf", &vec![b'%'; 3_000_000]);
+    put(
+        &house,
+        "agents/rose/workspace/report \"1\".pdf",
+        &vec![b'%'; 3_000_000],
+    );
     let gateway = house.open().await;
     let rose = house.telegram.forum(-1001).topic(101, "Rose");
     house.model.enqueue(send("out/a rose.png", Some("A rose")));
@@ -102,13 +137,36 @@ async fn files_follow_the_answer_into_its_topic() {
     house.settled(&gateway).await;
 
     let sent = house.telegram.sent();
-    let shown: Vec<_> = sent.iter().map(|sent| (sent.thread, sent.text.as_str(), &sent.document["file_name"])).collect();
-    let named = [Value::Null, json!("a rose.png"), json!("report %221%22.pdf")];
-    assert_eq!(shown, [(Some(101), "Here they are.", &named[0]), (Some(101), "A rose", &named[1]), (Some(101), "", &named[2])]);
+    let shown: Vec<_> = sent
+        .iter()
+        .map(|sent| (sent.thread, sent.text.as_str(), &sent.document["file_name"]))
+        .collect();
+    let named = [
+        Value::Null,
+        json!("a rose.png"),
+        json!("report %221%22.pdf"),
+    ];
+    assert_eq!(
+        shown,
+        [
+            (Some(101), "Here they are.", &named[0]),
+            (Some(101), "A rose", &named[1]),
+            (Some(101), "", &named[2])
+        ]
+    );
     assert_eq!(sent[2].document["size"], 3_000_000);
-    assert_eq!((house.telegram.calls("sendPhoto").len(), house.telegram.calls("sendDocument").len()), (1, 1));
+    assert_eq!(
+        (
+            house.telegram.calls("sendPhoto").len(),
+            house.telegram.calls("sendDocument").len()
+        ),
+        (1, 1)
+    );
     assert_eq!(copies(&house), 0, "what was sent is not kept");
-    assert_eq!(house.ask("SELECT count(*) FROM outbox WHERE file IS NOT NULL"), "0");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM outbox WHERE file IS NOT NULL"),
+        "0"
+    );
     gateway.shutdown().await;
 }
 
@@ -117,14 +175,30 @@ async fn a_picture_that_is_no_photo_for_telegram_goes_as_a_document() {
     let house = House::new(ROSE).await;
     put(&house, "agents/main/workspace/wide.png", PNG);
     let gateway = house.open().await;
-    house.telegram.fail("sendPhoto", Fault::Refused(400, "Bad Request: PHOTO_INVALID_DIMENSIONS")).once();
+    house
+        .telegram
+        .fail(
+            "sendPhoto",
+            Fault::Refused(400, "Bad Request: PHOTO_INVALID_DIMENSIONS"),
+        )
+        .once();
     house.model.enqueue(send("wide.png", Some("wide")));
     house.model.enqueue(Script::text(""));
     let alice = house.telegram.dm(ALICE);
     alice.says("the wide one").await;
     house.settled(&gateway).await;
-    assert_eq!(alice.texts(), ["Here is wide.png.", "wide"], "an agent that says nothing has still answered");
-    assert_eq!((house.telegram.calls("sendPhoto").len(), house.telegram.calls("sendDocument").len()), (1, 1));
+    assert_eq!(
+        alice.texts(),
+        ["Here is wide.png.", "wide"],
+        "an agent that says nothing has still answered"
+    );
+    assert_eq!(
+        (
+            house.telegram.calls("sendPhoto").len(),
+            house.telegram.calls("sendDocument").len()
+        ),
+        (1, 1)
+    );
     gateway.shutdown().await;
 }
 
@@ -136,7 +210,13 @@ async fn a_file_that_cannot_be_sent_is_told_about() {
     put(&house, "agents/main/workspace/b.bin", b"abc");
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.telegram.fail("sendDocument", Fault::Refused(413, "Request Entity Too Large")).once();
+    house
+        .telegram
+        .fail(
+            "sendDocument",
+            Fault::Refused(413, "Request Entity Too Large"),
+        )
+        .once();
     house.model.enqueue(send("a.bin", None));
     house.model.enqueue(Script::text("one"));
     alice.says("first").await;
@@ -145,7 +225,9 @@ async fn a_file_that_cannot_be_sent_is_told_about() {
     house.model.enqueue(send("b.bin", None));
     house.model.enqueue(Script::text("two"));
     alice.says("second").await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE file IS NOT NULL", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE file IS NOT NULL", "1")
+        .await;
     std::fs::remove_dir_all(house.home.path().join("outgoing")).expect("it is there");
     held.release();
     house.settled(&gateway).await;
@@ -163,7 +245,10 @@ async fn a_file_that_cannot_be_sent_is_told_about() {
 async fn after_a_kill_the_file_is_sent_as_it_was() {
     let house = House::new(ROSE).await;
     put(&house, "agents/main/workspace/a.txt", b"as it was");
-    let broken = house.telegram.fail("sendDocument", Fault::Html(502)).until_dropped();
+    let broken = house
+        .telegram
+        .fail("sendDocument", Fault::Html(502))
+        .until_dropped();
     let process = house.spawn().await;
     house.model.enqueue(send("a.txt", None));
     house.model.enqueue(Script::text("here"));
@@ -173,8 +258,15 @@ async fn after_a_kill_the_file_is_sent_as_it_was() {
     drop(broken);
     put(&house, "agents/main/workspace/a.txt", b"changed");
     let process = house.spawn().await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state = 'sent'", "2").await;
-    let texts: Vec<_> = house.telegram.sent().iter().map(|sent| sent.document["text"].clone()).collect();
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state = 'sent'", "2")
+        .await;
+    let texts: Vec<_> = house
+        .telegram
+        .sent()
+        .iter()
+        .map(|sent| sent.document["text"].clone())
+        .collect();
     assert_eq!(texts, [Value::Null, json!("as it was")]);
     assert_eq!(process.stop().await, 0);
 }
@@ -185,9 +277,18 @@ async fn a_full_workspace_takes_no_files_of_people() {
     let gateway = house.open().await;
     house.telegram.keeps_file("f", b"abc");
     let document = json!({ "file_id": "f", "file_unique_id": "f", "file_name": "a.txt" });
-    house.telegram.dm(CAROL).says("").without("text").with("document", document).await;
+    house
+        .telegram
+        .dm(CAROL)
+        .says("")
+        .without("text")
+        .with("document", document)
+        .await;
     house.settled(&gateway).await;
-    assert_eq!(house.telegram.dm(CAROL).texts(), ["re: [document a.txt, not saved: the workspace is full]"]);
+    assert_eq!(
+        house.telegram.dm(CAROL).texts(),
+        ["re: [document a.txt, not saved: the workspace is full]"]
+    );
     gateway.shutdown().await;
 }
 
@@ -197,21 +298,32 @@ async fn the_terminal_is_told_where_the_file_is() {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("config.toml"), "").expect("it can be written");
     let (channel, mut terminal) = LocalChannel::new();
-    let gateway = Gateway::start_local(Home::new(home.path()), Arc::new(channel)).await.expect("it starts");
+    let gateway = Gateway::start_local(Home::new(home.path()), Arc::new(channel))
+        .await
+        .expect("it starts");
     let place: parlor::domain::SessionKey = "local:home".parse().expect("a key");
-    for line in
-        [r#"use file_write {"path": "a.md", "content": "hello"}"#, r#"use file_send {"path": "a.md", "caption": "a note"}"#]
-    {
+    for line in [
+        r#"use file_write {"path": "a.md", "content": "hello"}"#,
+        r#"use file_send {"path": "a.md", "caption": "a note"}"#,
+    ] {
         assert!(terminal.say(place.clone(), line.to_owned()).await);
         gateway.settled().await;
     }
     let mut shown = Vec::new();
     while let Ok(next) = terminal.screen.try_recv() {
-        if let Shown::Whole(Whole { speaker: None, text, .. }) = next {
+        if let Shown::Whole(Whole {
+            speaker: None,
+            text,
+            ..
+        }) = next
+        {
             shown.push(text.replace(&home.path().display().to_string(), "HOME"));
         }
     }
-    assert_eq!(shown, ["A file for you (a note): HOME/agents/main/workspace/a.md"]);
+    assert_eq!(
+        shown,
+        ["A file for you (a note): HOME/agents/main/workspace/a.md"]
+    );
     gateway.shutdown().await;
 }
 
@@ -232,8 +344,14 @@ write = ["roze"]
 guest = "everything"
 "#;
     std::fs::write(home.path().join("config.toml"), config).expect("it can be written");
-    let output = parlor(home.path()).args(["config", "check"]).output().await.expect("it runs");
-    let told = String::from_utf8(output.stderr).expect("text").replace(&home.path().display().to_string(), "HOME");
+    let output = parlor(home.path())
+        .args(["config", "check"])
+        .output()
+        .await
+        .expect("it runs");
+    let told = String::from_utf8(output.stderr)
+        .expect("text")
+        .replace(&home.path().display().to_string(), "HOME");
     assert_snapshot!(told, @r#"
     error: unknown tool `web_fetsh`
      --> HOME/config.toml:3:9
@@ -320,10 +438,17 @@ access = { read = ["main"] }
 write = ["rose"]
 "#;
     std::fs::write(home.path().join("config.toml"), config).expect("it can be written");
-    let output = parlor(home.path()).args(["agent", "info", "rose"]).output().await.expect("it runs");
+    let output = parlor(home.path())
+        .args(["agent", "info", "rose"])
+        .output()
+        .await
+        .expect("it runs");
     let told = String::from_utf8(output.stdout).expect("text");
-    let about_tools =
-        |line: &&str| ["tools", "refused: file_", "refused: web_", "also"].iter().any(|word| line.starts_with(word));
+    let about_tools = |line: &&str| {
+        ["tools", "refused: file_", "refused: web_", "also"]
+            .iter()
+            .any(|word| line.starts_with(word))
+    };
     let lines: Vec<&str> = told.lines().filter(about_tools).collect();
     assert_snapshot!(lines.join("\n"), @"
     tools when an owner asks: now, file_read, file_write
@@ -340,7 +465,8 @@ write = ["rose"]
     ");
 }
 
-/// What a tool wants sent is written with its result: a kill between the two neither loses nor repeats it.
+/// What a tool wants sent is written with its result: a kill between the two neither loses nor
+/// repeats it.
 #[tokio::test]
 async fn a_kill_before_the_answer_sends_the_file_once() {
     let house = House::new(ROSE).await;
@@ -355,7 +481,9 @@ async fn a_kill_before_the_answer_sends_the_file_once() {
     house.model.enqueue(Script::text("Here it is."));
     let process = house.spawn().await;
     alice.wait_for_sent(2).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     assert_eq!(alice.texts(), ["Here it is.", ""]);
     assert_eq!(house.telegram.calls("sendDocument").len(), 1);
     assert_eq!(house.model.journal().len(), 3, "the tool ran once");

@@ -20,12 +20,17 @@ async fn start(home: &Path) -> String {
 }
 
 async fn kill_after(home: &Path, delay: Duration) {
-    let mut child = parlor(home).arg("chat").kill_on_drop(true).spawn().expect("the binary starts");
+    let mut child = parlor(home)
+        .arg("chat")
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the binary starts");
     tokio::time::sleep(delay).await;
     child.kill().await.expect("it can be killed");
 }
 
-/// Homes like this one, each killed at another moment of its start, start afterwards as if nothing had been.
+/// Homes like this one, each killed at another moment of its start, start afterwards as if nothing
+/// had been.
 async fn survives_kills(prepare: impl Fn(&Path)) {
     let whole = TempDir::new().expect("a folder");
     prepare(whole.path());
@@ -36,8 +41,16 @@ async fn survives_kills(prepare: impl Fn(&Path)) {
         let home = TempDir::new().expect("a folder");
         prepare(home.path());
         kill_after(home.path(), duration * number / KILLS).await;
-        assert_eq!(start(home.path()).await, expected, "killed after {number} of {KILLS} parts of a start");
-        assert_eq!(texts(home.path()), texts(whole.path()), "killed after {number} of {KILLS} parts of a start");
+        assert_eq!(
+            start(home.path()).await,
+            expected,
+            "killed after {number} of {KILLS} parts of a start"
+        );
+        assert_eq!(
+            texts(home.path()),
+            texts(whole.path()),
+            "killed after {number} of {KILLS} parts of a start"
+        );
     }
 }
 
@@ -46,8 +59,15 @@ fn texts(home: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![home.to_owned()];
     while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(folder).expect("reads").map(|entry| entry.expect("an entry").path()) {
-            let name = path.strip_prefix(home).expect("below").display().to_string();
+        for path in std::fs::read_dir(folder)
+            .expect("reads")
+            .map(|entry| entry.expect("an entry").path())
+        {
+            let name = path
+                .strip_prefix(home)
+                .expect("below")
+                .display()
+                .to_string();
             match std::fs::read_to_string(&path) {
                 _ if path.is_dir() => folders.push(path),
                 Ok(text) if !name.starts_with("parlor.") => found.push((name, text)),
@@ -69,11 +89,18 @@ async fn a_first_start_that_is_killed_leaves_a_home_that_starts() {
 async fn a_database_with_other_tables_is_refused_and_left_alone() {
     let home = TempDir::new().expect("a folder");
     let connection = Connection::open(home.path().join("parlor.db")).expect("opens");
-    connection.execute_batch("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine');").expect("can be made");
+    connection
+        .execute_batch("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine');")
+        .expect("can be made");
     drop(connection);
     let chat = run_with_input(home.path(), &["chat"], "hello\n").await;
     assert_ne!(chat.code, 0);
-    assert!(chat.stderr.contains("was not written by this Parlor: it has tables, but no schema number."), "{}", chat.stderr);
+    assert!(
+        chat.stderr
+            .contains("was not written by this Parlor: it has tables, but no schema number."),
+        "{}",
+        chat.stderr
+    );
     assert_eq!(ask(home.path(), "SELECT text FROM notes"), "mine");
     assert_eq!(ask(home.path(), "SELECT count(*) FROM sqlite_schema"), "1");
 }

@@ -1,4 +1,5 @@
-//! Model servers that send more than any answer has: they are stopped early, the person is told, and nothing of it is stored.
+//! Model servers that send more than any answer has: they are stopped early, the person is told,
+//! and nothing of it is stored.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +26,22 @@ const KINDS: [(ProviderKind, Dialect); 5] = [
 ];
 
 /// The end of the answer to one message.
-async fn end_of_answer(server: &FakeModel, kind: ProviderKind, dialect: Dialect) -> Result<Vec<ToolCall>, ModelError> {
+async fn end_of_answer(
+    server: &FakeModel,
+    kind: ProviderKind,
+    dialect: Dialect,
+) -> Result<Vec<ToolCall>, ModelError> {
     let (base_url, prices) = (server.base_url(dialect), BTreeMap::new());
     let (models, vision) = (Vec::new(), Vision::ByName);
-    let provider = Provider { kind, base_url, api_key: None, prices, models, vision, context_tokens: None };
+    let provider = Provider {
+        kind,
+        base_url,
+        api_key: None,
+        prices,
+        models,
+        vision,
+        context_tokens: None,
+    };
     let models = Models::new(&BTreeMap::from([("p".to_owned(), provider)]));
     let request = ModelRequest {
         system: String::new(),
@@ -37,10 +50,20 @@ async fn end_of_answer(server: &FakeModel, kind: ProviderKind, dialect: Dialect)
         settings: ModelSettings::default(),
         cache_key: String::new(),
     };
-    let model = ModelRef::Of { provider: "p".to_owned(), model: "some-model".to_owned() };
-    let mut stream = models.stream(&model, request).await.expect("the request is well formed");
+    let model = ModelRef::Of {
+        provider: "p".to_owned(),
+        model: "some-model".to_owned(),
+    };
+    let mut stream = models
+        .stream(&model, request)
+        .await
+        .expect("the request is well formed");
     loop {
-        match stream.next().await.expect("a stream ends with `Done` or an error") {
+        match stream
+            .next()
+            .await
+            .expect("a stream ends with `Done` or an error")
+        {
             Ok(ModelEvent::Text(_) | ModelEvent::Working) => {}
             Ok(ModelEvent::Done { tool_calls, .. }) => return Ok(tool_calls),
             Err(error) => return Err(error),
@@ -74,9 +97,17 @@ async fn floods_are_stopped_early_in_every_dialect() {
             let end = end_of_answer(&server, kind, dialect).await;
             server.wait_for_open(0).await;
             let taken = server.flooded();
-            assert_eq!(end, Err(expected(flood, dialect)), "{dialect:?} {flood:?} after {taken} bytes");
+            assert_eq!(
+                end,
+                Err(expected(flood, dialect)),
+                "{dialect:?} {flood:?} after {taken} bytes"
+            );
             assert!(taken < MOST_TAKEN, "{dialect:?} {flood:?}: {taken} bytes");
-            assert_eq!(server.disconnects(), 1, "{dialect:?} {flood:?}: the connection is closed");
+            assert_eq!(
+                server.disconnects(),
+                1,
+                "{dialect:?} {flood:?}: the connection is closed"
+            );
         }
     }
 }
@@ -86,12 +117,28 @@ async fn floods_are_stopped_early_in_every_dialect() {
 async fn a_large_call_in_one_event_is_stopped() {
     for (kind, dialect) in KINDS {
         let server = FakeModel::start().await;
-        server.enqueue(Script::tool_call("file_write", json!({"content": "x".repeat(MB)})));
+        server.enqueue(Script::tool_call(
+            "file_write",
+            json!({"content": "x".repeat(MB)}),
+        ));
         let end = end_of_answer(&server, kind, dialect).await;
-        assert_eq!(end, Err(ModelError::TooMuch("more than 512 KB for tools".to_owned())), "{dialect:?}");
-        server.enqueue(Script::tool_call("file_write", json!({"content": "x".repeat(MB / 4)})));
-        let calls = end_of_answer(&server, kind, dialect).await.expect("within the limit");
-        assert_eq!(calls[0].arguments["content"].as_str().map(str::len), Some(MB / 4), "{dialect:?}");
+        assert_eq!(
+            end,
+            Err(ModelError::TooMuch("more than 512 KB for tools".to_owned())),
+            "{dialect:?}"
+        );
+        server.enqueue(Script::tool_call(
+            "file_write",
+            json!({"content": "x".repeat(MB / 4)}),
+        ));
+        let calls = end_of_answer(&server, kind, dialect)
+            .await
+            .expect("within the limit");
+        assert_eq!(
+            calls[0].arguments["content"].as_str().map(str::len),
+            Some(MB / 4),
+            "{dialect:?}"
+        );
     }
 }
 
@@ -108,7 +155,12 @@ async fn arguments_of_countless_values_stay_text() {
                 let what = "more than 20000 values in one event".to_owned();
                 assert_eq!(end, Err(ModelError::TooMuch(what)), "{dialect:?}");
             }
-            _ => assert!(end.expect("few values around a long text")[0].arguments.is_string(), "{dialect:?}"),
+            _ => assert!(
+                end.expect("few values around a long text")[0]
+                    .arguments
+                    .is_string(),
+                "{dialect:?}"
+            ),
         }
     }
 }
@@ -119,8 +171,14 @@ async fn a_call_may_have_any_number() {
     for (kind, dialect) in KINDS {
         let server = FakeModel::start().await;
         server.enqueue(Script::FarToolCall("now".to_owned(), 4_000_000_000));
-        let calls = end_of_answer(&server, kind, dialect).await.expect("a number is a name");
-        assert_eq!((calls.len(), calls[0].name.as_str()), (1, "now"), "{dialect:?}");
+        let calls = end_of_answer(&server, kind, dialect)
+            .await
+            .expect("a number is a name");
+        assert_eq!(
+            (calls.len(), calls[0].name.as_str()),
+            (1, "now"),
+            "{dialect:?}"
+        );
     }
 }
 
@@ -129,28 +187,49 @@ async fn the_person_is_told_and_nothing_is_stored() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    for flood in [Flood::Text, Flood::Thoughts, Flood::Arguments, Flood::Calls, Flood::Event] {
+    for flood in [
+        Flood::Text,
+        Flood::Thoughts,
+        Flood::Arguments,
+        Flood::Calls,
+        Flood::Event,
+    ] {
         let (told, asked) = (alice.texts().len(), house.model.journal().len());
         house.model.enqueue(Script::Flood(flood));
         alice.says("go ahead").await;
         house.settled(&gateway).await;
-        let ModelError::TooMuch(what) = expected(flood, Dialect::OpenAi) else { panic!("it is too much") };
-        let sentence =
-            format!("My model sent {what}. I take in no more than that, so I stopped it. Please ask for something smaller.");
+        let ModelError::TooMuch(what) = expected(flood, Dialect::OpenAi) else {
+            panic!("it is too much")
+        };
+        let sentence = format!(
+            "My model sent {what}. I take in no more than that, so I stopped it. Please ask for something smaller."
+        );
         assert!(alice.texts().len() > told, "{flood:?}");
         assert_eq!(alice.texts().last(), Some(&sentence), "{flood:?}");
-        assert_eq!(house.model.journal().len(), asked + 1, "{flood:?}: the same model is not asked again");
+        assert_eq!(
+            house.model.journal().len(),
+            asked + 1,
+            "{flood:?}: the same model is not asked again"
+        );
     }
     assert_eq!(house.ask("SELECT count(*) FROM tool_calls"), "0");
     gateway.shutdown().await;
-    let stored: u64 =
-        std::fs::read_dir(house.home.path()).expect("a folder").map(|file| size(&file.expect("a file").path())).sum();
+    let stored: u64 = std::fs::read_dir(house.home.path())
+        .expect("a folder")
+        .map(|file| size(&file.expect("a file").path()))
+        .sum();
     assert!(stored < 2 * MB as u64, "{stored} bytes");
 }
 
 fn size(path: &std::path::Path) -> u64 {
-    let is_database = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("parlor.db"));
-    if is_database { std::fs::metadata(path).map_or(0, |metadata| metadata.len()) } else { 0 }
+    let is_database = path
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("parlor.db"));
+    if is_database {
+        std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+    } else {
+        0
+    }
 }
 
 /// Text that was shown cannot be taken back, but thoughts and calls were shown to nobody.
@@ -168,8 +247,16 @@ async fn the_next_model_answers_for_one_that_floods() {
         house.model.enqueue(Script::Flood(flood));
         alice.says("hello").await;
         house.settled(&gateway).await;
-        assert_eq!(alice.texts().last().map(String::as_str), Some("re: hello"), "{flood:?}");
-        assert_eq!((house.model.journal().len(), spare.journal().len()), (number, number), "{flood:?}");
+        assert_eq!(
+            alice.texts().last().map(String::as_str),
+            Some("re: hello"),
+            "{flood:?}"
+        );
+        assert_eq!(
+            (house.model.journal().len(), spare.journal().len()),
+            (number, number),
+            "{flood:?}"
+        );
     }
     gateway.shutdown().await;
 }

@@ -1,4 +1,5 @@
-//! What many agents and many conversations cost the real program while nobody writes. Reads `/proc`; elsewhere there is nothing to see.
+//! What many agents and many conversations cost the real program while nobody writes. Reads
+//! `/proc`; elsewhere there is nothing to see.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use crate::support::House;
 use crate::support::fake_telegram::{ALICE, OTHER_BOT};
 use crate::support::house::Process;
 
-const OPEN: &str = "[access]\nowners = [\"telegram:111\"]\ngroups = \"open\"\nrequire_mention = false\n";
+const OPEN: &str =
+    "[access]\nowners = [\"telegram:111\"]\ngroups = \"open\"\nrequire_mention = false\n";
 
 /// Memory counts as settled when it reads the same this often in a row.
 const EQUAL_SAMPLES: usize = 5;
@@ -17,16 +19,28 @@ const MOST_SAMPLES: usize = 50;
 
 /// A config with `main` and so many agents more, each with a topic of its own.
 fn team_of(more: usize) -> String {
-    let agent =
-        |number| format!("[agents.a{number}]\n[[bindings]]\nmatch = \"telegram:topic:-1001:{number}\"\nagent = \"a{number}\"\n");
-    format!("{OPEN}[agents.main]\n{}", (100..100 + more).map(agent).collect::<String>())
+    let agent = |number| {
+        format!(
+            "[agents.a{number}]\n[[bindings]]\nmatch = \"telegram:topic:-1001:{number}\"\nagent = \"a{number}\"\n"
+        )
+    };
+    format!(
+        "{OPEN}[agents.main]\n{}",
+        (100..100 + more).map(agent).collect::<String>()
+    )
 }
 
 /// The agents as an operator has them: with a folder, a soul and a memory.
 fn furnish(house: &House, more: usize) {
     for number in 100..100 + more {
-        house.write(&format!("agents/a{number}/SOUL.md"), &"Useful first, pleasant second.\n".repeat(20));
-        house.write(&format!("agents/a{number}/MEMORY.md"), &"Ann likes tea.\n".repeat(50));
+        house.write(
+            &format!("agents/a{number}/SOUL.md"),
+            &"Useful first, pleasant second.\n".repeat(20),
+        );
+        house.write(
+            &format!("agents/a{number}/MEMORY.md"),
+            &"Ann likes tea.\n".repeat(50),
+        );
     }
 }
 
@@ -35,13 +49,20 @@ fn has_proc() -> bool {
 }
 
 fn proc(process: &Process, file: &str) -> String {
-    std::fs::read_to_string(format!("/proc/{}/{file}", process.pid())).expect("the program is running")
+    std::fs::read_to_string(format!("/proc/{}/{file}", process.pid()))
+        .expect("the program is running")
 }
 
 /// A line such as `VmRSS:  14000 kB`.
 fn number(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .expect("the kernel tells it");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number")
 }
 
 /// In KiB, once it no longer changes.
@@ -61,9 +82,14 @@ async fn settled_memory(process: &Process) -> u64 {
 }
 
 fn sockets(process: &Process) -> usize {
-    let folder = std::fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("the program is running");
-    let targets = folder.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    let folder =
+        std::fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("the program is running");
+    let targets = folder
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    targets
+        .filter(|target| target.to_string_lossy().starts_with("socket:"))
+        .count()
 }
 
 struct Idle {
@@ -78,20 +104,37 @@ async fn idle_with(more: usize) -> Idle {
     let discord = house.add_discord("").await;
     let process = house.spawn().await;
     discord.connected().await;
-    house.telegram.forum(-1001).topic(100, "First").says(OTHER_BOT, "beep").await;
+    house
+        .telegram
+        .forum(-1001)
+        .topic(100, "First")
+        .says(OTHER_BOT, "beep")
+        .await;
     house.telegram.all_confirmed().await;
     let memory_kib = settled_memory(&process).await;
-    let idle = Idle { memory_kib, sockets: sockets(&process) };
-    assert_eq!((discord.identifies().len(), discord.connections()), (1, 1), "one session on Discord");
+    let idle = Idle {
+        memory_kib,
+        sockets: sockets(&process),
+    };
+    assert_eq!(
+        (discord.identifies().len(), discord.connections()),
+        (1, 1),
+        "one session on Discord"
+    );
     let polls = house.telegram.calls("getUpdates");
     let open = polls.iter().filter(|poll| poll.answered.is_none()).count();
     assert_eq!(open, 1, "one poll at a time on Telegram");
-    assert_eq!(house.ask("SELECT count(*) FROM agents"), (more + 1).to_string(), "all of them are there");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM agents"),
+        (more + 1).to_string(),
+        "all of them are there"
+    );
     assert_eq!(process.stop().await, 0);
     idle
 }
 
-/// S4.6, S4.8, S4.4, S4.31: fifty agents more cost less than 20 MB, no socket, no poll and no session.
+/// S4.6, S4.8, S4.4, S4.31: fifty agents more cost less than 20 MB, no socket, no poll and no
+/// session.
 #[tokio::test]
 async fn fifty_idle_agents_cost_little_memory_and_no_connection() {
     if !has_proc() {
@@ -99,12 +142,24 @@ async fn fifty_idle_agents_cost_little_memory_and_no_connection() {
     }
     let (one, many) = (idle_with(0).await, idle_with(50).await);
     let more = many.memory_kib.saturating_sub(one.memory_kib);
-    assert!(more < 20_000_000 / 1024, "{} KiB with one agent, {} KiB with fifty more", one.memory_kib, many.memory_kib);
-    // Calls of the start run side by side, so there are a few connections more or less. One for each agent would be fifty.
-    assert!(many.sockets < one.sockets + 10, "{} sockets with one agent, {} with fifty more", one.sockets, many.sockets);
+    assert!(
+        more < 20_000_000 / 1024,
+        "{} KiB with one agent, {} KiB with fifty more",
+        one.memory_kib,
+        many.memory_kib
+    );
+    // Calls of the start run side by side, so there are a few connections more or less. One for
+    // each agent would be fifty.
+    assert!(
+        many.sockets < one.sockets + 10,
+        "{} sockets with one agent, {} with fifty more",
+        one.sockets,
+        many.sockets
+    );
 }
 
-/// Conversations as they are after months: closed, with pins, models, names, turns and everything that was sent.
+/// Conversations as they are after months: closed, with pins, models, names, turns and everything
+/// that was sent.
 const SESSIONS: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
     INSERT INTO places (key, name, created_at, active_at) SELECT 'telegram:topic:-1002:' || i, 'Topic ' || i, i, i FROM n;
@@ -130,13 +185,16 @@ async fn read_until_the_first_answer(house: &House) -> u64 {
     let before = alice.texts().len();
     alice.says("hello").await;
     alice.wait_for_sent(before + 1).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     let read = number(&proc(&process, "io"), "rchar:");
     assert_eq!(process.stop().await, 0);
     read
 }
 
-/// S1.56: a start looks at what is open, and at nothing else. What it reads is counted, because time depends on the machine.
+/// S1.56: a start looks at what is open, and at nothing else. What it reads is counted, because
+/// time depends on the machine.
 #[tokio::test]
 async fn a_start_reads_no_more_with_twenty_thousand_conversations() {
     if !has_proc() {
@@ -145,12 +203,23 @@ async fn a_start_reads_no_more_with_twenty_thousand_conversations() {
     let house = House::new(OPEN).await;
     read_until_the_first_answer(&house).await;
     let few = read_until_the_first_answer(&house).await;
-    let connection = Connection::open(house.home.path().join("parlor.db")).expect("the database opens");
-    connection.execute_batch(&format!("BEGIN; {SESSIONS} COMMIT;")).expect("the rows fit");
+    let connection =
+        Connection::open(house.home.path().join("parlor.db")).expect("the database opens");
+    connection
+        .execute_batch(&format!("BEGIN; {SESSIONS} COMMIT;"))
+        .expect("the rows fit");
     drop(connection);
-    let size = std::fs::metadata(house.home.path().join("parlor.db")).expect("it is there").len();
-    assert!(size > 12_000_000, "{size} bytes would be too little to notice");
+    let size = std::fs::metadata(house.home.path().join("parlor.db"))
+        .expect("it is there")
+        .len();
+    assert!(
+        size > 12_000_000,
+        "{size} bytes would be too little to notice"
+    );
     let many = read_until_the_first_answer(&house).await;
     // A lookup reads a page or two more in a tree that is one level deeper.
-    assert!(many < few + 500_000, "{few} bytes were read before, {many} with a database of {size}");
+    assert!(
+        many < few + 500_000,
+        "{few} bytes were read before, {many} with a database of {size}"
+    );
 }

@@ -21,14 +21,26 @@ fn is_store(name: &str) -> bool {
 
 fn names(home: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(home).expect("reads").flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
 }
 
 impl Moment {
     fn of(home: &Path) -> Self {
         let store = names(home).into_iter().filter(|name| is_store(name));
-        let store = store.map(|name| (name.clone(), std::fs::read(home.join(&name)).expect("reads"))).collect();
-        Moment { config: config(home), store }
+        let store = store
+            .map(|name| {
+                (
+                    name.clone(),
+                    std::fs::read(home.join(&name)).expect("reads"),
+                )
+            })
+            .collect();
+        Moment {
+            config: config(home),
+            store,
+        }
     }
 
     fn put_back_store(&self, home: &Path) {
@@ -61,7 +73,10 @@ fn move_folder(from: &Path, to: &Path) {
 }
 
 fn uid_of_rose(home: &Path) -> String {
-    ask(home, "SELECT uid FROM agents WHERE coalesce(archived_id, slug) = 'rose'")
+    ask(
+        home,
+        "SELECT uid FROM agents WHERE coalesce(archived_id, slug) = 'rose'",
+    )
 }
 
 /// A start of the gateway, which settles what it finds.
@@ -83,9 +98,15 @@ async fn killed_while_removing(steps: usize) -> TempDir {
         before.put_back_config(path);
     }
     if steps < 1 {
-        move_folder(&path.join("archive").join(&archive).join("files"), &path.join("agents/rose"));
+        move_folder(
+            &path.join("archive").join(&archive).join("files"),
+            &path.join("agents/rose"),
+        );
     }
-    note(path, &format!(r#"{{"change":"remove","id":"rose","uid":"{uid}","archive":"{archive}"}}"#));
+    note(
+        path,
+        &format!(r#"{{"change":"remove","id":"rose","uid":"{uid}","archive":"{archive}"}}"#),
+    );
     home
 }
 
@@ -95,10 +116,23 @@ async fn a_removal_that_was_killed_before_the_config_was_written_has_not_happene
     for steps in [0, 1] {
         let home = killed_while_removing(steps).await;
         start(home.path()).await;
-        assert_eq!(files(&home.path().join("agents")).len(), files(&untouched.path().join("agents")).len());
+        assert_eq!(
+            files(&home.path().join("agents")).len(),
+            files(&untouched.path().join("agents")).len()
+        );
         assert_eq!(files(&home.path().join("archive")).len(), 0);
-        assert_eq!(ask(home.path(), "SELECT count(*) FROM memories WHERE visibility = 'archived'"), "0");
-        assert!(fine(home.path(), &["agent", "prompt", "rose"]).await.contains("Likes short words."));
+        assert_eq!(
+            ask(
+                home.path(),
+                "SELECT count(*) FROM memories WHERE visibility = 'archived'"
+            ),
+            "0"
+        );
+        assert!(
+            fine(home.path(), &["agent", "prompt", "rose"])
+                .await
+                .contains("Likes short words.")
+        );
     }
 }
 
@@ -107,11 +141,27 @@ async fn a_removal_that_was_killed_after_the_config_was_written_is_finished() {
     let home = killed_while_removing(2).await;
     let before = counts(home.path());
     start(home.path()).await;
-    assert_eq!(ask(home.path(), "SELECT count(*) FROM agents WHERE slug = 'rose'"), "0");
-    assert_eq!(ask(home.path(), "SELECT count(*) FROM memories WHERE visibility <> 'archived'"), "0");
+    assert_eq!(
+        ask(
+            home.path(),
+            "SELECT count(*) FROM agents WHERE slug = 'rose'"
+        ),
+        "0"
+    );
+    assert_eq!(
+        ask(
+            home.path(),
+            "SELECT count(*) FROM memories WHERE visibility <> 'archived'"
+        ),
+        "0"
+    );
     fine(home.path(), &["agent", "restore", "rose"]).await;
     assert_eq!(counts(home.path()), before);
-    assert!(fine(home.path(), &["agent", "prompt", "rose"]).await.contains("Likes short words."));
+    assert!(
+        fine(home.path(), &["agent", "prompt", "rose"])
+            .await
+            .contains("Likes short words.")
+    );
 }
 
 /// A clone remembers nothing, also one that the config had before the store.
@@ -121,13 +171,20 @@ async fn a_clone_that_was_killed_does_not_inherit_from_the_store() {
     let (path, before) = (home.path(), Moment::of(home.path()));
     fine(path, &["agent", "clone", "ada", "rose"]).await;
     before.put_back_store(path);
-    note(path, r#"{"change":"clone","id":"rose","uid":"01900000-0000-7000-8000-000000000001"}"#);
+    note(
+        path,
+        r#"{"change":"clone","id":"rose","uid":"01900000-0000-7000-8000-000000000001"}"#,
+    );
     start(path).await;
     assert_eq!(fine(path, &["memory", "list", "--agent", "rose"]).await, "");
-    assert_eq!(ask(path, "SELECT uid FROM agents WHERE slug = 'rose'"), "01900000-0000-7000-8000-000000000001");
+    assert_eq!(
+        ask(path, "SELECT uid FROM agents WHERE slug = 'rose'"),
+        "01900000-0000-7000-8000-000000000001"
+    );
 }
 
-/// The config says nothing about what is left of an agent. Then the archive tells how far its removal had come.
+/// The config says nothing about what is left of an agent. Then the archive tells how far its
+/// removal had come.
 #[tokio::test]
 async fn a_removal_of_what_is_left_of_an_agent_loses_nothing_when_it_is_killed() {
     for is_filled in [false, true] {
@@ -148,9 +205,16 @@ async fn a_removal_of_what_is_left_of_an_agent_loses_nothing_when_it_is_killed()
             std::fs::remove_dir_all(&folder).expect("goes");
             std::fs::create_dir(&folder).expect("makes");
         }
-        note(path, &format!(r#"{{"change":"remove","id":"rose","uid":"{uid}","archive":"{archive}"}}"#));
+        note(
+            path,
+            &format!(r#"{{"change":"remove","id":"rose","uid":"{uid}","archive":"{archive}"}}"#),
+        );
         start(path).await;
-        assert_eq!(path.join("agents/rose").exists(), !is_filled, "all of it is there, or all of it is in the archive");
+        assert_eq!(
+            path.join("agents/rose").exists(),
+            !is_filled,
+            "all of it is there, or all of it is in the archive"
+        );
         if !is_filled {
             assert_eq!(names(&path.join("archive")), [""; 0]);
             fine(path, &["agent", "remove", "rose"]).await;
@@ -161,7 +225,8 @@ async fn a_removal_of_what_is_left_of_an_agent_loses_nothing_when_it_is_killed()
     }
 }
 
-/// The next change settles as well as the next start does. Without that, this purge would have taken the living one's rows.
+/// The next change settles as well as the next start does. Without that, this purge would have
+/// taken the living one's rows.
 #[tokio::test]
 async fn what_is_left_of_a_removal_cannot_destroy_the_agent() {
     let home = killed_while_removing(1).await;
@@ -180,14 +245,19 @@ async fn an_archive_of_an_agent_in_use_is_refused() {
     fine(home.path(), &["agent", "remove", "rose"]).await;
     let archive = only_archive(home.path());
     let folder = home.path().join("archive").join(&archive);
-    let kept: Vec<_> = ["agent.json", "config.toml"].map(|name| (name, std::fs::read(folder.join(name)).expect("reads"))).into();
+    let kept: Vec<_> = ["agent.json", "config.toml"]
+        .map(|name| (name, std::fs::read(folder.join(name)).expect("reads")))
+        .into();
     fine(home.path(), &["agent", "restore", "rose"]).await;
     std::fs::create_dir(&folder).expect("makes");
     for (name, bytes) in kept {
         std::fs::write(folder.join(name), bytes).expect("writes");
     }
     let before = counts(home.path());
-    for verb in [&["agent", "purge", &archive, "--yes"][..], &["agent", "restore", &archive, "--as", "rosa"]] {
+    for verb in [
+        &["agent", "purge", &archive, "--yes"][..],
+        &["agent", "restore", &archive, "--as", "rosa"],
+    ] {
         let refused = run(home.path(), verb).await;
         assert_eq!(refused.code, 1);
         let told = format!(
@@ -207,8 +277,9 @@ async fn a_return_that_was_killed_is_undone_or_finished_as_the_config_says() {
         fine(path, &["agent", "remove", "rose"]).await;
         let (archive, removed) = (only_archive(path), Moment::of(path));
         let folder = path.join("archive").join(&archive);
-        let kept: Vec<_> =
-            ["agent.json", "config.toml"].map(|name| (name, std::fs::read(folder.join(name)).expect("reads"))).into();
+        let kept: Vec<_> = ["agent.json", "config.toml"]
+            .map(|name| (name, std::fs::read(folder.join(name)).expect("reads")))
+            .into();
         fine(path, &["agent", "restore", "rose"]).await;
         removed.put_back_store(path);
         if !config_written {
@@ -218,7 +289,10 @@ async fn a_return_that_was_killed_is_undone_or_finished_as_the_config_says() {
         for (name, bytes) in kept {
             std::fs::write(folder.join(name), bytes).expect("writes");
         }
-        note(path, &format!(r#"{{"change":"restore","id":"rose","uid":"{uid}","archive":"{archive}"}}"#));
+        note(
+            path,
+            &format!(r#"{{"change":"restore","id":"rose","uid":"{uid}","archive":"{archive}"}}"#),
+        );
         start(path).await;
         assert_eq!(folder.join("files/SOUL.md").exists(), !config_written);
         assert_eq!(folder.exists(), !config_written);
@@ -226,8 +300,18 @@ async fn a_return_that_was_killed_is_undone_or_finished_as_the_config_says() {
             fine(path, &["agent", "restore", "rose"]).await;
         }
         assert_eq!(counts(path), rows);
-        assert_eq!(ask(path, "SELECT count(*) FROM memories WHERE visibility = 'archived'"), "0");
-        assert!(fine(path, &["agent", "prompt", "rose"]).await.contains("Likes short words."));
+        assert_eq!(
+            ask(
+                path,
+                "SELECT count(*) FROM memories WHERE visibility = 'archived'"
+            ),
+            "0"
+        );
+        assert!(
+            fine(path, &["agent", "prompt", "rose"])
+                .await
+                .contains("Likes short words.")
+        );
     }
 }
 
@@ -244,9 +328,19 @@ async fn a_rename_that_was_killed_is_undone_or_finished_as_the_config_says() {
         }
         note(path, r#"{"change":"rename","from":"rose","to":"rosa"}"#);
         start(path).await;
-        assert_eq!(ask(path, &format!("SELECT slug FROM agents WHERE uid = '{uid}'")), id);
+        assert_eq!(
+            ask(
+                path,
+                &format!("SELECT slug FROM agents WHERE uid = '{uid}'")
+            ),
+            id
+        );
         assert_eq!(counts(path), rows);
-        assert!(fine(path, &["agent", "prompt", id]).await.contains("Likes short words."));
+        assert!(
+            fine(path, &["agent", "prompt", id])
+                .await
+                .contains("Likes short words.")
+        );
     }
 }
 
@@ -267,13 +361,22 @@ async fn an_import_that_was_killed_leaves_nothing_and_can_be_made_again() {
             before.put_back_config(path);
         }
         std::fs::create_dir(path.join(".incoming-1")).expect("makes");
-        note(path, r#"{"change":"import","id":"rosa","uid":"01234567-89ab-7def-8123-456789abcdef"}"#);
+        note(
+            path,
+            r#"{"change":"import","id":"rosa","uid":"01234567-89ab-7def-8123-456789abcdef"}"#,
+        );
         start(path).await;
         assert_eq!(config(path), before.config);
         assert!(!path.join("agents/rosa").exists());
         fine(path, &["agent", "import", package, "--as", "rosa"]).await;
         assert!(!path.join(".incoming-1").exists());
-        assert_eq!(ask(path, "SELECT count(*) FROM memories WHERE visibility <> 'archived'"), "2");
+        assert_eq!(
+            ask(
+                path,
+                "SELECT count(*) FROM memories WHERE visibility <> 'archived'"
+            ),
+            "2"
+        );
     }
 }
 
@@ -283,5 +386,9 @@ async fn half_a_note_means_nothing() {
     let home = lived_in().await;
     note(home.path(), r#"{"change":"rem"#);
     start(home.path()).await;
-    assert!(fine(home.path(), &["agent", "prompt", "rose"]).await.contains("Likes short words."));
+    assert!(
+        fine(home.path(), &["agent", "prompt", "rose"])
+            .await
+            .contains("Likes short words.")
+    );
 }

@@ -31,8 +31,15 @@ async fn an_agent_that_only_the_store_has_is_listed_and_can_be_adopted() {
     rose                    0       0         2         no longer in config.toml; `parlor agent adopt rose` takes it in again
     ");
     assert_snapshot!(fine(home.path(), &["agent", "adopt", "rose"]).await, @"rose is in config.toml, with what the store has of it.");
-    assert!(fine(home.path(), &["memory", "list", "--agent", "rose"]).await.contains("a secret of rose"));
-    assert_eq!(run(home.path(), &["agent", "adopt", "nobody"]).await.code, 2);
+    assert!(
+        fine(home.path(), &["memory", "list", "--agent", "rose"])
+            .await
+            .contains("a secret of rose")
+    );
+    assert_eq!(
+        run(home.path(), &["agent", "adopt", "nobody"]).await.code,
+        2
+    );
 }
 
 #[tokio::test]
@@ -50,7 +57,11 @@ async fn a_new_agent_tells_what_an_earlier_one_left() {
 async fn what_is_left_of_an_agent_can_be_put_aside_and_purged() {
     let home = without_rose().await;
     let before = counts(home.path());
-    assert!(fine(home.path(), &["agent", "remove", "rose"]).await.starts_with("rose is removed."));
+    assert!(
+        fine(home.path(), &["agent", "remove", "rose"])
+            .await
+            .starts_with("rose is removed.")
+    );
     assert_eq!(counts(home.path()), before);
     fine(home.path(), &["agent", "restore", "rose"]).await;
     assert!(config(home.path()).contains("[agents.rose]\n"));
@@ -67,7 +78,10 @@ async fn what_is_left_of_an_agent_can_be_put_aside_and_purged() {
 async fn a_clone_does_not_inherit_from_the_store() {
     let home = without_rose().await;
     fine(home.path(), &["agent", "clone", "ada", "rose"]).await;
-    assert_eq!(fine(home.path(), &["memory", "list", "--agent", "rose"]).await, "");
+    assert_eq!(
+        fine(home.path(), &["memory", "list", "--agent", "rose"]).await,
+        ""
+    );
 }
 
 #[tokio::test]
@@ -84,7 +98,13 @@ async fn what_cannot_be_written_leaves_no_folder() {
     ] {
         let refused = run(home.path(), arguments).await;
         assert_eq!(refused.code, 1, "{arguments:?}");
-        assert!(refused.stderr.contains("config.toml is read-only, so it was not changed"), "{}", refused.stderr);
+        assert!(
+            refused
+                .stderr
+                .contains("config.toml is read-only, so it was not changed"),
+            "{}",
+            refused.stderr
+        );
     }
     let mut after = files(home.path());
     after.retain(|name, _| !name.ends_with("config.lock"));
@@ -101,10 +121,17 @@ async fn agents_without_a_table_of_their_own_live_as_the_others_do() {
         let home = fresh_home().await;
         std::fs::write(home.path().join("config.toml"), form).expect("writes");
         fine(home.path(), &["agent", "rename", "rose", "rosa"]).await;
-        assert!(home.path().join("agents/rosa/SOUL.md").exists() && !home.path().join("agents/rose").exists());
+        assert!(
+            home.path().join("agents/rosa/SOUL.md").exists()
+                && !home.path().join("agents/rose").exists()
+        );
         fine(home.path(), &["agent", "remove", "rosa"]).await;
         fine(home.path(), &["agent", "restore", "rosa"]).await;
-        assert!(fine(home.path(), &["agent", "info", "rosa"]).await.starts_with("Rosalind (rosa)\n"));
+        assert!(
+            fine(home.path(), &["agent", "info", "rosa"])
+                .await
+                .starts_with("Rosalind (rosa)\n")
+        );
         assert!(config(home.path()).contains("# hers"));
         assert_eq!(run(home.path(), &["config", "check"]).await.code, 0);
     }
@@ -118,7 +145,10 @@ async fn lists_that_named_an_agent_name_it_again() {
         + "\n[shared_paths.handbook]\nread = [\"rose\", \"ada\"]\n\n[peer_groups.desk]\nmembers = [\"main\", \"rose\", \"ada\"]\n";
     std::fs::write(home.path().join("config.toml"), &text).expect("writes");
     let removed = fine(home.path(), &["agent", "remove", "rose"]).await;
-    let lists: Vec<&str> = removed.lines().filter(|line| line.starts_with("no longer named")).collect();
+    let lists: Vec<&str> = removed
+        .lines()
+        .filter(|line| line.starts_with("no longer named"))
+        .collect();
     assert_snapshot!(lists.join("\n"), @"
     no longer named in: shared_paths.handbook.read
     no longer named in: peer_groups.desk.members
@@ -150,13 +180,24 @@ async fn an_earlier_agent_of_the_same_id_is_not_mistaken_for_the_one_in_use() {
     fine(home.path(), &["agent", "add", "dot"]).await;
     let refused = run(home.path(), &["agent", "purge", "dot", "--yes"]).await;
     assert_eq!(refused.code, 2);
-    assert!(
-        refused.stderr.starts_with("error: dot is in use, and one of that id was removed earlier. Name the earlier one: dot-")
-    );
-    let name = std::fs::read_dir(home.path().join("archive")).expect("reads").flatten().next().expect("one").file_name();
+    assert!(refused.stderr.starts_with(
+        "error: dot is in use, and one of that id was removed earlier. Name the earlier one: dot-"
+    ));
+    let name = std::fs::read_dir(home.path().join("archive"))
+        .expect("reads")
+        .flatten()
+        .next()
+        .expect("one")
+        .file_name();
     let name = name.to_str().expect("text");
     let asked = run_with_input(home.path(), &["agent", "purge", name], "dot\n").await;
-    assert!(asked.stderr.starts_with(&format!("This destroys dot of archive/{name} for good: 2 files, ")), "{}", asked.stderr);
+    assert!(
+        asked.stderr.starts_with(&format!(
+            "This destroys dot of archive/{name} for good: 2 files, "
+        )),
+        "{}",
+        asked.stderr
+    );
     assert!(config(home.path()).contains("[agents.dot]"));
 }
 
@@ -179,10 +220,17 @@ async fn an_import_tells_which_memories_everybody_finds() {
 #[tokio::test]
 async fn info_tells_which_files_are_not_read_as_they_are() {
     let home = fresh_home().await;
-    std::fs::write(home.path().join("agents/rose/MEMORY.md"), "a line of text\n".repeat(5000)).expect("writes");
+    std::fs::write(
+        home.path().join("agents/rose/MEMORY.md"),
+        "a line of text\n".repeat(5000),
+    )
+    .expect("writes");
     std::fs::write(home.path().join("agents/rose/SOUL.md"), b"caf\xe9").expect("writes");
     let info = fine(home.path(), &["agent", "info", "rose"]).await;
-    let files: Vec<&str> = info.lines().filter(|line| line.contains(".md: own")).collect();
+    let files: Vec<&str> = info
+        .lines()
+        .filter(|line| line.contains(".md: own"))
+        .collect();
     assert_snapshot!(files.join("\n"), @"
     IDENTITY.md: own
     SOUL.md: own (it is not UTF-8, so parts of it are shown as �)
@@ -196,12 +244,18 @@ async fn what_is_missing_is_told_without_data() {
     let empty = run(home.path(), &["memory", "list"]).await;
     assert_eq!((empty.code, empty.stdout.as_str()), (0, ""));
     assert_snapshot!(empty.stderr, @"Nothing is remembered yet. `parlor remember` adds to it.");
-    assert_eq!(run(home.path(), &["recall", "--limit", "0", "x"]).await.code, 2);
+    assert_eq!(
+        run(home.path(), &["recall", "--limit", "0", "x"])
+            .await
+            .code,
+        2
+    );
     assert_eq!(run(home.path(), &["remember", " "]).await.code, 2);
     let no_id = run(home.path(), &["agent", "add"]).await;
     assert_eq!(no_id.code, 2);
     assert_snapshot!(no_id.stderr, @"error: which one? `parlor agent add ID` wants an id, such as `night-desk`");
     std::fs::remove_file(home.path().join("config.toml")).expect("goes");
-    std::os::unix::fs::symlink("/nowhere/config.toml", home.path().join("config.toml")).expect("links");
+    std::os::unix::fs::symlink("/nowhere/config.toml", home.path().join("config.toml"))
+        .expect("links");
     assert_snapshot!(run(home.path(), &["agent", "list"]).await.stderr, @"error: HOME/config.toml is a link, and what it leads to is not there. Put the file back, or delete the link and run `parlor init`.");
 }

@@ -16,7 +16,11 @@ async fn a_second_process_says_which_one_holds_the_home() {
     let house = House::new(OPEN).await;
     let first = house.spawn().await;
     for verb in ["run", "chat"] {
-        let second = parlor(house.home.path()).arg(verb).output().await.expect("it starts");
+        let second = parlor(house.home.path())
+            .arg(verb)
+            .output()
+            .await
+            .expect("it starts");
         assert_eq!(second.status.code(), Some(1));
         let told = String::from_utf8_lossy(&second.stderr).into_owned();
         let expected = format!(
@@ -63,7 +67,11 @@ async fn a_kill_right_after_receiving_loses_nothing() {
     let process = house.spawn().await;
     house.telegram.dm(ALICE).says("hello").await;
     house.telegram.all_confirmed().await;
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "1", "confirmed, so it is stored");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"),
+        "1",
+        "confirmed, so it is stored"
+    );
     process.kill().await;
     house.model.release();
     let process = house.spawn().await;
@@ -98,7 +106,10 @@ async fn troubles_on_the_wire_never_log_the_token() {
     house.telegram.dm(ALICE).wait_for_sent(1).await;
     let log = process.log();
     assert!(log.contains("asking Telegram who we are"), "{log}");
-    assert!(!log.contains("TEST-TOKEN") && !log.contains("hello"), "{log}");
+    assert!(
+        !log.contains("TEST-TOKEN") && !log.contains("hello"),
+        "{log}"
+    );
     assert_eq!(process.stop().await, 0);
 }
 
@@ -128,8 +139,14 @@ async fn a_first_start_without_a_platform_makes_a_home_and_says_what_is_missing(
     std::fs::write(home.join("agents/main/SOUL.md"), "mine now").expect("writes");
     std::fs::remove_file(home.join("agents/rose/SOUL.md")).expect("removes");
     parlor(&home).arg("run").output().await.expect("it starts");
-    assert_eq!(std::fs::read_to_string(home.join("agents/main/SOUL.md")).expect("reads"), "mine now");
-    assert!(!home.join("agents/rose/SOUL.md").exists(), "a second start changes nothing");
+    assert_eq!(
+        std::fs::read_to_string(home.join("agents/main/SOUL.md")).expect("reads"),
+        "mine now"
+    );
+    assert!(
+        !home.join("agents/rose/SOUL.md").exists(),
+        "a second start changes nothing"
+    );
 }
 
 /// S1.52: a chat is the one verb that starts on a machine where nothing is set up.
@@ -138,14 +155,38 @@ async fn a_first_start_makes_home_agent_and_database_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().join("new");
     let first = run_with_input(&home, &["chat"], "hello\n").await;
-    assert!(first.code == 0 && first.stdout.contains("Main:"), "{}", first.stdout);
-    let known = || ask(&home, "SELECT group_concat(slug || ' ' || hex(uid) || ' ' || created_at) FROM agents ORDER BY slug");
+    assert!(
+        first.code == 0 && first.stdout.contains("Main:"),
+        "{}",
+        first.stdout
+    );
+    let known = || {
+        ask(
+            &home,
+            "SELECT group_concat(slug || ' ' || hex(uid) || ' ' || created_at) FROM agents ORDER BY slug",
+        )
+    };
     let (made, agents) = (files(&home), known());
     let second = run_with_input(&home, &["chat"], "").await;
-    assert_eq!((second.code, second.stdout.as_str(), second.stderr.as_str()), (0, "", ""));
-    assert!(made.contains_key(Path::new("agents/main/SOUL.md")) && agents.contains("main "), "{:?} {agents}", made.keys());
-    assert_eq!((files(&home), known()), (made, agents), "a second start changes nothing");
-    assert_eq!(ask(&home, "SELECT count(*) FROM messages"), "2", "and keeps what was said");
+    assert_eq!(
+        (second.code, second.stdout.as_str(), second.stderr.as_str()),
+        (0, "", "")
+    );
+    assert!(
+        made.contains_key(Path::new("agents/main/SOUL.md")) && agents.contains("main "),
+        "{:?} {agents}",
+        made.keys()
+    );
+    assert_eq!(
+        (files(&home), known()),
+        (made, agents),
+        "a second start changes nothing"
+    );
+    assert_eq!(
+        ask(&home, "SELECT count(*) FROM messages"),
+        "2",
+        "and keeps what was said"
+    );
 }
 
 /// What waits for Telegram is not spent by a chat in the terminal.
@@ -158,7 +199,11 @@ async fn a_local_chat_leaves_telegrams_messages_for_telegram() {
     house.model.wait_for_open(1).await;
     process.kill().await;
     house.model.release();
-    let chat = parlor(house.home.path()).arg("chat").output().await.expect("it runs");
+    let chat = parlor(house.home.path())
+        .arg("chat")
+        .output()
+        .await
+        .expect("it runs");
     assert_eq!((chat.status.code(), chat.stdout.len()), (Some(0), 0));
     assert_eq!(house.ask("SELECT state FROM inbox"), "waiting");
     let gateway = house.open().await;
@@ -177,7 +222,9 @@ async fn what_was_taken_in_is_not_refused_after_a_restart() {
         house.telegram.dm(ALICE).says(&format!("number {n}")).await;
     }
     house.telegram.all_confirmed().await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "101").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "101")
+        .await;
     process.kill().await;
     house.model.release();
     let gateway = house.open().await;
@@ -200,7 +247,10 @@ async fn a_waiting_row_that_cannot_be_read_stops_nobody() {
     let gateway = house.open().await;
     house.settled(&gateway).await;
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'failed' AND outcome = 'unreadable'"), "2");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE state = 'failed' AND outcome = 'unreadable'"),
+        "2"
+    );
     gateway.shutdown().await;
 }
 
@@ -213,8 +263,15 @@ async fn a_stopped_gateway_leaves_one_whole_file() {
     house.telegram.dm(ALICE).wait_for_sent(1).await;
     assert_eq!(process.stop().await, 0);
     let copy = tempfile::tempdir().expect("a folder");
-    std::fs::copy(house.home.path().join("parlor.db"), copy.path().join("parlor.db")).expect("copies");
-    assert_eq!(crate::support::house::ask(copy.path(), "SELECT count(*) FROM messages"), "2");
+    std::fs::copy(
+        house.home.path().join("parlor.db"),
+        copy.path().join("parlor.db"),
+    )
+    .expect("copies");
+    assert_eq!(
+        crate::support::house::ask(copy.path(), "SELECT count(*) FROM messages"),
+        "2"
+    );
 }
 
 /// Only Telegram itself can withdraw a token.
@@ -233,11 +290,18 @@ async fn a_page_of_html_instead_of_updates_does_not_end_listening() {
 async fn a_webhook_that_comes_back_is_removed_without_haste() {
     let house = House::new(OPEN).await;
     let active = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
-    let refused = house.telegram.fail("getUpdates", Fault::Refused(409, active)).until_dropped();
+    let refused = house
+        .telegram
+        .fail("getUpdates", Fault::Refused(409, active))
+        .until_dropped();
     let gateway = house.open().await;
     house.telegram.wait_for_calls("getUpdates", 2).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    assert!(house.telegram.calls("getUpdates").len() <= 3, "{} polls", house.telegram.calls("getUpdates").len());
+    assert!(
+        house.telegram.calls("getUpdates").len() <= 3,
+        "{} polls",
+        house.telegram.calls("getUpdates").len()
+    );
     drop(refused);
     gateway.shutdown().await;
 }
@@ -247,16 +311,30 @@ async fn a_webhook_that_comes_back_is_removed_without_haste() {
 async fn another_poller_is_told_once_and_messages_are_still_answered() {
     let (house, mut other) = (House::new(OPEN).await, House::new(OPEN).await);
     other.leave_leftovers();
-    std::fs::copy(house.home.path().join("config.toml"), other.home.path().join("config.toml")).expect("copies");
-    let (first, second) = (house.spawn().await, Process::start(other.home.path(), &["run"]));
-    first.wait_for_log("another program uses this bot token").await;
+    std::fs::copy(
+        house.home.path().join("config.toml"),
+        other.home.path().join("config.toml"),
+    )
+    .expect("copies");
+    let (first, second) = (
+        house.spawn().await,
+        Process::start(other.home.path(), &["run"]),
+    );
+    first
+        .wait_for_log("another program uses this bot token")
+        .await;
     house.telegram.dm(ALICE).says("hello").await;
     house.telegram.dm(ALICE).wait_for_sent(1).await;
-    second.wait_for_log("another program uses this bot token").await;
+    second
+        .wait_for_log("another program uses this bot token")
+        .await;
     let polls = house.telegram.calls("getUpdates").len();
     assert!(polls < 20, "{polls} polls, which is not slow");
     for process in [first, second] {
-        let told = process.log().matches("another program uses this bot token").count();
+        let told = process
+            .log()
+            .matches("another program uses this bot token")
+            .count();
         assert_eq!(told, 1, "{}", process.log());
         assert_eq!(process.stop().await, 0);
     }

@@ -1,4 +1,5 @@
-//! Updates that are not quite JSON, and numbers that say less than they seem to: nobody else is kept waiting, and nothing is dropped.
+//! Updates that are not quite JSON, and numbers that say less than they seem to: nobody else is
+//! kept waiting, and nothing is dropped.
 
 use std::time::Duration;
 
@@ -12,7 +13,11 @@ const BROKEN: &str = "SELECT count(*) FROM inbox WHERE state = 'broken'";
 
 /// `#` stands for the number.
 fn broken_updates() -> Vec<Vec<u8>> {
-    let deep = format!("{{\"update_id\":#,\"message\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+    let deep = format!(
+        "{{\"update_id\":#,\"message\":{}1{}}}",
+        "[".repeat(200),
+        "]".repeat(200)
+    );
     let text = |text: &[u8]| [br#"{"update_id":#,"message":{"text":""#, text, br#""}}"#].concat();
     vec![
         text(br"\ud800"),
@@ -37,30 +42,45 @@ async fn broken_updates_cost_nobody_else_their_answer() {
     bob.says("behind").await;
     let gateway = house.open().await;
     house.settled(&gateway).await;
-    assert_eq!((alice.texts(), bob.texts()), (vec!["re: before".to_owned()], vec!["re: behind".to_owned()]));
+    assert_eq!(
+        (alice.texts(), bob.texts()),
+        (vec!["re: before".to_owned()], vec!["re: behind".to_owned()])
+    );
     assert_eq!(house.ask(BROKEN), kinds.len().to_string());
     let kept = house.ask("SELECT payload FROM inbox WHERE state = 'broken' ORDER BY id LIMIT 1");
     assert!(kept.ends_with(r#""message":{"text":"\ud800"}}"#), "{kept}");
     gateway.shutdown().await;
 }
 
-/// An answer that ends in the middle of an update may be whole the next time, so the update is given up only after a while, alone.
+/// An answer that ends in the middle of an update may be whole the next time, so the update is
+/// given up only after a while, alone.
 #[tokio::test]
 async fn an_update_behind_which_every_answer_breaks_off_is_stepped_over() {
     let house = House::new(OPEN).await;
     let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
     alice.says("before").await;
-    let poison = house.telegram.push_bytes(br#"{"update_id":#,"message":{"te"#);
+    let poison = house
+        .telegram
+        .push_bytes(br#"{"update_id":#,"message":{"te"#);
     house.telegram.break_off_behind(poison);
     bob.says("behind").await;
     let process = house.spawn().await;
     bob.wait_for_sent(1).await;
     house.telegram.all_confirmed().await;
-    assert_eq!((alice.texts(), bob.texts()), (vec!["re: before".to_owned()], vec!["re: behind".to_owned()]));
+    assert_eq!(
+        (alice.texts(), bob.texts()),
+        (vec!["re: before".to_owned()], vec!["re: behind".to_owned()])
+    );
     assert_eq!(house.ask(BROKEN), "1");
     let log = process.log();
-    assert!(log.contains("Telegram's updates cannot be read; asking for them one by one"), "{log}");
-    assert!(log.contains("cannot be read; it is kept in the inbox table as broken"), "{log}");
+    assert!(
+        log.contains("Telegram's updates cannot be read; asking for them one by one"),
+        "{log}"
+    );
+    assert!(
+        log.contains("cannot be read; it is kept in the inbox table as broken"),
+        "{log}"
+    );
     assert_eq!(process.stop().await, 0);
 }
 
@@ -75,7 +95,11 @@ async fn a_number_that_was_used_before_does_not_hide_another_message() {
     house.telegram.push_again(first.update_id);
     alice.says("next").await;
     house.settled(&gateway).await;
-    assert_eq!(alice.texts(), ["re: first", "re: next"], "the same update again is no other message");
+    assert_eq!(
+        alice.texts(),
+        ["re: first", "re: next"],
+        "the same update again is no other message"
+    );
     house.telegram.restart_update_ids_at(500);
     alice.says("after a week").await;
     house.settled(&gateway).await;
@@ -98,14 +122,19 @@ async fn the_largest_number_is_confirmed_and_those_after_it_are_heard() {
         house.telegram.restart_update_ids_at(500);
         alice.says("the first one").await;
         house.settled(&gateway).await;
-        assert_eq!(alice.texts(), ["re: the last one", "re: the first one"], "{largest}");
+        assert_eq!(
+            alice.texts(),
+            ["re: the last one", "re: the first one"],
+            "{largest}"
+        );
         let polls = house.telegram.calls("getUpdates").len();
         assert!(polls <= 6, "{largest}: {polls} polls");
         gateway.shutdown().await;
     }
 }
 
-/// A server that counts in small numbers refuses the offset, so the update comes with every answer. Others are heard all the same.
+/// A server that counts in small numbers refuses the offset, so the update comes with every answer.
+/// Others are heard all the same.
 #[tokio::test]
 async fn an_update_that_cannot_be_confirmed_is_asked_for_in_peace() {
     let house = House::new(OPEN).await;
@@ -114,15 +143,27 @@ async fn an_update_that_cannot_be_confirmed_is_asked_for_in_peace() {
     house.telegram.restart_update_ids_at(i32::MAX.into());
     alice.says("the last one").await;
     let process = house.spawn().await;
-    process.wait_for_log("Telegram answers polls at once and sends nothing new; asking once a second").await;
+    process
+        .wait_for_log("Telegram answers polls at once and sends nothing new; asking once a second")
+        .await;
     let polls = house.telegram.calls("getUpdates");
     // Twelve polls, with pauses of 0.1, 0.2, 0.4, 0.8 and then 1 s.
-    assert!(polls[11].at - polls[0].at > Duration::from_secs(5), "{} polls", polls.len());
+    assert!(
+        polls[11].at - polls[0].at > Duration::from_secs(5),
+        "{} polls",
+        polls.len()
+    );
     house.telegram.restart_update_ids_at(500);
     let asked = bob.says("and me?").await;
     bob.wait_for_sent(1).await;
     house.telegram.confirmed(asked.update_id).await;
-    assert_eq!((alice.texts(), bob.texts()), (vec!["re: the last one".to_owned()], vec!["re: and me?".to_owned()]));
+    assert_eq!(
+        (alice.texts(), bob.texts()),
+        (
+            vec!["re: the last one".to_owned()],
+            vec!["re: and me?".to_owned()]
+        )
+    );
     assert_eq!(process.stop().await, 0);
 }
 

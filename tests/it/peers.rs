@@ -42,9 +42,15 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     let house = House::new(DESKS).await;
     let gateway = house.open().await;
     let rose = house.telegram.forum(-1001).topic(101, "Rose");
-    house.model.enqueue_when("ask ada", ask("ada", "how many beds are free"));
-    house.model.enqueue_when("how many beds", Script::text("Three."));
-    house.model.enqueue_when("[@ada] Three.", Script::text("Ada says three."));
+    house
+        .model
+        .enqueue_when("ask ada", ask("ada", "how many beds are free"));
+    house
+        .model
+        .enqueue_when("how many beds", Script::text("Three."));
+    house
+        .model
+        .enqueue_when("[@ada] Three.", Script::text("Ada says three."));
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
     assert_eq!(rose.texts(), ["Ada says three."]);
@@ -57,12 +63,22 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     ");
     assert!(!asked[0].tools.contains(&"agent_send".to_owned()));
 
-    house.model.enqueue_when("ask again", ask("@ada", "and tomorrow"));
-    house.model.enqueue_when("and tomorrow", Script::text("Four."));
+    house
+        .model
+        .enqueue_when("ask again", ask("@ada", "and tomorrow"));
+    house
+        .model
+        .enqueue_when("and tomorrow", Script::text("Four."));
     rose.says(ALICE, "ask again").await;
     house.settled(&gateway).await;
     let asked = house.model.asked_about("and tomorrow");
-    assert!(asked[0].messages.iter().any(|(role, text)| role == "assistant" && text == "Three."), "she remembers");
+    assert!(
+        asked[0]
+            .messages
+            .iter()
+            .any(|(role, text)| role == "assistant" && text == "Three."),
+        "she remembers"
+    );
     assert_eq!(house.ask("SELECT count(DISTINCT place_id) || ' ' || count(*) FROM subagents WHERE relation = 'peer'"), "1 2");
     gateway.shutdown().await;
 }
@@ -75,7 +91,12 @@ async fn who_shares_no_group_is_not_reached() {
     let rose = house.telegram.forum(-1001).topic(101, "Rose");
     house.model.enqueue(Script::ToolCalls(
         ["rose", "max", "adda", "nobody"]
-            .map(|agent| ("agent_send".to_owned(), json!({ "agent": agent, "text": "hi" })))
+            .map(|agent| {
+                (
+                    "agent_send".to_owned(),
+                    json!({ "agent": agent, "text": "hi" }),
+                )
+            })
             .to_vec(),
     ));
     rose.says(ALICE, "write to everybody").await;
@@ -89,8 +110,12 @@ async fn who_shares_no_group_is_not_reached() {
     assert_eq!(house.ask("SELECT count(*) FROM subagents"), "0");
 
     // Ada, asked by Rose, may not go on to Max, though they share a group.
-    house.model.enqueue_when("ask ada", ask("ada", "ask max for me"));
-    house.model.enqueue_when("ask max for me", ask("max", "hello"));
+    house
+        .model
+        .enqueue_when("ask ada", ask("ada", "ask max for me"));
+    house
+        .model
+        .enqueue_when("ask max for me", ask("max", "hello"));
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
     insta::assert_snapshot!(house.model.asked_about("was not run")[0].results()[0], @"The tool `agent_send` was not run: you were asked by another agent yourself, and messages go one hop. Go on without it.");
@@ -101,16 +126,21 @@ async fn who_shares_no_group_is_not_reached() {
 /// S3.8
 #[tokio::test]
 async fn a_group_for_another_platform_does_not_count_here() {
-    let house =
-        House::new(&DESKS.replace("members = [\"rose\", \"ada\"]", "members = [\"rose\", \"ada\"]\nplatform = \"discord\""))
-            .await;
+    let house = House::new(&DESKS.replace(
+        "members = [\"rose\", \"ada\"]",
+        "members = [\"rose\", \"ada\"]\nplatform = \"discord\"",
+    ))
+    .await;
     let gateway = house.open().await;
     let rose = house.telegram.forum(-1001).topic(101, "Rose");
     house.model.enqueue(ask("ada", "hi"));
     rose.says(ALICE, "ask ada").await;
     house.settled(&gateway).await;
     assert_eq!(house.ask("SELECT count(*) FROM subagents"), "0");
-    assert!(house.model.last_request().results()[0].starts_with("Nothing was sent: `ada` is not in a peer group with you here."));
+    assert!(
+        house.model.last_request().results()[0]
+            .starts_with("Nothing was sent: `ada` is not in a peer group with you here.")
+    );
     gateway.shutdown().await;
 }
 
@@ -126,14 +156,21 @@ async fn an_agent_writes_only_where_it_is_at_home() {
     house.telegram.dm(ALICE).says("hello").await;
     house.settled(&gateway).await;
     let before = other.texts().len();
-    let send = |place: &str, text: &str| ("message_send".to_owned(), json!({ "place": place, "text": text }));
+    let send = |place: &str, text: &str| {
+        (
+            "message_send".to_owned(),
+            json!({ "place": place, "text": text }),
+        )
+    };
     let calls = vec![
         ("message_send".to_owned(), json!({})),
         send("telegram:topic:-1001:103", "hi"),
         send("telegram:dm:999", "hi"),
         send("telegram:topic:-1001:102", "The report is ready."),
     ];
-    house.model.enqueue_when("spread the word", Script::ToolCalls(calls.clone()));
+    house
+        .model
+        .enqueue_when("spread the word", Script::ToolCalls(calls.clone()));
     rose.says(ALICE, "spread the word").await;
     house.settled(&gateway).await;
     insta::assert_snapshot!(house.model.last_request().results().join("\n---\n"), @"
@@ -151,17 +188,27 @@ async fn an_agent_writes_only_where_it_is_at_home() {
     ---
     Sent to `telegram:topic:-1001:102` (“Roses”).
     ");
-    assert_eq!(other.texts()[before..], ["The report is ready.\n\nFor Alice."]);
-    let noted =
-        "SELECT text || ' ' || (meta_json ->> '$.source.session') FROM messages WHERE meta_json ->> '$.kind' = 'message_send'";
-    assert_eq!(house.ask(noted), "The report is ready. telegram:topic:-1001:101");
+    assert_eq!(
+        other.texts()[before..],
+        ["The report is ready.\n\nFor Alice."]
+    );
+    let noted = "SELECT text || ' ' || (meta_json ->> '$.source.session') FROM messages WHERE meta_json ->> '$.kind' = 'message_send'";
+    assert_eq!(
+        house.ask(noted),
+        "The report is ready. telegram:topic:-1001:101"
+    );
 
     // Bob is no owner: Alice's private chat is not his to have written in.
-    house.model.enqueue_when("spread the word", Script::ToolCalls(calls[..1].to_vec()));
+    house
+        .model
+        .enqueue_when("spread the word", Script::ToolCalls(calls[..1].to_vec()));
     rose.says(BOB, "spread the word").await;
     house.settled(&gateway).await;
     let last = house.model.last_request();
     let list = last.results().pop().expect("a list");
-    assert!(!list.contains("telegram:dm:111") && list.contains("telegram:topic:-1001:102"), "{list}");
+    assert!(
+        !list.contains("telegram:dm:111") && list.contains("telegram:topic:-1001:102"),
+        "{list}"
+    );
     gateway.shutdown().await;
 }

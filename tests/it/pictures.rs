@@ -27,9 +27,16 @@ fn document(file_id: &str, name: &str) -> Value {
 
 /// The addresses of all pictures in a request.
 fn pictures(request: &Request) -> Vec<String> {
-    let messages = request.raw["messages"].as_array().cloned().unwrap_or_default();
-    let parts = messages.iter().flat_map(|message| message["content"].as_array().cloned().unwrap_or_default());
-    parts.filter_map(|part| part.pointer("/image_url/url")?.as_str().map(str::to_owned)).collect()
+    let messages = request.raw["messages"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let parts = messages
+        .iter()
+        .flat_map(|message| message["content"].as_array().cloned().unwrap_or_default());
+    parts
+        .filter_map(|part| part.pointer("/image_url/url")?.as_str().map(str::to_owned))
+        .collect()
 }
 
 #[tokio::test]
@@ -37,18 +44,31 @@ async fn a_model_that_sees_is_shown_the_picture_it_is_asked_about() {
     let (house, alice) = house("vision = true", "").await;
     let gateway = house.open().await;
     house.telegram.keeps_file("f", JPEG);
-    alice.says("").without("text").with("photo", photo("f")).with("caption", json!("what is this?")).await;
+    alice
+        .says("")
+        .without("text")
+        .with("photo", photo("f"))
+        .with("caption", json!("what is this?"))
+        .await;
     house.settled(&gateway).await;
     let request = house.model.last_request();
     let expected = "data:image/jpeg;base64,/9j/4AAQSkZJRiBhbmQgc28gb24=";
     assert_eq!(pictures(&request), [expected]);
     let words = request.last_text().to_owned();
-    assert!(words.starts_with("[photo, 4×3, saved as inbox/") && words.ends_with("-photo.jpg] what is this?"), "{words}");
+    assert!(
+        words.starts_with("[photo, 4×3, saved as inbox/")
+            && words.ends_with("-photo.jpg] what is this?"),
+        "{words}"
+    );
 
     alice.says("and now?").await;
     house.settled(&gateway).await;
     let request = house.model.last_request();
-    assert_eq!(pictures(&request), [] as [&str; 0], "history has words only");
+    assert_eq!(
+        pictures(&request),
+        [] as [&str; 0],
+        "history has words only"
+    );
     assert_eq!(request.messages[0].1, words);
     gateway.shutdown().await;
 }
@@ -59,10 +79,21 @@ async fn files_are_known_by_what_is_in_them() {
     let gateway = house.open().await;
     house.telegram.keeps_file("f", PNG);
     house.telegram.keeps_file("g", b"%PDF-1.7");
-    alice.says("").without("text").with("document", document("f", "scan.dat")).await;
+    alice
+        .says("")
+        .without("text")
+        .with("document", document("f", "scan.dat"))
+        .await;
     alice.wait_for_sent(1).await;
-    assert!(pictures(&house.model.last_request())[0].starts_with("data:image/png;base64,iVBORw0KGgpub3Q"));
-    alice.says("").without("text").with("document", document("g", "photo.png")).await;
+    assert!(
+        pictures(&house.model.last_request())[0]
+            .starts_with("data:image/png;base64,iVBORw0KGgpub3Q")
+    );
+    alice
+        .says("")
+        .without("text")
+        .with("document", document("g", "photo.png"))
+        .await;
     alice.wait_for_sent(2).await;
     assert_eq!(pictures(&house.model.last_request()), [] as [&str; 0]);
     house.close(gateway).await;
@@ -74,11 +105,19 @@ async fn a_model_that_does_not_see_reads_where_the_picture_is() {
     let (house, alice) = house("", "").await;
     let gateway = house.open().await;
     house.telegram.keeps_file("f", JPEG);
-    alice.says("").without("text").with("photo", photo("f")).await;
+    alice
+        .says("")
+        .without("text")
+        .with("photo", photo("f"))
+        .await;
     house.settled(&gateway).await;
     let request = house.model.last_request();
     assert_eq!(pictures(&request), [] as [&str; 0]);
-    assert!(request.last_text().ends_with("-photo.jpg]"), "{}", request.last_text());
+    assert!(
+        request.last_text().ends_with("-photo.jpg]"),
+        "{}",
+        request.last_text()
+    );
     gateway.shutdown().await;
 }
 
@@ -89,33 +128,63 @@ async fn what_is_too_large_or_too_many_is_told() {
     let mut large = PNG.to_vec();
     large.resize(3_500_001, 0);
     house.telegram.keeps_file("large", &large);
-    alice.says("").without("text").with("document", document("large", "map.png")).await;
+    alice
+        .says("")
+        .without("text")
+        .with("document", document("large", "map.png"))
+        .await;
     let told = alice.wait_for_sent(1).await.text;
-    assert!(told.ends_with("-map.png, not shown: larger than 3.5 MB]"), "{told}");
+    assert!(
+        told.ends_with("-map.png, not shown: larger than 3.5 MB]"),
+        "{told}"
+    );
     assert_eq!(pictures(&house.model.last_request()).len(), 0);
 
     house.telegram.keeps_file("f", PNG);
     for _ in 0..11 {
-        alice.says("").without("text").with("photo", photo("f")).with("media_group_id", json!("77")).await;
+        alice
+            .says("")
+            .without("text")
+            .with("photo", photo("f"))
+            .with("media_group_id", json!("77"))
+            .await;
     }
     let told = alice.wait_for_sent(2).await.text;
-    assert!(told.ends_with("-photo.jpg, not shown: more than 10 pictures]"), "{told}");
+    assert!(
+        told.ends_with("-photo.jpg, not shown: more than 10 pictures]"),
+        "{told}"
+    );
     assert_eq!(pictures(&house.model.last_request()).len(), 10);
     house.close(gateway).await;
 }
 
 #[tokio::test]
 async fn a_fallback_that_does_not_see_gets_the_words() {
-    let (house, alice) = house("vision = [\"any\"]", "[agents.main]\nfallback = [\"fake/blind\"]\n").await;
+    let (house, alice) = house(
+        "vision = [\"any\"]",
+        "[agents.main]\nfallback = [\"fake/blind\"]\n",
+    )
+    .await;
     let gateway = house.open().await;
     house.model.enqueue(Script::status(404, "{}"));
     house.telegram.keeps_file("f", JPEG);
-    alice.says("").without("text").with("photo", photo("f")).await;
+    alice
+        .says("")
+        .without("text")
+        .with("photo", photo("f"))
+        .await;
     house.settled(&gateway).await;
     let asked = house.model.journal();
-    let seen: Vec<(&str, usize)> = asked.iter().map(|request| (request.model.as_str(), pictures(request).len())).collect();
+    let seen: Vec<(&str, usize)> = asked
+        .iter()
+        .map(|request| (request.model.as_str(), pictures(request).len()))
+        .collect();
     assert_eq!(seen, [("any", 1), ("blind", 0)]);
-    assert!(alice.texts()[0].starts_with("re: [photo, 4×3, saved as"), "{:?}", alice.texts());
+    assert!(
+        alice.texts()[0].starts_with("re: [photo, 4×3, saved as"),
+        "{:?}",
+        alice.texts()
+    );
     gateway.shutdown().await;
 }
 
@@ -124,8 +193,16 @@ async fn the_stand_in_says_that_it_got_a_picture() {
     let (house, alice) = house("", "[agents.main]\nmodel = \"offline\"\n").await;
     let gateway = house.open().await;
     house.telegram.keeps_file("f", JPEG);
-    alice.says("").without("text").with("photo", photo("f")).await;
+    alice
+        .says("")
+        .without("text")
+        .with("photo", photo("f"))
+        .await;
     house.settled(&gateway).await;
-    assert!(alice.texts()[0].contains("You showed me a picture."), "{:?}", alice.texts());
+    assert!(
+        alice.texts()[0].contains("You showed me a picture."),
+        "{:?}",
+        alice.texts()
+    );
     gateway.shutdown().await;
 }

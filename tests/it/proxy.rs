@@ -13,7 +13,10 @@ use crate::support::house::Process;
 async fn proxy_to(server: &str) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
-    let (seen, server) = (Arc::new(Mutex::new(Vec::new())), server.trim_start_matches("http://").to_owned());
+    let (seen, server) = (
+        Arc::new(Mutex::new(Vec::new())),
+        server.trim_start_matches("http://").to_owned(),
+    );
     let noted = seen.clone();
     tokio::spawn(async move {
         while let Ok((mut near, _)) = listener.accept().await {
@@ -21,7 +24,10 @@ async fn proxy_to(server: &str) -> (String, Arc<Mutex<Vec<String>>>) {
             tokio::spawn(async move {
                 let mut start = Vec::with_capacity(4096);
                 near.read_buf(&mut start).await?;
-                noted.lock().expect("nobody panics here").push(String::from_utf8_lossy(&start).into_owned());
+                noted
+                    .lock()
+                    .expect("nobody panics here")
+                    .push(String::from_utf8_lossy(&start).into_owned());
                 let mut far = TcpStream::connect(server).await?;
                 far.write_all(&start).await?;
                 tokio::io::copy_bidirectional(&mut near, &mut far).await
@@ -46,8 +52,14 @@ async fn every_call_takes_the_proxy_and_its_password_stays_out_of_the_log() {
     assert!(!seen.is_empty());
     // A connection that was made and never used has nothing to say.
     for start in seen.iter().filter(|start| !start.is_empty()) {
-        assert!(start.starts_with(&format!("POST {}/bot", house.telegram.api_url())), "{start}");
-        assert!(start.contains("proxy-authorization: Basic YW5uOmh1bnRlcjI="), "{start}");
+        assert!(
+            start.starts_with(&format!("POST {}/bot", house.telegram.api_url())),
+            "{start}"
+        );
+        assert!(
+            start.contains("proxy-authorization: Basic YW5uOmh1bnRlcjI="),
+            "{start}"
+        );
     }
     assert!(!log.contains("hunter2"), "{log}");
 }
@@ -59,7 +71,9 @@ async fn a_proxy_that_is_down_is_told_without_its_password() {
     house.write("secrets/proxy", "http://ann:hunter2@127.0.0.1:1");
     house.configure_telegram("proxy = { file = \"secrets/proxy\" }");
     let process = Process::start(house.home.path(), &["run"]);
-    process.wait_for_log("polling Telegram: Telegram cannot be reached").await;
+    process
+        .wait_for_log("polling Telegram: Telegram cannot be reached")
+        .await;
     assert!(!process.log().contains("hunter2"), "{}", process.log());
     assert!(house.telegram.journal().is_empty());
     assert_eq!(process.stop().await, 0);

@@ -1,4 +1,5 @@
-//! When an answer quotes its question: if anybody wrote in between, decided when the first part of it goes out.
+//! When an answer quotes its question: if anybody wrote in between, decided when the first part of
+//! it goes out.
 
 use serde_json::json;
 
@@ -12,10 +13,14 @@ const ANSWER: &str = "This answer takes its time, so that one can see it being w
 
 /// A preview needs a few words, so nothing is shown before the first release.
 fn slow() -> Script {
-    Script::Pauses { text: ANSWER.into(), after: vec![2, 14] }
+    Script::Pauses {
+        text: ANSWER.into(),
+        after: vec![2, 14],
+    }
 }
 
-/// Members of a plain group have a conversation each, and the one who wrote in between did not even talk to the bot.
+/// Members of a plain group have a conversation each, and the one who wrote in between did not even
+/// talk to the bot.
 #[tokio::test]
 async fn a_streamed_answer_quotes_what_it_answers_when_somebody_else_wrote_before_it_began() {
     let house = House::new(OPEN).await;
@@ -40,7 +45,10 @@ async fn a_streamed_answer_quotes_what_it_answers_when_somebody_else_wrote_befor
 async fn a_streamed_answer_that_began_before_others_wrote_quotes_nothing() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
-    let (group, other) = (house.telegram.supergroup(-1001), house.telegram.supergroup(-1002));
+    let (group, other) = (
+        house.telegram.supergroup(-1001),
+        house.telegram.supergroup(-1002),
+    );
     house.model.enqueue(slow());
     group.says(ALICE, "@parlor_bot tell me").await;
     house.model.wait_for_open(1).await;
@@ -52,7 +60,10 @@ async fn a_streamed_answer_that_began_before_others_wrote_quotes_nothing() {
     house.telegram.all_confirmed().await;
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!((preview.reply_to, group.texts()), (None, vec![ANSWER.to_owned()]));
+    assert_eq!(
+        (preview.reply_to, group.texts()),
+        (None, vec![ANSWER.to_owned()])
+    );
     gateway.shutdown().await;
 }
 
@@ -83,13 +94,30 @@ async fn an_album_alone_is_not_quoted() {
     let house = House::new(OPEN).await;
     let group = house.telegram.supergroup(-1001);
     let photo = json!([{ "file_id": "a", "file_unique_id": "a", "width": 4, "height": 3, "file_size": 21_000_000 }]);
-    let part = || group.says(ALICE, "").without("text").with("photo", photo.clone()).with("media_group_id", json!("77"));
+    let part = || {
+        group
+            .says(ALICE, "")
+            .without("text")
+            .with("photo", photo.clone())
+            .with("media_group_id", json!("77"))
+    };
     let mention = json!([{ "type": "mention", "offset": 0, "length": 11 }]);
-    part().with("caption", json!("@parlor_bot look")).with("caption_entities", mention).await;
+    part()
+        .with("caption", json!("@parlor_bot look"))
+        .with("caption_entities", mention)
+        .await;
     part().await;
     let gateway = house.open().await;
     house.settled(&gateway).await;
-    assert_eq!(house.telegram.sent().iter().map(|sent| sent.reply_to).collect::<Vec<_>>(), [None]);
+    assert_eq!(
+        house
+            .telegram
+            .sent()
+            .iter()
+            .map(|sent| sent.reply_to)
+            .collect::<Vec<_>>(),
+        [None]
+    );
     gateway.shutdown().await;
 }
 
@@ -103,13 +131,18 @@ async fn an_answer_after_a_kill_still_quotes() {
     let asked = group.says(ALICE, "@parlor_bot hello").await;
     house.model.wait_for_open(1).await;
     group.says(BOB, "by the way").await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE outcome = 'observed'", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE outcome = 'observed'", "1")
+        .await;
     house.telegram.all_confirmed().await;
     process.kill().await;
     house.model.release();
     let gateway = house.open().await;
     house.settled(&gateway).await;
-    assert_eq!(group.wait_for_sent(1).await.reply_to, Some(asked.message_id));
+    assert_eq!(
+        group.wait_for_sent(1).await.reply_to,
+        Some(asked.message_id)
+    );
     gateway.shutdown().await;
 }
 
@@ -120,10 +153,17 @@ async fn on_discord_the_first_part_decides_too() {
     let general = discord.guild(8001, "Garden").text_channel(8101, "general");
     let gateway = house.open_with(&discord).await;
     house.model.enqueue(slow());
-    let asked = general.says(fake_discord::BOB, &format!("{} tell me", fake_discord::PARLOR_BOT.mention())).await;
+    let asked = general
+        .says(
+            fake_discord::BOB,
+            &format!("{} tell me", fake_discord::PARLOR_BOT.mention()),
+        )
+        .await;
     house.model.wait_for_open(1).await;
     general.says(fake_discord::CAROL, "lunch?").await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE outcome = 'observed'", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE outcome = 'observed'", "1")
+        .await;
     house.model.release();
     let preview = general.wait_for_sent(1).await;
     assert_eq!(preview.reply_to, Some(asked.message_id));

@@ -22,7 +22,8 @@ skills = []
 const NO_TOOL: &str = "There is no tool `skill`.";
 
 fn put(house: &House, shelf: &str, name: &str) {
-    let text = format!("---\nname: {name}\ndescription: How {name} is done.\n---\nSteps of {name}.\n");
+    let text =
+        format!("---\nname: {name}\ndescription: How {name} is done.\n---\nSteps of {name}.\n");
     house.write(&format!("{shelf}/{name}/SKILL.md"), &text);
 }
 
@@ -37,10 +38,13 @@ async fn house() -> House {
 fn listed(house: &House) -> Vec<String> {
     let system = house.model.last_request().system;
     let list = system.split("# Skills").nth(1).unwrap_or_default();
-    list.lines().filter_map(|line| Some(line.strip_prefix("- ")?.split(':').next()?.to_owned())).collect()
+    list.lines()
+        .filter_map(|line| Some(line.strip_prefix("- ")?.split(':').next()?.to_owned()))
+        .collect()
 }
 
-/// S2.50, S0.4, S0.13, S4.25, S4.30: what is listed is what can be read, and both change with the agent.
+/// S2.50, S0.4, S0.13, S4.25, S4.30: what is listed is what can be read, and both change with the
+/// agent.
 #[tokio::test]
 async fn switching_the_agent_changes_which_skills_are_listed_and_read() {
     let house = house().await;
@@ -48,18 +52,39 @@ async fn switching_the_agent_changes_which_skills_are_listed_and_read() {
     let chat = house.telegram.dm(ALICE);
     let mut said = 0;
     for (agent, list, alpha, gamma) in [
-        ("main", &["alpha"][..], "Steps of alpha.", "You have no skill `gamma`. You have: alpha."),
-        ("rose", &["alpha", "beta", "gamma"], "Steps of alpha.", "Steps of gamma."),
+        (
+            "main",
+            &["alpha"][..],
+            "Steps of alpha.",
+            "You have no skill `gamma`. You have: alpha.",
+        ),
+        (
+            "rose",
+            &["alpha", "beta", "gamma"],
+            "Steps of alpha.",
+            "Steps of gamma.",
+        ),
         ("dot", &[], NO_TOOL, NO_TOOL),
     ] {
         chat.says(&format!("/agent {agent}")).await;
         for (skill, expected) in [("alpha", alpha), ("gamma", gamma)] {
-            house.model.enqueue(Script::tool_call("skill", json!({ "name": skill })));
+            house
+                .model
+                .enqueue(Script::tool_call("skill", json!({ "name": skill })));
             chat.says("go").await;
             said += 1;
             house.model.wait_for_requests(said * 2).await;
-            let (role, result) = house.model.last_request().messages.last().cloned().expect("a result");
-            assert!(role == "tool" && result.starts_with(expected), "{agent} {skill}: {result}");
+            let (role, result) = house
+                .model
+                .last_request()
+                .messages
+                .last()
+                .cloned()
+                .expect("a result");
+            assert!(
+                role == "tool" && result.starts_with(expected),
+                "{agent} {skill}: {result}"
+            );
             assert_eq!(listed(&house), list, "{agent}");
         }
         house.settled(&gateway).await;
@@ -162,7 +187,11 @@ async fn a_list_that_names_a_missing_skill_is_a_config_error() {
 async fn skill_list_says_who_has_what_and_why() {
     let home = fresh_home().await;
     std::fs::create_dir_all(home.path().join("skills/Bad")).expect("makes");
-    std::fs::write(home.path().join("skills/Bad/SKILL.md"), "---\nname: Bad\ndescription: x\n---\n").expect("writes");
+    std::fs::write(
+        home.path().join("skills/Bad/SKILL.md"),
+        "---\nname: Bad\ndescription: x\n---\n",
+    )
+    .expect("writes");
     let config = std::fs::read_to_string(home.path().join("config.toml")).expect("reads");
     let config = config.replace("name = \"Rose\"", "name = \"Rose\"\nskills = [\"tighten\"]");
     std::fs::write(home.path().join("config.toml"), config).expect("writes");
@@ -177,14 +206,19 @@ async fn skill_list_says_who_has_what_and_why() {
     ada    bug-report      local  has it  it is its own
     ada    thread-summary  pool   has it  it has the whole pool
     ");
-    let json = run(home.path(), &["skill", "list", "--agent", "ada", "--json"]).await.stdout;
+    let json = run(home.path(), &["skill", "list", "--agent", "ada", "--json"])
+        .await
+        .stdout;
     let rows: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(
         (&rows[1]["skill"], &rows[1]["origin"], &rows[1]["usable"]),
         (&json!("bug-report"), &json!("local"), &json!(true))
     );
     let unknown = run(home.path(), &["skill", "list", "--agent", "ros"]).await;
-    assert_eq!((unknown.code, unknown.stderr.as_str()), (2, "error: no agent is called ros. Did you mean rose?\n"));
+    assert_eq!(
+        (unknown.code, unknown.stderr.as_str()),
+        (2, "error: no agent is called ros. Did you mean rose?\n")
+    );
 }
 
 #[tokio::test]
@@ -201,13 +235,31 @@ async fn skill_check_names_file_and_line() {
     let one = home.path().join("skills/thread-summary");
     assert_snapshot!(run(home.path(), &["skill", "check", &one.display().to_string()]).await.stdout, @"1 skill is fine.");
     let none = home.path().join("nowhere");
-    assert_eq!(run(home.path(), &["skill", "check", &none.display().to_string()]).await.code, 2);
+    assert_eq!(
+        run(
+            home.path(),
+            &["skill", "check", &none.display().to_string()]
+        )
+        .await
+        .code,
+        2
+    );
 }
 
 /// The stand-in model can be told to use the tool, so skills can be tried without an account.
 #[tokio::test]
 async fn the_stand_in_reads_a_skill_when_told_to() {
     let home = fresh_home().await;
-    let ran = run_with_input(home.path(), &["chat", "--topic", "code"], "use skill {\"name\": \"bug-report\"}\n").await;
-    assert!(ran.stdout.contains("`skill` says: “The reader of the report cannot ask back today"), "{}", ran.stdout);
+    let ran = run_with_input(
+        home.path(),
+        &["chat", "--topic", "code"],
+        "use skill {\"name\": \"bug-report\"}\n",
+    )
+    .await;
+    assert!(
+        ran.stdout
+            .contains("`skill` says: “The reader of the report cannot ask back today"),
+        "{}",
+        ran.stdout
+    );
 }

@@ -1,10 +1,13 @@
-//! Slash commands, buttons and menus on Discord: the same as commands that are written, and answered in time.
+//! Slash commands, buttons and menus on Discord: the same as commands that are written, and
+//! answered in time.
 
 use parlor::gateway::Gateway;
 use serde_json::{Value, json};
 
 use crate::support::House;
-use crate::support::fake_discord::{ALICE, BOB, CAROL, FakeDiscord, Fault, GuildHandle, Room, Route};
+use crate::support::fake_discord::{
+    ALICE, BOB, CAROL, FakeDiscord, Fault, GuildHandle, Room, Route,
+};
 
 const TEAM: &str = r#"
 [access]
@@ -19,8 +22,7 @@ agent = "main"
 "#;
 
 /// Seven agents: too many for buttons.
-const CROWD: &str =
-    "[agents.ada]\n[agents.ben]\n[agents.cleo]\n[agents.dora]\n[agents.emil]\n[agents.night-desk]\nname = \"Night desk\"\n";
+const CROWD: &str = "[agents.ada]\n[agents.ben]\n[agents.cleo]\n[agents.dora]\n[agents.emil]\n[agents.night-desk]\nname = \"Night desk\"\n";
 
 async fn team(rest: &str) -> (House, FakeDiscord, GuildHandle, Room) {
     let house = House::new(&format!("{TEAM}{rest}")).await;
@@ -41,10 +43,15 @@ async fn open(house: &House, discord: &FakeDiscord) -> Gateway {
 fn offered(message: &Value) -> Vec<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let parts = list(&message["components"]).into_iter().flat_map(|row| list(&row["components"]));
+    let parts = list(&message["components"])
+        .into_iter()
+        .flat_map(|row| list(&row["components"]));
     parts
         .flat_map(|part| match part["type"].as_u64() {
-            Some(3) => list(&part["options"]).iter().map(|option| (text(&option["label"]), text(&option["value"]))).collect(),
+            Some(3) => list(&part["options"])
+                .iter()
+                .map(|option| (text(&option["label"]), text(&option["value"])))
+                .collect(),
             _ => vec![(text(&part["label"]), text(&part["custom_id"]))],
         })
         .collect()
@@ -55,15 +62,24 @@ fn offered(message: &Value) -> Vec<(String, String)> {
 async fn a_long_answer_for_the_asker_alone_has_its_file() {
     let house = House::new(TEAM).await;
     let discord = house.add_discord("max_parts = 1").await;
-    let thread = discord.guild(8001, "Garden").text_channel(8101, "general").thread(8111, "talk");
+    let thread = discord
+        .guild(8001, "Garden")
+        .text_channel(8101, "general")
+        .thread(8111, "talk");
     for number in 0..40 {
-        let about = format!("---\nname: skill-{number}\ndescription: {}\n---\nDo it.\n", "word ".repeat(30));
+        let about = format!(
+            "---\nname: skill-{number}\ndescription: {}\n---\nDo it.\n",
+            "word ".repeat(30)
+        );
         house.write(&format!("skills/skill-{number}/SKILL.md"), &about);
     }
     let gateway = open(&house, &discord).await;
     let answers = thread.command(BOB, "skills").await;
     let file = answers.followup(1).await;
-    assert_eq!((&file.json["attachments"][0]["filename"], file.ephemeral), (&json!("answer.md"), true));
+    assert_eq!(
+        (&file.json["attachments"][0]["filename"], file.ephemeral),
+        (&json!("answer.md"), true)
+    );
     gateway.settled().await;
     gateway.shutdown().await;
 }
@@ -73,15 +89,29 @@ async fn a_long_answer_for_the_asker_alone_has_its_file() {
 async fn the_commands_are_registered_once_and_again_only_when_they_changed() {
     let (house, discord, _, _) = team("").await;
     let gateway = open(&house, &discord).await;
-    house.wait_until_stored("SELECT count(*) FROM discord_commands", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM discord_commands", "1")
+        .await;
     gateway.shutdown().await;
-    let names: Vec<String> =
-        discord.commands().iter().map(|command| command["name"].as_str().unwrap_or_default().to_owned()).collect();
-    let specs: Vec<&str> = parlor::commands::SPECS.iter().map(|spec| spec.name).collect();
+    let names: Vec<String> = discord
+        .commands()
+        .iter()
+        .map(|command| command["name"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    let specs: Vec<&str> = parlor::commands::SPECS
+        .iter()
+        .map(|spec| spec.name)
+        .collect();
     assert_eq!(names, specs);
     let option = &discord.commands()[0]["options"];
-    assert_eq!((&option[0]["name"], &option[0]["autocomplete"]), (&json!("name"), &json!(true)));
-    assert_eq!(option[1]["choices"], json!([{ "name": "once", "value": "once" }]));
+    assert_eq!(
+        (&option[0]["name"], &option[0]["autocomplete"]),
+        (&json!("name"), &json!(true))
+    );
+    assert_eq!(
+        option[1]["choices"],
+        json!([{ "name": "once", "value": "once" }])
+    );
 
     let gateway = house.open().await;
     discord.wait_for_identifies(2).await;
@@ -91,7 +121,12 @@ async fn the_commands_are_registered_once_and_again_only_when_they_changed() {
     house.tell("UPDATE discord_commands SET commands = 'of an older version'");
     let gateway = house.open().await;
     discord.wait_for_commands(2).await;
-    house.wait_until_stored("SELECT count(*) FROM discord_commands WHERE commands LIKE 'of%'", "0").await;
+    house
+        .wait_until_stored(
+            "SELECT count(*) FROM discord_commands WHERE commands LIKE 'of%'",
+            "0",
+        )
+        .await;
     gateway.shutdown().await;
     assert_eq!(discord.command_overwrites(), 2);
 }
@@ -99,7 +134,9 @@ async fn the_commands_are_registered_once_and_again_only_when_they_changed() {
 #[tokio::test]
 async fn commands_that_cannot_be_registered_are_in_nobodys_way() {
     let (house, discord, _, _) = team("").await;
-    discord.fail(Route::OverwriteCommands, Fault::INVALID_FORM).once();
+    discord
+        .fail(Route::OverwriteCommands, Fault::INVALID_FORM)
+        .once();
     let gateway = house.open_with(&discord).await;
     discord.wait_for_calls(Route::OverwriteCommands, 1).await;
     discord.dm(ALICE).says("hello").await;
@@ -113,22 +150,52 @@ async fn a_slash_command_is_the_same_as_a_written_one() {
     let (house, discord, _, thread) = team("").await;
     let gateway = open(&house, &discord).await;
     let used = thread.command(BOB, "agent").option("name", "rose").await;
-    assert_eq!(used.first().await, json!({ "type": 5, "data": { "flags": 0 } }));
+    assert_eq!(
+        used.first().await,
+        json!({ "type": 5, "data": { "flags": 0 } })
+    );
     let answer = used.message().await;
     assert_eq!(
         (answer.text.as_str(), answer.ephemeral),
-        ("🌹 Rose (rose) answers here from now on. `/agent reset` undoes that.", false)
+        (
+            "🌹 Rose (rose) answers here from now on. `/agent reset` undoes that.",
+            false
+        )
     );
     thread.says(BOB, "/agent reset").await;
-    assert!(thread.wait_for_sent(2).await.text.starts_with("Main (main) answers here again"));
-    let used = thread.command(BOB, "agent").option("once", "once").option("name", "rose").await;
-    assert_eq!(used.text().await, "🌹 Rose (rose) takes your next message here, and only that one.");
+    assert!(
+        thread
+            .wait_for_sent(2)
+            .await
+            .text
+            .starts_with("Main (main) answers here again")
+    );
+    let used = thread
+        .command(BOB, "agent")
+        .option("once", "once")
+        .option("name", "rose")
+        .await;
+    assert_eq!(
+        used.text().await,
+        "🌹 Rose (rose) takes your next message here, and only that one."
+    );
     let used = thread.command(BOB, "agent").option("name", "nobody").await;
-    assert_eq!(used.text().await, "No agent is called nobody. There are: main, rose.");
+    assert_eq!(
+        used.text().await,
+        "No agent is called nobody. There are: main, rose."
+    );
     let used = thread.command(BOB, "frobnicate").even_if_unknown().await;
-    assert_eq!(used.text().await, "There is no command /frobnicate. /help lists all of them.");
+    assert_eq!(
+        used.text().await,
+        "There is no command /frobnicate. /help lists all of them."
+    );
     gateway.settled().await;
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE update_id LIKE 'interaction:%' AND state = 'done'"), "4");
+    assert_eq!(
+        house.ask(
+            "SELECT count(*) FROM inbox WHERE update_id LIKE 'interaction:%' AND state = 'done'"
+        ),
+        "4"
+    );
     let kept = "SELECT count(*) FROM inbox, outbox WHERE payload LIKE '%interaction-token%' OR part LIKE '%interaction-token%'";
     assert_eq!(house.ask(kept), "0", "the token is gone with its use");
     gateway.shutdown().await;
@@ -158,15 +225,30 @@ async fn names_are_offered_while_somebody_types() {
     let (house, discord, _, thread) = team(CROWD).await;
     let gateway = open(&house, &discord).await;
     let values = async |typed: &str| {
-        let choices = thread.types_into(BOB, "agent", "name", typed).await.choices().await;
-        choices.into_iter().map(|(label, value)| format!("{label}={}", value.as_str().unwrap_or_default())).collect::<Vec<_>>()
+        let choices = thread
+            .types_into(BOB, "agent", "name", typed)
+            .await
+            .choices()
+            .await;
+        choices
+            .into_iter()
+            .map(|(label, value)| format!("{label}={}", value.as_str().unwrap_or_default()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(values("ros").await, ["🌹 Rose (rose)=rose"]);
     assert_eq!(values("DESK").await, ["Night desk (night-desk)=night-desk"]);
     assert_eq!(values("").await.len(), 9, "everyone, and the way back");
-    let owner = discord.dm(ALICE).room().types_into(ALICE, "agent", "name", "ros").await;
+    let owner = discord
+        .dm(ALICE)
+        .room()
+        .types_into(ALICE, "agent", "name", "ros")
+        .await;
     assert_eq!(owner.choices().await.len(), 1);
-    assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0", "typing is no message");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox"),
+        "0",
+        "typing is no message"
+    );
     gateway.shutdown().await;
 }
 
@@ -182,7 +264,15 @@ async fn names_are_not_offered_to_those_who_may_not_ask() {
     }
     let pinned = lounge.command(ALICE, "agent").option("name", "rose").await;
     assert!(pinned.text().await.starts_with("🌹 Rose"));
-    assert_eq!(lounge.types_into(ALICE, "agent", "name", "ros").await.choices().await.len(), 1);
+    assert_eq!(
+        lounge
+            .types_into(ALICE, "agent", "name", "ros")
+            .await
+            .choices()
+            .await
+            .len(),
+        1
+    );
     gateway.shutdown().await;
 }
 
@@ -194,7 +284,13 @@ async fn a_choice_switches_like_the_command_also_after_a_restart() {
     let used = thread.command(ALICE, "agent").await;
     let list = used.message().await;
     let buttons = offered(&list.json);
-    assert_eq!(buttons.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["🌹 Rose"]);
+    assert_eq!(
+        buttons
+            .iter()
+            .map(|(label, _)| label.as_str())
+            .collect::<Vec<_>>(),
+        ["🌹 Rose"]
+    );
     assert!(buttons[0].1.len() <= 100);
     gateway.settled().await;
     gateway.shutdown().await;
@@ -205,10 +301,19 @@ async fn a_choice_switches_like_the_command_also_after_a_restart() {
     assert_eq!(pressed.first().await, json!({ "type": 6 }));
     thread.wait_for_sent(2).await;
     gateway.settled().await;
-    assert_eq!(thread.texts()[1], "🌹 Rose (rose) answers here from now on. `/agent reset` undoes that.");
-    let elsewhere = guild.text_channel(8101, "general").thread(8112, "other talk");
+    assert_eq!(
+        thread.texts()[1],
+        "🌹 Rose (rose) answers here from now on. `/agent reset` undoes that."
+    );
+    let elsewhere = guild
+        .text_channel(8101, "general")
+        .thread(8112, "other talk");
     let other = elsewhere.command(ALICE, "agents").await.message().await;
-    assert_ne!(offered(&other.json)[0].1, buttons[0].1, "each place has buttons of its own");
+    assert_ne!(
+        offered(&other.json)[0].1,
+        buttons[0].1,
+        "each place has buttons of its own"
+    );
     gateway.shutdown().await;
 }
 
@@ -220,12 +325,21 @@ async fn many_choices_are_a_menu() {
     assert!(list.ephemeral);
     let options = offered(&list.json);
     assert_eq!(options.len(), 7);
-    let (_, ada) = options.iter().find(|(label, _)| label == "Ada").expect("Ada is offered");
-    let chosen = thread.selects(ALICE, list.message_id, "choose", &[ada]).await;
+    let (_, ada) = options
+        .iter()
+        .find(|(label, _)| label == "Ada")
+        .expect("Ada is offered");
+    let chosen = thread
+        .selects(ALICE, list.message_id, "choose", &[ada])
+        .await;
     assert_eq!(chosen.first().await, json!({ "type": 6 }));
     gateway.settled().await;
     thread.wait_for_sent(2).await;
-    assert_eq!(thread.texts(), ["Ada (ada) answers here from now on. `/agent reset` undoes that."], "everyone sees the switch");
+    assert_eq!(
+        thread.texts(),
+        ["Ada (ada) answers here from now on. `/agent reset` undoes that."],
+        "everyone sees the switch"
+    );
     gateway.shutdown().await;
 }
 
@@ -243,8 +357,14 @@ async fn a_button_that_we_did_not_make_does_nothing_and_says_so() {
     discord.wait_for_identifies(2).await;
     let pressed = thread.presses(BOB, list.message_id, &payload).await;
     let first = pressed.first().await;
-    assert_eq!((&first["type"], &first["data"]["flags"]), (&json!(4), &json!(64)));
-    assert_eq!(first["data"]["content"], "This button is from another time. Write the command instead.");
+    assert_eq!(
+        (&first["type"], &first["data"]["flags"]),
+        (&json!(4), &json!(64))
+    );
+    assert_eq!(
+        first["data"]["content"],
+        "This button is from another time. Write the command instead."
+    );
     gateway.settled().await;
     assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
     gateway.shutdown().await;
@@ -263,12 +383,24 @@ async fn whoever_may_not_ask_is_told_so_alone() {
     let told = wished.followup(1).await;
     assert_eq!((told.text.as_str(), told.ephemeral), (not_here, true));
     gateway.settled().await;
-    assert!(lounge.texts().is_empty(), "others see nothing: {:?}", lounge.texts());
+    assert!(
+        lounge.texts().is_empty(),
+        "others see nothing: {:?}",
+        lounge.texts()
+    );
     let stranger = discord.dm(CAROL);
     let first = stranger.room().command(CAROL, "help").await.text().await;
-    assert!(first.starts_with("I do not know you yet. If my owner wants us to talk, they can send me `/pair "), "{first}");
+    assert!(
+        first.starts_with(
+            "I do not know you yet. If my owner wants us to talk, they can send me `/pair "
+        ),
+        "{first}"
+    );
     let second = stranger.room().command(CAROL, "help").await.text().await;
-    assert!(second.starts_with("I do not know you yet. You were given a code"), "{second}");
+    assert!(
+        second.starts_with("I do not know you yet. You were given a code"),
+        "{second}"
+    );
     assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
     gateway.shutdown().await;
 }
@@ -279,12 +411,17 @@ async fn what_is_for_the_asker_alone_is_repeated_once_when_no_answer_comes() {
     let (mut house, discord, guild, _) = team("").await;
     let lounge = guild.text_channel(8400, "lounge");
     let gateway = open(&house, &discord).await;
-    discord.fail(Route::CreateFollowup, Fault::DroppedAfter).times(2);
+    discord
+        .fail(Route::CreateFollowup, Fault::DroppedAfter)
+        .times(2);
     lounge.command(BOB, "agent").option("name", "rose").await;
     discord.wait_for_calls(Route::CreateFollowup, 2).await;
     gateway.settled().await;
     assert_eq!(discord.calls(Route::CreateFollowup).len(), 2);
-    assert_eq!(house.ask("SELECT state || ' ' || repeated FROM outbox"), "failed 1");
+    assert_eq!(
+        house.ask("SELECT state || ' ' || repeated FROM outbox"),
+        "failed 1"
+    );
     gateway.shutdown().await;
     house.leave_leftovers();
 }
@@ -294,10 +431,17 @@ async fn what_is_for_the_asker_alone_is_repeated_once_when_no_answer_comes() {
 async fn an_answer_that_a_restart_interrupts_still_arrives_where_it_is_waited_for() {
     let (house, discord, _, thread) = team("").await;
     let gateway = open(&house, &discord).await;
-    let fault = discord.fail(Route::EditOriginal, Fault::Html(502)).until_dropped();
+    let fault = discord
+        .fail(Route::EditOriginal, Fault::Html(502))
+        .until_dropped();
     let used = thread.command(BOB, "whoami").await;
     discord.wait_for_calls(Route::EditOriginal, 1).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state = 'waiting' AND attempts > 0", "1").await;
+    house
+        .wait_until_stored(
+            "SELECT count(*) FROM outbox WHERE state = 'waiting' AND attempts > 0",
+            "1",
+        )
+        .await;
     gateway.shutdown().await;
     drop(fault);
     let gateway = house.open().await;
@@ -306,22 +450,45 @@ async fn an_answer_that_a_restart_interrupts_still_arrives_where_it_is_waited_fo
     gateway.shutdown().await;
 }
 
-/// After a quarter of an hour Discord takes no answers: an ordinary message then, and a private one if it was for one alone.
+/// After a quarter of an hour Discord takes no answers: an ordinary message then, and a private one
+/// if it was for one alone.
 #[tokio::test]
 async fn an_answer_that_comes_too_late_is_an_ordinary_message() {
     let (house, discord, _, thread) = team("").await;
     let gateway = open(&house, &discord).await;
-    discord.fail(Route::EditOriginal, Fault::TOKEN_EXPIRED).times(1);
+    discord
+        .fail(Route::EditOriginal, Fault::TOKEN_EXPIRED)
+        .times(1);
     thread.command(BOB, "new").await.first().await;
     discord.wait_for_calls(Route::CreateMessage, 1).await;
     gateway.settled().await;
-    assert!(thread.texts().last().is_some_and(|text| text.starts_with("A fresh conversation begins")), "{:?}", thread.texts());
-    discord.fail(Route::EditOriginal, Fault::TOKEN_EXPIRED).times(1);
+    assert!(
+        thread
+            .texts()
+            .last()
+            .is_some_and(|text| text.starts_with("A fresh conversation begins")),
+        "{:?}",
+        thread.texts()
+    );
+    discord
+        .fail(Route::EditOriginal, Fault::TOKEN_EXPIRED)
+        .times(1);
     thread.command(BOB, "whoami").await.first().await;
     let told = discord.dm(BOB).wait_for_sent(1).await;
-    assert!(told.text.contains("`discord:thread:8101:8111`"), "{}", told.text);
+    assert!(
+        told.text.contains("`discord:thread:8101:8111`"),
+        "{}",
+        told.text
+    );
     gateway.settled().await;
-    assert_eq!(thread.texts().iter().filter(|text| text.contains("discord:thread")).count(), 0);
+    assert_eq!(
+        thread
+            .texts()
+            .iter()
+            .filter(|text| text.contains("discord:thread"))
+            .count(),
+        0
+    );
     gateway.shutdown().await;
 }
 
@@ -330,25 +497,39 @@ async fn an_answer_that_comes_too_late_is_an_ordinary_message() {
 async fn a_first_answer_that_fails_loses_no_answer() {
     let (house, discord, _, thread) = team("").await;
     let gateway = open(&house, &discord).await;
-    discord.fail(Route::InteractionCallback, Fault::DroppedBefore).once();
+    discord
+        .fail(Route::InteractionCallback, Fault::DroppedBefore)
+        .once();
     let used = thread.command(BOB, "agent").option("name", "rose").await;
-    assert!(used.text().await.starts_with("🌹 Rose"), "given at the second try");
-    discord.fail(Route::InteractionCallback, Fault::UNKNOWN_INTERACTION).once();
+    assert!(
+        used.text().await.starts_with("🌹 Rose"),
+        "given at the second try"
+    );
+    discord
+        .fail(Route::InteractionCallback, Fault::UNKNOWN_INTERACTION)
+        .once();
     thread.command(BOB, "new").await;
     let plain = discord.wait_for_calls(Route::CreateMessage, 1).await;
-    assert!(plain.body["content"].as_str().is_some_and(|text| text.starts_with("A fresh conversation begins")));
+    assert!(
+        plain.body["content"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("A fresh conversation begins"))
+    );
     gateway.settled().await;
     gateway.shutdown().await;
 }
 
-/// An answer that is ready at once must not overtake the first answer, which Discord would hold against it.
+/// An answer that is ready at once must not overtake the first answer, which Discord would hold
+/// against it.
 #[tokio::test]
 async fn the_answer_waits_for_the_first_answer() {
     let (house, discord, _, thread) = team("").await;
     let gateway = open(&house, &discord).await;
     let hold = discord.hold(Route::InteractionCallback);
     let used = thread.command(BOB, "agent").option("name", "rose").await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state = 'sending'", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state = 'sending'", "1")
+        .await;
     assert_eq!(discord.calls(Route::EditOriginal).len(), 0);
     hold.release();
     assert!(used.text().await.starts_with("🌹 Rose"));
@@ -362,35 +543,47 @@ async fn the_answer_waits_for_the_first_answer() {
 async fn the_first_answer_does_not_wait_for_the_store() {
     let (house, discord, _, thread) = team("").await;
     let gateway = open(&house, &discord).await;
-    let blocker = rusqlite::Connection::open(house.home.path().join("parlor.db")).expect("the database opens");
-    blocker.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes now");
+    let blocker = rusqlite::Connection::open(house.home.path().join("parlor.db"))
+        .expect("the database opens");
+    blocker
+        .execute_batch("BEGIN IMMEDIATE")
+        .expect("nobody else writes now");
     for number in 0..200 {
         thread.says(BOB, &format!("talk {number}")).await;
     }
     let used = thread.command(BOB, "agent").option("name", "rose").await;
     used.first().await;
-    assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0", "nothing is stored yet");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox"),
+        "0",
+        "nothing is stored yet"
+    );
     blocker.execute_batch("ROLLBACK").expect("it ends");
     assert!(used.text().await.starts_with("🌹 Rose"));
     gateway.settled().await;
     gateway.shutdown().await;
 }
 
-/// Killed without a goodbye between the question and its answer: the next process gives it, and no log has the token.
+/// Killed without a goodbye between the question and its answer: the next process gives it, and no
+/// log has the token.
 #[tokio::test]
 async fn a_kill_loses_no_answer_that_is_waited_for() {
     let (house, discord, _, thread) = team("").await;
     let process = house.spawn().await;
     discord.connected().await;
     discord.wait_for_commands(1).await;
-    let fault = discord.fail(Route::EditOriginal, Fault::DroppedBefore).until_dropped();
+    let fault = discord
+        .fail(Route::EditOriginal, Fault::DroppedBefore)
+        .until_dropped();
     let used = thread.command(BOB, "agent").option("name", "rose").await;
     discord.wait_for_calls(Route::EditOriginal, 1).await;
     process.kill().await;
     drop(fault);
     let process = house.spawn().await;
     assert!(used.text().await.starts_with("🌹 Rose"));
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     let log = process.log();
     assert_eq!(process.stop().await, 0);
     assert!(!log.contains("interaction-token"), "{log}");
@@ -400,15 +593,23 @@ async fn a_kill_loses_no_answer_that_is_waited_for() {
 /// What does not fit into one message stays with the asker, to the last.
 #[tokio::test]
 async fn a_long_answer_for_the_asker_is_for_the_asker_in_all_its_parts() {
-    let names: Vec<String> = (0..30).map(|number| format!("an-agent-with-a-long-name-{number}")).collect();
-    let agents: String = names.iter().map(|name| format!("[agents.{name}]\n")).collect();
+    let names: Vec<String> = (0..30)
+        .map(|number| format!("an-agent-with-a-long-name-{number}"))
+        .collect();
+    let agents: String = names
+        .iter()
+        .map(|name| format!("[agents.{name}]\n"))
+        .collect();
     let (house, discord, _, thread) = team(&agents).await;
     let gateway = open(&house, &discord).await;
     let used = thread.command(BOB, "agents").await;
     let (first, second) = (used.message().await, used.followup(1).await);
     assert!(first.ephemeral && second.ephemeral);
     let whole = first.text + &second.text;
-    assert!(names.iter().all(|name| whole.contains(name.as_str())), "{whole}");
+    assert!(
+        names.iter().all(|name| whole.contains(name.as_str())),
+        "{whole}"
+    );
     assert_eq!(offered(&second.json).len(), 25, "as many as a menu takes");
     gateway.settled().await;
     assert!(thread.texts().is_empty());
@@ -420,11 +621,16 @@ async fn a_long_answer_for_the_asker_is_for_the_asker_in_all_its_parts() {
 async fn an_answer_that_has_to_wait_is_given_afterwards() {
     let (house, discord, _, thread) = team("").await;
     let gateway = open(&house, &discord).await;
-    discord.fail(Route::EditOriginal, Fault::RateLimited(0.4)).once();
+    discord
+        .fail(Route::EditOriginal, Fault::RateLimited(0.4))
+        .once();
     let used = thread.command(BOB, "whoami").await;
     assert!(used.message().await.ephemeral);
     gateway.settled().await;
     let calls = discord.calls(Route::EditOriginal);
-    assert!(calls.len() == 2 && calls[1].at - calls[0].at >= std::time::Duration::from_millis(400), "{calls:?}");
+    assert!(
+        calls.len() == 2 && calls[1].at - calls[0].at >= std::time::Duration::from_millis(400),
+        "{calls:?}"
+    );
     gateway.shutdown().await;
 }

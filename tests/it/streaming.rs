@@ -1,4 +1,5 @@
-//! Answers that are shown while they are written: drafts in private chats, one message that is edited in groups.
+//! Answers that are shown while they are written: drafts in private chats, one message that is
+//! edited in groups.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::support::fake_telegram::{ALICE, BOB, Fault};
 
 const OPEN: &str = "[access]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
 
-/// Edits in a group come no faster than one in three seconds; a little less, because calls take different times to arrive.
+/// Edits in a group come no faster than one in three seconds; a little less, because calls take
+/// different times to arrive.
 const PACE: Duration = Duration::from_millis(2900);
 
 const ANSWER: &str = "**This answer** takes its time, so that one can see it being written, piece by piece, up to `its end`.";
@@ -18,11 +20,17 @@ const SHOWN: &str = "This answer takes its time, so that one can see it being wr
 
 /// Waits for a release after so many words of the answer.
 fn pausing(after: &[usize]) -> Script {
-    Script::Pauses { text: ANSWER.into(), after: after.to_vec() }
+    Script::Pauses {
+        text: ANSWER.into(),
+        after: after.to_vec(),
+    }
 }
 
 fn paragraphs(count: usize) -> String {
-    (0..count).map(|n| format!("Paragraph {n}: {}", "word ".repeat(39) + "end.")).collect::<Vec<_>>().join("\n\n")
+    (0..count)
+        .map(|n| format!("Paragraph {n}: {}", "word ".repeat(39) + "end."))
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 fn call_count(house: &House, method: &str) -> usize {
@@ -36,17 +44,36 @@ async fn in_a_group_one_message_is_edited_at_a_pace() {
     let group = house.telegram.supergroup(-1001);
     house.model.enqueue(pausing(&[12, 16]));
     group.says(ALICE, "tell me").await;
-    assert_eq!(group.wait_for_sent(1).await.text, "This answer takes its time, so that one can see it being");
+    assert_eq!(
+        group.wait_for_sent(1).await.text,
+        "This answer takes its time, so that one can see it being"
+    );
     house.model.release();
     let edit = house.telegram.wait_for_calls("editMessageText", 1).await;
-    assert_eq!(edit.params["text"], "This answer takes its time, so that one can see it being written, piece by piece,");
+    assert_eq!(
+        edit.params["text"],
+        "This answer takes its time, so that one can see it being written, piece by piece,"
+    );
     house.model.release();
     house.settled(&gateway).await;
     assert!(edit.at - house.telegram.calls("sendMessage")[0].at >= PACE);
     let shown = group.wait_for_sent(1).await;
     assert_eq!(shown.text, SHOWN);
-    assert_eq!(shown.entities.iter().map(|entity| &entity["type"]).collect::<Vec<_>>(), ["bold", "code"]);
-    assert_eq!((call_count(&house, "sendMessage"), call_count(&house, "editMessageText")), (1, 2));
+    assert_eq!(
+        shown
+            .entities
+            .iter()
+            .map(|entity| &entity["type"])
+            .collect::<Vec<_>>(),
+        ["bold", "code"]
+    );
+    assert_eq!(
+        (
+            call_count(&house, "sendMessage"),
+            call_count(&house, "editMessageText")
+        ),
+        (1, 2)
+    );
     assert_eq!(house.ask("SELECT count(*) FROM preview_messages"), "0");
     gateway.shutdown().await;
 }
@@ -64,8 +91,15 @@ async fn topics_of_a_group_share_the_pace() {
     house.model.release();
     house.settled(&gateway).await;
     let previews = house.telegram.calls("sendMessage");
-    assert!(previews[1].at - previews[0].at >= PACE, "{:?}", previews[1].at - previews[0].at);
-    assert_eq!((one.texts(), two.texts()), (vec![SHOWN.to_owned()], vec![SHOWN.to_owned()]));
+    assert!(
+        previews[1].at - previews[0].at >= PACE,
+        "{:?}",
+        previews[1].at - previews[0].at
+    );
+    assert_eq!(
+        (one.texts(), two.texts()),
+        (vec![SHOWN.to_owned()], vec![SHOWN.to_owned()])
+    );
     gateway.shutdown().await;
 }
 
@@ -75,7 +109,10 @@ async fn what_does_not_fit_into_the_message_continues_in_one_more() {
     let gateway = house.open().await;
     let group = house.telegram.supergroup(-1001);
     let answer = paragraphs(28);
-    house.model.enqueue(Script::Pauses { text: answer.clone(), after: vec![500, 1000] });
+    house.model.enqueue(Script::Pauses {
+        text: answer.clone(),
+        after: vec![500, 1000],
+    });
     group.says(ALICE, "tell me everything").await;
     group.wait_for_sent(1).await;
     house.model.release();
@@ -96,16 +133,31 @@ async fn in_private_a_draft_is_followed_by_one_message() {
     house.model.enqueue(pausing(&[12, 16]));
     house.telegram.dm(ALICE).says("tell me").await;
     let first = house.telegram.wait_for_calls("sendMessageDraft", 1).await;
-    assert_eq!(first.params["text"], "This answer takes its time, so that one can see it being");
-    assert_eq!(first.params["entities"], json!([{ "type": "bold", "offset": 0, "length": 11 }]));
+    assert_eq!(
+        first.params["text"],
+        "This answer takes its time, so that one can see it being"
+    );
+    assert_eq!(
+        first.params["entities"],
+        json!([{ "type": "bold", "offset": 0, "length": 11 }])
+    );
     house.model.release();
     let second = house.telegram.wait_for_calls("sendMessageDraft", 2).await;
-    assert_eq!((&second.params["draft_id"], &second.params["chat_id"]), (&first.params["draft_id"], &ALICE.id.into()));
+    assert_eq!(
+        (&second.params["draft_id"], &second.params["chat_id"]),
+        (&first.params["draft_id"], &ALICE.id.into())
+    );
     assert_ne!(first.params["draft_id"], 0);
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(house.telegram.dm(ALICE).texts(), [SHOWN]);
-    assert_eq!((call_count(&house, "sendMessage"), call_count(&house, "editMessageText")), (1, 0));
+    assert_eq!(
+        (
+            call_count(&house, "sendMessage"),
+            call_count(&house, "editMessageText")
+        ),
+        (1, 0)
+    );
     gateway.shutdown().await;
 }
 
@@ -138,7 +190,8 @@ async fn a_refused_draft_becomes_a_message_that_is_edited() {
         house.model.release();
         house.settled(&gateway).await;
         assert_eq!(house.telegram.dm(ALICE).texts(), [SHOWN]);
-        let made = ["sendMessageDraft", "sendMessage", "editMessageText"].map(|method| call_count(&house, method));
+        let made = ["sendMessageDraft", "sendMessage", "editMessageText"]
+            .map(|method| call_count(&house, method));
         assert_eq!(made, [1, 1, 1]);
         gateway.shutdown().await;
     };
@@ -160,11 +213,25 @@ async fn a_last_edit_that_fails_is_made_again_as_an_edit() {
         house.model.release();
         house.settled(&gateway).await;
         assert_eq!(group.texts(), [SHOWN], "{fault:?}");
-        assert_eq!((call_count(&house, "sendMessage"), call_count(&house, "editMessageText")), (1, 2), "{fault:?}");
-        assert_eq!(house.ask("SELECT count(*) FROM outbox WHERE repeated = 1"), "0");
+        assert_eq!(
+            (
+                call_count(&house, "sendMessage"),
+                call_count(&house, "editMessageText")
+            ),
+            (1, 2),
+            "{fault:?}"
+        );
+        assert_eq!(
+            house.ask("SELECT count(*) FROM outbox WHERE repeated = 1"),
+            "0"
+        );
         gateway.shutdown().await;
     };
-    tokio::join!(check(Fault::Html(502)), check(Fault::DroppedBefore), check(Fault::DroppedAfter));
+    tokio::join!(
+        check(Fault::Html(502)),
+        check(Fault::DroppedBefore),
+        check(Fault::DroppedAfter)
+    );
 }
 
 /// A draft, a preview and the answer itself are worth one more try without their styles.
@@ -180,14 +247,24 @@ async fn a_style_that_is_refused_costs_no_preview_and_no_answer() {
     house.model.answer_with(|_| pausing(&[12]));
     group.says(ALICE, "tell me").await;
     let preview = group.wait_for_sent(1).await;
-    assert_eq!((preview.text.as_str(), preview.entities.len()), ("This answer takes its time, so that one can see it being", 0));
+    assert_eq!(
+        (preview.text.as_str(), preview.entities.len()),
+        (
+            "This answer takes its time, so that one can see it being",
+            0
+        )
+    );
     house.telegram.dm(ALICE).says("tell me").await;
     let draft = house.telegram.wait_for_calls("sendMessageDraft", 2).await;
     assert_eq!(draft.params.get("entities"), None);
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!((group.texts(), house.telegram.dm(ALICE).texts()), (vec![SHOWN.to_owned()], vec![SHOWN.to_owned()]));
-    let made = ["sendMessage", "editMessageText", "sendMessageDraft"].map(|method| call_count(&house, method));
+    assert_eq!(
+        (group.texts(), house.telegram.dm(ALICE).texts()),
+        (vec![SHOWN.to_owned()], vec![SHOWN.to_owned()])
+    );
+    let made = ["sendMessage", "editMessageText", "sendMessageDraft"]
+        .map(|method| call_count(&house, method));
     assert_eq!(made, [3, 2, 2]);
     gateway.shutdown().await;
 }
@@ -216,11 +293,23 @@ async fn an_answer_whose_message_is_gone_is_sent() {
     house.model.enqueue(pausing(&[12]));
     group.says(ALICE, "tell me").await;
     group.wait_for_sent(1).await;
-    house.telegram.fail("editMessageText", Fault::Refused(400, "Bad Request: message to edit not found")).once();
+    house
+        .telegram
+        .fail(
+            "editMessageText",
+            Fault::Refused(400, "Bad Request: message to edit not found"),
+        )
+        .once();
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(group.texts().last().map(String::as_str), Some(SHOWN));
-    assert_eq!((call_count(&house, "sendMessage"), call_count(&house, "editMessageText")), (2, 1));
+    assert_eq!(
+        (
+            call_count(&house, "sendMessage"),
+            call_count(&house, "editMessageText")
+        ),
+        (2, 1)
+    );
     gateway.shutdown().await;
 }
 
@@ -238,7 +327,13 @@ async fn an_answer_whose_group_moves_is_sent_in_the_new_one() {
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(new.texts(), [SHOWN]);
-    assert!(house.telegram.calls("editMessageText").iter().all(|edit| edit.params["chat_id"] == -77));
+    assert!(
+        house
+            .telegram
+            .calls("editMessageText")
+            .iter()
+            .all(|edit| edit.params["chat_id"] == -77)
+    );
     gateway.shutdown().await;
 }
 
@@ -247,16 +342,33 @@ async fn an_answer_whose_group_moves_is_sent_in_the_new_one() {
 async fn an_answer_that_ends_as_a_file_leaves_its_first_message() {
     let house = House::new(OPEN).await;
     let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("reads");
-    house.write("config.toml", &config.replace("[telegram]\n", "[telegram]\nmax_parts = 1\n"));
+    house.write(
+        "config.toml",
+        &config.replace("[telegram]\n", "[telegram]\nmax_parts = 1\n"),
+    );
     let gateway = house.open().await;
     let group = house.telegram.supergroup(-1001);
-    house.model.enqueue(Script::Pauses { text: paragraphs(28), after: vec![1000] });
+    house.model.enqueue(Script::Pauses {
+        text: paragraphs(28),
+        after: vec![1000],
+    });
     group.says(ALICE, "tell me everything").await;
     group.wait_for_sent(2).await;
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!((call_count(&house, "sendDocument"), call_count(&house, "deleteMessage")), (1, 1));
-    assert_eq!(group.texts().len(), 2, "the first message and the file: {:?}", group.texts());
+    assert_eq!(
+        (
+            call_count(&house, "sendDocument"),
+            call_count(&house, "deleteMessage")
+        ),
+        (1, 1)
+    );
+    assert_eq!(
+        group.texts().len(),
+        2,
+        "the first message and the file: {:?}",
+        group.texts()
+    );
     gateway.shutdown().await;
 }
 
@@ -268,7 +380,9 @@ async fn a_kill_in_the_middle_is_finished_in_the_same_message() {
     house.model.enqueue(pausing(&[12]));
     group.says(ALICE, "tell me").await;
     group.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM preview_messages", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM preview_messages", "1")
+        .await;
     process.kill().await;
     let hold = house.telegram.hold("editMessageText");
     let process = house.spawn().await;
@@ -276,11 +390,16 @@ async fn a_kill_in_the_middle_is_finished_in_the_same_message() {
     process.kill().await;
     hold.release();
     let process = house.spawn().await;
-    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent").await;
+    house
+        .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent")
+        .await;
     assert_eq!(process.stop().await, 0);
     assert_eq!(group.texts(), ["re: tell me"]);
     assert_eq!(call_count(&house, "sendMessage"), 1);
-    assert_eq!(house.ask("SELECT count(*) FROM outbox WHERE repeated = 1"), "0");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM outbox WHERE repeated = 1"),
+        "0"
+    );
 }
 
 /// The second answer is shorter than what the first had shown by then.
@@ -289,12 +408,19 @@ async fn a_kill_leaves_no_half_answer_on_the_screen() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let group = house.telegram.supergroup(-1001);
-    house.model.enqueue(Script::Pauses { text: paragraphs(28), after: vec![1000] });
+    house.model.enqueue(Script::Pauses {
+        text: paragraphs(28),
+        after: vec![1000],
+    });
     group.says(ALICE, "tell me everything").await;
-    house.wait_until_stored("SELECT count(*) FROM preview_messages", "2").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM preview_messages", "2")
+        .await;
     process.kill().await;
     let process = house.spawn().await;
-    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent,sent").await;
+    house
+        .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent,sent")
+        .await;
     assert_eq!(process.stop().await, 0);
     assert_eq!(group.texts(), ["re: tell me everything"]);
     assert_eq!(call_count(&house, "sendMessage"), 2);
@@ -308,19 +434,31 @@ async fn a_wait_silences_previews_and_the_answer_comes_after_it() {
     house.model.enqueue(pausing(&[12, 16]));
     group.says(ALICE, "tell me").await;
     group.wait_for_sent(1).await;
-    house.telegram.fail("editMessageText", Fault::RetryAfter(4)).once();
+    house
+        .telegram
+        .fail("editMessageText", Fault::RetryAfter(4))
+        .once();
     house.model.release();
     let refused = house.telegram.wait_for_calls("editMessageText", 1).await;
-    house.wait_until_stored("SELECT count(*) FROM chat_waits", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM chat_waits", "1")
+        .await;
     let elsewhere = house.telegram.dm(BOB);
     elsewhere.says("quick").await;
     elsewhere.wait_for_sent(1).await;
-    assert!(refused.at.elapsed() < Duration::from_secs(4), "others go on");
+    assert!(
+        refused.at.elapsed() < Duration::from_secs(4),
+        "others go on"
+    );
     house.model.release();
     house.settled(&gateway).await;
     let edits = house.telegram.calls("editMessageText");
     assert_eq!(edits.len(), 2, "the answer is the next edit");
-    assert!(edits[1].at - refused.at >= Duration::from_secs(4), "{:?}", edits[1].at - refused.at);
+    assert!(
+        edits[1].at - refused.at >= Duration::from_secs(4),
+        "{:?}",
+        edits[1].at - refused.at
+    );
     assert_eq!(group.texts(), [SHOWN]);
     gateway.shutdown().await;
 }
@@ -330,11 +468,16 @@ async fn a_wait_silences_previews_and_the_answer_comes_after_it() {
 async fn a_wait_that_typing_was_told_is_kept_by_the_answer() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
-    house.telegram.fail("sendChatAction", Fault::RetryAfter(2)).once();
+    house
+        .telegram
+        .fail("sendChatAction", Fault::RetryAfter(2))
+        .once();
     house.model.enqueue(pausing(&[12]));
     house.telegram.dm(ALICE).says("tell me").await;
     let refused = house.telegram.wait_for_calls("sendChatAction", 1).await;
-    house.wait_until_stored("SELECT count(*) FROM chat_waits", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM chat_waits", "1")
+        .await;
     house.model.release();
     house.settled(&gateway).await;
     assert!(house.telegram.calls("sendMessage")[0].at - refused.at >= Duration::from_secs(2));
@@ -347,19 +490,33 @@ async fn a_wait_is_kept_over_a_restart_by_the_whole_chat() {
     let forum = house.telegram.forum(-1001);
     let (one, two) = (forum.topic(5, "One"), forum.topic(6, "Two"));
     let process = house.spawn().await;
-    house.telegram.fail("sendMessage", Fault::RetryAfter(4)).once();
+    house
+        .telegram
+        .fail("sendMessage", Fault::RetryAfter(4))
+        .once();
     one.says(ALICE, "first").await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE error = 'asked to wait'", "1").await;
+    house
+        .wait_until_stored(
+            "SELECT count(*) FROM outbox WHERE error = 'asked to wait'",
+            "1",
+        )
+        .await;
     process.kill().await;
     let process = house.spawn().await;
     two.says(BOB, "second").await;
     two.wait_for_sent(1).await;
     one.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent,sent").await;
+    house
+        .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent,sent")
+        .await;
     assert_eq!(process.stop().await, 0);
     let calls = house.telegram.calls("sendMessage");
     // Kept to the millisecond by the wall clock, which may be corrected meanwhile.
-    assert!(calls[1].at - calls[0].at >= Duration::from_millis(3900), "{:?}", calls[1].at - calls[0].at);
+    assert!(
+        calls[1].at - calls[0].at >= Duration::from_millis(3900),
+        "{:?}",
+        calls[1].at - calls[0].at
+    );
     assert_eq!(calls.len(), 3);
 }
 
@@ -368,7 +525,10 @@ async fn a_wait_is_kept_over_a_restart_by_the_whole_chat() {
 async fn without_streaming_there_is_just_the_answer() {
     let house = House::new(OPEN).await;
     let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("reads");
-    house.write("config.toml", &config.replace("[telegram]\n", "[telegram]\nstreaming = false\n"));
+    house.write(
+        "config.toml",
+        &config.replace("[telegram]\n", "[telegram]\nstreaming = false\n"),
+    );
     let gateway = house.open().await;
     let group = house.telegram.supergroup(-1001);
     house.model.enqueue(pausing(&[12]));
@@ -377,7 +537,8 @@ async fn without_streaming_there_is_just_the_answer() {
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(group.texts(), [SHOWN]);
-    let made = ["sendMessage", "editMessageText", "sendMessageDraft"].map(|method| call_count(&house, method));
+    let made = ["sendMessage", "editMessageText", "sendMessageDraft"]
+        .map(|method| call_count(&house, method));
     assert_eq!(made, [1, 0, 0]);
     gateway.shutdown().await;
 }
@@ -388,7 +549,10 @@ async fn a_turn_that_fails_after_a_preview_says_so_in_the_same_message() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let group = house.telegram.supergroup(-1001);
-    house.model.enqueue(Script::TextAndToolCalls(ANSWER.into(), vec![("now".into(), json!({}))]));
+    house.model.enqueue(Script::TextAndToolCalls(
+        ANSWER.into(),
+        vec![("now".into(), json!({}))],
+    ));
     house.model.enqueue(Script::status(401, "{}").held());
     group.says(ALICE, "tell me").await;
     assert_eq!(group.wait_for_sent(1).await.text, SHOWN);
@@ -399,12 +563,16 @@ async fn a_turn_that_fails_after_a_preview_says_so_in_the_same_message() {
     gateway.shutdown().await;
 }
 
-/// With one message a minute there is never room for a preview, and the answer does not wait for one.
+/// With one message a minute there is never room for a preview, and the answer does not wait for
+/// one.
 #[tokio::test]
 async fn previews_leave_a_small_budget_to_the_answer() {
     let house = House::new(OPEN).await;
     let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("reads");
-    house.write("config.toml", &config.replace("group_per_minute = 0", "group_per_minute = 1"));
+    house.write(
+        "config.toml",
+        &config.replace("group_per_minute = 0", "group_per_minute = 1"),
+    );
     let gateway = house.open().await;
     let group = house.telegram.supergroup(-1001);
     house.model.enqueue(pausing(&[12]));

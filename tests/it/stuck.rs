@@ -1,4 +1,5 @@
-//! One message that cannot be sent while everything else can: it is set aside, listed, and keeps nobody waiting.
+//! One message that cannot be sent while everything else can: it is set aside, listed, and keeps
+//! nobody waiting.
 
 use crate::support::House;
 use crate::support::fake_telegram::{ALICE, ANY_METHOD, BOB, Fault};
@@ -19,11 +20,20 @@ fn left_behind(house: &House, text: &str, target: Option<i64>, inbox_id: i64) {
 }
 
 async fn run(house: &House, arguments: &[&str]) -> String {
-    let output = parlor(house.home.path()).args(arguments).output().await.expect("the binary starts");
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    let output = parlor(house.home.path())
+        .args(arguments)
+        .output()
+        .await
+        .expect("the binary starts");
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
-/// An edit that is always answered with 500 is set aside with the later parts of its answer, and the next answer goes on.
+/// An edit that is always answered with 500 is set aside with the later parts of its answer, and
+/// the next answer goes on.
 #[tokio::test]
 async fn a_row_that_is_stuck_is_set_aside_with_its_answer_and_others_go_on() {
     let house = House::new(OPEN).await;
@@ -32,19 +42,34 @@ async fn a_row_that_is_stuck_is_set_aside_with_its_answer_and_others_go_on() {
     left_behind(&house, "part one", Some(77), 1);
     left_behind(&house, "part two", None, 1);
     left_behind(&house, "another answer", None, 2);
-    let fault = house.telegram.fail("editMessageText", BROKEN).until_dropped();
+    let fault = house
+        .telegram
+        .fail("editMessageText", BROKEN)
+        .until_dropped();
     let gateway = house.open().await;
     assert_eq!(bob.wait_for_sent(1).await.text, "another answer");
     gateway.settled().await;
     let failed = "SELECT group_concat(id || ' ' || error, '; ') FROM outbox WHERE state = 'failed'";
-    assert_eq!(house.ask(failed), format!("1 {REASON}; 2 the part before it could not be sent"));
+    assert_eq!(
+        house.ask(failed),
+        format!("1 {REASON}; 2 the part before it could not be sent")
+    );
     let listed = run(&house, &["failed"]).await;
-    assert!(listed.contains(REASON) && listed.contains("the part before it could not be sent"), "{listed}");
+    assert!(
+        listed.contains(REASON) && listed.contains("the part before it could not be sent"),
+        "{listed}"
+    );
 
     insta::assert_snapshot!(owner.texts().join("\n"), @"I could not send one answer in telegram:dm:222: Telegram answered 500: Internal Server Error. It is kept, and the others go on. /retry there or here sends it again; parlor failed lists it, and parlor failed drop lets go of it.");
 
     drop(fault);
-    house.telegram.fail("editMessageText", Fault::Refused(400, "Bad Request: message to edit not found")).once();
+    house
+        .telegram
+        .fail(
+            "editMessageText",
+            Fault::Refused(400, "Bad Request: message to edit not found"),
+        )
+        .once();
     owner.says("/retry").await;
     bob.wait_for_sent(3).await;
     house.settled(&gateway).await;
@@ -65,7 +90,10 @@ async fn a_message_that_is_always_answered_with_an_error_keeps_nobody_waiting() 
     assert_eq!(bob.wait_for_sent(1).await.text, "re: second");
     house.settled(&gateway).await;
     let listed = run(&house, &["failed"]).await;
-    assert!(listed.contains("sent twice, and neither answer was seen"), "{listed}");
+    assert!(
+        listed.contains("sent twice, and neither answer was seen"),
+        "{listed}"
+    );
     gateway.shutdown().await;
     house.leave_leftovers();
 }
@@ -81,8 +109,17 @@ async fn a_row_is_not_set_aside_because_the_platform_is_down() {
     let outage = house.telegram.fail(ANY_METHOD, BROKEN).until_dropped();
     let gateway = house.open().await;
     house.telegram.wait_for_calls("editMessageText", 3).await;
-    assert_eq!(house.ask("SELECT count(*) FROM outbox WHERE state = 'failed'"), "0");
-    house.telegram.fail("editMessageText", Fault::Refused(400, "Bad Request: message to edit not found")).once();
+    assert_eq!(
+        house.ask("SELECT count(*) FROM outbox WHERE state = 'failed'"),
+        "0"
+    );
+    house
+        .telegram
+        .fail(
+            "editMessageText",
+            Fault::Refused(400, "Bad Request: message to edit not found"),
+        )
+        .once();
     drop(outage);
     bob.wait_for_sent(2).await;
     house.settled(&gateway).await;
@@ -90,7 +127,8 @@ async fn a_row_is_not_set_aside_because_the_platform_is_down() {
     gateway.shutdown().await;
 }
 
-/// A part that is refused surely did not arrive, so the parts behind it would stand there without their beginning.
+/// A part that is refused surely did not arrive, so the parts behind it would stand there without
+/// their beginning.
 #[tokio::test]
 async fn an_answer_is_not_shown_without_its_beginning() {
     let mut house = House::new(OPEN).await;
@@ -99,7 +137,13 @@ async fn an_answer_is_not_shown_without_its_beginning() {
     left_behind(&house, "part one", None, 1);
     left_behind(&house, "part two", None, 1);
     left_behind(&house, "another answer", None, 2);
-    house.telegram.fail("sendMessage", Fault::Refused(400, "Bad Request: message is too strange")).once();
+    house
+        .telegram
+        .fail(
+            "sendMessage",
+            Fault::Refused(400, "Bad Request: message is too strange"),
+        )
+        .once();
     let gateway = house.open().await;
     bob.wait_for_sent(1).await;
     gateway.settled().await;
@@ -114,10 +158,22 @@ async fn an_answer_is_not_shown_without_its_beginning() {
         run(&house, &["failed", "drop", "99"]).await,
         "error: nothing like that is undelivered. `parlor failed` lists what is\n"
     );
-    assert_eq!(run(&house, &["failed", "drop", "1"]).await, "1 message is dropped. Nobody will get it.\n");
-    assert_eq!(house.ask("SELECT group_concat(id) FROM outbox WHERE state = 'failed'"), "2");
-    assert_eq!(run(&house, &["failed", "drop", "all"]).await, "1 message is dropped. Nobody will get it.\n");
-    assert_eq!(run(&house, &["failed"]).await, "Everything was delivered.\n");
+    assert_eq!(
+        run(&house, &["failed", "drop", "1"]).await,
+        "1 message is dropped. Nobody will get it.\n"
+    );
+    assert_eq!(
+        house.ask("SELECT group_concat(id) FROM outbox WHERE state = 'failed'"),
+        "2"
+    );
+    assert_eq!(
+        run(&house, &["failed", "drop", "all"]).await,
+        "1 message is dropped. Nobody will get it.\n"
+    );
+    assert_eq!(
+        run(&house, &["failed"]).await,
+        "Everything was delivered.\n"
+    );
     house.leave_leftovers();
 }
 

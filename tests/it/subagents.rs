@@ -16,7 +16,11 @@ fn spawn(task: &str, more: Value) -> (String, Value) {
 }
 
 fn three() -> Script {
-    Script::ToolCalls(["apples", "pears", "plums"].map(|fruit| spawn(&format!("count {fruit}"), json!({}))).to_vec())
+    Script::ToolCalls(
+        ["apples", "pears", "plums"]
+            .map(|fruit| spawn(&format!("count {fruit}"), json!({})))
+            .to_vec(),
+    )
 }
 
 /// S2.23, S2.24, S3.6, S3.7
@@ -27,12 +31,18 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
     for fruit in ["apples", "pears", "plums"] {
-        house.model.enqueue_when(&format!("count {fruit}"), Script::text(format!("7 {fruit}")).held());
+        house.model.enqueue_when(
+            &format!("count {fruit}"),
+            Script::text(format!("7 {fruit}")).held(),
+        );
     }
     house.model.enqueue(Script::text("All counted."));
     alice.says("count the fruit").await;
     house.model.wait_for_open(3).await;
-    assert_eq!(house.ask("SELECT group_concat(state) FROM subagents"), "running,running,running");
+    assert_eq!(
+        house.ask("SELECT group_concat(state) FROM subagents"),
+        "running,running,running"
+    );
     assert!(house.telegram.calls("sendMessage").is_empty());
     house.model.release();
     house.settled(&gateway).await;
@@ -40,24 +50,41 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
     assert_eq!(alice.texts(), ["All counted."]);
     let journal = house.model.journal();
     assert_eq!((journal.len(), house.model.most_at_once()), (5, 3));
-    assert_eq!(journal[4].results(), ["7 apples", "7 pears", "7 plums"], "in the order of the calls");
+    assert_eq!(
+        journal[4].results(),
+        ["7 apples", "7 pears", "7 plums"],
+        "in the order of the calls"
+    );
     insta::assert_snapshot!(house.model.asked_about("count pears")[0].last_text(), @"
     [You work for @main now. Nobody else reads this: your answer goes to that agent as the result of the task that follows. Do it completely, and answer with what came of it.]
 
     count pears
     ");
     for tool in ["spawn", "agent_send", "message_send", "file_send"] {
-        assert!(journal[0].tools.contains(&tool.to_owned()) && !journal[1].tools.contains(&tool.to_owned()), "{tool}");
+        assert!(
+            journal[0].tools.contains(&tool.to_owned())
+                && !journal[1].tools.contains(&tool.to_owned()),
+            "{tool}"
+        );
     }
     assert_eq!(journal[1].system, journal[0].system, "the same agent");
-    let stored = "SELECT count(*) FROM messages JOIN subagents ON subagents.place_id = messages.place_id
+    let stored =
+        "SELECT count(*) FROM messages JOIN subagents ON subagents.place_id = messages.place_id
                   WHERE parent_place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111')";
-    assert_eq!(house.ask(stored), "6", "a task and a result each, in their own sessions");
+    assert_eq!(
+        house.ask(stored),
+        "6",
+        "a task and a result each, in their own sessions"
+    );
     assert_eq!(
         house.ask("SELECT count(*) FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111')"),
         "2"
     );
-    assert_eq!(house.ask("SELECT sum(input_tokens) FROM turns"), "525", "every call counts once");
+    assert_eq!(
+        house.ask("SELECT sum(input_tokens) FROM turns"),
+        "525",
+        "every call counts once"
+    );
     gateway.shutdown().await;
 }
 
@@ -69,10 +96,15 @@ async fn people_are_answered_while_subagents_work() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
     for fruit in ["apples", "pears", "plums"] {
-        house.model.enqueue_when(&format!("count {fruit}"), Script::text(format!("7 {fruit}")).held());
+        house.model.enqueue_when(
+            &format!("count {fruit}"),
+            Script::text(format!("7 {fruit}")).held(),
+        );
     }
     house.model.enqueue_when("what time", Script::text("Noon."));
-    house.model.enqueue_when("which day", Script::text("Monday."));
+    house
+        .model
+        .enqueue_when("which day", Script::text("Monday."));
     house.model.enqueue(Script::text("All counted."));
     alice.says("count the fruit").await;
     house.model.wait_for_open(3).await;
@@ -84,10 +116,25 @@ async fn people_are_answered_while_subagents_work() {
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["Noon.", "Monday.", "All counted."]);
     let last = house.model.last_request();
-    assert_eq!(last.results(), ["7 apples", "7 pears", "7 plums"], "in the order of the calls");
-    let (first, second) = (last.last_text().find("what time is it"), last.last_text().find("which day is it"));
-    assert!(first.is_some() && first < second, "after the results, in their order: {}", last.last_text());
-    assert_eq!(house.ask("SELECT sum(input_tokens) FROM turns"), "735", "every call counts once");
+    assert_eq!(
+        last.results(),
+        ["7 apples", "7 pears", "7 plums"],
+        "in the order of the calls"
+    );
+    let (first, second) = (
+        last.last_text().find("what time is it"),
+        last.last_text().find("which day is it"),
+    );
+    assert!(
+        first.is_some() && first < second,
+        "after the results, in their order: {}",
+        last.last_text()
+    );
+    assert_eq!(
+        house.ask("SELECT sum(input_tokens) FROM turns"),
+        "735",
+        "every call counts once"
+    );
     assert_eq!(house.ask("SELECT sum(input_tokens) FROM spending"), "735");
     gateway.shutdown().await;
 }
@@ -98,25 +145,51 @@ async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "wait": false }))]));
-    house.model.enqueue_when("read the news", Script::text("Nothing happened today.").held());
-    house.model.enqueue_when("It has begun", Script::text("On it."));
+    house.model.enqueue(Script::ToolCalls(vec![spawn(
+        "read the news",
+        json!({ "wait": false }),
+    )]));
+    house.model.enqueue_when(
+        "read the news",
+        Script::text("Nothing happened today.").held(),
+    );
+    house
+        .model
+        .enqueue_when("It has begun", Script::text("On it."));
     alice.says("keep me posted").await;
     assert_eq!(alice.wait_for_sent(1).await.text, "On it.");
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
-    let calls = || house.telegram.journal().into_iter().filter(|call| call.method != "getUpdates").count();
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    let calls = || {
+        house
+            .telegram
+            .journal()
+            .into_iter()
+            .filter(|call| call.method != "getUpdates")
+            .count()
+    };
     let before = calls();
     house.model.release();
     gateway.settled().await;
     assert_eq!(calls(), before, "no platform hears of it");
 
-    let line =
-        "SELECT text FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111') AND kind = 'handoff'";
+    let line = "SELECT text FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111') AND kind = 'handoff'";
     assert_eq!(house.ask(line), "[@agent:main] finished");
-    let meta: Value = serde_json::from_str(&house.ask(&line.replace("text", "meta_json"))).expect("JSON");
-    assert_eq!((&meta["task"], &meta["result"]), (&json!("read the news"), &json!("Nothing happened today.")));
-    assert_eq!((&meta["hop"], &meta["trace_id"], &meta["idempotency_key"]), (&json!(1), &json!("inbox-1"), &json!("1-0-0")));
-    assert_eq!(meta["source"], json!({ "agent": "main", "session": "child:1-0-0" }));
+    let meta: Value =
+        serde_json::from_str(&house.ask(&line.replace("text", "meta_json"))).expect("JSON");
+    assert_eq!(
+        (&meta["task"], &meta["result"]),
+        (&json!("read the news"), &json!("Nothing happened today."))
+    );
+    assert_eq!(
+        (&meta["hop"], &meta["trace_id"], &meta["idempotency_key"]),
+        (&json!(1), &json!("inbox-1"), &json!("1-0-0"))
+    );
+    assert_eq!(
+        meta["source"],
+        json!({ "agent": "main", "session": "child:1-0-0" })
+    );
     assert_eq!(meta["stats"]["steps"], 1);
 
     house.model.enqueue_when("any news", Script::text("None."));
@@ -133,7 +206,14 @@ async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {
     alice.says("and now").await;
     house.settled(&gateway).await;
     let last = house.model.last_request();
-    assert!(!last.messages.iter().any(|(_, text)| text.contains("Nobody here has seen it yet")), "{:?}", last.messages);
+    assert!(
+        !last
+            .messages
+            .iter()
+            .any(|(_, text)| text.contains("Nobody here has seen it yet")),
+        "{:?}",
+        last.messages
+    );
     let stored = "SELECT count(*) FROM messages WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111') AND text LIKE '%Nobody here has seen%'";
     assert_eq!(house.ask(stored), "0");
     gateway.shutdown().await;
@@ -145,10 +225,20 @@ async fn one_that_is_to_be_reported_wakes_its_parent() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
-    house.model.enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
-    house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", Script::text("Nothing happened today.").held());
+    house.model.enqueue(Script::ToolCalls(vec![spawn(
+        "read the news",
+        json!({ "report": true }),
+    )]));
+    house
+        .model
+        .enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
+    house
+        .model
+        .enqueue_when("It has begun", Script::text("On it."));
+    house.model.enqueue_when(
+        "read the news",
+        Script::text("Nothing happened today.").held(),
+    );
     alice.says("tell me when you have read the news").await;
     assert_eq!(alice.wait_for_sent(1).await.text, "On it.");
     house.model.wait_for_open(1).await;
@@ -168,7 +258,10 @@ async fn one_that_is_to_be_reported_wakes_its_parent() {
         ),
         "tell me when you have read the news|On it.|[@agent:main] finished|Nothing new, Alice."
     );
-    assert_eq!(house.ask("SELECT count(*) FROM subagents WHERE seen = 0"), "0");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM subagents WHERE seen = 0"),
+        "0"
+    );
     gateway.shutdown().await;
 }
 
@@ -179,23 +272,44 @@ async fn a_kill_costs_no_finished_subagent() {
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
-    house.model.enqueue_when("count apples", Script::text("7 apples"));
-    house.model.enqueue_when("count pears", Script::text("7 pears"));
-    house.model.enqueue_when("count plums", Script::text("never seen").held());
+    house
+        .model
+        .enqueue_when("count apples", Script::text("7 apples"));
+    house
+        .model
+        .enqueue_when("count pears", Script::text("7 pears"));
+    house
+        .model
+        .enqueue_when("count plums", Script::text("never seen").held());
     alice.says("count the fruit").await;
-    house.wait_until_stored("SELECT count(*) FROM subagents WHERE state = 'finished'", "2").await;
+    house
+        .wait_until_stored(
+            "SELECT count(*) FROM subagents WHERE state = 'finished'",
+            "2",
+        )
+        .await;
     house.model.wait_for_requests(4).await;
     process.kill().await;
-    house.model.enqueue_when("count plums", Script::text("7 plums"));
+    house
+        .model
+        .enqueue_when("count plums", Script::text("7 plums"));
     house.model.enqueue(Script::text("All counted."));
     let process = house.spawn().await;
     alice.wait_for_sent(1).await;
     assert_eq!(alice.texts(), ["All counted."]);
-    let asked = ["apples", "pears", "plums"].map(|fruit| house.model.asked_about(&format!("count {fruit}")).len());
+    let asked = ["apples", "pears", "plums"]
+        .map(|fruit| house.model.asked_about(&format!("count {fruit}")).len());
     assert_eq!(asked, [1, 1, 2]);
-    assert_eq!(house.model.last_request().results(), ["7 apples", "7 pears", "7 plums"]);
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
-    house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
+    assert_eq!(
+        house.model.last_request().results(),
+        ["7 apples", "7 pears", "7 plums"]
+    );
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM open_turns", "0")
+        .await;
     process.stop().await;
 }
 
@@ -207,15 +321,28 @@ async fn a_kill_takes_nothing_off_what_subagents_have_used() {
         let mut process = house.spawn().await;
         let alice = house.telegram.dm(ALICE);
         house.model.enqueue(three());
-        house.model.enqueue_when("count apples", Script::text("7 apples"));
-        house.model.enqueue_when("count pears", Script::text("7 pears"));
-        house.model.enqueue_when("count plums", Script::text("7 plums").held());
+        house
+            .model
+            .enqueue_when("count apples", Script::text("7 apples"));
+        house
+            .model
+            .enqueue_when("count pears", Script::text("7 pears"));
+        house
+            .model
+            .enqueue_when("count plums", Script::text("7 plums").held());
         alice.says("count the fruit").await;
-        house.wait_until_stored("SELECT count(*) FROM tool_calls WHERE result IS NOT NULL", "2").await;
+        house
+            .wait_until_stored(
+                "SELECT count(*) FROM tool_calls WHERE result IS NOT NULL",
+                "2",
+            )
+            .await;
         house.model.wait_for_requests(4).await;
         if is_killed {
             process.kill().await;
-            house.model.enqueue_when("count plums", Script::text("7 plums"));
+            house
+                .model
+                .enqueue_when("count plums", Script::text("7 plums"));
             house.model.enqueue(Script::tool_call("now", json!({})));
             process = house.spawn().await;
         } else {
@@ -223,44 +350,76 @@ async fn a_kill_takes_nothing_off_what_subagents_have_used() {
             house.model.release();
         }
         let told = alice.wait_for_sent(1).await.text;
-        assert!(told.starts_with("I took too many steps"), "killed: {is_killed}, {told}");
-        house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+        assert!(
+            told.starts_with("I took too many steps"),
+            "killed: {is_killed}, {told}"
+        );
+        house
+            .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+            .await;
         process.stop().await;
     }
 }
 
-/// The round that was left for people is gone on with by the next process, with what had ended by then.
+/// The round that was left for people is gone on with by the next process, with what had ended by
+/// then.
 #[tokio::test]
 async fn a_kill_while_people_are_answered_costs_no_finished_subagent() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
-    house.model.enqueue_when("count apples", Script::text("7 apples"));
-    house.model.enqueue_when("count pears", Script::text("never seen").held());
-    house.model.enqueue_when("count plums", Script::text("never seen").held());
-    house.model.enqueue_when("what time", Script::text("never seen either").held());
+    house
+        .model
+        .enqueue_when("count apples", Script::text("7 apples"));
+    house
+        .model
+        .enqueue_when("count pears", Script::text("never seen").held());
+    house
+        .model
+        .enqueue_when("count plums", Script::text("never seen").held());
+    house
+        .model
+        .enqueue_when("what time", Script::text("never seen either").held());
     alice.says("count the fruit").await;
-    house.wait_until_stored("SELECT count(*) FROM subagents WHERE state = 'finished'", "1").await;
+    house
+        .wait_until_stored(
+            "SELECT count(*) FROM subagents WHERE state = 'finished'",
+            "1",
+        )
+        .await;
     house.model.wait_for_requests(4).await;
     alice.says("what time is it").await;
     house.model.wait_for_requests(5).await;
     assert_eq!(house.ask("SELECT parked FROM open_turns"), "1");
     process.kill().await;
-    house.model.enqueue_when("count pears", Script::text("7 pears"));
-    house.model.enqueue_when("count plums", Script::text("7 plums"));
+    house
+        .model
+        .enqueue_when("count pears", Script::text("7 pears"));
+    house
+        .model
+        .enqueue_when("count plums", Script::text("7 plums"));
     house.model.enqueue_when("what time", Script::text("Noon."));
-    house.model.enqueue_when("7 plums", Script::text("All counted."));
-    house.model.enqueue_when("what time is it", Script::text("All counted."));
+    house
+        .model
+        .enqueue_when("7 plums", Script::text("All counted."));
+    house
+        .model
+        .enqueue_when("what time is it", Script::text("All counted."));
     let process = house.spawn().await;
     alice.wait_for_sent(2).await;
     let mut texts = alice.texts();
     texts.sort_unstable();
     assert_eq!(texts, ["All counted.", "Noon."]);
-    let asked = ["apples", "pears", "plums"].map(|fruit| house.model.asked_about(&format!("count {fruit}")).len());
+    let asked = ["apples", "pears", "plums"]
+        .map(|fruit| house.model.asked_about(&format!("count {fruit}")).len());
     assert_eq!(asked, [1, 2, 2]);
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
-    house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM open_turns", "0")
+        .await;
     process.stop().await;
 }
 
@@ -270,46 +429,86 @@ async fn a_kill_leaves_a_report_that_is_still_made() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
-    house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", Script::text("never seen").held());
+    house.model.enqueue(Script::ToolCalls(vec![spawn(
+        "read the news",
+        json!({ "report": true }),
+    )]));
+    house
+        .model
+        .enqueue_when("It has begun", Script::text("On it."));
+    house
+        .model
+        .enqueue_when("read the news", Script::text("never seen").held());
     alice.says("tell me the news").await;
     alice.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     house.model.wait_for_requests(3).await;
     process.kill().await;
-    house.model.enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
-    house.model.enqueue_when("read the news", Script::text("Nothing happened today."));
+    house
+        .model
+        .enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
+    house
+        .model
+        .enqueue_when("read the news", Script::text("Nothing happened today."));
     let process = house.spawn().await;
     alice.wait_for_sent(2).await;
     assert_eq!(alice.texts(), ["On it.", "Nothing new, Alice."]);
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
-    assert_eq!(house.ask("SELECT count(*) FROM messages WHERE text = '[@agent:main] finished'"), "1");
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages WHERE text = '[@agent:main] finished'"),
+        "1"
+    );
     process.stop().await;
 }
 
-/// A run goes on with the rights that its person has now, and not with those they had when they asked.
+/// A run goes on with the rights that its person has now, and not with those they had when they
+/// asked.
 #[tokio::test]
 async fn a_run_of_somebody_who_is_no_owner_any_more_has_no_owners_tools() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
-    house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", Script::text("never seen").held());
+    house.model.enqueue(Script::ToolCalls(vec![spawn(
+        "read the news",
+        json!({ "report": true }),
+    )]));
+    house
+        .model
+        .enqueue_when("It has begun", Script::text("On it."));
+    house
+        .model
+        .enqueue_when("read the news", Script::text("never seen").held());
     alice.says("tell me the news").await;
     alice.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     house.model.wait_for_requests(3).await;
     process.kill().await;
     house.configure("", "[access]\ndms = \"open\"\n");
-    house.model.enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
-    house.model.enqueue_when("read the news", Script::text("Nothing happened today."));
+    house
+        .model
+        .enqueue_when("Tell the people here", Script::text("Nothing new, Alice."));
+    house
+        .model
+        .enqueue_when("read the news", Script::text("Nothing happened today."));
     let gateway = house.open().await;
     house.settled(&gateway).await;
-    let can_write: Vec<bool> =
-        house.model.journal().iter().map(|request| request.tools.contains(&"file_write".to_owned())).collect();
-    assert_eq!(can_write, [true, true, true, false, false], "the run, and the turn that tells of it");
+    let can_write: Vec<bool> = house
+        .model
+        .journal()
+        .iter()
+        .map(|request| request.tools.contains(&"file_write".to_owned()))
+        .collect();
+    assert_eq!(
+        can_write,
+        [true, true, true, false, false],
+        "the run, and the turn that tells of it"
+    );
     gateway.shutdown().await;
 }
 
@@ -320,13 +519,18 @@ async fn stop_ends_a_task_with_its_subagents() {
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(three());
     for fruit in ["apples", "pears", "plums"] {
-        house.model.enqueue_when(&format!("count {fruit}"), Script::text("never seen").held());
+        house
+            .model
+            .enqueue_when(&format!("count {fruit}"), Script::text("never seen").held());
     }
     alice.says("count the fruit").await;
     house.model.wait_for_open(3).await;
     alice.says("/queue").await;
     let queue = alice.wait_for_sent(1).await.text;
-    assert!(queue.contains("A subagent has worked for 0 s on “count pears” (@main)."), "{queue}");
+    assert!(
+        queue.contains("A subagent has worked for 0 s on “count pears” (@main)."),
+        "{queue}"
+    );
     alice.says("/status").await;
     let status = alice.wait_for_sent(2).await.text;
     assert!(status.contains("count plums"), "{status}");
@@ -334,11 +538,23 @@ async fn stop_ends_a_task_with_its_subagents() {
     assert_eq!(alice.wait_for_sent(3).await.text, "Stopped.");
     house.model.wait_for_open(0).await;
     house.settled(&gateway).await;
-    assert_eq!(house.ask("SELECT group_concat(state) FROM subagents"), "stopped,stopped,stopped");
-    assert_eq!(house.ask("SELECT count(*) FROM messages WHERE kind = 'handoff' AND text LIKE '[@agent%'"), "0");
+    assert_eq!(
+        house.ask("SELECT group_concat(state) FROM subagents"),
+        "stopped,stopped,stopped"
+    );
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages WHERE kind = 'handoff' AND text LIKE '[@agent%'"),
+        "0"
+    );
     alice.says("hello").await;
     house.settled(&gateway).await;
-    assert!(alice.texts().last().is_some_and(|text| text.ends_with("hello")), "the place goes on");
+    assert!(
+        alice
+            .texts()
+            .last()
+            .is_some_and(|text| text.ends_with("hello")),
+        "the place goes on"
+    );
     gateway.shutdown().await;
 }
 
@@ -347,9 +563,16 @@ async fn stop_ends_a_subagent_whose_parent_has_ended() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::ToolCalls(vec![spawn("read the news", json!({ "report": true }))]));
-    house.model.enqueue_when("It has begun", Script::text("On it."));
-    house.model.enqueue_when("read the news", Script::text("never seen").held());
+    house.model.enqueue(Script::ToolCalls(vec![spawn(
+        "read the news",
+        json!({ "report": true }),
+    )]));
+    house
+        .model
+        .enqueue_when("It has begun", Script::text("On it."));
+    house
+        .model
+        .enqueue_when("read the news", Script::text("never seen").held());
     alice.says("tell me the news").await;
     alice.wait_for_sent(1).await;
     house.model.wait_for_requests(3).await;
@@ -358,7 +581,10 @@ async fn stop_ends_a_subagent_whose_parent_has_ended() {
     house.settled(&gateway).await;
     assert_eq!(house.ask("SELECT state FROM subagents"), "stopped");
     alice.says("/stop").await;
-    assert_eq!(alice.wait_for_sent(3).await.text, "Nothing is being done here.");
+    assert_eq!(
+        alice.wait_for_sent(3).await.text,
+        "Nothing is being done here."
+    );
     house.close(gateway).await;
 }
 
@@ -368,12 +594,20 @@ async fn a_subagent_that_wants_one_of_its_own_hears_why_not() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::ToolCalls(vec![spawn("count apples", json!({}))]));
-    house.model.enqueue_when("count apples", Script::ToolCalls(vec![spawn("count them", json!({}))]));
+    house
+        .model
+        .enqueue(Script::ToolCalls(vec![spawn("count apples", json!({}))]));
+    house.model.enqueue_when(
+        "count apples",
+        Script::ToolCalls(vec![spawn("count them", json!({}))]),
+    );
     alice.says("count").await;
     house.settled(&gateway).await;
     let refused = house.model.asked_about("was not run");
-    assert_eq!(refused[0].results(), ["The tool `spawn` was not run: a subagent cannot start another. Go on without it."]);
+    assert_eq!(
+        refused[0].results(),
+        ["The tool `spawn` was not run: a subagent cannot start another. Go on without it."]
+    );
     assert_eq!(house.ask("SELECT count(*) FROM subagents"), "1");
     gateway.shutdown().await;
 }
@@ -383,14 +617,21 @@ async fn a_turn_starts_so_many_and_no_more() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    let many = (0..10).map(|number| spawn(&format!("part {number}"), json!({}))).collect();
-    house.model.enqueue_when("divide it", Script::ToolCalls(many));
+    let many = (0..10)
+        .map(|number| spawn(&format!("part {number}"), json!({})))
+        .collect();
+    house
+        .model
+        .enqueue_when("divide it", Script::ToolCalls(many));
     house.model.reply_when("part ", "done");
     alice.says("divide it").await;
     house.settled(&gateway).await;
     let last = house.model.last_request();
     let results = last.results();
-    assert_eq!(results.iter().filter(|result| **result == "done").count(), 8);
+    assert_eq!(
+        results.iter().filter(|result| **result == "done").count(),
+        8
+    );
     insta::assert_snapshot!(results.iter().find(|result| **result != "done").expect("a refusal"), @"Nothing was started: a turn may start 8, and this one has. Do the rest yourself or in your next turn.");
     gateway.shutdown().await;
 }
@@ -406,12 +647,21 @@ async fn a_subagent_has_no_tool_that_its_parent_lacks() {
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
     let tools = json!({ "agent": "ada", "tools": ["now", "web_fetch", "file_read"] });
-    house.model.enqueue(Script::ToolCalls(vec![spawn("look it up", tools)]));
-    house.model.enqueue_when("look it up", Script::tool_call("web_fetch", json!({ "url": "https://example.org" })));
+    house
+        .model
+        .enqueue(Script::ToolCalls(vec![spawn("look it up", tools)]));
+    house.model.enqueue_when(
+        "look it up",
+        Script::tool_call("web_fetch", json!({ "url": "https://example.org" })),
+    );
     alice.says("ask ada").await;
     house.settled(&gateway).await;
     let adas = house.model.asked_about("look it up");
-    assert!(adas[0].system.starts_with("You are Ada"), "{}", adas[0].system);
+    assert!(
+        adas[0].system.starts_with("You are Ada"),
+        "{}",
+        adas[0].system
+    );
     assert_eq!(adas[0].tools, ["now", "file_read"]);
     insta::assert_snapshot!(house.model.asked_about("was not run")[0].results()[0], @"The tool `web_fetch` was not run: the agent you work for may not use it: the agent's `tools.deny` names it. Go on without it.");
     gateway.shutdown().await;
@@ -431,7 +681,12 @@ async fn what_subagents_spend_counts_against_their_parent() {
     });
     alice.says("go on for ever").await;
     house.settled(&gateway).await;
-    assert_eq!(alice.texts(), ["I took too many steps without coming to an answer, so I stopped. A smaller question may help."]);
+    assert_eq!(
+        alice.texts(),
+        [
+            "I took too many steps without coming to an answer, so I stopped. A smaller question may help."
+        ]
+    );
     let steps = "SELECT group_concat(steps) FROM (SELECT steps FROM turns WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111'))";
     assert_eq!(house.ask(steps), "32", "eight of forty were its subagents'");
     gateway.shutdown().await;
@@ -443,14 +698,29 @@ async fn what_a_subagent_does_is_logged_with_its_parent() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue(Script::ToolCalls(vec![spawn("count apples", json!({}))]));
-    house.model.enqueue_when("count apples", Script::ToolCalls(vec![spawn("count them", json!({}))]));
+    house
+        .model
+        .enqueue(Script::ToolCalls(vec![spawn("count apples", json!({}))]));
+    house.model.enqueue_when(
+        "count apples",
+        Script::ToolCalls(vec![spawn("count them", json!({}))]),
+    );
     alice.says("count").await;
     alice.wait_for_sent(1).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     let log = process.log();
-    let refusal = log.lines().find(|line| line.contains("refused: a subagent cannot start another")).expect("it is logged");
-    for field in ["agent.id=main", "parent.agent=\"main\"", "parent.session=\"telegram:dm:111\"", "run=\"1-0-0\""] {
+    let refusal = log
+        .lines()
+        .find(|line| line.contains("refused: a subagent cannot start another"))
+        .expect("it is logged");
+    for field in [
+        "agent.id=main",
+        "parent.agent=\"main\"",
+        "parent.session=\"telegram:dm:111\"",
+        "run=\"1-0-0\"",
+    ] {
         assert!(refusal.contains(field), "{field} in {refusal}");
     }
     process.stop().await;

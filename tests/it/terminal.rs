@@ -1,4 +1,5 @@
-//! `parlor chat` as a person at a terminal sees it: which work keeps the next line waiting, and which answer belongs to which topic.
+//! `parlor chat` as a person at a terminal sees it: which work keeps the next line waiting, and
+//! which answer belongs to which topic.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -31,37 +32,64 @@ struct Rest {
 impl Chat {
     fn start(house: &House, topic: Option<&str>) -> Self {
         let mut command = parlor(house.home.path());
-        command.arg("chat").args(topic.into_iter().flat_map(|topic| ["--topic", topic]));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+            .arg("chat")
+            .args(topic.into_iter().flat_map(|topic| ["--topic", topic]));
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         let mut child = command.spawn().expect("it starts");
         let typed = child.stdin.take().expect("piped");
         let printed = BufReader::new(child.stdout.take().expect("piped")).lines();
-        Chat { child, typed, printed }
+        Chat {
+            child,
+            typed,
+            printed,
+        }
     }
 
     async fn types(&mut self, line: &str) {
-        self.typed.write_all(format!("{line}\n").as_bytes()).await.expect("it reads");
+        self.typed
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .expect("it reads");
     }
 
     async fn line(&mut self) -> String {
-        let line = tokio::time::timeout(PATIENCE, self.printed.next_line()).await.expect("it says something");
+        let line = tokio::time::timeout(PATIENCE, self.printed.next_line())
+            .await
+            .expect("it says something");
         line.expect("text").expect("it is still there")
     }
 
     /// Ends the input, and waits for the end of the process.
     async fn ends(self) -> Rest {
-        let Chat { child, typed, mut printed } = self;
+        let Chat {
+            child,
+            typed,
+            mut printed,
+        } = self;
         drop(typed);
         let ending = async {
             let mut stdout = Vec::new();
             while let Some(line) = printed.next_line().await.expect("text") {
                 stdout.push(line);
             }
-            (stdout.join("\n"), child.wait_with_output().await.expect("it ends"))
+            (
+                stdout.join("\n"),
+                child.wait_with_output().await.expect("it ends"),
+            )
         };
-        let (stdout, output) = tokio::time::timeout(PATIENCE, ending).await.expect("it ends by itself");
+        let (stdout, output) = tokio::time::timeout(PATIENCE, ending)
+            .await
+            .expect("it ends by itself");
         assert!(output.status.success(), "{output:?}");
-        Rest { stdout, stderr: String::from_utf8(output.stderr).expect("text") }
+        Rest {
+            stdout,
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
     }
 }
 
@@ -71,13 +99,19 @@ fn is_summary(request: &Request) -> bool {
 
 /// Talks until the model is asked for a summary, which `summary` answers.
 async fn talk_until_summed_up(house: &House, chat: &mut Chat, summary: Script) {
-    house.model.answer_with(move |request| match is_summary(request) {
-        true => summary.clone(),
-        false => Script::text(format!("On that: {}", "much to say. ".repeat(30))),
-    });
+    house
+        .model
+        .answer_with(move |request| match is_summary(request) {
+            true => summary.clone(),
+            false => Script::text(format!("On that: {}", "much to say. ".repeat(30))),
+        });
     for n in 0.. {
         assert!(n < 20, "it was never summed up");
-        chat.types(&format!("question {n} about the garden, {}", "with many words ".repeat(10))).await;
+        chat.types(&format!(
+            "question {n} about the garden, {}",
+            "with many words ".repeat(10)
+        ))
+        .await;
         assert!(chat.line().await.starts_with("Main: On that: much to say."));
         if house.model.journal().iter().any(is_summary) {
             break;
@@ -94,7 +128,10 @@ async fn nobody_at_the_terminal_waits_for_a_summary() {
     chat.types("/whoami").await;
     assert!(chat.line().await.starts_with("You are ann"));
     let rest = chat.ends().await;
-    assert_eq!(rest.stderr.lines().next(), Some("The conversation is being summed up; this takes ten seconds at most."));
+    assert_eq!(
+        rest.stderr.lines().next(),
+        Some("The conversation is being summed up; this takes ten seconds at most.")
+    );
 }
 
 /// Scripts ask one line at a time. Their conversations are summed up too.
@@ -102,7 +139,12 @@ async fn nobody_at_the_terminal_waits_for_a_summary() {
 async fn a_chat_that_ends_gives_a_summary_some_time() {
     let house = House::new(LOCAL).await;
     let mut chat = Chat::start(&house, None);
-    talk_until_summed_up(&house, &mut chat, Script::text("They spoke about the garden.").held()).await;
+    talk_until_summed_up(
+        &house,
+        &mut chat,
+        Script::text("They spoke about the garden.").held(),
+    )
+    .await;
     let releasing = async {
         house.model.wait_for_open(1).await;
         house.model.release();
@@ -111,7 +153,8 @@ async fn a_chat_that_ends_gives_a_summary_some_time() {
     assert_eq!(house.ask("SELECT count(*) FROM summaries"), "1");
 }
 
-/// Asks in a topic, and is killed before the answer comes. `requests` is how many the model then has had.
+/// Asks in a topic, and is killed before the answer comes. `requests` is how many the model then
+/// has had.
 async fn ask_and_die(house: &House, topic: &str, text: &str, requests: usize) {
     let mut chat = Chat::start(house, Some(topic));
     chat.types(text).await;
@@ -127,9 +170,18 @@ async fn answers_left_from_before_stand_under_their_topic_and_in_no_reply() {
     // The second process goes on with the question that the first left.
     ask_and_die(&house, "code", "a fix, please", 3).await;
     house.model.release();
-    let story = "Once upon a time there was a lamp that nobody lit, until somebody did, and that was that.";
-    house.model.enqueue_when("a story, please", Script::Pauses { text: story.into(), after: vec![9] });
-    house.model.enqueue_when("a fix, please", Script::text("Fixed.").held());
+    let story =
+        "Once upon a time there was a lamp that nobody lit, until somebody did, and that was that.";
+    house.model.enqueue_when(
+        "a story, please",
+        Script::Pauses {
+            text: story.into(),
+            after: vec![9],
+        },
+    );
+    house
+        .model
+        .enqueue_when("a fix, please", Script::text("Fixed.").held());
     let mut chat = Chat::start(&house, Some("writing"));
     house.model.wait_for_requests(5).await;
     chat.types("/whoami").await;
@@ -138,9 +190,22 @@ async fn answers_left_from_before_stand_under_their_topic_and_in_no_reply() {
         reply.push(chat.line().await);
     }
     assert!(reply[0].starts_with("You are ann"), "{reply:#?}");
-    assert!(!reply.iter().any(|line| line.contains("Main:") || line.contains("asked")), "nothing else is in it: {reply:#?}");
+    assert!(
+        !reply
+            .iter()
+            .any(|line| line.contains("Main:") || line.contains("asked")),
+        "nothing else is in it: {reply:#?}"
+    );
     house.model.release();
     let rest = chat.ends().await.stdout;
-    assert!(rest.contains(&format!("What was asked here before is answered now:\nMain: {story}")), "{rest}");
-    assert!(rest.contains("What was asked before in local:home:code is answered now:\nMain: Fixed."), "{rest}");
+    assert!(
+        rest.contains(&format!(
+            "What was asked here before is answered now:\nMain: {story}"
+        )),
+        "{rest}"
+    );
+    assert!(
+        rest.contains("What was asked before in local:home:code is answered now:\nMain: Fixed."),
+        "{rest}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Topics are made, closed, opened again and deleted, and groups become supergroups. Nothing that was said gets lost.
+//! Topics are made, closed, opened again and deleted, and groups become supergroups. Nothing that
+//! was said gets lost.
 
 use crate::support::House;
 use crate::support::fake_telegram::{ALICE, BOB, CAROL, Fault, PARLOR_BOT, Place};
@@ -32,8 +33,12 @@ async fn open_forum() -> House {
 /// The same with more in `[telegram]`.
 async fn forum_with(setting: &str, rest: &str) -> House {
     let house = House::new(rest).await;
-    let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("it was written");
-    house.write("config.toml", &config.replace("[telegram]\n", &format!("[telegram]\n{setting}\n")));
+    let config =
+        std::fs::read_to_string(house.home.path().join("config.toml")).expect("it was written");
+    house.write(
+        "config.toml",
+        &config.replace("[telegram]\n", &format!("[telegram]\n{setting}\n")),
+    );
     house
 }
 
@@ -46,8 +51,16 @@ const TOLD: &str = "I could not answer in telegram:topic:-1001234:101 (“Roses�
                     those that follow. /retry there or here sends them again; parlor failed lists them.";
 
 async fn run(house: &House, arguments: &[&str]) -> String {
-    let output = parlor(house.home.path()).args(arguments).output().await.expect("the binary starts");
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    let output = parlor(house.home.path())
+        .args(arguments)
+        .output()
+        .await
+        .expect("the binary starts");
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 #[tokio::test]
@@ -63,21 +76,39 @@ async fn a_closed_topic_keeps_its_answers_and_tells_the_owner_once() {
     house.settled(&gateway).await;
     assert_eq!(owner.texts(), [TOLD]);
     assert_eq!(rose.texts(), ["re: [Bob] before"]);
-    assert!(house.telegram.texts_in(FORUM, None).is_empty(), "nothing goes to General");
+    assert!(
+        house.telegram.texts_in(FORUM, None).is_empty(),
+        "nothing goes to General"
+    );
     assert_eq!(house.ask(FAILED), "2");
     let kept = house.ask("SELECT group_concat(part) FROM outbox WHERE state = 'failed'");
-    assert!(kept.contains("re: [Carol] one") && kept.contains("re: [Carol] two"), "{kept}");
+    assert!(
+        kept.contains("re: [Carol] one") && kept.contains("re: [Carol] two"),
+        "{kept}"
+    );
     gateway.shutdown().await;
 
     let gateway = house.open().await;
     rose.says(CAROL, "three").await;
     house.settled(&gateway).await;
-    assert_eq!(owner.texts().len(), 1, "also not told again after a restart");
+    assert_eq!(
+        owner.texts().len(),
+        1,
+        "also not told again after a restart"
+    );
 
     rose.reopens_topic(CAROL).await;
     rose.wait_for_sent(4).await;
     house.settled(&gateway).await;
-    assert_eq!(rose.texts(), ["re: [Bob] before", "re: [Carol] one", "re: [Carol] two", "re: [Carol] three"]);
+    assert_eq!(
+        rose.texts(),
+        [
+            "re: [Bob] before",
+            "re: [Carol] one",
+            "re: [Carol] two",
+            "re: [Carol] three"
+        ]
+    );
     assert_eq!(house.ask(FAILED), "0");
 
     rose.closes_topic(CAROL).await;
@@ -101,14 +132,22 @@ async fn a_deleted_topic_keeps_its_answers_and_nothing_goes_to_general() {
     house.model.release();
     owner.wait_for_sent(1).await;
     house.settled(&gateway).await;
-    assert!(owner.texts()[0].contains("(“Roses”): the topic is gone."), "{:?}", owner.texts());
+    assert!(
+        owner.texts()[0].contains("(“Roses”): the topic is gone."),
+        "{:?}",
+        owner.texts()
+    );
     assert!(house.telegram.texts_in(FORUM, None).is_empty());
 
     owner.says("/retry").await;
     owner.wait_for_sent(3).await;
     house.settled(&gateway).await;
     assert_eq!(owner.texts()[1], "1 message is sent again.");
-    assert!(owner.texts()[2].contains("the topic is gone"), "the owner who tried is told: {:?}", owner.texts());
+    assert!(
+        owner.texts()[2].contains("the topic is gone"),
+        "the owner who tried is told: {:?}",
+        owner.texts()
+    );
     assert_eq!(house.ask(FAILED), "1");
     gateway.shutdown().await;
     house.leave_leftovers();
@@ -118,25 +157,44 @@ async fn a_deleted_topic_keeps_its_answers_and_nothing_goes_to_general() {
 async fn an_owner_has_a_topic_or_everything_sent_again() {
     let house = open_forum().await;
     let gateway = house.open().await;
-    let (rose, other, owner) = (roses(&house), house.telegram.forum(FORUM).topic(102, "Other"), house.telegram.dm(ALICE));
+    let (rose, other, owner) = (
+        roses(&house),
+        house.telegram.forum(FORUM).topic(102, "Other"),
+        house.telegram.dm(ALICE),
+    );
     for place in [&rose, &other] {
-        let closed = house.telegram.fail("sendMessage", Fault::Refused(400, "Bad Request: TOPIC_CLOSED")).only_in(FORUM);
+        let closed = house
+            .telegram
+            .fail(
+                "sendMessage",
+                Fault::Refused(400, "Bad Request: TOPIC_CLOSED"),
+            )
+            .only_in(FORUM);
         closed.once();
         place.says(BOB, "hello").await;
         house.settled(&gateway).await;
     }
     assert_eq!(house.ask(FAILED), "2");
     rose.says(BOB, "/retry").await;
-    assert_eq!(rose.wait_for_sent(1).await.text, "Only an owner can have something sent again.");
+    assert_eq!(
+        rose.wait_for_sent(1).await.text,
+        "Only an owner can have something sent again."
+    );
     rose.says(ALICE, "/retry").await;
     rose.wait_for_sent(3).await;
-    assert_eq!(rose.texts()[1..], ["re: [Bob] hello", "1 message is sent again."]);
+    assert_eq!(
+        rose.texts()[1..],
+        ["re: [Bob] hello", "1 message is sent again."]
+    );
     assert!(other.texts().is_empty(), "here means here");
     owner.says("/retry").await;
     assert_eq!(other.wait_for_sent(1).await.text, "re: [Bob] hello");
     owner.says("/retry").await;
     house.settled(&gateway).await;
-    assert_eq!(owner.texts()[2..], ["1 message is sent again.", "Nothing is undelivered here."]);
+    assert_eq!(
+        owner.texts()[2..],
+        ["1 message is sent again.", "Nothing is undelivered here."]
+    );
     gateway.shutdown().await;
 }
 
@@ -145,13 +203,24 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
     let house = open_forum().await;
     let gateway = house.open().await;
     let (rose, _owner) = (roses(&house), house.telegram.dm(ALICE));
-    house.telegram.fail("sendMessage", Fault::Refused(400, "Bad Request: TOPIC_CLOSED")).only_in(FORUM).times(2);
+    house
+        .telegram
+        .fail(
+            "sendMessage",
+            Fault::Refused(400, "Bad Request: TOPIC_CLOSED"),
+        )
+        .only_in(FORUM)
+        .times(2);
     rose.says(BOB, "one").await;
     rose.says(BOB, "two").await;
     house.settled(&gateway).await;
     let listed = run(&house, &["failed"]).await;
-    assert!(listed.contains("telegram:topic:-1001234:101") && listed.contains("the topic is closed"), "{listed}");
-    let rows: serde_json::Value = serde_json::from_str(&run(&house, &["failed", "list", "--json"]).await).expect("JSON");
+    assert!(
+        listed.contains("telegram:topic:-1001234:101") && listed.contains("the topic is closed"),
+        "{listed}"
+    );
+    let rows: serde_json::Value =
+        serde_json::from_str(&run(&house, &["failed", "list", "--json"]).await).expect("JSON");
     assert_eq!(rows[1]["place"], "telegram:topic:-1001234:101");
     let first = rows[0]["id"].to_string();
 
@@ -159,14 +228,22 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
         run(&house, &["failed", "retry", "telegram:topic:-1001234:7"]).await,
         "error: nothing like that is undelivered. `parlor failed` lists what is\n"
     );
-    assert!(run(&house, &["failed", "retry", "roses"]).await.starts_with("error: `roses` is neither a number"));
+    assert!(
+        run(&house, &["failed", "retry", "roses"])
+            .await
+            .starts_with("error: `roses` is neither a number")
+    );
     insta::assert_snapshot!(run(&house, &["failed", "retry", &first]).await, @r"
     1 message is sent again at the next start of the gateway.
     In a gateway that runs now, an owner's /retry in the chat sends at once.
     ");
     rose.says(BOB, "three").await;
     house.settled(&gateway).await;
-    assert_eq!(rose.texts(), ["re: [Bob] three"], "a running gateway is not disturbed");
+    assert_eq!(
+        rose.texts(),
+        ["re: [Bob] three"],
+        "a running gateway is not disturbed"
+    );
     gateway.shutdown().await;
 
     let gateway = house.open().await;
@@ -179,7 +256,10 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
     rose.wait_for_sent(3).await;
     gateway.settled().await;
     gateway.shutdown().await;
-    assert_eq!(run(&house, &["failed"]).await, "Everything was delivered.\n");
+    assert_eq!(
+        run(&house, &["failed"]).await,
+        "Everything was delivered.\n"
+    );
 }
 
 #[tokio::test]
@@ -192,7 +272,11 @@ async fn an_owner_who_cannot_be_told_is_not_told_about_that() {
     rose.says(CAROL, "one").await;
     rose.says(CAROL, "two").await;
     house.settled(&gateway).await;
-    assert_eq!(house.ask("SELECT count(*) FROM outbox"), "3", "two answers and one notice");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM outbox"),
+        "3",
+        "two answers and one notice"
+    );
     assert_eq!(house.ask(FAILED), "3");
     gateway.shutdown().await;
     house.leave_leftovers();
@@ -203,18 +287,30 @@ async fn a_private_topic_that_telegram_lost_is_answered_in_the_chat() {
     let house = open_forum().await;
     let process = house.spawn().await;
     let topic = house.telegram.dm(ALICE).topic(33, "Plans");
-    house.telegram.fail("sendMessage", Fault::ThreadNotFound).once();
+    house
+        .telegram
+        .fail("sendMessage", Fault::ThreadNotFound)
+        .once();
     topic.says("hello").await;
     let sent = house.telegram.dm(ALICE).wait_for_sent(1).await;
     assert_eq!((sent.text.as_str(), sent.thread), ("re: hello", None));
-    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent").await;
-    assert!(process.log().contains("Telegram does not know this private topic"), "{}", process.log());
+    house
+        .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent")
+        .await;
+    assert!(
+        process
+            .log()
+            .contains("Telegram does not know this private topic"),
+        "{}",
+        process.log()
+    );
     assert_eq!(process.stop().await, 0);
 }
 
 #[tokio::test]
 async fn a_new_topic_called_like_an_agent_is_given_to_it_where_its_maker_may() {
-    let locked = "[[bindings]]\nmatch = \"telegram:group:-1009\"\nagent = \"main\"\nlocked = true\n";
+    let locked =
+        "[[bindings]]\nmatch = \"telegram:group:-1009\"\nagent = \"main\"\nlocked = true\n";
     let house = forum_with("auto_bind = true", &format!("{OPEN_FORUM}{locked}")).await;
     let gateway = house.open().await;
     let forum = house.telegram.forum(FORUM);
@@ -252,7 +348,9 @@ async fn a_new_topic_called_like_an_agent_is_given_to_it_where_its_maker_may() {
     by_name.says(BOB, "/status").await;
     let status = by_name.wait_for_sent(2).await.text;
     assert!(
-        status.starts_with("Night Desk (night-desk) answers here in “night desk” with fake/any (default_model)."),
+        status.starts_with(
+            "Night Desk (night-desk) answers here in “night desk” with fake/any (default_model)."
+        ),
         "{status}"
     );
     house.close(gateway).await;
@@ -277,8 +375,14 @@ async fn the_log_of_a_turn_has_the_topics_name() {
     let process = house.spawn().await;
     roses(&house).says(BOB, "hello").await;
     roses(&house).wait_for_sent(1).await;
-    house.wait_until_stored("SELECT group_concat(state) FROM outbox", "sent").await;
-    assert!(process.log().contains("place.name=\"Roses\""), "{}", process.log());
+    house
+        .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent")
+        .await;
+    assert!(
+        process.log().contains("place.name=\"Roses\""),
+        "{}",
+        process.log()
+    );
     assert_eq!(process.stop().await, 0);
 }
 
@@ -305,7 +409,10 @@ const BECAME: &str = "The group telegram:group:-5 is now the supergroup telegram
 /// Who was asked, and what they read.
 fn last_turn(house: &House) -> (String, Vec<String>) {
     let request = house.model.last_request();
-    (request.system.lines().next().unwrap_or_default().to_owned(), request.messages.into_iter().map(|(_, text)| text).collect())
+    (
+        request.system.lines().next().unwrap_or_default().to_owned(),
+        request.messages.into_iter().map(|(_, text)| text).collect(),
+    )
 }
 
 /// Everything that names the old group, but for what is over.
@@ -339,8 +446,15 @@ async fn a_group_that_becomes_a_supergroup_goes_on_there_in_either_order() {
         assert_eq!(new.wait_for_sent(1).await.text, "re: who am I");
         house.settled(&gateway).await;
         let (agent, heard) = last_turn(&house);
-        assert_eq!(agent, "You are Rose (agent id: rose).", "the binding follows");
-        assert_eq!(heard, ["I am Bob", "re: I am Bob", "who am I"], "so does the conversation");
+        assert_eq!(
+            agent, "You are Rose (agent id: rose).",
+            "the binding follows"
+        );
+        assert_eq!(
+            heard,
+            ["I am Bob", "re: I am Bob", "who am I"],
+            "so does the conversation"
+        );
         assert_eq!(owner.texts().len(), 1, "told once: {:?}", owner.texts());
         assert!(owner.texts()[0].starts_with(BECAME), "{:?}", owner.texts());
         assert_eq!(left_behind(&house), "0");
@@ -350,11 +464,19 @@ async fn a_group_that_becomes_a_supergroup_goes_on_there_in_either_order() {
         new.says(CAROL, "and I").await;
         new.wait_for_sent(2).await;
         house.settled(&gateway).await;
-        assert_eq!(last_turn(&house).0, "You are Ada (agent id: ada).", "pins follow");
+        assert_eq!(
+            last_turn(&house).0,
+            "You are Ada (agent id: ada).",
+            "pins follow"
+        );
         new.says(BOB, "still Rose?").await;
         new.wait_for_sent(3).await;
         house.settled(&gateway).await;
-        assert_eq!(last_turn(&house).0, "You are Rose (agent id: rose).", "also after a restart");
+        assert_eq!(
+            last_turn(&house).0,
+            "You are Rose (agent id: rose).",
+            "also after a restart"
+        );
         assert_eq!(owner.texts().len(), 1);
         gateway.shutdown().await;
     }
@@ -367,9 +489,17 @@ async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts
     house.telegram.dm(ALICE);
     house.telegram.group(OLD).migrates_to(NEW).await;
     house.close(gateway).await;
-    let config = std::fs::read_to_string(house.home.path().join("config.toml")).expect("it is there");
-    let line = config.lines().position(|line| line.contains("telegram:group:-5")).expect("it is named") + 1;
-    assert_eq!(house.telegram.dm(ALICE).texts(), [format!("{BECAME}{line}.")]);
+    let config =
+        std::fs::read_to_string(house.home.path().join("config.toml")).expect("it is there");
+    let line = config
+        .lines()
+        .position(|line| line.contains("telegram:group:-5"))
+        .expect("it is named")
+        + 1;
+    assert_eq!(
+        house.telegram.dm(ALICE).texts(),
+        [format!("{BECAME}{line}.")]
+    );
     insta::assert_snapshot!(run(&house, &["route", "explain", "telegram:group:-1000005:222"]).await, @"
     telegram:group:-1000005:222 goes to rose
     because of bindings[0]: group telegram:group:-5
@@ -401,7 +531,10 @@ async fn a_message_before_the_move_in_the_same_poll_is_answered_in_the_new_chat(
     let gateway = house.open().await;
     new.wait_for_sent(2).await;
     house.settled(&gateway).await;
-    assert_eq!(last_turn(&house).1, ["just before", "re: just before", "just after"]);
+    assert_eq!(
+        last_turn(&house).1,
+        ["just before", "re: just before", "just after"]
+    );
     assert_eq!(left_behind(&house), "0");
     gateway.shutdown().await;
 }
@@ -438,8 +571,11 @@ async fn what_waits_when_a_moved_group_meets_sigkill_is_answered_in_the_new_chat
     group.says(BOB, "one").await;
     house.model.wait_for_open(1).await;
     let new = group.migrates_to(NEW).await;
-    house.wait_until_stored("SELECT count(*) FROM chat_aliases", "1").await;
-    let waiting = "SELECT key FROM inbox JOIN places ON places.id = place_id WHERE state = 'waiting'";
+    house
+        .wait_until_stored("SELECT count(*) FROM chat_aliases", "1")
+        .await;
+    let waiting =
+        "SELECT key FROM inbox JOIN places ON places.id = place_id WHERE state = 'waiting'";
     assert_eq!(house.ask(waiting), "telegram:group:-1000005:222");
     process.kill().await;
     house.model.release();
@@ -453,13 +589,24 @@ async fn what_waits_when_a_moved_group_meets_sigkill_is_answered_in_the_new_chat
 async fn a_send_that_is_told_of_the_move_goes_to_the_new_chat() {
     let house = House::new(GROUP).await;
     let gateway = house.open().await;
-    let (group, new, owner) = (house.telegram.group(OLD), house.telegram.supergroup(NEW), house.telegram.dm(ALICE));
+    let (group, new, owner) = (
+        house.telegram.group(OLD),
+        house.telegram.supergroup(NEW),
+        house.telegram.dm(ALICE),
+    );
     group.says(BOB, "zero").await;
     group.wait_for_sent(1).await;
-    house.telegram.fail("sendMessage", Fault::Refused(400, "Bad Request: not now")).once();
+    house
+        .telegram
+        .fail("sendMessage", Fault::Refused(400, "Bad Request: not now"))
+        .once();
     group.says(BOB, "kept").await;
     house.settled(&gateway).await;
-    let gone = house.telegram.fail("sendMessage", Fault::MigratedTo(NEW)).only_in(OLD).until_dropped();
+    let gone = house
+        .telegram
+        .fail("sendMessage", Fault::MigratedTo(NEW))
+        .only_in(OLD)
+        .until_dropped();
     group.says(BOB, "one").await;
     assert_eq!(new.wait_for_sent(1).await.text, "re: one");
     house.settled(&gateway).await;
@@ -468,10 +615,22 @@ async fn a_send_that_is_told_of_the_move_goes_to_the_new_chat() {
     owner.says("/retry").await;
     new.wait_for_sent(3).await;
     house.settled(&gateway).await;
-    assert_eq!(new.texts(), ["re: one", "re: two", "re: kept"], "what had failed follows too");
+    assert_eq!(
+        new.texts(),
+        ["re: one", "re: two", "re: kept"],
+        "what had failed follows too"
+    );
     assert_eq!(last_turn(&house).1.len(), 7, "one conversation");
     assert!(owner.texts()[0].starts_with(BECAME), "{:?}", owner.texts());
-    assert_eq!(house.telegram.calls("sendMessage").iter().filter(|call| call.params["chat_id"] == OLD).count(), 3);
+    assert_eq!(
+        house
+            .telegram
+            .calls("sendMessage")
+            .iter()
+            .filter(|call| call.params["chat_id"] == OLD)
+            .count(),
+        3
+    );
     assert_eq!(left_behind(&house), "0");
     drop(gone);
     gateway.shutdown().await;
@@ -479,8 +638,11 @@ async fn a_send_that_is_told_of_the_move_goes_to_the_new_chat() {
 
 #[tokio::test]
 async fn a_conversation_that_began_in_the_new_chat_is_joined_with_the_old_one() {
-    let house =
-        House::with_top("", &format!("{GROUP}[[bindings]]\nmatch = \"telegram:group:-1000005\"\nagent = \"ada\"\n")).await;
+    let house = House::with_top(
+        "",
+        &format!("{GROUP}[[bindings]]\nmatch = \"telegram:group:-1000005\"\nagent = \"ada\"\n"),
+    )
+    .await;
     let gateway = house.open().await;
     house.telegram.dm(ALICE);
     let (group, new) = (house.telegram.group(OLD), house.telegram.supergroup(NEW));
@@ -496,7 +658,13 @@ async fn a_conversation_that_began_in_the_new_chat_is_joined_with_the_old_one() 
     new.wait_for_sent(2).await;
     house.settled(&gateway).await;
     let (agent, heard) = last_turn(&house);
-    assert_eq!(agent, "You are Ada (agent id: ada).", "a binding for the new chat is stronger");
-    assert_eq!(heard, ["old\n\n[@rose] re: old\n\nearly", "re: early", "late"]);
+    assert_eq!(
+        agent, "You are Ada (agent id: ada).",
+        "a binding for the new chat is stronger"
+    );
+    assert_eq!(
+        heard,
+        ["old\n\n[@rose] re: old\n\nearly", "re: early", "late"]
+    );
     gateway.shutdown().await;
 }

@@ -1,4 +1,5 @@
-//! Turns with tools: what is written down, what is said in between, what is stopped, and what a kill leaves.
+//! Turns with tools: what is written down, what is said in between, what is stopped, and what a
+//! kill leaves.
 
 use serde_json::json;
 
@@ -13,11 +14,20 @@ fn look_at_the_clock() -> Script {
 }
 
 fn roles(request: &Request) -> Vec<&str> {
-    request.messages.iter().map(|(role, _)| role.as_str()).collect()
+    request
+        .messages
+        .iter()
+        .map(|(role, _)| role.as_str())
+        .collect()
 }
 
 fn texts<'a>(request: &'a Request, role: &str) -> Vec<&'a str> {
-    request.messages.iter().filter(|(of, _)| of == role).map(|(_, text)| text.as_str()).collect()
+    request
+        .messages
+        .iter()
+        .filter(|(of, _)| of == role)
+        .map(|(_, text)| text.as_str())
+        .collect()
 }
 
 /// S2.30, S2.31, S2.45; S2.35: without any setting.
@@ -27,8 +37,12 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
     house.model.enqueue(look_at_the_clock().held());
-    house.model.enqueue_when("which colour", Script::text("Blue."));
-    house.model.enqueue_when("Go on with your task", Script::text("The report is done."));
+    house
+        .model
+        .enqueue_when("which colour", Script::text("Blue."));
+    house
+        .model
+        .enqueue_when("Go on with your task", Script::text("The report is done."));
     alice.says("write the report").await;
     house.model.wait_for_open(1).await;
     alice.says("which colour is it").await;
@@ -63,7 +77,10 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     alice.says("/status").await;
     house.settled(&gateway).await;
     let status = alice.texts().pop().expect("a status");
-    assert!(status.contains("Lately: goes on; answered while another task waits; put aside"), "{status}");
+    assert!(
+        status.contains("Lately: goes on; answered while another task waits; put aside"),
+        "{status}"
+    );
     gateway.shutdown().await;
 }
 
@@ -82,9 +99,19 @@ async fn what_waits_for_one_long_call_is_drained_as_one_message() {
     house.telegram.all_confirmed().await;
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!(alice.texts(), ["re: begin", "re: [Backlog]\none\n\ntwo\n\nthree"]);
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'answered'"), "4");
-    assert_eq!(house.ask("SELECT count(*) FROM messages WHERE kind = 'person'"), "4", "each is remembered by itself");
+    assert_eq!(
+        alice.texts(),
+        ["re: begin", "re: [Backlog]\none\n\ntwo\n\nthree"]
+    );
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE outcome = 'answered'"),
+        "4"
+    );
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages WHERE kind = 'person'"),
+        "4",
+        "each is remembered by itself"
+    );
     gateway.shutdown().await;
 }
 
@@ -103,7 +130,14 @@ async fn people_of_different_standing_are_not_answered_as_one() {
     house.telegram.all_confirmed().await;
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!(topic.texts(), ["re: [Alice] begin", "re: [Alice] owner", "re: [Backlog]\n[Bob] guest\n\n[Bob] guest again"]);
+    assert_eq!(
+        topic.texts(),
+        [
+            "re: [Alice] begin",
+            "re: [Alice] owner",
+            "re: [Backlog]\n[Bob] guest\n\n[Bob] guest again"
+        ]
+    );
     gateway.shutdown().await;
 }
 
@@ -128,10 +162,21 @@ async fn a_kill_in_the_middle_of_a_task_costs_no_finished_tool() {
     alice.wait_for_sent(1).await;
     assert_eq!(alice.texts(), ["Noon."]);
     let journal = house.model.journal();
-    assert_eq!(roles(&journal[2]), ["user", "call", "tool"], "the model is not asked from the beginning");
-    assert_eq!(journal[2].messages, journal[1].messages, "with the very result it had, and nothing that was said since");
-    house.wait_until_stored("SELECT count(*) FROM open_turns", "0").await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    assert_eq!(
+        roles(&journal[2]),
+        ["user", "call", "tool"],
+        "the model is not asked from the beginning"
+    );
+    assert_eq!(
+        journal[2].messages, journal[1].messages,
+        "with the very result it had, and nothing that was said since"
+    );
+    house
+        .wait_until_stored("SELECT count(*) FROM open_turns", "0")
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     assert_eq!(house.ask("SELECT steps FROM turns"), "2");
     process.stop().await;
 }
@@ -151,8 +196,14 @@ async fn a_tool_that_ran_while_the_process_was_killed_is_told_as_interrupted() {
     let process = house.spawn().await;
     alice.wait_for_sent(1).await;
     let told = house.model.last_request();
-    assert!(told.last_text().starts_with("[interrupted: the gateway was restarted while this ran."), "{told:?}");
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    assert!(
+        told.last_text()
+            .starts_with("[interrupted: the gateway was restarted while this ran."),
+        "{told:?}"
+    );
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     process.stop().await;
 }
 
@@ -176,8 +227,12 @@ async fn a_backlog_that_has_begun_is_one_answer_after_a_kill_too() {
     house.model.enqueue(Script::text("Both."));
     let process = house.spawn().await;
     alice.wait_for_sent(2).await;
-    house.wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "0").await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox WHERE state = 'waiting'", "0")
+        .await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     assert_eq!(alice.texts(), ["Begun.", "Both."]);
     assert_eq!(house.model.journal().len(), 4);
     process.stop().await;
@@ -188,7 +243,9 @@ async fn stop_ends_the_task_and_leaves_what_waits() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue_when("endless", Script::text("never seen").held());
+    house
+        .model
+        .enqueue_when("endless", Script::text("never seen").held());
     alice.says("something endless").await;
     house.model.wait_for_open(1).await;
     alice.says("and then this").await;
@@ -198,7 +255,9 @@ async fn stop_ends_the_task_and_leaves_what_waits() {
     house.model.wait_for_disconnect().await;
     house.settled(&gateway).await;
     let texts = alice.texts();
-    let (_, queue) = texts[0].split_once(" s on ").expect("how long it has taken");
+    let (_, queue) = texts[0]
+        .split_once(" s on ")
+        .expect("how long it has taken");
     insta::assert_snapshot!(queue, @"
     “something endless” (Alice).
     1 message waits:
@@ -208,8 +267,17 @@ async fn stop_ends_the_task_and_leaves_what_waits() {
     ");
     let mut rest = texts[1..].to_vec();
     rest.sort();
-    assert_eq!(rest, ["Stopped.", "re: something endless\n\n[stopped before it was answered]\n\nand then this"]);
-    assert_eq!(house.ask("SELECT group_concat(outcome) FROM turns"), "stopped,answered");
+    assert_eq!(
+        rest,
+        [
+            "Stopped.",
+            "re: something endless\n\n[stopped before it was answered]\n\nand then this"
+        ]
+    );
+    assert_eq!(
+        house.ask("SELECT group_concat(outcome) FROM turns"),
+        "stopped,answered"
+    );
     gateway.shutdown().await;
 }
 
@@ -218,7 +286,9 @@ async fn stop_all_clears_the_backlog_too() {
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    house.model.enqueue_when("endless", Script::text("never seen").held());
+    house
+        .model
+        .enqueue_when("endless", Script::text("never seen").held());
     alice.says("something endless").await;
     house.model.wait_for_open(1).await;
     alice.says("one").await;
@@ -226,11 +296,20 @@ async fn stop_all_clears_the_backlog_too() {
     alice.says("/stop all").await;
     house.settled(&gateway).await;
     assert_eq!(alice.texts(), ["Stopped. 2 waiting messages are dropped."]);
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE outcome = 'stopped'"), "3");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE outcome = 'stopped'"),
+        "3"
+    );
     alice.says("/stop").await;
     alice.says("/queue").await;
     house.settled(&gateway).await;
-    assert_eq!(alice.texts()[1..], ["Nothing is being done here.", "Nothing is being done here, and nothing waits."]);
+    assert_eq!(
+        alice.texts()[1..],
+        [
+            "Nothing is being done here.",
+            "Nothing is being done here, and nothing waits."
+        ]
+    );
     gateway.shutdown().await;
 }
 
@@ -241,12 +320,21 @@ async fn a_stopped_answer_keeps_what_was_shown_of_it() {
     let gateway = house.open().await;
     let group = house.telegram.supergroup(-1001);
     let text = "This answer takes its time, so that one can see it being written, piece by piece, and never ends";
-    house.model.enqueue(Script::Pause { text: text.into(), after: 12 });
+    house.model.enqueue(Script::Pause {
+        text: text.into(),
+        after: 12,
+    });
     group.says(ALICE, "tell me").await;
     group.wait_for_sent(1).await;
     group.says(ALICE, "/stop").await;
     house.settled(&gateway).await;
-    assert_eq!(group.texts(), ["This answer takes its time, so that one can see it being\n\n(stopped)", "Stopped."]);
+    assert_eq!(
+        group.texts(),
+        [
+            "This answer takes its time, so that one can see it being\n\n(stopped)",
+            "Stopped."
+        ]
+    );
     gateway.shutdown().await;
 }
 
@@ -264,7 +352,10 @@ async fn queue_clear_drops_what_waits_and_nothing_else() {
     alice.wait_for_sent(1).await;
     house.model.release();
     house.settled(&gateway).await;
-    assert_eq!(alice.texts(), ["1 waiting message is dropped.", "re: begin"]);
+    assert_eq!(
+        alice.texts(),
+        ["1 waiting message is dropped.", "re: begin"]
+    );
     gateway.shutdown().await;
 }
 
@@ -280,10 +371,19 @@ async fn a_message_that_has_to_wait_is_seen_to_be_taken() {
     house.model.wait_for_open(1).await;
     let waiting = alice.says("and this").await;
     house.telegram.wait_for_calls("setMessageReaction", 2).await;
-    assert_eq!(house.telegram.reaction_to(ALICE.id, waiting.message_id).as_deref(), Some("👀"));
+    assert_eq!(
+        house
+            .telegram
+            .reaction_to(ALICE.id, waiting.message_id)
+            .as_deref(),
+        Some("👀")
+    );
     house.model.release();
     house.close(gateway).await;
-    assert_eq!(house.telegram.reaction_to(ALICE.id, waiting.message_id), None);
+    assert_eq!(
+        house.telegram.reaction_to(ALICE.id, waiting.message_id),
+        None
+    );
 }
 
 #[tokio::test]
@@ -291,10 +391,17 @@ async fn parallel_calls_malformed_arguments_and_unknown_tools_all_get_an_answer(
     let house = House::new(OPEN).await;
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
-    let calls = [("now", json!({})), ("nonesuch", json!({ "x": 1 })), ("now", json!("not an object"))];
-    house
-        .model
-        .enqueue(Script::ToolCalls(calls.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.clone())).collect()));
+    let calls = [
+        ("now", json!({})),
+        ("nonesuch", json!({ "x": 1 })),
+        ("now", json!("not an object")),
+    ];
+    house.model.enqueue(Script::ToolCalls(
+        calls
+            .iter()
+            .map(|(name, arguments)| ((*name).to_owned(), arguments.clone()))
+            .collect(),
+    ));
     house.model.enqueue(Script::text("Done."));
     alice.says("all at once").await;
     house.settled(&gateway).await;
@@ -302,6 +409,9 @@ async fn parallel_calls_malformed_arguments_and_unknown_tools_all_get_an_answer(
     let told = house.model.last_request();
     let results = texts(&told, "tool");
     assert_eq!(results.len(), 3, "in the model's order");
-    assert!(results[1].starts_with("There is no tool `nonesuch`. You have: "), "{results:?}");
+    assert!(
+        results[1].starts_with("There is no tool `nonesuch`. You have: "),
+        "{results:?}"
+    );
     gateway.shutdown().await;
 }

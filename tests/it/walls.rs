@@ -1,7 +1,8 @@
 //! Walls: every way by which something of one agent could come to another, and that it does not.
 //!
-//! Ada has a secret wherever an agent can have one. Rose tries every tool, everybody tries every command, and the secret turns
-//! up nowhere. A tool, a command or a verb without a case here fails the suite.
+//! Ada has a secret wherever an agent can have one. Rose tries every tool, everybody tries every
+//! command, and the secret turns up nowhere. A tool, a command or a verb without a case here fails
+//! the suite.
 
 mod doors;
 mod handing_over;
@@ -48,7 +49,12 @@ const KEY: &str = "sk-ultramarin-2718";
 /// What Rose's tools are called with. `None`: nobody has thought about the tool yet.
 fn tries(tool: &str, home: &Path) -> Option<Vec<Value>> {
     let paths = paths(home);
-    let on_paths = |more: Value| paths.iter().map(|path| with(json!({ "path": path }), &more)).collect();
+    let on_paths = |more: Value| {
+        paths
+            .iter()
+            .map(|path| with(json!({ "path": path }), &more))
+            .collect()
+    };
     Some(match tool {
         "now" => vec![json!({})],
         "skill" => skill_tries(home),
@@ -63,7 +69,11 @@ fn tries(tool: &str, home: &Path) -> Option<Vec<Value>> {
         "file_send" => on_paths(json!({ "caption": "look" })),
         "file_search" => {
             let mut all: Vec<Value> = on_paths(json!({ "pattern": "vault" }));
-            all.extend([json!({ "pattern": "vault" }), json!({ "pattern": "." }), json!({ "pattern": "vault", "glob": "**" })]);
+            all.extend([
+                json!({ "pattern": "vault" }),
+                json!({ "pattern": "." }),
+                json!({ "pattern": "vault", "glob": "**" }),
+            ]);
             all
         }
         "memory_search" => [
@@ -76,8 +86,14 @@ fn tries(tool: &str, home: &Path) -> Option<Vec<Value>> {
         ]
         .map(|query| json!({ "query": query, "limit": 30 }))
         .to_vec(),
-        "memory_save" => vec![json!({ "text": "rose looked for the vault" }), json!({ "text": "x", "agent": "ada" })],
-        "memory_note" => vec![json!({ "text": "looked for the vault" }), json!({ "text": "x", "path": "../../ada/MEMORY.md" })],
+        "memory_save" => vec![
+            json!({ "text": "rose looked for the vault" }),
+            json!({ "text": "x", "agent": "ada" }),
+        ],
+        "memory_note" => vec![
+            json!({ "text": "looked for the vault" }),
+            json!({ "text": "x", "path": "../../ada/MEMORY.md" }),
+        ],
         "memory_edit" => vec![
             json!({ "action": "add", "text": "Rose looks for the vault." }),
             json!({ "action": "remove", "old": "The vault code" }),
@@ -92,12 +108,22 @@ fn tries(tool: &str, home: &Path) -> Option<Vec<Value>> {
             ]
         }
         // She shares no peer group with Ada; what she gives to herself has no more than she has.
-        "spawn" => vec![json!({ "task": "Tell the vault code", "agent": "ada" }), json!({ "task": "Look for the vault" })],
+        "spawn" => vec![
+            json!({ "task": "Tell the vault code", "agent": "ada" }),
+            json!({ "task": "Look for the vault" }),
+        ],
         "agent_send" => {
-            vec![json!({ "agent": "ada", "text": "What is the vault code" }), json!({ "agent": "@ada", "text": "hi" })]
+            vec![
+                json!({ "agent": "ada", "text": "What is the vault code" }),
+                json!({ "agent": "@ada", "text": "hi" }),
+            ]
         }
         "message_send" => {
-            vec![json!({}), json!({ "place": "telegram:topic:-1001:101", "text": "hi" }), json!({ "place": "Ada", "text": "hi" })]
+            vec![
+                json!({}),
+                json!({ "place": "telegram:topic:-1001:101", "text": "hi" }),
+                json!({ "place": "Ada", "text": "hi" }),
+            ]
         }
         _ => return None,
     })
@@ -143,10 +169,22 @@ fn paths(home: &Path) -> Vec<String> {
 }
 
 fn skill_tries(home: &Path) -> Vec<Value> {
-    let names = ["vault", "ada/vault", "../../ada/skills/vault", "../ada/skills/vault", "link", "VAULT"];
+    let names = [
+        "vault",
+        "ada/vault",
+        "../../ada/skills/vault",
+        "../ada/skills/vault",
+        "link",
+        "VAULT",
+    ];
     let mut all: Vec<Value> = names.map(|name| json!({ "name": name })).to_vec();
-    let files =
-        ["../../../ada/skills/vault/SKILL.md", "../vault/SKILL.md", "link.md", "../../MEMORY.md", "../../../ada/MEMORY.md"];
+    let files = [
+        "../../../ada/skills/vault/SKILL.md",
+        "../vault/SKILL.md",
+        "link.md",
+        "../../MEMORY.md",
+        "../../../ada/MEMORY.md",
+    ];
     all.extend(files.map(|file| json!({ "name": "poems", "file": file })));
     all.push(json!({ "name": "poems", "file": format!("{}/agents/ada/SOUL.md", home.display()) }));
     all
@@ -179,7 +217,12 @@ impl Walls {
         let forum = house.telegram.forum(-1001);
         let (ada, rose) = (forum.topic(101, "Ada"), forum.topic(201, "Rose"));
         house.model.answer_with(|_| Script::text("I see."));
-        let walls = Walls { house, gateway, ada, rose };
+        let walls = Walls {
+            house,
+            gateway,
+            ada,
+            rose,
+        };
         walls.live().await;
         walls
     }
@@ -187,16 +230,29 @@ impl Walls {
     /// Ada remembers, uses tools and is told things.
     async fn live(&self) {
         for n in 0..12 {
-            self.ada.says(ALICE, &format!("/remember The vault code, vault code, vault code: {SECRET} {n}")).await;
+            self.ada
+                .says(
+                    ALICE,
+                    &format!("/remember The vault code, vault code, vault code: {SECRET} {n}"),
+                )
+                .await;
         }
         self.house.settled(&self.gateway).await;
-        let calls = [("file_read", json!({ "path": "vault.md" })), ("memory_search", json!({ "query": "vault" }))];
+        let calls = [
+            ("file_read", json!({ "path": "vault.md" })),
+            ("memory_search", json!({ "query": "vault" })),
+        ];
         self.house.model.enqueue(Script::TextAndToolCalls(
             format!("Looking into {SECRET}"),
-            calls.map(|(name, arguments)| (name.to_owned(), arguments)).to_vec(),
+            calls
+                .map(|(name, arguments)| (name.to_owned(), arguments))
+                .to_vec(),
         ));
-        self.house.model.enqueue(Script::text(format!("The vault code is {SECRET}.")));
-        self.says(&self.ada, &format!("Keep the vault code {SECRET} safe")).await;
+        self.house
+            .model
+            .enqueue(Script::text(format!("The vault code is {SECRET}.")));
+        self.says(&self.ada, &format!("Keep the vault code {SECRET} safe"))
+            .await;
     }
 
     async fn says(&self, place: &Place, text: &str) {
@@ -207,7 +263,12 @@ impl Walls {
     /// Everything that a model read as this agent.
     fn read_by(&self, name: &str) -> Vec<Request> {
         let mine = |request: &Request| request.system.starts_with(&format!("You are {name}"));
-        self.house.model.journal().into_iter().filter(mine).collect()
+        self.house
+            .model
+            .journal()
+            .into_iter()
+            .filter(mine)
+            .collect()
     }
 
     /// Nothing that Rose's model read and nothing that stands in her topic has the secret.
@@ -216,7 +277,12 @@ impl Walls {
             let raw = request.raw.to_string();
             assert!(!raw.contains(SECRET) && !raw.contains(KEY), "{why}: {raw}");
         }
-        let shown = self.house.telegram.sent().into_iter().filter(|sent| sent.thread == Some(201));
+        let shown = self
+            .house
+            .telegram
+            .sent()
+            .into_iter()
+            .filter(|sent| sent.thread == Some(201));
         for sent in shown {
             assert!(!format!("{sent:?}").contains(SECRET), "{why}: {sent:?}");
         }
@@ -225,7 +291,11 @@ impl Walls {
     /// What tools answered in Rose's last turn.
     fn results(&self) -> Vec<String> {
         let last = self.read_by("Rose").pop().expect("she was asked");
-        last.messages.into_iter().filter(|(role, _)| role == "tool").map(|(_, text)| text).collect()
+        last.messages
+            .into_iter()
+            .filter(|(role, _)| role == "tool")
+            .map(|(_, text)| text)
+            .collect()
     }
 
     async fn end(self) {
@@ -237,29 +307,59 @@ impl Walls {
 fn plant(house: &House) {
     house.write("secrets/fake", KEY);
     let secret = format!("The vault code is {SECRET}.\n");
-    for file in ["workspace/vault.md", "workspace/twice.md", "MEMORY.md", "SOUL.md", "IDENTITY.md", "USER.md"] {
+    for file in [
+        "workspace/vault.md",
+        "workspace/twice.md",
+        "MEMORY.md",
+        "SOUL.md",
+        "IDENTITY.md",
+        "USER.md",
+    ] {
         house.write(&format!("agents/ada/{file}"), &secret);
     }
     let today = chrono::Local::now().format("%Y-%m-%d");
     house.write(&format!("agents/ada/memory/{today}.md"), &secret);
-    let skill = |name: &str, text: &str| format!("---\nname: {name}\ndescription: {text}\n---\n{text}\n");
-    house.write("agents/ada/skills/vault/SKILL.md", &skill("vault", &secret.replace('\n', "")));
-    house.write("agents/rose/skills/poems/SKILL.md", &skill("poems", "How poems are made."));
-    house.write("agents/rose/workspace/ada/workspace/vault.md", "a folder of Rose's own, vault");
+    let skill =
+        |name: &str, text: &str| format!("---\nname: {name}\ndescription: {text}\n---\n{text}\n");
+    house.write(
+        "agents/ada/skills/vault/SKILL.md",
+        &skill("vault", &secret.replace('\n', "")),
+    );
+    house.write(
+        "agents/rose/skills/poems/SKILL.md",
+        &skill("poems", "How poems are made."),
+    );
+    house.write(
+        "agents/rose/workspace/ada/workspace/vault.md",
+        "a folder of Rose's own, vault",
+    );
     house.write("agents/rose/workspace/deep/own.md", "Rose's own");
     link(house);
 }
 
 /// Ways into Ada's folder that no tool could have made. Whatever is there instead goes.
 fn link(house: &House) {
-    let (rose, ada) = (house.home.path().join("agents/rose"), house.home.path().join("agents/ada"));
-    let ways = ["workspace/link", "workspace/link.md", "workspace/far.md", "workspace/hard.md", "workspace/deep/hard.md"];
+    let (rose, ada) = (
+        house.home.path().join("agents/rose"),
+        house.home.path().join("agents/ada"),
+    );
+    let ways = [
+        "workspace/link",
+        "workspace/link.md",
+        "workspace/far.md",
+        "workspace/hard.md",
+        "workspace/deep/hard.md",
+    ];
     for way in ways.iter().chain(&["skills/link", "skills/poems/link.md"]) {
         let _ = std::fs::remove_file(rose.join(way));
     }
     std::fs::create_dir_all(rose.join("workspace/deep")).expect("a folder");
     symlink("../../ada/workspace", rose.join("workspace/link")).expect("a link");
-    symlink("../../ada/workspace/vault.md", rose.join("workspace/link.md")).expect("a link");
+    symlink(
+        "../../ada/workspace/vault.md",
+        rose.join("workspace/link.md"),
+    )
+    .expect("a link");
     symlink(ada.join("MEMORY.md"), rose.join("workspace/far.md")).expect("a link");
     symlink("../../ada/skills/vault", rose.join("skills/link")).expect("a link");
     symlink("../../../ada/MEMORY.md", rose.join("skills/poems/link.md")).expect("a link");
@@ -276,7 +376,10 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         for entry in std::fs::read_dir(next).expect("a folder").flatten() {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                _ => drop(found.insert(entry.path(), std::fs::read(entry.path()).unwrap_or_default())),
+                _ => drop(found.insert(
+                    entry.path(),
+                    std::fs::read(entry.path()).unwrap_or_default(),
+                )),
             }
         }
     }
@@ -288,16 +391,33 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 async fn no_tool_brings_anything_of_another_agent() {
     let walls = Walls::new(TEAM).await;
     let home = walls.house.home.path().to_owned();
-    let of_ada = || (files(&home.join("agents/ada")), walls.house.ask(ROWS_OF_ADA), walls.ada.texts());
+    let of_ada = || {
+        (
+            files(&home.join("agents/ada")),
+            walls.house.ask(ROWS_OF_ADA),
+            walls.ada.texts(),
+        )
+    };
     let before = of_ada();
     for (tool, _) in KNOWN {
-        let tries =
-            tries(tool, &home).unwrap_or_else(|| panic!("{tool} has no case in walls.rs: could it carry something over?"));
+        let tries = tries(tool, &home).unwrap_or_else(|| {
+            panic!("{tool} has no case in walls.rs: could it carry something over?")
+        });
         link(&walls.house);
-        let calls: Vec<(String, Value)> = tries.iter().map(|arguments| ((*tool).to_owned(), arguments.clone())).collect();
-        walls.house.model.enqueue_when(&format!("try {tool}"), Script::ToolCalls(calls));
+        let calls: Vec<(String, Value)> = tries
+            .iter()
+            .map(|arguments| ((*tool).to_owned(), arguments.clone()))
+            .collect();
+        walls
+            .house
+            .model
+            .enqueue_when(&format!("try {tool}"), Script::ToolCalls(calls));
         walls.says(&walls.rose, &format!("try {tool}")).await;
-        assert_eq!(walls.results().len(), tries.len(), "{tool}: every call was answered");
+        assert_eq!(
+            walls.results().len(),
+            tries.len(),
+            "{tool}: every call was answered"
+        );
         walls.rose_knows_nothing(tool);
         assert!(of_ada() == before, "{tool} changed something of Ada's");
     }

@@ -1,4 +1,5 @@
-//! Telegram calls us: who is let in, what is answered when, and that nothing is lost or answered twice.
+//! Telegram calls us: who is let in, what is answered when, and that nothing is lost or answered
+//! twice.
 
 use std::net::TcpListener;
 
@@ -20,7 +21,8 @@ async fn hooked_house() -> (House, String) {
 }
 
 fn hook(house: &House, listen: &str) {
-    let webhook = format!("webhook = {{ url = \"https://bot.example.org/hook\", listen = \"{listen}\" }}");
+    let webhook =
+        format!("webhook = {{ url = \"https://bot.example.org/hook\", listen = \"{listen}\" }}");
     house.configure_telegram(&format!("mode = \"webhook\"\n{webhook}"));
 }
 
@@ -38,7 +40,14 @@ async fn open(house: &House) -> Gateway {
 
 async fn announced(house: &House, times: usize) {
     house.telegram.wait_for_calls("setWebhook", times).await;
-    house.telegram.wait_until(|journal| journal.calls("setWebhook").all(|call| call.answered.is_some())).await;
+    house
+        .telegram
+        .wait_until(|journal| {
+            journal
+                .calls("setWebhook")
+                .all(|call| call.answered.is_some())
+        })
+        .await;
 }
 
 /// The real binary; `starts` counts this one.
@@ -54,7 +63,10 @@ async fn a_conversation_by_webhook_needs_no_poll() {
     let gateway = open(&house).await;
     let topic = house.telegram.forum(-1001).topic(7, "Seven");
     let asked = topic.says(BOB, "@parlor_bot hello").await;
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        200
+    );
     house.settled(&gateway).await;
     assert_eq!(topic.texts(), ["re: [Bob] hello"]);
 
@@ -72,12 +84,27 @@ async fn a_press_by_webhook_is_answered() {
     let gateway = open(&house).await;
     let dm = house.telegram.dm(ALICE);
     let asked = dm.says("/agents").await;
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        200
+    );
     let list = dm.wait_for_sent(1).await;
-    let data = list.reply_markup["inline_keyboard"][0][0]["callback_data"].as_str().expect("a button").to_owned();
+    let data = list.reply_markup["inline_keyboard"][0][0]["callback_data"]
+        .as_str()
+        .expect("a button")
+        .to_owned();
     let pressed = dm.presses(list.message_id, &data).await;
-    assert_eq!(house.telegram.call_webhook(&listen, pressed.update_id).await, 200);
-    house.telegram.wait_for_calls("answerCallbackQuery", 1).await;
+    assert_eq!(
+        house
+            .telegram
+            .call_webhook(&listen, pressed.update_id)
+            .await,
+        200
+    );
+    house
+        .telegram
+        .wait_for_calls("answerCallbackQuery", 1)
+        .await;
     house.settled(&gateway).await;
     assert_eq!(dm.texts().len(), 2);
     gateway.shutdown().await;
@@ -91,13 +118,38 @@ async fn whoever_does_not_know_the_secret_learns_nothing() {
     let asked = house.telegram.dm(ALICE).says("hello").await;
     let update = house.telegram.update(asked.update_id);
     let nearly = format!("{}0", &secret[1..]);
-    for wrong in [None, Some(""), Some("x"), Some(&secret[1..]), Some(nearly.as_str())] {
-        assert_eq!(post(&listen, wrong, update.as_bytes()).await.expect("an answer"), 404, "{wrong:?}");
+    for wrong in [
+        None,
+        Some(""),
+        Some("x"),
+        Some(&secret[1..]),
+        Some(nearly.as_str()),
+    ] {
+        assert_eq!(
+            post(&listen, wrong, update.as_bytes())
+                .await
+                .expect("an answer"),
+            404,
+            "{wrong:?}"
+        );
     }
     let too_long = vec![b' '; 1024 * 1024 + 1];
-    assert_eq!(post(&listen, Some("x"), &too_long).await.expect("an answer"), 404);
-    assert_eq!(post(&listen, Some(&secret), &too_long).await.expect("an answer"), 413);
-    assert_eq!(post(&listen, Some(&secret), b"").await.expect("an answer"), 400);
+    assert_eq!(
+        post(&listen, Some("x"), &too_long)
+            .await
+            .expect("an answer"),
+        404
+    );
+    assert_eq!(
+        post(&listen, Some(&secret), &too_long)
+            .await
+            .expect("an answer"),
+        413
+    );
+    assert_eq!(
+        post(&listen, Some(&secret), b"").await.expect("an answer"),
+        400
+    );
     assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0");
     let log = process.log();
     assert!(!log.contains(&secret), "{log}");
@@ -121,15 +173,29 @@ async fn what_cannot_be_read_is_kept_and_taken_as_heard() {
         br#"{"update_id":10,"message":{"date":1e400}}"#,
     ];
     for body in garbage.iter().chain(&garbage) {
-        assert_eq!(post(&listen, Some(&secret), body).await.expect("an answer"), 200, "{}", String::from_utf8_lossy(body));
+        assert_eq!(
+            post(&listen, Some(&secret), body).await.expect("an answer"),
+            200,
+            "{}",
+            String::from_utf8_lossy(body)
+        );
     }
-    assert_eq!(house.ask("SELECT count(*) FROM inbox WHERE state = 'broken'"), garbage.len().to_string());
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE state = 'broken'"),
+        garbage.len().to_string()
+    );
     let alice = house.telegram.dm(ALICE);
     let asked = alice.says("hello").await;
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        200
+    );
     assert_eq!(alice.wait_for_sent(1).await.text, "re: hello");
     let log = process.log();
-    assert!(log.contains("of Telegram cannot be read; it is kept in the inbox table as broken"), "{log}");
+    assert!(
+        log.contains("of Telegram cannot be read; it is kept in the inbox table as broken"),
+        "{log}"
+    );
     assert!(!log.contains("hunter2") && !log.contains(&secret), "{log}");
     assert_eq!(process.stop().await, 0);
 }
@@ -144,7 +210,10 @@ async fn the_same_call_twice_is_one_turn() {
         house.telegram.call_webhook(&listen, asked.update_id)
     );
     assert_eq!((first, second), (200, 200));
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        200
+    );
     house.settled(&gateway).await;
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
     gateway.shutdown().await;
@@ -163,18 +232,32 @@ async fn a_call_that_a_kill_cut_off_is_answered_once() {
         let (listen, secret, update) = (listen.clone(), secret.clone(), update.clone());
         async move { post(&listen, Some(&secret), update.as_bytes()).await }
     });
-    house.wait_until_stored("SELECT count(*) FROM inbox", "1").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM inbox", "1")
+        .await;
     process.kill().await;
     let _ = cut_off.await.expect("joined");
 
     let process = spawn(&house, 2).await;
-    assert_eq!(house.telegram.webhook_secret(), secret, "calls made meanwhile still count");
-    assert_eq!(post(&listen, Some(&secret), update.as_bytes()).await.expect("an answer"), 200);
+    assert_eq!(
+        house.telegram.webhook_secret(),
+        secret,
+        "calls made meanwhile still count"
+    );
+    assert_eq!(
+        post(&listen, Some(&secret), update.as_bytes())
+            .await
+            .expect("an answer"),
+        200
+    );
     process.kill().await;
     house.model.release();
 
     let process = spawn(&house, 3).await;
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        200
+    );
     house.telegram.dm(ALICE).wait_for_sent(1).await;
     assert_eq!(process.stop().await, 0);
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
@@ -186,15 +269,22 @@ async fn what_could_not_be_stored_is_called_again() {
     let gateway = open(&house).await;
     house.tell("CREATE TRIGGER full BEFORE INSERT ON inbox BEGIN SELECT RAISE(ABORT, 'the disk is full'); END");
     let asked = house.telegram.dm(ALICE).says("hello").await;
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 503);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        503
+    );
     house.tell("DROP TRIGGER full");
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        200
+    );
     house.settled(&gateway).await;
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
     gateway.shutdown().await;
 }
 
-/// Nothing can be read before we know who we are, so the call waits for that; the stop waits for the call.
+/// Nothing can be read before we know who we are, so the call waits for that; the stop waits for
+/// the call.
 #[tokio::test]
 async fn a_stop_finishes_the_call_that_is_being_made() {
     let (house, listen) = hooked_house().await;
@@ -203,9 +293,15 @@ async fn a_stop_finishes_the_call_that_is_being_made() {
     let asked = house.telegram.dm(ALICE).says("hello").await;
     let secret = house.telegram.webhook_secret();
     let update = house.telegram.update(asked.update_id);
-    let calling = begin_post(&listen, Some(&secret), update.as_bytes()).await.expect("the bot listens");
-    // The server takes calls in the order they come, so the first one is inside when a second is answered.
-    assert_eq!(post(&listen, Some(&secret), b"").await.expect("an answer"), 400);
+    let calling = begin_post(&listen, Some(&secret), update.as_bytes())
+        .await
+        .expect("the bot listens");
+    // The server takes calls in the order they come, so the first one is inside when a second is
+    // answered.
+    assert_eq!(
+        post(&listen, Some(&secret), b"").await.expect("an answer"),
+        400
+    );
     let stopping = tokio::spawn(gateway.shutdown());
     while tokio::net::TcpStream::connect(&listen).await.is_ok() {
         tokio::task::yield_now().await;
@@ -222,19 +318,34 @@ async fn an_address_that_is_taken_is_told() {
     let _taken = TcpListener::bind(&listen).expect("it is free");
     let gateway = house.open().await;
     let reason = gateway.deserted().await;
-    assert!(reason.starts_with(&format!("cannot listen on {listen}: ")), "{reason}");
-    assert!(reason.ends_with("Set another `listen` under [telegram.webhook]"), "{reason}");
+    assert!(
+        reason.starts_with(&format!("cannot listen on {listen}: ")),
+        "{reason}"
+    );
+    assert!(
+        reason.ends_with("Set another `listen` under [telegram.webhook]"),
+        "{reason}"
+    );
     gateway.shutdown().await;
 }
 
 #[tokio::test]
 async fn telegram_is_told_the_address_until_it_takes_it() {
     let (house, listen) = hooked_house().await;
-    house.telegram.fail("setWebhook", Fault::Refused(400, "Bad Request: bad webhook: Failed to resolve host")).once();
+    house
+        .telegram
+        .fail(
+            "setWebhook",
+            Fault::Refused(400, "Bad Request: bad webhook: Failed to resolve host"),
+        )
+        .once();
     let gateway = house.open().await;
     announced(&house, 2).await;
     let asked = house.telegram.dm(ALICE).says("hello").await;
-    assert_eq!(house.telegram.call_webhook(&listen, asked.update_id).await, 200);
+    assert_eq!(
+        house.telegram.call_webhook(&listen, asked.update_id).await,
+        200
+    );
     house.close(gateway).await;
     assert_eq!(house.telegram.dm(ALICE).texts(), ["re: hello"]);
 }
@@ -244,6 +355,11 @@ async fn a_refused_token_ends_the_webhook_too() {
     let (house, _) = hooked_house().await;
     house.write("secrets/telegram", "999:WRONG-TOKEN");
     let gateway = house.open().await;
-    assert!(gateway.deserted().await.starts_with("Telegram does not accept the bot token"));
+    assert!(
+        gateway
+            .deserted()
+            .await
+            .starts_with("Telegram does not accept the bot token")
+    );
     gateway.shutdown().await;
 }

@@ -8,14 +8,21 @@ use crate::config::{AgentSpec, Config, Problem, Spanned};
 /// A file that goes missing later is told by `parlor agent info`, and the agent answers without a
 /// soul.
 pub fn check_personalities(config: &Config, home: &Path) -> Vec<Problem> {
-    config.agents.iter().filter_map(|spec| unreadable(spec, spec.personality.as_ref()?, home)).collect()
+    config
+        .agents
+        .iter()
+        .filter_map(|spec| unreadable(spec, spec.personality.as_ref()?, home))
+        .collect()
 }
 
 fn unreadable(spec: &AgentSpec, personality: &Spanned<String>, home: &Path) -> Option<Problem> {
     let shown = format!("agents/{}/{}", spec.id, personality.value);
     let error = read_start(&home.join(&shown)).err()?;
     let (message, label) = match error.kind() {
-        std::io::ErrorKind::NotFound => (format!("there is no file {shown}"), "no such file in the agent's folder".to_owned()),
+        std::io::ErrorKind::NotFound => (
+            format!("there is no file {shown}"),
+            "no such file in the agent's folder".to_owned(),
+        ),
         _ => (format!("{shown} cannot be read"), error.to_string()),
     };
     let problem = Problem::new(personality.span.clone(), message).label(label);

@@ -10,7 +10,8 @@ pub(super) fn chunks(text: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     let mut current = String::new();
     for paragraph in paragraphs(text) {
-        let begins_anew = paragraph.starts_with('#') || current.len() + paragraph.len() > GOOD_BYTES;
+        let begins_anew =
+            paragraph.starts_with('#') || current.len() + paragraph.len() > GOOD_BYTES;
         if begins_anew && !is_only_heading(&current) {
             keep(&mut pieces, &mut current);
         }
@@ -37,11 +38,19 @@ fn paragraphs(text: &str) -> Vec<String> {
             found.push(Vec::new());
         }
     }
-    found.into_iter().filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n")).collect()
+    found
+        .into_iter()
+        .filter(|lines| !lines.is_empty())
+        .map(|lines| lines.join("\n"))
+        .collect()
 }
 
 fn is_only_heading(piece: &str) -> bool {
-    !piece.is_empty() && piece.lines().filter(|line| !line.is_empty()).all(|line| line.starts_with('#'))
+    !piece.is_empty()
+        && piece
+            .lines()
+            .filter(|line| !line.is_empty())
+            .all(|line| line.starts_with('#'))
 }
 
 fn keep(pieces: &mut Vec<String>, current: &mut String) {
@@ -78,7 +87,13 @@ mod tests {
     #[test]
     fn a_heading_stays_with_what_follows_it() {
         let text = "# Memory\n\n## Ann\n- likes tea\n- has a dog\n\nTwo of them.\n\n## Bob\nno tea\n\n## Empty\n";
-        assert_eq!(chunks(text), ["# Memory\n\n## Ann\n\n- likes tea\n- has a dog\n\nTwo of them.", "## Bob\n\nno tea"]);
+        assert_eq!(
+            chunks(text),
+            [
+                "# Memory\n\n## Ann\n\n- likes tea\n- has a dog\n\nTwo of them.",
+                "## Bob\n\nno tea"
+            ]
+        );
         assert_eq!(chunks(""), [] as [&str; 0]);
         assert_eq!(chunks("\n\n# Only\n\n"), [] as [&str; 0]);
     }
@@ -86,7 +101,12 @@ mod tests {
     #[test]
     fn what_is_long_is_cut_between_words() {
         let pieces = chunks(&"word ".repeat(1000));
-        assert!(pieces.len() > 2 && pieces.iter().all(|piece| piece.len() <= MAX_BYTES && piece.ends_with("word")));
+        assert!(
+            pieces.len() > 2
+                && pieces
+                    .iter()
+                    .all(|piece| piece.len() <= MAX_BYTES && piece.ends_with("word"))
+        );
     }
 
     proptest! {

@@ -69,31 +69,53 @@ fn write_one(entry: &Entry, form: Form) -> String {
         Form::Markdown => {
             let lines: Vec<String> = entry.text.split('\n').map(escaped).collect();
             // `--` would end a comment early, and JSON may say a hyphen in another way.
-            format!("{MARK}{}{MARK_END}\n{}\n\n", json.replace("--", "-\\u002d"), lines.join("\n"))
+            format!(
+                "{MARK}{}{MARK_END}\n{}\n\n",
+                json.replace("--", "-\\u002d"),
+                lines.join("\n")
+            )
         }
     }
 }
 
 /// Adds a backslash to lines that look like a mark, with or without backslashes in front.
 fn escaped(line: &str) -> String {
-    if line.trim_start_matches('\\').starts_with(MARK) { format!("\\{line}") } else { line.to_owned() }
+    if line.trim_start_matches('\\').starts_with(MARK) {
+        format!("\\{line}")
+    } else {
+        line.to_owned()
+    }
 }
 
 fn unescaped(line: &str) -> &str {
-    if line.starts_with('\\') && line.trim_start_matches('\\').starts_with(MARK) { &line[1..] } else { line }
+    if line.starts_with('\\') && line.trim_start_matches('\\').starts_with(MARK) {
+        &line[1..]
+    } else {
+        line
+    }
 }
 
 /// Reads either form.
 pub fn read(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
-    if text.trim_start().starts_with(MARK) { read_markdown(text) } else { read_json_lines(text) }
+    if text.trim_start().starts_with(MARK) {
+        read_markdown(text)
+    } else {
+        read_json_lines(text)
+    }
 }
 
 fn read_json_lines(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
-    let lines = text.split('\n').zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let lines = text
+        .split('\n')
+        .zip(1..)
+        .filter(|(line, _)| !line.trim().is_empty());
     lines
         .map(|(json, line)| {
             let written = parsed(json, line)?;
-            let text = written.text.clone().ok_or_else(|| ReadError { line, reason: "`text` is missing".into() })?;
+            let text = written.text.clone().ok_or_else(|| ReadError {
+                line,
+                reason: "`text` is missing".into(),
+            })?;
             carried(&written, text, line)
         })
         .collect()
@@ -104,7 +126,10 @@ fn read_markdown(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
     for (line, number) in text.split('\n').zip(1..) {
         match (line.strip_prefix(MARK), found.last_mut()) {
             (Some(json), _) => {
-                let json = json.trim_end().strip_suffix(MARK_END.trim_start()).unwrap_or(json);
+                let json = json
+                    .trim_end()
+                    .strip_suffix(MARK_END.trim_start())
+                    .unwrap_or(json);
                 found.push((parsed(json, number)?, number, Vec::new()));
             }
             (None, Some((_, _, lines))) => lines.push(unescaped(line)),
@@ -114,25 +139,45 @@ fn read_markdown(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
     let memories = found.into_iter().map(|(written, number, lines)| {
         let text = lines.join("\n");
         // The empty line between two memories, and the end of the last line.
-        let text = text.strip_suffix("\n\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
+        let text = text
+            .strip_suffix("\n\n")
+            .or_else(|| text.strip_suffix('\n'))
+            .unwrap_or(&text);
         carried(&written, text.to_owned(), number)
     });
     memories.collect()
 }
 
 fn parsed(json: &str, line: usize) -> Result<Written, ReadError> {
-    serde_json::from_str(json.trim()).map_err(|error| ReadError { line, reason: format!("this is no memory: {error}") })
+    serde_json::from_str(json.trim()).map_err(|error| ReadError {
+        line,
+        reason: format!("this is no memory: {error}"),
+    })
 }
 
 fn carried(written: &Written, text: String, line: usize) -> Result<ExportedMemory, ReadError> {
-    let wrong = |what: &str, value: &str| ReadError { line, reason: format!("`{value}` is no {what}") };
+    let wrong = |what: &str, value: &str| ReadError {
+        line,
+        reason: format!("`{value}` is no {what}"),
+    };
     let said = Provenance {
-        place: written.place.as_ref().map(|key| key.parse().map_err(|_| wrong("place", key))).transpose()?,
-        person: written.person.as_ref().map(|person| person.parse().map_err(|()| wrong("person", person))).transpose()?,
+        place: written
+            .place
+            .as_ref()
+            .map(|key| key.parse().map_err(|_| wrong("place", key)))
+            .transpose()?,
+        person: written
+            .person
+            .as_ref()
+            .map(|person| person.parse().map_err(|()| wrong("person", person)))
+            .transpose()?,
     };
     Ok(ExportedMemory {
         agent: AgentId::parse(&written.agent).map_err(|_| wrong("agent", &written.agent))?,
-        visibility: written.visibility.parse().map_err(|()| wrong("visibility", &written.visibility))?,
+        visibility: written
+            .visibility
+            .parse()
+            .map_err(|()| wrong("visibility", &written.visibility))?,
         text,
         said,
         created_at: written.created_at,
@@ -152,7 +197,11 @@ mod tests {
             id: 7,
             owner: AgentUid(Uuid::nil()),
             agent: "night-desk".into(),
-            visibility: if global { Visibility::Global } else { Visibility::Private },
+            visibility: if global {
+                Visibility::Global
+            } else {
+                Visibility::Private
+            },
             path: None,
             text: text.into(),
             said: Provenance {
@@ -165,7 +214,10 @@ mod tests {
 
     #[test]
     fn both_forms_are_readable() {
-        let entries = [entry("likes tea\n- green", false, true), entry("is open", true, false)];
+        let entries = [
+            entry("likes tea\n- green", false, true),
+            entry("is open", true, false),
+        ];
         insta::assert_snapshot!(write(&entries, Form::JsonLines), @r#"
         {"agent":"night-desk","visibility":"private","text":"likes tea\n- green","place":"telegram:topic:-100:7","person":"telegram:5","created_at":1800000000000}
         {"agent":"night-desk","visibility":"global","text":"is open","created_at":1800000000000}

@@ -45,21 +45,35 @@ pub(super) struct Changed {
 
 /// Looks at the files without opening them; blocks on the disk.
 pub(super) fn look(folder: &Path) -> Stamps {
-    let notes = fs::read_dir(folder.join(NOTES_FOLDER)).into_iter().flatten().flatten();
-    let notes = notes.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_note(name));
-    let paths = notes.map(|name| format!("{NOTES_FOLDER}/{name}")).chain([MEMORY_FILE.to_owned()]);
-    paths.filter_map(|path| stamp(&folder.join(&path)).map(|stamp| (path, stamp))).collect()
+    let notes = fs::read_dir(folder.join(NOTES_FOLDER))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let notes = notes
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| is_note(name));
+    let paths = notes
+        .map(|name| format!("{NOTES_FOLDER}/{name}"))
+        .chain([MEMORY_FILE.to_owned()]);
+    paths
+        .filter_map(|path| stamp(&folder.join(&path)).map(|stamp| (path, stamp)))
+        .collect()
 }
 
 /// `2026-11-16.md`
 fn is_note(name: &str) -> bool {
-    name.strip_suffix(".md").is_some_and(|date| date.len() == 10 && date.parse::<NaiveDate>().is_ok())
+    name.strip_suffix(".md")
+        .is_some_and(|date| date.len() == 10 && date.parse::<NaiveDate>().is_ok())
 }
 
 /// None unless the path is a regular file.
 fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let modified = metadata
+        .modified()
+        .ok()?
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     // The inode tells a replaced file, the change time a file restored with its old time.
     let text = [
         metadata.len().to_string(),
@@ -68,32 +82,64 @@ fn stamp(path: &Path) -> Option<Stamp> {
         format!("{}.{}", metadata.ctime(), metadata.ctime_nsec()),
     ];
     let modified_ms = i64::try_from(modified.as_millis()).unwrap_or(i64::MAX);
-    Some(Stamp { bytes: metadata.len(), text: text.join(" "), modified_ms })
+    Some(Stamp {
+        bytes: metadata.len(),
+        text: text.join(" "),
+        modified_ms,
+    })
 }
 
 /// The stamps of an agent's files when they were taken in.
-pub(super) fn taken_in(connection: &Connection, owner: AgentUid) -> rusqlite::Result<HashMap<String, String>> {
-    let mut statement = connection.prepare_cached("SELECT path, stamp FROM memory_files WHERE agent_uid = ?1")?;
+pub(super) fn taken_in(
+    connection: &Connection,
+    owner: AgentUid,
+) -> rusqlite::Result<HashMap<String, String>> {
+    let mut statement =
+        connection.prepare_cached("SELECT path, stamp FROM memory_files WHERE agent_uid = ?1")?;
     let rows = statement.query_map([owner.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()
 }
 
 /// Reads the files with a new stamp; blocks on the disk. An unreadable file keeps its old pieces.
-pub(super) fn read_changed(folder: &Path, now: &Stamps, taken_in: &HashMap<String, String>) -> Vec<Changed> {
-    let changed = now.iter().filter(|(path, stamp)| taken_in.get(*path) != Some(&stamp.text));
+pub(super) fn read_changed(
+    folder: &Path,
+    now: &Stamps,
+    taken_in: &HashMap<String, String>,
+) -> Vec<Changed> {
+    let changed = now
+        .iter()
+        .filter(|(path, stamp)| taken_in.get(*path) != Some(&stamp.text));
     let read = |(path, stamp): (&String, &Stamp)| {
         let mut bytes = Vec::new();
-        let opened = fs::File::open(folder.join(path)).and_then(|file| file.take(MAX_INDEXED_BYTES).read_to_end(&mut bytes));
-        opened.inspect_err(|error| tracing::warn!("{path} cannot be taken into memory: {error}")).ok()?;
-        Some(Changed { path: path.clone(), stamp: stamp.clone(), text: String::from_utf8_lossy(&bytes).into_owned() })
+        let opened = fs::File::open(folder.join(path))
+            .and_then(|file| file.take(MAX_INDEXED_BYTES).read_to_end(&mut bytes));
+        opened
+            .inspect_err(|error| tracing::warn!("{path} cannot be taken into memory: {error}"))
+            .ok()?;
+        Some(Changed {
+            path: path.clone(),
+            stamp: stamp.clone(),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        })
     };
     changed.filter_map(read).collect()
 }
 
 /// Replaces the pieces of changed files, and deletes the pieces of deleted files.
-pub(super) fn take_in(tx: &Transaction<'_>, owner: AgentUid, changed: &[Changed], gone: &[String]) -> rusqlite::Result<()> {
+pub(super) fn take_in(
+    tx: &Transaction<'_>,
+    owner: AgentUid,
+    changed: &[Changed],
+    gone: &[String],
+) -> rusqlite::Result<()> {
     for file in changed {
-        replace(tx, owner, &file.path, chunks(&file.text), file.stamp.modified_ms)?;
+        replace(
+            tx,
+            owner,
+            &file.path,
+            chunks(&file.text),
+            file.stamp.modified_ms,
+        )?;
         let mut upsert = tx.prepare_cached(
             "INSERT INTO memory_files (agent_uid, path, stamp) VALUES (?1, ?2, ?3) \
              ON CONFLICT (agent_uid, path) DO UPDATE SET stamp = excluded.stamp",
@@ -102,13 +148,22 @@ pub(super) fn take_in(tx: &Transaction<'_>, owner: AgentUid, changed: &[Changed]
     }
     for path in gone {
         replace(tx, owner, path, Vec::new(), 0)?;
-        tx.execute("DELETE FROM memory_files WHERE agent_uid = ?1 AND path = ?2", params![owner.to_string(), path])?;
+        tx.execute(
+            "DELETE FROM memory_files WHERE agent_uid = ?1 AND path = ?2",
+            params![owner.to_string(), path],
+        )?;
     }
     Ok(())
 }
 
 /// Unchanged pieces keep their rows.
-fn replace(tx: &Transaction<'_>, owner: AgentUid, path: &str, mut wanted: Vec<String>, created_at: i64) -> rusqlite::Result<()> {
+fn replace(
+    tx: &Transaction<'_>,
+    owner: AgentUid,
+    path: &str,
+    mut wanted: Vec<String>,
+    created_at: i64,
+) -> rusqlite::Result<()> {
     let mut stale = Vec::new();
     for (id, text) in rows::pieces(tx, owner, path)? {
         match wanted.iter().position(|piece| *piece == text) {
@@ -119,7 +174,14 @@ fn replace(tx: &Transaction<'_>, owner: AgentUid, path: &str, mut wanted: Vec<St
     rows::delete(tx, owner, &stale)?;
     for text in wanted {
         let path = Some(path.to_owned());
-        let new = New { owner, visibility: Visibility::Private, path, text, said: Provenance::default(), created_at };
+        let new = New {
+            owner,
+            visibility: Visibility::Private,
+            path,
+            text,
+            said: Provenance::default(),
+            created_at,
+        };
         rows::insert(tx, &new)?;
     }
     Ok(())
@@ -127,5 +189,9 @@ fn replace(tx: &Transaction<'_>, owner: AgentUid, path: &str, mut wanted: Vec<St
 
 /// Forgets an agent's files, so that all are taken in anew.
 pub(super) fn forget(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM memory_files WHERE agent_uid = ?1", [owner.to_string()]).map(drop)
+    tx.execute(
+        "DELETE FROM memory_files WHERE agent_uid = ?1",
+        [owner.to_string()],
+    )
+    .map(drop)
 }

@@ -73,7 +73,11 @@ fn add(current: &str, text: &str) -> Result<String, UserError> {
         return Err(UserError::new("There is nothing to add."));
     }
     let kept = current.trim_end();
-    Ok(if kept.is_empty() { format!("{text}\n") } else { format!("{kept}\n{text}\n") })
+    Ok(if kept.is_empty() {
+        format!("{text}\n")
+    } else {
+        format!("{kept}\n{text}\n")
+    })
 }
 
 fn exchange(current: &str, old: &str, new: &str) -> Result<String, UserError> {
@@ -81,9 +85,13 @@ fn exchange(current: &str, old: &str, new: &str) -> Result<String, UserError> {
         return Err(UserError::new("Say which text of MEMORY.md is meant."));
     }
     match current.matches(old).count() {
-        0 => Err(UserError::new("MEMORY.md does not have that text. Repeat it exactly as it stands there.")),
+        0 => Err(UserError::new(
+            "MEMORY.md does not have that text. Repeat it exactly as it stands there.",
+        )),
         1 => Ok(tidied(&current.replacen(old, new, 1))),
-        count => Err(UserError::new(format!("MEMORY.md has that text {count} times. Repeat more of what stands around it."))),
+        count => Err(UserError::new(format!(
+            "MEMORY.md has that text {count} times. Repeat more of what stands around it."
+        ))),
     }
 }
 
@@ -97,19 +105,28 @@ fn tidied(text: &str) -> String {
         }
     }
     let kept = tidy.trim_end();
-    if kept.is_empty() { String::new() } else { format!("{kept}\n") }
+    if kept.is_empty() {
+        String::new()
+    } else {
+        format!("{kept}\n")
+    }
 }
 
 /// Changes the file in an agent's folder; blocks on the disk.
 pub(super) fn edit(folder: &Path, edit: &Edit, now: DateTime<Utc>) -> Result<usize, EditError> {
-    change(folder, now, |current| apply(current, edit).map_err(EditError::from))
+    change(folder, now, |current| {
+        apply(current, edit).map_err(EditError::from)
+    })
 }
 
 /// Makes an earlier version the file again; the present text becomes a version too.
 pub(super) fn restore(folder: &Path, name: &str, now: DateTime<Utc>) -> Result<usize, EditError> {
     let known = versions(folder)?;
     if !known.iter().any(|version| version.name == name) {
-        return Err(UserError::new(format!("There is no version {name}. `parlor memory versions` lists them.")).into());
+        return Err(UserError::new(format!(
+            "There is no version {name}. `parlor memory versions` lists them."
+        ))
+        .into());
     }
     let text = fs::read_to_string(version_path(folder, name))?;
     change(folder, now, |_| Ok(text.clone()))
@@ -124,9 +141,16 @@ pub(super) fn versions(folder: &Path) -> io::Result<Vec<Version>> {
     let mut versions = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let name = entry.file_name().into_string().ok().and_then(|name| name.strip_suffix(".md").map(str::to_owned));
+        let name = entry
+            .file_name()
+            .into_string()
+            .ok()
+            .and_then(|name| name.strip_suffix(".md").map(str::to_owned));
         if let Some(name) = name.filter(|name| !name.starts_with('.')) {
-            versions.push(Version { name, bytes: entry.metadata()?.len() });
+            versions.push(Version {
+                name,
+                bytes: entry.metadata()?.len(),
+            });
         }
     }
     versions.sort_by(|one, other| other.name.cmp(&one.name));
@@ -137,9 +161,17 @@ pub(super) fn versions(folder: &Path) -> io::Result<Vec<Version>> {
 ///
 /// People change the file too, with editors that know no lock. After such a change, the edit is
 /// made anew to the new text.
-fn change(folder: &Path, now: DateTime<Utc>, make: impl Fn(&str) -> Result<String, EditError>) -> Result<usize, EditError> {
+fn change(
+    folder: &Path,
+    now: DateTime<Utc>,
+    make: impl Fn(&str) -> Result<String, EditError>,
+) -> Result<usize, EditError> {
     create_folder(&versions_folder(folder))?;
-    let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(versions_folder(folder).join(".lock"))?;
+    let lock = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(versions_folder(folder).join(".lock"))?;
     lock.lock()?;
     let path = file_path(folder);
     for _ in 0..MOST_TRIES {
@@ -158,7 +190,10 @@ fn change(folder: &Path, now: DateTime<Utc>, make: impl Fn(&str) -> Result<Strin
         }
         fs::remove_file(&beside)?;
     }
-    Err(UserError::new("Somebody else is changing MEMORY.md right now. Nothing was changed; try again later.").into())
+    Err(UserError::new(
+        "Somebody else is changing MEMORY.md right now. Nothing was changed; try again later.",
+    )
+    .into())
 }
 
 /// The file's text; empty without a file.
@@ -169,15 +204,22 @@ fn read(path: &Path) -> Result<String, EditError> {
     };
     // Opening a pipe waits for its other end, perhaps for ever.
     if !metadata.is_file() {
-        return Err(UserError::new("MEMORY.md is no regular file, so it is left alone. Nothing was changed.").into());
+        return Err(UserError::new(
+            "MEMORY.md is no regular file, so it is left alone. Nothing was changed.",
+        )
+        .into());
     }
     if metadata.len() > MAX_READ_BYTES {
         let most = MAX_READ_BYTES / 1024;
-        let told = format!("MEMORY.md has more than {most} KiB. An operator must make it shorter first. Nothing was changed.");
+        let told = format!(
+            "MEMORY.md has more than {most} KiB. An operator must make it shorter first. Nothing was changed."
+        );
         return Err(UserError::new(told).into());
     }
     let mut text = String::new();
-    File::open(path)?.take(MAX_READ_BYTES).read_to_string(&mut text)?;
+    File::open(path)?
+        .take(MAX_READ_BYTES)
+        .read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -190,10 +232,15 @@ fn file_path(folder: &Path) -> PathBuf {
 fn keep_version(folder: &Path, text: &str, now: DateTime<Utc>) -> io::Result<()> {
     let mut moment = now;
     // Names must ascend, also with two edits in a millisecond or a clock set back.
-    let newest = versions(folder)?.into_iter().next().map(|version| version.name);
+    let newest = versions(folder)?
+        .into_iter()
+        .next()
+        .map(|version| version.name);
     let mut name = moment.format(VERSION_NAME).to_string();
     while newest.as_ref().is_some_and(|newest| *newest >= name) {
-        let after = newest.as_deref().and_then(|newest| chrono::NaiveDateTime::parse_from_str(newest, VERSION_NAME).ok());
+        let after = newest
+            .as_deref()
+            .and_then(|newest| chrono::NaiveDateTime::parse_from_str(newest, VERSION_NAME).ok());
         moment = after.map_or(moment, |after| after.and_utc()) + chrono::Duration::milliseconds(1);
         name = moment.format(VERSION_NAME).to_string();
         if after.is_none() {
@@ -215,9 +262,18 @@ fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
 
 fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let beside = folder.join(format!(".{name}.new"));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
     file.write_all(content)?;
     if let Ok(metadata) = fs::metadata(path) {
         file.set_permissions(metadata.permissions())?;
@@ -241,7 +297,10 @@ fn version_path(folder: &Path, name: &str) -> PathBuf {
 
 /// For its owner only, like everything an agent keeps.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
 }
 
 fn too_long(bytes: usize) -> String {

@@ -93,30 +93,52 @@ pub enum Recalled {
 
 impl Memories {
     pub fn new(db: Db) -> Self {
-        Memories { db, seen: Arc::default() }
+        Memories {
+            db,
+            seen: Arc::default(),
+        }
     }
 
     /// `None` for an agent without memory.
     pub fn of(&self, agent: &Arc<Agent>) -> Option<Memory> {
-        agent.memory.is_on.then(|| Memory { memories: self.clone(), agent: agent.clone() })
+        agent.memory.is_on.then(|| Memory {
+            memories: self.clone(),
+            agent: agent.clone(),
+        })
     }
 
     /// The memories nearest to the text, the best first. Any text is taken as words.
-    pub async fn search(&self, scope: Scope<'_>, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    pub async fn search(
+        &self,
+        scope: Scope<'_>,
+        text: &str,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
         let (clause, text) = (Clause::of(scope), text.to_owned());
-        self.db.read(move |connection| search::search(connection, &clause, &text, limit)).await
+        self.db
+            .read(move |connection| search::search(connection, &clause, &text, limit))
+            .await
     }
 
     /// The clause and the words of a search.
     pub async fn explain(&self, scope: Scope<'_>, text: &str) -> Result<String, StoreError> {
         let (clause, text) = (Clause::of(scope), text.to_owned());
-        self.db.read(move |connection| search::explain(connection, &clause, &text)).await
+        self.db
+            .read(move |connection| search::explain(connection, &clause, &text))
+            .await
     }
 
     /// Saved memories with a smaller id than `before`, the newest first.
-    pub async fn list(&self, scope: Scope<'_>, before: i64, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    pub async fn list(
+        &self,
+        scope: Scope<'_>,
+        before: i64,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
         let clause = Clause::of(scope);
-        self.db.read(move |connection| rows::list(connection, &clause, before, limit)).await
+        self.db
+            .read(move |connection| rows::list(connection, &clause, before, limit))
+            .await
     }
 
     /// Whether the index is up to these files.
@@ -131,12 +153,21 @@ impl Memories {
         if self.has_seen(owner, &now) {
             return Ok(());
         }
-        let taken_in = self.db.read(move |connection| index::taken_in(connection, owner)).await?;
-        let gone: Vec<String> = taken_in.keys().filter(|path| !now.contains_key(*path)).cloned().collect();
+        let taken_in = self
+            .db
+            .read(move |connection| index::taken_in(connection, owner))
+            .await?;
+        let gone: Vec<String> = taken_in
+            .keys()
+            .filter(|path| !now.contains_key(*path))
+            .cloned()
+            .collect();
         let (read_in, stamps) = (folder.to_owned(), now.clone());
         let changed = blocking(move || index::read_changed(&read_in, &stamps, &taken_in)).await?;
         if !changed.is_empty() || !gone.is_empty() {
-            self.db.write(move |tx| index::take_in(tx, owner, &changed, &gone)).await?;
+            self.db
+                .write(move |tx| index::take_in(tx, owner, &changed, &gone))
+                .await?;
         }
         self.seen.insert(owner, now);
         Ok(())
@@ -151,13 +182,17 @@ impl Memory {
     /// The agent's visible memories nearest to the text, the best first.
     pub async fn search(&self, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
-        self.memories.search(Scope::Of(&self.agent), text, limit).await
+        self.memories
+            .search(Scope::Of(&self.agent), text, limit)
+            .await
     }
 
     /// The same without global memories.
     pub async fn search_private(&self, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
-        self.memories.search(Scope::PrivateOf(&self.agent), text, limit).await
+        self.memories
+            .search(Scope::PrivateOf(&self.agent), text, limit)
+            .await
     }
 
     /// The memories for a prompt, found by the message's text. With a budget of 0 there is no
@@ -168,27 +203,53 @@ impl Memory {
         }
         self.refresh().await?;
         let (memory, text) = (self.clone(), text.to_owned());
-        self.memories.db.read(move |connection| memory.recall_from_index(connection, &text)).await
+        self.memories
+            .db
+            .read(move |connection| memory.recall_from_index(connection, &text))
+            .await
     }
 
     /// As [`Memory::recall`], on a given connection. Also looks at the files, and so blocks on the
     /// disk.
-    pub fn recall_on(&self, connection: &rusqlite::Connection, text: &str) -> rusqlite::Result<Recalled> {
+    pub fn recall_on(
+        &self,
+        connection: &rusqlite::Connection,
+        text: &str,
+    ) -> rusqlite::Result<Recalled> {
         if self.agent.memory.recall_tokens == 0 {
             return Ok(Recalled::Found(None));
         }
-        if !self.read_folders().all(|(owner, folder)| self.memories.has_seen(owner, &index::look(folder))) {
+        if !self
+            .read_folders()
+            .all(|(owner, folder)| self.memories.has_seen(owner, &index::look(folder)))
+        {
             return Ok(Recalled::IndexIsOld);
         }
-        self.recall_from_index(connection, text).map(Recalled::Found)
+        self.recall_from_index(connection, text)
+            .map(Recalled::Found)
     }
 
-    fn recall_from_index(&self, connection: &rusqlite::Connection, text: &str) -> rusqlite::Result<Option<String>> {
-        let mut found = search::search(connection, &Clause::of(Scope::Of(&self.agent)), text, recall::MOST_RECALLED)?;
+    fn recall_from_index(
+        &self,
+        connection: &rusqlite::Connection,
+        text: &str,
+    ) -> rusqlite::Result<Option<String>> {
+        let mut found = search::search(
+            connection,
+            &Clause::of(Scope::Of(&self.agent)),
+            text,
+            recall::MOST_RECALLED,
+        )?;
         if self.prompt_has_memory_file() {
-            found.retain(|entry| entry.owner != self.agent.uid || entry.path.as_deref() != Some(index::MEMORY_FILE));
+            found.retain(|entry| {
+                entry.owner != self.agent.uid || entry.path.as_deref() != Some(index::MEMORY_FILE)
+            });
         }
-        Ok(recall::block(&found, self.agent.uid, self.agent.memory.recall_tokens))
+        Ok(recall::block(
+            &found,
+            self.agent.uid,
+            self.agent.memory.recall_tokens,
+        ))
     }
 
     /// Whether the prompt has all of MEMORY.md, because the file is within the limit.
@@ -199,18 +260,32 @@ impl Memory {
     }
 
     /// A memory of this agent, to be written. Without a visibility, the config's default counts.
-    pub fn saving(&self, text: &str, visibility: Option<Visibility>, said: Provenance) -> Result<Saving, UserError> {
+    pub fn saving(
+        &self,
+        text: &str,
+        visibility: Option<Visibility>,
+        said: Provenance,
+    ) -> Result<Saving, UserError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(UserError::new("There is nothing to remember."));
         }
         if text.len() > MAX_TEXT_BYTES {
             let most = MAX_TEXT_BYTES / 1024;
-            return Err(UserError::new(format!("A memory has at most {most} KiB. Make it shorter, or save it in parts.")));
+            return Err(UserError::new(format!(
+                "A memory has at most {most} KiB. Make it shorter, or save it in parts."
+            )));
         }
         let visibility = visibility.unwrap_or(self.agent.memory.default_visibility);
         let (owner, text) = (self.agent.uid, text.to_owned());
-        Ok(Saving(rows::New { owner, visibility, path: None, text, said, created_at: now_ms() }))
+        Ok(Saving(rows::New {
+            owner,
+            visibility,
+            path: None,
+            text,
+            said,
+            created_at: now_ms(),
+        }))
     }
 
     /// Saves the memory and returns its id.
@@ -220,31 +295,50 @@ impl Memory {
 
     /// The agent's own memories among these, to be forgotten.
     pub fn forgetting(&self, entries: &[Entry]) -> Forgetting {
-        let own = entries.iter().filter(|entry| entry.owner == self.agent.uid && entry.path.is_none());
-        Forgetting { owner: self.agent.uid, ids: own.map(|entry| entry.id).collect() }
+        let own = entries
+            .iter()
+            .filter(|entry| entry.owner == self.agent.uid && entry.path.is_none());
+        Forgetting {
+            owner: self.agent.uid,
+            ids: own.map(|entry| entry.id).collect(),
+        }
     }
 
     /// A saved memory of the agent's own.
     pub async fn own(&self, id: i64) -> Result<Option<Entry>, StoreError> {
         let owner = self.agent.uid;
-        self.memories.db.read(move |connection| rows::own_by_id(connection, owner, id)).await
+        self.memories
+            .db
+            .read(move |connection| rows::own_by_id(connection, owner, id))
+            .await
     }
 
     /// The agent's own saved memories with a smaller id than `before`, the newest first.
     pub async fn newest(&self, before: i64, limit: u32) -> Result<Vec<Entry>, StoreError> {
         let owner = self.agent.uid;
-        self.memories.db.read(move |connection| rows::own(connection, owner, before, limit)).await
+        self.memories
+            .db
+            .read(move |connection| rows::own(connection, owner, before, limit))
+            .await
     }
 
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         self.refresh().await?;
         let owner = self.agent.uid;
-        let count =
-            move |connection: &rusqlite::Connection| Ok((rows::counts(connection, owner)?, rows::count_global(connection)?));
+        let count = move |connection: &rusqlite::Connection| {
+            Ok((
+                rows::counts(connection, owner)?,
+                rows::count_global(connection)?,
+            ))
+        };
         let (counts, global_of_all) = self.memories.db.read(count).await?;
         let seen = self.memories.seen.get(&owner);
         let bytes = seen.and_then(|seen| seen.get(index::MEMORY_FILE).map(|stamp| stamp.bytes));
-        Ok(Stats { counts, global_of_all, memory_file_bytes: bytes })
+        Ok(Stats {
+            counts,
+            global_of_all,
+            memory_file_bytes: bytes,
+        })
     }
 
     /// Changes MEMORY.md and returns its new size.
@@ -274,19 +368,38 @@ impl Memory {
     /// Takes in memories from an export, as this agent's. Known memories are skipped.
     pub async fn import(&self, carried: Vec<ExportedMemory>) -> Result<Imported, StoreError> {
         let (owner, all) = (self.agent.uid, carried.len());
-        let mut known = self.memories.db.read(move |connection| rows::marks(connection, owner)).await?;
-        let is_new = |row: &rows::New| match known.get_mut(&rows::mark(row.visibility.as_str(), row.created_at, &row.text)) {
+        let mut known = self
+            .memories
+            .db
+            .read(move |connection| rows::marks(connection, owner))
+            .await?;
+        let is_new = |row: &rows::New| match known.get_mut(&rows::mark(
+            row.visibility.as_str(),
+            row.created_at,
+            &row.text,
+        )) {
             Some(count) if *count > 0 => {
                 *count -= 1;
                 false
             }
             _ => true,
         };
-        let new: Vec<rows::New> = carried.iter().map(|carried| carried.as_row(owner)).filter(is_new).collect();
-        let imported = Imported { new: new.len(), known: all - new.len() };
+        let new: Vec<rows::New> = carried
+            .iter()
+            .map(|carried| carried.as_row(owner))
+            .filter(is_new)
+            .collect();
+        let imported = Imported {
+            new: new.len(),
+            known: all - new.len(),
+        };
         for portion in new.chunks(IMPORT_PORTION) {
             let portion = portion.to_vec();
-            let write = move |tx: &Transaction<'_>| portion.iter().try_for_each(|row| rows::insert(tx, row).map(drop));
+            let write = move |tx: &Transaction<'_>| {
+                portion
+                    .iter()
+                    .try_for_each(|row| rows::insert(tx, row).map(drop))
+            };
             self.memories.db.write(write).await?;
         }
         Ok(imported)
@@ -302,7 +415,12 @@ impl Memory {
 
     /// The folders of this agent and the agents in `read_memory_from`.
     fn read_folders(&self) -> impl Iterator<Item = (AgentUid, &Path)> {
-        let others = self.agent.memory.read_from.iter().map(|peer| (peer.uid, peer.folder.as_path()));
+        let others = self
+            .agent
+            .memory
+            .read_from
+            .iter()
+            .map(|peer| (peer.uid, peer.folder.as_path()));
         std::iter::once((self.agent.uid, self.agent.folder.as_path())).chain(others)
     }
 }
@@ -338,13 +456,26 @@ impl Entry {
 impl ExportedMemory {
     fn as_row(&self, owner: AgentUid) -> rows::New {
         let (visibility, text, said) = (self.visibility, self.text.clone(), self.said.clone());
-        rows::New { owner, visibility, path: None, text, said, created_at: self.created_at }
+        rows::New {
+            owner,
+            visibility,
+            path: None,
+            text,
+            said,
+            created_at: self.created_at,
+        }
     }
 }
 
 /// Writes the memories of an imported agent.
-pub fn take_in(tx: &Transaction<'_>, owner: AgentUid, carried: &[ExportedMemory]) -> rusqlite::Result<()> {
-    carried.iter().try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
+pub fn take_in(
+    tx: &Transaction<'_>,
+    owner: AgentUid,
+    carried: &[ExportedMemory],
+) -> rusqlite::Result<()> {
+    carried
+        .iter()
+        .try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
 }
 
 /// Prefixes a guest's memory with `[guest]`, because the agent may recall the memory while working
@@ -374,7 +505,8 @@ pub fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
 
 /// How many memories an agent has, hidden ones too.
 pub fn count_of(connection: &rusqlite::Connection, owner: AgentUid) -> rusqlite::Result<u32> {
-    rows::counts(connection, owner).map(|counts| counts.private + counts.global + counts.archived + counts.pieces)
+    rows::counts(connection, owner)
+        .map(|counts| counts.private + counts.global + counts.archived + counts.pieces)
 }
 
 /// Agents in the memories, in the order of their first memory.
@@ -388,12 +520,16 @@ pub fn agents_of(carried: &[ExportedMemory]) -> Vec<AgentId> {
     agents
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| StoreError::Failed(format!("looking at memory files: {error}")))
 }
 
-async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T, EditError> + Send + 'static) -> Result<T, EditError> {
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, EditError> + Send + 'static,
+) -> Result<T, EditError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| EditError::Disk(std::io::Error::other(error)))?
 }

@@ -91,12 +91,23 @@ fn parsed<T: FromStr>(column: usize, text: &str) -> rusqlite::Result<T>
 where
     T::Err: std::error::Error + Send + Sync + 'static,
 {
-    text.parse().map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error)))
+    text.parse().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(
+            column,
+            rusqlite::types::Type::Text,
+            Box::new(error),
+        )
+    })
 }
 
 pub(super) fn insert(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<i64> {
     let source = if new.path.is_some() { "file" } else { "saved" };
-    let place = new.said.place.as_ref().map(|place| places::ensure(tx, place, new.created_at)).transpose()?;
+    let place = new
+        .said
+        .place
+        .as_ref()
+        .map(|place| places::ensure(tx, place, new.created_at))
+        .transpose()?;
     let person = new.said.person.as_ref().map(ToString::to_string);
     let mut insert = tx.prepare_cached(
         "INSERT INTO memories (agent_uid, visibility, source, path, text, place_id, person, created_at) \
@@ -116,16 +127,28 @@ pub(super) fn insert(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<i64> {
     Ok(id)
 }
 
-fn index(tx: &Transaction<'_>, id: i64, owner: AgentUid, visibility: Visibility, text: &str) -> rusqlite::Result<()> {
+fn index(
+    tx: &Transaction<'_>,
+    id: i64,
+    owner: AgentUid,
+    visibility: Visibility,
+    text: &str,
+) -> rusqlite::Result<()> {
     let number = match visibility {
         Visibility::Global => GLOBAL,
         Visibility::Private => number_of(tx, owner)?,
     };
-    let mut take = tx.prepare_cached("UPDATE memory_scopes SET slots = slots + 1 WHERE number = ?1 RETURNING slots")?;
+    let mut take = tx.prepare_cached(
+        "UPDATE memory_scopes SET slots = slots + 1 WHERE number = ?1 RETURNING slots",
+    )?;
     let slot = (number << SLOT_BITS) + take.query_row([number], |row| row.get::<_, i64>(0))?;
-    tx.prepare_cached("UPDATE memories SET slot = ?2 WHERE id = ?1")?.execute(params![id, slot])?;
-    let mut insert = tx.prepare_cached("INSERT INTO memories_fts (rowid, words) VALUES (?1, ?2)")?;
-    insert.execute(params![slot, tokenizer::indexed(number, text)]).map(drop)
+    tx.prepare_cached("UPDATE memories SET slot = ?2 WHERE id = ?1")?
+        .execute(params![id, slot])?;
+    let mut insert =
+        tx.prepare_cached("INSERT INTO memories_fts (rowid, words) VALUES (?1, ?2)")?;
+    insert
+        .execute(params![slot, tokenizer::indexed(number, text)])
+        .map(drop)
 }
 
 fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {
@@ -133,16 +156,27 @@ fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {
     let mut find = tx.prepare_cached("SELECT number FROM memory_scopes WHERE agent_uid = ?1")?;
     match find.query_row([&owner], |row| row.get(0)).optional()? {
         Some(number) => Ok(number),
-        None => tx.prepare_cached("INSERT INTO memory_scopes (agent_uid) VALUES (?1)")?.insert([&owner]),
+        None => tx
+            .prepare_cached("INSERT INTO memory_scopes (agent_uid) VALUES (?1)")?
+            .insert([&owner]),
     }
 }
 
 /// Deletes the agent's own rows among these, and returns their number.
-pub(super) fn delete(tx: &Transaction<'_>, owner: AgentUid, ids: &[i64]) -> rusqlite::Result<usize> {
-    let mut delete = tx.prepare_cached("DELETE FROM memories WHERE id = ?1 AND agent_uid = ?2 RETURNING slot")?;
+pub(super) fn delete(
+    tx: &Transaction<'_>,
+    owner: AgentUid,
+    ids: &[i64],
+) -> rusqlite::Result<usize> {
+    let mut delete =
+        tx.prepare_cached("DELETE FROM memories WHERE id = ?1 AND agent_uid = ?2 RETURNING slot")?;
     let mut count = 0;
     for id in ids {
-        let slot = delete.query_row(params![id, owner.to_string()], |row| row.get::<_, Option<i64>>(0)).optional()?;
+        let slot = delete
+            .query_row(params![id, owner.to_string()], |row| {
+                row.get::<_, Option<i64>>(0)
+            })
+            .optional()?;
         if let Some(slot) = slot {
             unindex(tx, slot)?;
             count += 1;
@@ -153,7 +187,9 @@ pub(super) fn delete(tx: &Transaction<'_>, owner: AgentUid, ids: &[i64]) -> rusq
 
 /// An archived row has no slot.
 fn unindex(tx: &Transaction<'_>, slot: Option<i64>) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM memories_fts WHERE rowid = ?1")?.execute([slot]).map(drop)
+    tx.prepare_cached("DELETE FROM memories_fts WHERE rowid = ?1")?
+        .execute([slot])
+        .map(drop)
 }
 
 /// Hides all rows of a removed agent from every reader. [`restore`] brings them back unchanged.
@@ -169,10 +205,15 @@ pub(super) fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result
 pub(super) fn restore(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     let mut find = tx.prepare("SELECT id, archived_from, text FROM memories WHERE agent_uid = ?1 AND visibility = 'archived'")?;
     let mut rows = find.query([owner.to_string()])?;
-    let mut update = tx.prepare_cached("UPDATE memories SET visibility = ?2, archived_from = NULL WHERE id = ?1")?;
+    let mut update = tx.prepare_cached(
+        "UPDATE memories SET visibility = ?2, archived_from = NULL WHERE id = ?1",
+    )?;
     let mut archived = Vec::new();
     while let Some(row) = rows.next()? {
-        let visibility = row.get::<_, Option<String>>(1)?.and_then(|word| word.parse().ok()).unwrap_or_default();
+        let visibility = row
+            .get::<_, Option<String>>(1)?
+            .and_then(|word| word.parse().ok())
+            .unwrap_or_default();
         archived.push((row.get::<_, i64>(0)?, visibility, row.get::<_, String>(2)?));
     }
     for (id, visibility, text) in &archived {
@@ -185,33 +226,58 @@ pub(super) fn restore(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result
 /// Destroys all rows of an agent.
 pub(super) fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     unindex_all(tx, owner)?;
-    let count = tx.execute("DELETE FROM memories WHERE agent_uid = ?1", [owner.to_string()])?;
-    tx.execute("DELETE FROM memory_scopes WHERE agent_uid = ?1", [owner.to_string()])?;
+    let count = tx.execute(
+        "DELETE FROM memories WHERE agent_uid = ?1",
+        [owner.to_string()],
+    )?;
+    tx.execute(
+        "DELETE FROM memory_scopes WHERE agent_uid = ?1",
+        [owner.to_string()],
+    )?;
     Ok(count)
 }
 
 fn unindex_all(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<()> {
     let slots = "SELECT slot FROM memories WHERE agent_uid = ?1 AND slot IS NOT NULL";
-    tx.execute(&format!("DELETE FROM memories_fts WHERE rowid IN ({slots})"), [owner.to_string()]).map(drop)
+    tx.execute(
+        &format!("DELETE FROM memories_fts WHERE rowid IN ({slots})"),
+        [owner.to_string()],
+    )
+    .map(drop)
 }
 
 /// Saved memories visible by a clause, the newest first; `before` goes on after an earlier portion.
-pub(super) fn list(connection: &Connection, clause: &Clause, before: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
-    let rest = format!("WHERE {} AND m.source = 'saved' AND m.id < ?2 ORDER BY m.id DESC LIMIT ?3", clause.sql());
+pub(super) fn list(
+    connection: &Connection,
+    clause: &Clause,
+    before: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
+    let rest = format!(
+        "WHERE {} AND m.source = 'saved' AND m.id < ?2 ORDER BY m.id DESC LIMIT ?3",
+        clause.sql()
+    );
     let mut statement = connection.prepare_cached(&select("memories AS m", &rest))?;
     let rows = statement.query_map(params![clause.owners(), before, limit], entry)?;
     rows.collect()
 }
 
 /// An agent's own saved memories, the newest first.
-pub(super) fn own(connection: &Connection, owner: AgentUid, before: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+pub(super) fn own(
+    connection: &Connection,
+    owner: AgentUid,
+    before: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
     let mut all = Vec::new();
     // A query for each visibility, because the index then gives the rows in order.
     for visibility in Visibility::ALL {
-        let rest =
-            "WHERE m.agent_uid = ?1 AND m.visibility = ?2 AND m.source = 'saved' AND m.id < ?3 ORDER BY m.id DESC LIMIT ?4";
+        let rest = "WHERE m.agent_uid = ?1 AND m.visibility = ?2 AND m.source = 'saved' AND m.id < ?3 ORDER BY m.id DESC LIMIT ?4";
         let mut statement = connection.prepare_cached(&select("memories AS m", rest))?;
-        let rows = statement.query_map(params![owner.to_string(), visibility.as_str(), before, limit], entry)?;
+        let rows = statement.query_map(
+            params![owner.to_string(), visibility.as_str(), before, limit],
+            entry,
+        )?;
         all.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
     }
     all.sort_by_key(|entry| std::cmp::Reverse(entry.id));
@@ -220,18 +286,32 @@ pub(super) fn own(connection: &Connection, owner: AgentUid, before: i64, limit: 
 }
 
 /// A saved memory of an agent's own.
-pub(super) fn own_by_id(connection: &Connection, owner: AgentUid, id: i64) -> rusqlite::Result<Option<Entry>> {
+pub(super) fn own_by_id(
+    connection: &Connection,
+    owner: AgentUid,
+    id: i64,
+) -> rusqlite::Result<Option<Entry>> {
     let rest = "WHERE m.id = ?1 AND m.agent_uid = ?2 AND m.source = 'saved' AND m.visibility <> 'archived'";
     let mut statement = connection.prepare_cached(&select("memories AS m", rest))?;
-    statement.query_row(params![id, owner.to_string()], entry).optional()
+    statement
+        .query_row(params![id, owner.to_string()], entry)
+        .optional()
 }
 
 /// Hashes of an agent's saved memories, each with the number of equal memories.
-pub(super) fn marks(connection: &Connection, owner: AgentUid) -> rusqlite::Result<HashMap<u64, usize>> {
+pub(super) fn marks(
+    connection: &Connection,
+    owner: AgentUid,
+) -> rusqlite::Result<HashMap<u64, usize>> {
     let mut statement = connection
         .prepare_cached("SELECT visibility, created_at, text FROM memories WHERE agent_uid = ?1 AND source = 'saved'")?;
-    let rows = statement
-        .query_map([owner.to_string()], |row| Ok(mark(&row.get::<_, String>(0)?, row.get(1)?, &row.get::<_, String>(2)?)))?;
+    let rows = statement.query_map([owner.to_string()], |row| {
+        Ok(mark(
+            &row.get::<_, String>(0)?,
+            row.get(1)?,
+            &row.get::<_, String>(2)?,
+        ))
+    })?;
     let mut marks = HashMap::new();
     for mark in rows {
         *marks.entry(mark?).or_default() += 1;
@@ -246,17 +326,26 @@ pub(super) fn mark(visibility: &str, created_at: i64, text: &str) -> u64 {
 }
 
 /// The stored pieces of a file.
-pub(super) fn pieces(connection: &Connection, owner: AgentUid, path: &str) -> rusqlite::Result<Vec<(i64, String)>> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, text FROM memories WHERE agent_uid = ?1 AND path = ?2 ORDER BY id")?;
-    let rows = statement.query_map(params![owner.to_string(), path], |row| Ok((row.get(0)?, row.get(1)?)))?;
+pub(super) fn pieces(
+    connection: &Connection,
+    owner: AgentUid,
+    path: &str,
+) -> rusqlite::Result<Vec<(i64, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, text FROM memories WHERE agent_uid = ?1 AND path = ?2 ORDER BY id",
+    )?;
+    let rows = statement.query_map(params![owner.to_string(), path], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
     rows.collect()
 }
 
 /// Saved memories that every agent sees.
 pub(super) fn count_global(connection: &Connection) -> rusqlite::Result<u32> {
     let sql = "SELECT count(*) FROM memories WHERE visibility = 'global' AND source = 'saved'";
-    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    connection
+        .prepare_cached(sql)?
+        .query_row([], |row| row.get(0))
 }
 
 pub(super) fn counts(connection: &Connection, owner: AgentUid) -> rusqlite::Result<Counts> {
@@ -280,6 +369,8 @@ pub(super) fn counts(connection: &Connection, owner: AgentUid) -> rusqlite::Resu
         }
     }
     let mut time = connection.prepare_cached("SELECT created_at FROM memories WHERE id = ?1")?;
-    counts.last_saved_at = newest.map(|id| time.query_row([id], |row| row.get(0))).transpose()?;
+    counts.last_saved_at = newest
+        .map(|id| time.query_row([id], |row| row.get(0)))
+        .transpose()?;
     Ok(counts)
 }

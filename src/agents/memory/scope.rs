@@ -31,9 +31,18 @@ pub(super) const GLOBAL: i64 = 0;
 impl Clause {
     pub(super) fn of(scope: Scope<'_>) -> Self {
         match scope {
-            Scope::Global => Clause { owners: Vec::new(), has_global: true },
-            Scope::Of(agent) => Clause { owners: owners(agent), has_global: true },
-            Scope::PrivateOf(agent) => Clause { owners: owners(agent), has_global: false },
+            Scope::Global => Clause {
+                owners: Vec::new(),
+                has_global: true,
+            },
+            Scope::Of(agent) => Clause {
+                owners: owners(agent),
+                has_global: true,
+            },
+            Scope::PrivateOf(agent) => Clause {
+                owners: owners(agent),
+                has_global: false,
+            },
         }
     }
 
@@ -43,7 +52,9 @@ impl Clause {
             true => {
                 "(m.visibility = 'global' OR (m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1))))"
             }
-            false => "(m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1)))",
+            false => {
+                "(m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1)))"
+            }
         }
     }
 
@@ -59,14 +70,19 @@ impl Clause {
             "SELECT number FROM memory_scopes WHERE slots > 0 \
              AND ((number = ?2 AND ?3) OR agent_uid IN (SELECT value FROM json_each(?1))) ORDER BY number DESC",
         )?;
-        let numbers = find.query_map(params![self.owners(), GLOBAL, self.has_global], |row| row.get(0))?;
+        let numbers = find.query_map(params![self.owners(), GLOBAL, self.has_global], |row| {
+            row.get(0)
+        })?;
         numbers.collect()
     }
 
     /// The clause with its values, for people.
     pub(super) fn shown(&self) -> String {
         let uids: Vec<String> = self.owners.iter().map(|uid| format!("'{uid}'")).collect();
-        let private = format!("visibility = 'private' AND agent_uid IN ({})", uids.join(", "));
+        let private = format!(
+            "visibility = 'private' AND agent_uid IN ({})",
+            uids.join(", ")
+        );
         match (self.has_global, uids.is_empty()) {
             (_, true) => "visibility = 'global'".to_owned(),
             (true, false) => format!("visibility = 'global' OR ({private})"),
@@ -77,5 +93,8 @@ impl Clause {
 
 /// The agents whose private rows an agent sees.
 fn owners(agent: &Agent) -> Vec<AgentUid> {
-    [agent.uid].into_iter().chain(agent.memory.read_from.iter().map(|peer| peer.uid)).collect()
+    [agent.uid]
+        .into_iter()
+        .chain(agent.memory.read_from.iter().map(|peer| peer.uid))
+        .collect()
 }

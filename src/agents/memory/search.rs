@@ -26,17 +26,36 @@ enum Question {
 }
 
 /// The limit counts the rows let through by the clause.
-pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+pub(super) fn search(
+    connection: &Connection,
+    clause: &Clause,
+    text: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
     let numbers = clause.numbers(connection)?;
     match question(connection, &numbers, text)? {
         Question::Nothing => Ok(Vec::new()),
-        Question::Best(words) => ask(connection, clause, &any(&numbers, &words), Order::Best, limit),
+        Question::Best(words) => ask(
+            connection,
+            clause,
+            &any(&numbers, &words),
+            Order::Best,
+            limit,
+        ),
         Question::Newest(words) => {
-            let mut found = newest(connection, clause, &numbers, limit, |number| all(&[number], &words))?;
+            let mut found = newest(connection, clause, &numbers, limit, |number| {
+                all(&[number], &words)
+            })?;
             if found.len() < limit as usize {
-                let others = newest(connection, clause, &numbers, limit, |number| any(&[number], &words))?;
+                let others = newest(connection, clause, &numbers, limit, |number| {
+                    any(&[number], &words)
+                })?;
                 let known: Vec<i64> = found.iter().map(|entry| entry.id).collect();
-                found.extend(others.into_iter().filter(|entry| !known.contains(&entry.id)));
+                found.extend(
+                    others
+                        .into_iter()
+                        .filter(|entry| !known.contains(&entry.id)),
+                );
                 found.truncate(limit as usize);
             }
             Ok(found)
@@ -45,14 +64,23 @@ pub(super) fn search(connection: &Connection, clause: &Clause, text: &str, limit
 }
 
 /// Describes the request of a search, for people.
-pub(super) fn explain(connection: &Connection, clause: &Clause, text: &str) -> rusqlite::Result<String> {
+pub(super) fn explain(
+    connection: &Connection,
+    clause: &Clause,
+    text: &str,
+) -> rusqlite::Result<String> {
     let numbers = clause.numbers(connection)?;
     let asked = match question(connection, &numbers, text)? {
-        Question::Nothing if asked_words(text).is_empty() => "nothing: these words are in every text".to_owned(),
+        Question::Nothing if asked_words(text).is_empty() => {
+            "nothing: these words are in every text".to_owned()
+        }
         Question::Nothing => "nothing: no visible memory has any of these words".to_owned(),
         Question::Best(words) => format!("{}, best first (bm25)", any(&numbers, &words)),
         Question::Newest(words) => {
-            format!("{}, newest first: each is in more than {MOST_RANKED} memories", all(&numbers, &words))
+            format!(
+                "{}, newest first: each is in more than {MOST_RANKED} memories",
+                all(&numbers, &words)
+            )
         }
     };
     Ok(format!("clause: {}\nwords:  {asked}", clause.shown()))
@@ -66,14 +94,23 @@ enum Order {
     Newest,
 }
 
-fn ask(connection: &Connection, clause: &Clause, words: &str, order: Order, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+fn ask(
+    connection: &Connection,
+    clause: &Clause,
+    words: &str,
+    order: Order,
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
     let order = match order {
         Order::Best => "f.rank",
         Order::Newest => "f.rowid DESC",
     };
     // A cross join keeps the order of the two: first the index, then its rows.
     let from = "memories_fts AS f CROSS JOIN memories AS m ON m.slot = f.rowid";
-    let rest = format!("WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3", clause.sql());
+    let rest = format!(
+        "WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3",
+        clause.sql()
+    );
     let mut statement = connection.prepare_cached(&rows::select(from, &rest))?;
     let found = statement.query_map(params![clause.owners(), words, limit], rows::entry)?;
     found.collect()
@@ -89,7 +126,13 @@ fn newest(
 ) -> rusqlite::Result<Vec<Entry>> {
     let mut found = Vec::new();
     for number in numbers {
-        found.extend(ask(connection, clause, &words(*number), Order::Newest, limit)?);
+        found.extend(ask(
+            connection,
+            clause,
+            &words(*number),
+            Order::Newest,
+            limit,
+        )?);
     }
     found.sort_by_key(|entry| std::cmp::Reverse(entry.id));
     found.truncate(limit as usize);
@@ -117,11 +160,21 @@ fn question(connection: &Connection, numbers: &[i64], text: &str) -> rusqlite::R
         room = room.saturating_sub(*rows);
         fits
     };
-    let rare: Vec<String> = counted.iter().take_while(fits).map(|(_, word)| word.clone()).collect();
+    let rare: Vec<String> = counted
+        .iter()
+        .take_while(fits)
+        .map(|(_, word)| word.clone())
+        .collect();
     Ok(match (rare.is_empty(), counted.is_empty()) {
         (_, true) => Question::Nothing,
         (false, _) => Question::Best(rare),
-        (true, _) => Question::Newest(counted.into_iter().take(MOST_COMMON_WORDS).map(|(_, word)| word).collect()),
+        (true, _) => Question::Newest(
+            counted
+                .into_iter()
+                .take(MOST_COMMON_WORDS)
+                .map(|(_, word)| word)
+                .collect(),
+        ),
     })
 }
 
@@ -135,21 +188,34 @@ fn asked_words(text: &str) -> Vec<String> {
 
 /// The number of rows with the word; all numbers above [`MOST_RANKED`] count the same.
 fn count(connection: &Connection, forms: &str) -> rusqlite::Result<u32> {
-    let sql = "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ?1 LIMIT ?2)";
-    connection.prepare_cached(sql)?.query_row(params![forms, MOST_RANKED + 1], |row| row.get(0))
+    let sql =
+        "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ?1 LIMIT ?2)";
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![forms, MOST_RANKED + 1], |row| row.get(0))
 }
 
 /// A word in all its visible forms, in the language of the index. Words have letters and digits
 /// only, so quotes are enough.
 fn forms(numbers: &[i64], word: &str) -> String {
-    let quoted = numbers.iter().map(|number| format!("\"{}\"", tokenizer::scoped(*number, word)));
+    let quoted = numbers
+        .iter()
+        .map(|number| format!("\"{}\"", tokenizer::scoped(*number, word)));
     quoted.collect::<Vec<_>>().join(" OR ")
 }
 
 fn any(numbers: &[i64], words: &[String]) -> String {
-    words.iter().map(|word| forms(numbers, word)).collect::<Vec<_>>().join(" OR ")
+    words
+        .iter()
+        .map(|word| forms(numbers, word))
+        .collect::<Vec<_>>()
+        .join(" OR ")
 }
 
 fn all(numbers: &[i64], words: &[String]) -> String {
-    words.iter().map(|word| format!("({})", forms(numbers, word))).collect::<Vec<_>>().join(" AND ")
+    words
+        .iter()
+        .map(|word| format!("({})", forms(numbers, word)))
+        .collect::<Vec<_>>()
+        .join(" AND ")
 }

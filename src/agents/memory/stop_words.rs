@@ -13,7 +13,9 @@ use super::tokenizer;
 pub(super) fn telling(text: &str) -> Vec<String> {
     let all = tokenizer::distinct(text);
     let (language, names) = (language(&all), names(text));
-    all.into_iter().filter(|word| !is_little(word, language, &names)).collect()
+    all.into_iter()
+        .filter(|word| !is_little(word, language, &names))
+        .collect()
 }
 
 fn is_little(word: &str, language: Option<usize>, names: &HashSet<String>) -> bool {
@@ -27,7 +29,9 @@ fn language(words: &[String]) -> Option<usize> {
     let mut hits = [0_usize; LANGUAGES.len()];
     for known in words.iter().filter_map(|word| LITTLE.get(word.as_str())) {
         let has = |language: &usize| known.everywhere & (1 << language) != 0;
-        (0..LANGUAGES.len()).filter(has).for_each(|language| hits[language] += 1);
+        (0..LANGUAGES.len())
+            .filter(has)
+            .for_each(|language| hits[language] += 1);
     }
     let most = hits.iter().copied().max().filter(|most| *most > 0)?;
     let mut best = (0..LANGUAGES.len()).filter(|language| hits[*language] == most);
@@ -36,14 +40,24 @@ fn language(words: &[String]) -> Option<usize> {
 
 /// Words with a capital inside a sentence: `Will`, `May`, `Mia`.
 fn names(text: &str) -> HashSet<String> {
-    let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
-    let is_name = |run: &&str| run.starts_with(char::is_uppercase) && run.chars().nth(1).is_some_and(char::is_lowercase);
-    runs.skip(1).filter(is_name).map(str::to_lowercase).collect()
+    let runs = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|run| !run.is_empty());
+    let is_name = |run: &&str| {
+        run.starts_with(char::is_uppercase) && run.chars().nth(1).is_some_and(char::is_lowercase)
+    };
+    runs.skip(1)
+        .filter(is_name)
+        .map(str::to_lowercase)
+        .collect()
 }
 
 /// Writing without spaces is looked at two characters at a time.
 fn is_unspaced_little(word: &str) -> bool {
-    let is_little = || UNSPACED_PAIRS.split_whitespace().any(|pair| pair == word) || word.chars().all(|c| CHINESE.contains(c));
+    let is_little = || {
+        UNSPACED_PAIRS.split_whitespace().any(|pair| pair == word)
+            || word.chars().all(|c| CHINESE.contains(c))
+    };
     word.starts_with(tokenizer::is_unspaced) && is_little()
 }
 
@@ -77,7 +91,9 @@ struct Language {
     in_some: &'static str,
 }
 
-const LANGUAGES: [Language; 9] = [ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE, DUTCH, RUSSIAN, KOREAN];
+const LANGUAGES: [Language; 9] = [
+    ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE, DUTCH, RUSSIAN, KOREAN,
+];
 
 const ENGLISH: Language = Language {
     everywhere: "
@@ -246,13 +262,21 @@ mod tests {
 
     #[test]
     fn names_and_things_stay() {
-        let check = |question: &str, expected: &[&str]| assert_eq!(telling(question), expected, "{question}");
+        let check = |question: &str, expected: &[&str]| {
+            assert_eq!(telling(question), expected, "{question}");
+        };
         check("Who is Élodie?", &["élodie"]);
         check("where are the bees in the garden", &["bees", "garden"]);
-        check("Wo ist der Schlüssel für die Garage?", &["schlüssel", "garage"]);
+        check(
+            "Wo ist der Schlüssel für die Garage?",
+            &["schlüssel", "garage"],
+        );
         check("Où est la clé de la maison ?", &["clé", "maison"]);
         check("¿Dónde está la llave del coche?", &["llave", "coche"]);
-        check("Dov'è la chiave della macchina?", &["dov", "chiave", "macchina"]);
+        check(
+            "Dov'è la chiave della macchina?",
+            &["dov", "chiave", "macchina"],
+        );
         check("Onde está a chave do carro?", &["chave", "carro"]);
         check("Waar is de sleutel van de auto?", &["sleutel", "auto"]);
         check("Где лежит ключ от машины?", &["лежит", "ключ", "машины"]);
@@ -263,7 +287,9 @@ mod tests {
     /// `car` is French for because, `die` a German article, `door` Dutch for through.
     #[test]
     fn a_little_word_of_another_language_is_a_word() {
-        let check = |question: &str, expected: &[&str]| assert_eq!(telling(question), expected, "{question}");
+        let check = |question: &str, expected: &[&str]| {
+            assert_eq!(telling(question), expected, "{question}");
+        };
         check("car", &["car"]);
         check("Is the car in the garage?", &["car", "garage"]);
         check("is the door open", &["door", "open"]);
@@ -277,6 +303,9 @@ mod tests {
         check("when will it rain?", &["rain"]);
         check("May", &["may"]);
         check("the NAS is in state C", &["nas", "state", "c"]);
-        check("ask Ed and Dan about the logo of MIT", &["ask", "ed", "dan", "logo", "mit"]);
+        check(
+            "ask Ed and Dan about the logo of MIT",
+            &["ask", "ed", "dan", "logo", "mit"],
+        );
     }
 }

@@ -16,14 +16,20 @@ struct House {
     memories: Memories,
 }
 
-const CONFIG: &str = "[agents.rose]\nread_memory_from = [\"ada\"]\n[agents.ada]\n[agents.mute]\nmemory = \"off\"\n";
+const CONFIG: &str =
+    "[agents.rose]\nread_memory_from = [\"ada\"]\n[agents.ada]\n[agents.mute]\nmemory = \"off\"\n";
 
 impl House {
     async fn new(config: &str) -> Self {
         let home = TempDir::new().unwrap();
         let db = Db::open(&home.path().join("parlor.db")).await.unwrap();
         let registry = registry(&home, &db, config).await;
-        House { memories: Memories::new(db.clone()), home, db, registry }
+        House {
+            memories: Memories::new(db.clone()),
+            home,
+            db,
+            registry,
+        }
     }
 
     fn agent(&self, id: &str) -> &Arc<Agent> {
@@ -36,13 +42,18 @@ impl House {
 
     async fn save(&self, id: &str, text: &str, visibility: Visibility) -> i64 {
         let memory = self.memory(id);
-        let saving = memory.saving(text, Some(visibility), Provenance::default()).unwrap();
+        let saving = memory
+            .saving(text, Some(visibility), Provenance::default())
+            .unwrap();
         memory.save(saving).await.unwrap()
     }
 
     async fn found(&self, scope: Scope<'_>, text: &str) -> Vec<String> {
         let found = self.memories.search(scope, text, 10).await.unwrap();
-        found.into_iter().map(|entry| format!("{}: {}", entry.agent, entry.text)).collect()
+        found
+            .into_iter()
+            .map(|entry| format!("{}: {}", entry.agent, entry.text))
+            .collect()
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -52,17 +63,30 @@ impl House {
     }
 
     async fn count(&self, sql: &'static str) -> i64 {
-        self.db.read(move |connection| connection.query_row(sql, [], |row| row.get(0))).await.unwrap()
+        self.db
+            .read(move |connection| connection.query_row(sql, [], |row| row.get(0)))
+            .await
+            .unwrap()
     }
 }
 
 async fn registry(home: &TempDir, db: &Db, text: &str) -> Registry {
-    let source = Source { path: "config.toml".into(), text: text.to_owned() };
-    let config = config::draft(source, home.path(), Secrets::WherePresent).finish().unwrap();
+    let source = Source {
+        path: "config.toml".into(),
+        text: text.to_owned(),
+    };
+    let config = config::draft(source, home.path(), Secrets::WherePresent)
+        .finish()
+        .unwrap();
     let ids: Vec<AgentId> = config.agents.iter().map(|agent| agent.id.clone()).collect();
-    db.write(move |tx| agent_rows::add(tx, &ids, 1)).await.unwrap();
+    db.write(move |tx| agent_rows::add(tx, &ids, 1))
+        .await
+        .unwrap();
     let known = db.read(agent_rows::load).await.unwrap();
-    let uids: HashMap<_, _> = known.into_iter().map(|(id, known)| (id, known.uid)).collect();
+    let uids: HashMap<_, _> = known
+        .into_iter()
+        .map(|(id, known)| (id, known.uid))
+        .collect();
     Registry::new(&config, home.path(), &uids)
 }
 
@@ -79,19 +103,44 @@ async fn an_agent_sees_its_own_the_global_and_those_it_reads_from() {
         found.sort();
         found
     };
-    let globals = ["ada: a global bee", "main: a global bee", "rose: a global bee"];
+    let globals = [
+        "ada: a global bee",
+        "main: a global bee",
+        "rose: a global bee",
+    ];
     assert_eq!(sorted(Scope::Global).await, globals);
     let with = |private: &[&str]| {
-        let mut all: Vec<String> = globals.iter().chain(private).map(ToString::to_string).collect();
+        let mut all: Vec<String> = globals
+            .iter()
+            .chain(private)
+            .map(ToString::to_string)
+            .collect();
         all.sort();
         all
     };
-    assert_eq!(sorted(Scope::Of(house.agent("main"))).await, with(&["main: a private bee"]));
-    assert_eq!(sorted(Scope::Of(house.agent("ada"))).await, with(&["ada: a private bee"]));
-    assert_eq!(sorted(Scope::Of(house.agent("rose"))).await, with(&["ada: a private bee", "rose: a private bee"]));
-    let listed = house.memories.list(Scope::Global, i64::MAX, 10).await.unwrap();
+    assert_eq!(
+        sorted(Scope::Of(house.agent("main"))).await,
+        with(&["main: a private bee"])
+    );
+    assert_eq!(
+        sorted(Scope::Of(house.agent("ada"))).await,
+        with(&["ada: a private bee"])
+    );
+    assert_eq!(
+        sorted(Scope::Of(house.agent("rose"))).await,
+        with(&["ada: a private bee", "rose: a private bee"])
+    );
+    let listed = house
+        .memories
+        .list(Scope::Global, i64::MAX, 10)
+        .await
+        .unwrap();
     assert_eq!(listed.len(), 3);
-    let listed = house.memories.list(Scope::Of(house.agent("main")), i64::MAX, 10).await.unwrap();
+    let listed = house
+        .memories
+        .list(Scope::Of(house.agent("main")), i64::MAX, 10)
+        .await
+        .unwrap();
     assert_eq!(listed.len(), 4);
 }
 
@@ -103,7 +152,9 @@ async fn better_foreign_rows_hide_nothing() {
     for number in 0..10 {
         // In a longer row each word counts less.
         let text = format!("honey {}", "filler ".repeat(10 + number));
-        main.save(main.saving(&text, None, Provenance::default()).unwrap()).await.unwrap();
+        main.save(main.saving(&text, None, Provenance::default()).unwrap())
+            .await
+            .unwrap();
     }
     let rows: Vec<ExportedMemory> = (0..1000)
         .map(|number| ExportedMemory {
@@ -114,20 +165,40 @@ async fn better_foreign_rows_hide_nothing() {
             created_at: number,
         })
         .collect();
-    assert_eq!(ada.import(rows).await.unwrap(), Imported { new: 1000, known: 0 });
+    assert_eq!(
+        ada.import(rows).await.unwrap(),
+        Imported {
+            new: 1000,
+            known: 0
+        }
+    );
     let found = main.search("honey", 10).await.unwrap();
     assert_eq!(found.len(), 10);
     assert!(found.iter().all(|entry| entry.agent == "main"));
-    assert!(found.is_sorted_by_key(|entry| entry.text.len()), "best first");
+    assert!(
+        found.is_sorted_by_key(|entry| entry.text.len()),
+        "best first"
+    );
 }
 
 /// S0.61, S0.62, S2.48
 #[tokio::test]
 async fn the_config_says_who_sees_what_nobody_said() {
-    for (config, expected) in [("", Visibility::Private), ("[memory]\ndefault_visibility = \"global\"\n", Visibility::Global)] {
+    for (config, expected) in [
+        ("", Visibility::Private),
+        (
+            "[memory]\ndefault_visibility = \"global\"\n",
+            Visibility::Global,
+        ),
+    ] {
         let house = House::new(config).await;
         let memory = house.memory("main");
-        let saving = |visibility| memory.saving("x", visibility, Provenance::default()).unwrap().visibility();
+        let saving = |visibility| {
+            memory
+                .saving("x", visibility, Provenance::default())
+                .unwrap()
+                .visibility()
+        };
         assert_eq!(saving(None), expected);
         assert_eq!(saving(Some(Visibility::Private)), Visibility::Private);
     }
@@ -144,18 +215,31 @@ async fn an_agent_without_memory_has_no_handle() {
 #[tokio::test]
 async fn two_agents_writing_at_once_lose_nothing() {
     let house = House::new(CONFIG).await;
-    let other = Memories::new(Db::open(&house.home.path().join("parlor.db")).await.unwrap());
-    let writers = [house.memory("main"), other.of(house.agent("ada")).unwrap()].map(|memory| async move {
-        let saves = (0..1000).map(|number| {
-            let saving = memory.saving(&format!("number {number}"), None, Provenance::default()).unwrap();
-            memory.save(saving)
+    let other = Memories::new(
+        Db::open(&house.home.path().join("parlor.db"))
+            .await
+            .unwrap(),
+    );
+    let writers =
+        [house.memory("main"), other.of(house.agent("ada")).unwrap()].map(|memory| async move {
+            let saves = (0..1000).map(|number| {
+                let saving = memory
+                    .saving(&format!("number {number}"), None, Provenance::default())
+                    .unwrap();
+                memory.save(saving)
+            });
+            futures_util::future::join_all(saves).await
         });
-        futures_util::future::join_all(saves).await
-    });
     let results = futures_util::future::join_all(writers).await;
     assert!(results.iter().flatten().all(Result::is_ok));
-    assert_eq!(house.memory("main").stats().await.unwrap().counts.private, 1000);
-    assert_eq!(house.memory("ada").stats().await.unwrap().counts.private, 1000);
+    assert_eq!(
+        house.memory("main").stats().await.unwrap().counts.private,
+        1000
+    );
+    assert_eq!(
+        house.memory("ada").stats().await.unwrap().counts.private,
+        1000
+    );
 }
 
 /// S1.14, S1.15, S1.16, S2.41
@@ -163,24 +247,47 @@ async fn two_agents_writing_at_once_lose_nothing() {
 async fn files_are_found_while_they_are_there_and_under_their_agent_only() {
     let house = House::new(CONFIG).await;
     let (main, ada) = (house.memory("main"), house.memory("ada"));
-    house.write("agents/main/MEMORY.md", "# People\n\nAnn keeps bees.\n\n# Things\n\nThe kettle is loud.\n");
+    house.write(
+        "agents/main/MEMORY.md",
+        "# People\n\nAnn keeps bees.\n\n# Things\n\nThe kettle is loud.\n",
+    );
     main.note("saw a heron".into()).await.unwrap();
     house.write("agents/main/memory/README.md", "heron notes are elsewhere");
     let texts = async |memory: &Memory, text: &str| {
         let found = memory.search(text, 10).await.unwrap();
-        found.into_iter().map(|entry| (entry.path.unwrap_or_default(), entry.text)).collect::<Vec<_>>()
+        found
+            .into_iter()
+            .map(|entry| (entry.path.unwrap_or_default(), entry.text))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(texts(&main, "bees").await, [("MEMORY.md".to_owned(), "# People\n\nAnn keeps bees.".to_owned())]);
+    assert_eq!(
+        texts(&main, "bees").await,
+        [(
+            "MEMORY.md".to_owned(),
+            "# People\n\nAnn keeps bees.".to_owned()
+        )]
+    );
     assert_eq!(texts(&main, "heron").await.len(), 1);
     assert_eq!(texts(&ada, "bees heron").await, []);
 
     let before = house.count("SELECT max(id) FROM memories").await;
-    main.edit(Edit::Replace { old: "bees".into(), new: "wasps".into() }).await.unwrap();
+    main.edit(Edit::Replace {
+        old: "bees".into(),
+        new: "wasps".into(),
+    })
+    .await
+    .unwrap();
     assert_eq!(texts(&main, "bees").await, []);
     assert_eq!(texts(&main, "wasps").await.len(), 1);
-    assert_eq!(house.count("SELECT max(id) FROM memories").await, before + 1, "only the changed piece was written anew");
+    assert_eq!(
+        house.count("SELECT max(id) FROM memories").await,
+        before + 1,
+        "only the changed piece was written anew"
+    );
 
-    house.save("main", "bees moved out", Visibility::Private).await;
+    house
+        .save("main", "bees moved out", Visibility::Private)
+        .await;
     std::fs::remove_file(house.home.path().join("agents/main/MEMORY.md")).unwrap();
     assert_eq!(texts(&main, "wasps").await, []);
     assert_eq!(texts(&main, "bees").await.len(), 1);
@@ -193,7 +300,11 @@ async fn a_reader_sees_the_files_of_those_it_reads_from() {
     house.write("agents/ada/MEMORY.md", "The valve sticks.");
     let found = house.memory("rose").search("valve", 5).await.unwrap();
     assert_eq!(found.len(), 1);
-    assert!(found[0].shown_to(Some(house.agent("rose"))).starts_with("[ada] "));
+    assert!(
+        found[0]
+            .shown_to(Some(house.agent("rose")))
+            .starts_with("[ada] ")
+    );
 }
 
 #[tokio::test]
@@ -205,7 +316,11 @@ async fn unchanged_files_cost_no_write_and_no_read_of_them() {
     let changes = house.count("SELECT count(*) FROM memory_files").await;
     assert_eq!(changes, 1);
     // Were the file read again, these rows would come back.
-    house.db.write(|tx| tx.execute("DELETE FROM memory_files", [])).await.unwrap();
+    house
+        .db
+        .write(|tx| tx.execute("DELETE FROM memory_files", []))
+        .await
+        .unwrap();
     main.refresh().await.unwrap();
     assert_eq!(house.count("SELECT count(*) FROM memory_files").await, 0);
 }
@@ -217,11 +332,19 @@ async fn a_removed_agent_takes_its_memories_along_and_brings_them_back() {
     house.save("ada", "private bee", Visibility::Private).await;
     house.save("ada", "global bee", Visibility::Global).await;
     house.save("main", "own bee", Visibility::Private).await;
-    let (ada, seen) = (house.agent("ada").uid, async || house.found(Scope::Of(house.agent("rose")), "bee").await.len());
+    let (ada, seen) = (house.agent("ada").uid, async || {
+        house
+            .found(Scope::Of(house.agent("rose")), "bee")
+            .await
+            .len()
+    });
     assert_eq!(seen().await, 2);
     assert_eq!(house.db.write(move |tx| archive(tx, ada)).await.unwrap(), 2);
     assert_eq!(seen().await, 0);
-    assert_eq!(house.found(Scope::Of(house.agent("main")), "bee").await, ["main: own bee"]);
+    assert_eq!(
+        house.found(Scope::Of(house.agent("main")), "bee").await,
+        ["main: own bee"]
+    );
     let stats = house.memory("ada").stats().await.unwrap();
     assert_eq!((stats.counts.archived, stats.global_of_all), (2, 0));
     assert_eq!(house.db.write(move |tx| restore(tx, ada)).await.unwrap(), 2);
@@ -237,8 +360,15 @@ async fn a_removed_agent_takes_its_memories_along_and_brings_them_back() {
 async fn a_renamed_agent_keeps_its_memories() {
     let house = House::new(CONFIG).await;
     house.save("ada", "bee", Visibility::Private).await;
-    house.db.write(|tx| tx.execute("UPDATE agents SET slug = 'lovelace' WHERE slug = 'ada'", [])).await.unwrap();
-    assert_eq!(house.found(Scope::Of(house.agent("ada")), "bee").await, ["lovelace: bee"]);
+    house
+        .db
+        .write(|tx| tx.execute("UPDATE agents SET slug = 'lovelace' WHERE slug = 'ada'", []))
+        .await
+        .unwrap();
+    assert_eq!(
+        house.found(Scope::Of(house.agent("ada")), "bee").await,
+        ["lovelace: bee"]
+    );
 }
 
 #[tokio::test]
@@ -251,33 +381,72 @@ async fn only_own_saved_memories_can_be_forgotten() {
     let found = rose.search("bee", 10).await.unwrap();
     assert_eq!(found.len(), 3);
     let forgetting = rose.forgetting(&found);
-    assert_eq!(house.db.write(move |tx| forgetting.write(tx)).await.unwrap(), 1);
+    assert_eq!(
+        house
+            .db
+            .write(move |tx| forgetting.write(tx))
+            .await
+            .unwrap(),
+        1
+    );
     assert_eq!(rose.search("bee", 10).await.unwrap().len(), 2);
-    let foreign = house.memories.list(Scope::Global, i64::MAX, 10).await.unwrap()[0].id;
+    let foreign = house
+        .memories
+        .list(Scope::Global, i64::MAX, 10)
+        .await
+        .unwrap()[0]
+        .id;
     assert_eq!(rose.own(foreign).await.unwrap(), None);
 }
 
 /// S2.37
 #[tokio::test]
 async fn recall_fits_its_budget_and_leaves_out_what_the_prompt_has() {
-    let house = House::new("[agents.rose]\nrecall_tokens = 60\n[agents.ada]\nrecall = false\n").await;
+    let house =
+        House::new("[agents.rose]\nrecall_tokens = 60\n[agents.ada]\nrecall = false\n").await;
     for number in 0..5 {
-        house.save("rose", &format!("bee number {number} lives in the old oak"), Visibility::Global).await;
+        house
+            .save(
+                "rose",
+                &format!("bee number {number} lives in the old oak"),
+                Visibility::Global,
+            )
+            .await;
     }
     house.write("agents/rose/MEMORY.md", "bee bee bee");
-    let block = house.memory("rose").recall("tell me about the bee").await.unwrap().unwrap();
+    let block = house
+        .memory("rose")
+        .recall("tell me about the bee")
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(block.matches("old oak").count(), 1, "{block}");
     assert!(!block.contains("bee bee"), "{block}");
-    assert_eq!(house.memory("rose").recall("nothing known").await.unwrap(), None);
+    assert_eq!(
+        house.memory("rose").recall("nothing known").await.unwrap(),
+        None
+    );
     assert_eq!(house.memory("ada").recall("bee").await.unwrap(), None);
-    assert!(house.memory("main").recall("bee").await.unwrap().unwrap().contains("- [rose] "));
+    assert!(
+        house
+            .memory("main")
+            .recall("bee")
+            .await
+            .unwrap()
+            .unwrap()
+            .contains("- [rose] ")
+    );
 }
 
 /// `recall = false` asks nothing at all: a missing table is not noticed.
 #[tokio::test]
 async fn without_recall_nothing_is_asked() {
     let house = House::new("[agents.ada]\nrecall = false\n").await;
-    house.db.write(|tx| tx.execute_batch("DROP TABLE memories_fts; DROP TABLE memory_files")).await.unwrap();
+    house
+        .db
+        .write(|tx| tx.execute_batch("DROP TABLE memories_fts; DROP TABLE memory_files"))
+        .await
+        .unwrap();
     assert_eq!(house.memory("ada").recall("bee").await.unwrap(), None);
     assert!(house.memory("main").recall("bee").await.is_err());
 }
@@ -289,13 +458,23 @@ async fn a_recall_at_hand_says_when_the_index_is_old() {
     let house = House::new("[agents.rose]\nread_memory_from = [\"ada\"]\n[agents.ada]\n").await;
     let at_hand = async |text: &'static str| {
         let rose = house.memory("rose");
-        house.db.read(move |connection| rose.recall_on(connection, text)).await.unwrap()
+        house
+            .db
+            .read(move |connection| rose.recall_on(connection, text))
+            .await
+            .unwrap()
     };
-    for (path, line) in [("agents/rose/memory/2026-11-16.md", "the bee"), ("agents/ada/memory/2026-11-16.md", "the wasp")] {
+    for (path, line) in [
+        ("agents/rose/memory/2026-11-16.md", "the bee"),
+        ("agents/ada/memory/2026-11-16.md", "the wasp"),
+    ] {
         house.write(path, line);
         assert_eq!(at_hand(line).await, Recalled::IndexIsOld);
         let found = house.memory("rose").recall(line).await.unwrap();
-        assert!(found.as_ref().is_some_and(|found| found.contains(line)), "{found:?}");
+        assert!(
+            found.as_ref().is_some_and(|found| found.contains(line)),
+            "{found:?}"
+        );
         assert_eq!(at_hand(line).await, Recalled::Found(found));
     }
     assert_eq!(at_hand("nothing known").await, Recalled::Found(None));
@@ -316,12 +495,19 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
     let newest = main.search("the plan", 3).await.unwrap();
     assert_eq!(newest.len(), 3);
     assert!(newest.iter().all(|entry| entry.created_at >= 1000));
-    assert_eq!(main.search("the plan 7", 3).await.unwrap()[0].text, "the plan 7");
+    assert_eq!(
+        main.search("the plan 7", 3).await.unwrap()[0].text,
+        "the plan 7"
+    );
     insta::assert_snapshot!(main.memories.explain(Scope::Global, "the plan").await.unwrap(), @"
     clause: visibility = 'global'
     words:  nothing: no visible memory has any of these words
     ");
-    let explained = main.memories.explain(Scope::Of(house.agent("main")), "the plan 7").await.unwrap();
+    let explained = main
+        .memories
+        .explain(Scope::Of(house.agent("main")), "the plan 7")
+        .await
+        .unwrap();
     insta::assert_snapshot!(explained.replace(&house.agent("main").uid.to_string(), "UID"), @r#"
     clause: visibility = 'global' OR (visibility = 'private' AND agent_uid IN ('UID'))
     words:  "1q7", best first (bm25)
@@ -332,40 +518,92 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
 #[tokio::test]
 async fn a_question_finds_what_it_is_about() {
     let house = House::new("").await;
-    house.save("main", "The kettle is in the kitchen, and it is the one that leaks.", Visibility::Private).await;
-    house.save("main", "Der Schlüssel ist in der Garage bei dem Rad.", Visibility::Private).await;
-    house.save("main", "猫的名字是小白", Visibility::Private).await;
+    house
+        .save(
+            "main",
+            "The kettle is in the kitchen, and it is the one that leaks.",
+            Visibility::Private,
+        )
+        .await;
+    house
+        .save(
+            "main",
+            "Der Schlüssel ist in der Garage bei dem Rad.",
+            Visibility::Private,
+        )
+        .await;
+    house
+        .save("main", "猫的名字是小白", Visibility::Private)
+        .await;
     let main = house.memory("main");
     let found = async |text: &str| main.search(text, 5).await.unwrap().len();
-    for text in ["who is the one?", "What is it that is in there?", "wer ist das?", "Where is the heron?", "这是什么", "¿qué es?"]
-    {
+    for text in [
+        "who is the one?",
+        "What is it that is in there?",
+        "wer ist das?",
+        "Where is the heron?",
+        "这是什么",
+        "¿qué es?",
+    ] {
         assert_eq!(found(text).await, 0, "{text}");
         assert_eq!(main.recall(text).await.unwrap(), None, "{text}");
     }
-    for text in ["Is the kettle in here?", "Wo ist der Schlüssel?", "kettles", "小白是谁", "Is there a Garage?"] {
+    for text in [
+        "Is the kettle in here?",
+        "Wo ist der Schlüssel?",
+        "kettles",
+        "小白是谁",
+        "Is there a Garage?",
+    ] {
         assert_eq!(found(text).await, 1, "{text}");
     }
-    let explained = house.memories.explain(Scope::Of(house.agent("main")), "who is the one?").await.unwrap();
-    assert!(explained.ends_with("words:  nothing: these words are in every text"), "{explained}");
+    let explained = house
+        .memories
+        .explain(Scope::Of(house.agent("main")), "who is the one?")
+        .await
+        .unwrap();
+    assert!(
+        explained.ends_with("words:  nothing: these words are in every text"),
+        "{explained}"
+    );
 }
 
 #[tokio::test]
 async fn what_is_said_with_other_endings_and_accents_is_found() {
     let house = House::new("").await;
-    house.save("main", "Invoices for Zoë are paid in Zürich. 记忆搜索", Visibility::Private).await;
+    house
+        .save(
+            "main",
+            "Invoices for Zoë are paid in Zürich. 记忆搜索",
+            Visibility::Private,
+        )
+        .await;
     for text in ["invoice", "PAYING invoice?", "zoe", "zurich", "搜索"] {
-        assert_eq!(house.memory("main").search(text, 5).await.unwrap().len(), 1, "{text}");
+        assert_eq!(
+            house.memory("main").search(text, 5).await.unwrap().len(),
+            1,
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn memories_have_a_size() {
     let agent = Arc::new(super::super::tests::agent_of(Path::new("home"), "main"));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let home = TempDir::new().unwrap();
-    let db = runtime.block_on(Db::open(&home.path().join("parlor.db"))).unwrap();
+    let db = runtime
+        .block_on(Db::open(&home.path().join("parlor.db")))
+        .unwrap();
     let memory = Memories::new(db).of(&agent).unwrap();
-    let told = |text: &str| memory.saving(text, None, Provenance::default()).unwrap_err().to_string();
+    let told = |text: &str| {
+        memory
+            .saving(text, None, Provenance::default())
+            .unwrap_err()
+            .to_string()
+    };
     insta::assert_snapshot!(told(" \n"), @"There is nothing to remember.");
     insta::assert_snapshot!(told(&"x".repeat(MAX_TEXT_BYTES + 1)), @"A memory has at most 8 KiB. Make it shorter, or save it in parts.");
 }
@@ -383,7 +621,13 @@ const IDS: [&str; 4] = ["main", "a", "b", "c"];
 
 fn worlds() -> impl Strategy<Value = World> {
     let visibility = prop_oneof![Just(Visibility::Private), Just(Visibility::Global)];
-    let word = prop_oneof![Just("bee"), Just("tea"), Just("oak"), Just("AND"), Just("1q")];
+    let word = prop_oneof![
+        Just("bee"),
+        Just("tea"),
+        Just("oak"),
+        Just("AND"),
+        Just("1q")
+    ];
     let text = proptest::collection::vec(word, 1..4).prop_map(|words| words.join(" "));
     let rows = proptest::collection::vec((0..IDS.len(), visibility, text), 0..20);
     let reads = proptest::collection::vec((0..IDS.len(), 0..IDS.len()), 0..4);
@@ -392,20 +636,40 @@ fn worlds() -> impl Strategy<Value = World> {
         "\\PC{0,40}",
         Just("0qbee 1qbee 2qbee 3qbee".to_owned()),
     ];
-    (rows, reads, query, 1_u32..8).prop_map(|(rows, reads, query, limit)| World { rows, reads, query, limit })
+    (rows, reads, query, 1_u32..8).prop_map(|(rows, reads, query, limit)| World {
+        rows,
+        reads,
+        query,
+        limit,
+    })
 }
 
 impl World {
     fn config(&self) -> String {
         let reads = |reader: usize| {
-            let of = self.reads.iter().filter(|(one, other)| *one == reader && one != other);
-            of.map(|(_, other)| format!("\"{}\"", IDS[*other])).collect::<Vec<_>>().join(", ")
+            let of = self
+                .reads
+                .iter()
+                .filter(|(one, other)| *one == reader && one != other);
+            of.map(|(_, other)| format!("\"{}\"", IDS[*other]))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
-        (0..IDS.len()).map(|agent| format!("[agents.{}]\nread_memory_from = [{}]\n", IDS[agent], reads(agent))).collect()
+        (0..IDS.len())
+            .map(|agent| {
+                format!(
+                    "[agents.{}]\nread_memory_from = [{}]\n",
+                    IDS[agent],
+                    reads(agent)
+                )
+            })
+            .collect()
     }
 
     fn sees(&self, reader: usize, (owner, visibility, _): &(usize, Visibility, String)) -> bool {
-        *visibility == Visibility::Global || *owner == reader || self.reads.contains(&(reader, *owner))
+        *visibility == Visibility::Global
+            || *owner == reader
+            || self.reads.contains(&(reader, *owner))
     }
 }
 
@@ -453,9 +717,18 @@ async fn an_import_brings_the_same_rows_and_a_second_one_none() {
     let other = House::new(CONFIG).await;
     let carried = export::read(&text).unwrap();
     assert_eq!(agents_of(&carried), [AgentId::parse("rose").unwrap()]);
-    assert_eq!(other.memory("rose").import(carried.clone()).await.unwrap(), Imported { new: 4, known: 0 });
-    assert_eq!(other.memory("rose").import(carried.clone()).await.unwrap(), Imported { new: 0, known: 4 });
-    assert_eq!(rose.import(carried).await.unwrap(), Imported { new: 0, known: 4 });
+    assert_eq!(
+        other.memory("rose").import(carried.clone()).await.unwrap(),
+        Imported { new: 4, known: 0 }
+    );
+    assert_eq!(
+        other.memory("rose").import(carried.clone()).await.unwrap(),
+        Imported { new: 0, known: 4 }
+    );
+    assert_eq!(
+        rose.import(carried).await.unwrap(),
+        Imported { new: 0, known: 4 }
+    );
     let again = other.memory("rose").newest(i64::MAX, 100).await.unwrap();
     let (mut one, mut two) = (text, export::write(&again, export::Form::Markdown));
     for text in [&mut one, &mut two] {
@@ -471,6 +744,12 @@ async fn an_import_brings_the_same_rows_and_a_second_one_none() {
 async fn rows_hang_on_the_uid_and_not_on_the_name() {
     let house = House::new(CONFIG).await;
     house.save("ada", "bee", Visibility::Private).await;
-    let newcomer = Agent { uid: AgentUid(Uuid::now_v7()), ..Agent::clone(house.agent("ada")) };
-    assert_eq!(house.found(Scope::Of(&newcomer), "bee").await, [] as [String; 0]);
+    let newcomer = Agent {
+        uid: AgentUid(Uuid::now_v7()),
+        ..Agent::clone(house.agent("ada"))
+    };
+    assert_eq!(
+        house.found(Scope::Of(&newcomer), "bee").await,
+        [] as [String; 0]
+    );
 }

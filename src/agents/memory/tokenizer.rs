@@ -7,9 +7,15 @@ const MAX_WORD_CHARS: usize = 48;
 /// neighbouring characters.
 pub(super) fn words(text: &str) -> Vec<String> {
     // A letter with its accent beside is the same letter, also for the index.
-    let without_accents: String = text.chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).collect();
+    let without_accents: String = text
+        .chars()
+        .filter(|c| !('\u{300}'..='\u{36f}').contains(c))
+        .collect();
     let mut found = Vec::new();
-    for run in without_accents.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
+    for run in without_accents
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|run| !run.is_empty())
+    {
         take_run(run, &mut found);
     }
     found
@@ -18,7 +24,10 @@ pub(super) fn words(text: &str) -> Vec<String> {
 /// Like [`words`], without repetitions.
 pub(super) fn distinct(text: &str) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
-    words(text).into_iter().filter(|word| seen.insert(word.clone())).collect()
+    words(text)
+        .into_iter()
+        .filter(|word| seen.insert(word.clone()))
+        .collect()
 }
 
 /// A word as stored in the index. A search with another number never finds the word.
@@ -30,7 +39,11 @@ pub(super) fn scoped(number: i64, word: &str) -> String {
 
 /// The text for the index.
 pub(super) fn indexed(number: i64, text: &str) -> String {
-    words(text).iter().map(|word| scoped(number, word)).collect::<Vec<_>>().join(" ")
+    words(text)
+        .iter()
+        .map(|word| scoped(number, word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn take_run(run: &str, found: &mut Vec<String>) {
@@ -39,7 +52,12 @@ fn take_run(run: &str, found: &mut Vec<String>) {
         if is_unspaced(part[0]) && part.len() > 1 {
             found.extend(part.windows(2).map(|pair| pair.iter().collect::<String>()));
         } else {
-            found.push(part.iter().take(MAX_WORD_CHARS).collect::<String>().to_lowercase());
+            found.push(
+                part.iter()
+                    .take(MAX_WORD_CHARS)
+                    .collect::<String>()
+                    .to_lowercase(),
+            );
         }
     }
 }
@@ -56,9 +74,15 @@ mod tests {
     #[test]
     fn words_are_what_people_would_search_for() {
         let check = |text: &str, expected: &[&str]| assert_eq!(words(text), expected, "{text}");
-        check("Invoice #42, for Élodie!", &["invoice", "42", "for", "élodie"]);
+        check(
+            "Invoice #42, for Élodie!",
+            &["invoice", "42", "for", "élodie"],
+        );
         check("Ze\u{301}ro", &["zero"]);
-        check("a\"b OR c* NEAR(d) -e ^f", &["a", "b", "or", "c", "near", "d", "e", "f"]);
+        check(
+            "a\"b OR c* NEAR(d) -e ^f",
+            &["a", "b", "or", "c", "near", "d", "e", "f"],
+        );
         check("记忆搜索 ok 猫", &["记忆", "忆搜", "搜索", "ok", "猫"]);
         check("v2的计划", &["v2", "的计", "计划"]);
         check("", &[]);

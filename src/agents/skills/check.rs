@@ -12,28 +12,55 @@ pub fn check(config: &Config, home: &Path) -> Vec<Problem> {
         return Vec::new();
     }
     let pool = names(&super::pool(home));
-    config.agents.iter().flat_map(|spec| unknown(spec, &pool, home)).collect()
+    config
+        .agents
+        .iter()
+        .flat_map(|spec| unknown(spec, &pool, home))
+        .collect()
 }
 
 fn unknown(spec: &AgentSpec, pool: &[String], home: &Path) -> Vec<Problem> {
-    let Some(listed) = &spec.skills else { return Vec::new() };
+    let Some(listed) = &spec.skills else {
+        return Vec::new();
+    };
     let own = names(&home.join("agents").join(spec.id.as_str()).join("skills"));
     let is_there = |name: &str| pool.iter().chain(&own).any(|known| known == name);
     let missing = listed.iter().filter(|entry| !is_there(&entry.value));
-    missing.map(|entry| no_such_skill(entry, spec, pool, &own)).collect()
+    missing
+        .map(|entry| no_such_skill(entry, spec, pool, &own))
+        .collect()
 }
 
-fn no_such_skill(entry: &Spanned<String>, spec: &AgentSpec, pool: &[String], own: &[String]) -> Problem {
+fn no_such_skill(
+    entry: &Spanned<String>,
+    spec: &AgentSpec,
+    pool: &[String],
+    own: &[String],
+) -> Problem {
     let known: Vec<&str> = pool.iter().chain(own).map(String::as_str).collect();
-    let advice = match (nearest(&entry.value, known.iter().copied()), known.is_empty()) {
+    let advice = match (
+        nearest(&entry.value, known.iter().copied()),
+        known.is_empty(),
+    ) {
         (Some(near), _) => format!("did you mean `{near}`?"),
         (None, false) => format!("there are: {}", known.join(", ")),
-        (None, true) => format!("write skills/{}/SKILL.md, or take it out of the list", entry.value),
+        (None, true) => format!(
+            "write skills/{}/SKILL.md, or take it out of the list",
+            entry.value
+        ),
     };
     let label = format!("neither in skills/ nor in agents/{}/skills/", spec.id);
-    Problem::new(entry.span.clone(), format!("no skill is called `{}`", entry.value)).label(label).help(advice)
+    Problem::new(
+        entry.span.clone(),
+        format!("no skill is called `{}`", entry.value),
+    )
+    .label(label)
+    .help(advice)
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    shelf::read(folder).into_iter().map(|entry| entry.name).collect()
+    shelf::read(folder)
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect()
 }

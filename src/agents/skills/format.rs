@@ -12,7 +12,14 @@ const MAX_DESCRIPTION_CHARS: usize = 1024;
 const MAX_COMPATIBILITY_CHARS: usize = 500;
 
 const FENCE: &str = "---";
-const KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+const KEYS: [&str; 6] = [
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+];
 
 /// The front matter, as far as the gateway uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,21 +41,33 @@ pub struct Flaw {
 
 impl Flaw {
     pub(super) fn new(line: usize, message: impl Into<String>) -> Self {
-        Flaw { line, message: message.into() }
+        Flaw {
+            line,
+            message: message.into(),
+        }
     }
 }
 
 /// Checks the whole front matter. `folder` is the name of the skill's folder.
 pub fn parse(text: &str, folder: &str) -> Result<Manifest, Vec<Flaw>> {
     let parts = split(text).map_err(|flaw| vec![flaw])?;
-    let fields: BTreeMap<String, Value> = serde_saphyr::from_str(parts.front).map_err(|error| vec![not_yaml(&error)])?;
-    let mut reader = Reader { front: parts.front, fields, flaws: Vec::new() };
+    let fields: BTreeMap<String, Value> =
+        serde_saphyr::from_str(parts.front).map_err(|error| vec![not_yaml(&error)])?;
+    let mut reader = Reader {
+        front: parts.front,
+        fields,
+        flaws: Vec::new(),
+    };
     let name = reader.name(folder);
     let description = reader.description();
     reader.extras();
     let remarks = reader.unknown_keys();
     match (name, description, reader.flaws.as_slice()) {
-        (Some(name), Some(description), []) => Ok(Manifest { name, description, remarks }),
+        (Some(name), Some(description), []) => Ok(Manifest {
+            name,
+            description,
+            remarks,
+        }),
         _ => Err(reader.flaws),
     }
 }
@@ -60,7 +79,9 @@ pub fn body(text: &str) -> &str {
 
 /// Whether a text can be a skill's name.
 pub fn is_name(text: &str) -> bool {
-    let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let fits = (1..=MAX_NAME_CHARS).contains(&text.len());
     fits && plain && !text.starts_with('-') && !text.ends_with('-') && !text.contains("--")
 }
@@ -74,24 +95,38 @@ fn split(text: &str) -> Result<Parts<'_>, Flaw> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.split_inclusive('\n').next().unwrap_or_default();
     if first.trim_end() != FENCE {
-        return Err(Flaw::new(1, "the file must begin with a line `---`, and `name` and `description` below it"));
+        return Err(Flaw::new(
+            1,
+            "the file must begin with a line `---`, and `name` and `description` below it",
+        ));
     }
     let mut end = first.len();
     for line in text[first.len()..].split_inclusive('\n') {
         if line.trim_end() == FENCE {
-            return Ok(Parts { front: &text[first.len()..end], body: &text[end + line.len()..] });
+            return Ok(Parts {
+                front: &text[first.len()..end],
+                body: &text[end + line.len()..],
+            });
         }
         end += line.len();
     }
-    Err(Flaw::new(1, "the front matter has no end: a second line `---` is missing"))
+    Err(Flaw::new(
+        1,
+        "the front matter has no end: a second line `---` is missing",
+    ))
 }
 
 fn not_yaml(error: &serde_saphyr::Error) -> Flaw {
     // The parser did not get the first line of the file, the fence.
-    let line = error.location().map_or(1, |location| usize::try_from(location.line()).unwrap_or(1).max(1)) + 1;
+    let line = error.location().map_or(1, |location| {
+        usize::try_from(location.line()).unwrap_or(1).max(1)
+    }) + 1;
     let text = error.without_snippet().to_string();
     let what = text.lines().next().unwrap_or_default();
-    Flaw::new(line, format!("the front matter is not YAML with `key: value` lines: {what}"))
+    Flaw::new(
+        line,
+        format!("the front matter is not YAML with `key: value` lines: {what}"),
+    )
 }
 
 struct Reader<'a> {
@@ -105,11 +140,17 @@ impl Reader<'_> {
         let name = self.required("name")?;
         if !is_name(&name) {
             let rule = "1 to 64 of a-z, 0-9 and single hyphens inside";
-            self.note("name", format!("`name` is {rule}, such as `{}`", usable(&name, folder)));
+            self.note(
+                "name",
+                format!("`name` is {rule}, such as `{}`", usable(&name, folder)),
+            );
             return None;
         }
         if name != folder {
-            self.note("name", format!("`name` is `{name}` but the folder is `{folder}`; give both the same name"));
+            self.note(
+                "name",
+                format!("`name` is `{name}` but the folder is `{folder}`; give both the same name"),
+            );
             return None;
         }
         Some(name)
@@ -119,10 +160,16 @@ impl Reader<'_> {
         let text = self.required("description")?;
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         match line.chars().count() {
-            0 => self.note("description", "`description` is empty; say what the skill does and when to use it".into()),
+            0 => self.note(
+                "description",
+                "`description` is empty; say what the skill does and when to use it".into(),
+            ),
             count if count > MAX_DESCRIPTION_CHARS => {
                 let most = MAX_DESCRIPTION_CHARS;
-                self.note("description", format!("`description` has {count} characters, at most {most} are allowed"));
+                self.note(
+                    "description",
+                    format!("`description` has {count} characters, at most {most} are allowed"),
+                );
             }
             _ => return Some(line),
         }
@@ -131,7 +178,10 @@ impl Reader<'_> {
 
     fn required(&mut self, key: &str) -> Option<String> {
         if !self.fields.contains_key(key) {
-            self.flaws.push(Flaw::new(1, format!("`{key}` is missing from the front matter")));
+            self.flaws.push(Flaw::new(
+                1,
+                format!("`{key}` is missing from the front matter"),
+            ));
         }
         self.text(key)
     }
@@ -149,26 +199,66 @@ impl Reader<'_> {
     /// Keys with a check, but without use.
     fn extras(&mut self) {
         self.text("license");
-        let compatibility = self.text("compatibility").map_or(0, |text| text.chars().count());
+        let compatibility = self
+            .text("compatibility")
+            .map_or(0, |text| text.chars().count());
         if compatibility > MAX_COMPATIBILITY_CHARS {
             let most = MAX_COMPATIBILITY_CHARS;
-            self.note("compatibility", format!("`compatibility` has {compatibility} characters, at most {most} are allowed"));
+            self.note(
+                "compatibility",
+                format!(
+                    "`compatibility` has {compatibility} characters, at most {most} are allowed"
+                ),
+            );
         }
-        let is_text_map = |value: &Value| value.as_object().is_some_and(|map| map.values().all(Value::is_string));
-        if self.fields.get("metadata").is_some_and(|value| !is_text_map(value)) {
-            self.note("metadata", "`metadata` must be a map from text to text; put its values in quotes".into());
+        let is_text_map = |value: &Value| {
+            value
+                .as_object()
+                .is_some_and(|map| map.values().all(Value::is_string))
+        };
+        if self
+            .fields
+            .get("metadata")
+            .is_some_and(|value| !is_text_map(value))
+        {
+            self.note(
+                "metadata",
+                "`metadata` must be a map from text to text; put its values in quotes".into(),
+            );
         }
-        let is_tools = |value: &Value| value.is_string() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
-        if self.fields.get("allowed-tools").is_some_and(|value| !is_tools(value)) {
-            self.note("allowed-tools", "`allowed-tools` must be names of tools with spaces between them".into());
+        let is_tools = |value: &Value| {
+            value.is_string()
+                || value
+                    .as_array()
+                    .is_some_and(|all| all.iter().all(Value::is_string))
+        };
+        if self
+            .fields
+            .get("allowed-tools")
+            .is_some_and(|value| !is_tools(value))
+        {
+            self.note(
+                "allowed-tools",
+                "`allowed-tools` must be names of tools with spaces between them".into(),
+            );
         }
     }
 
     fn unknown_keys(&self) -> Vec<Flaw> {
-        let unknown = self.fields.keys().filter(|key| !KEYS.contains(&key.as_str()));
+        let unknown = self
+            .fields
+            .keys()
+            .filter(|key| !KEYS.contains(&key.as_str()));
         let remark = |key: &String| {
-            let meant = nearest(key, KEYS).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            Flaw::new(self.line_of(key), format!("`{}` is no key of a skill and is ignored{meant}", short(key)))
+            let meant = nearest(key, KEYS)
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            Flaw::new(
+                self.line_of(key),
+                format!(
+                    "`{}` is no key of a skill and is ignored{meant}",
+                    short(key)
+                ),
+            )
         };
         unknown.map(remark).collect()
     }
@@ -182,22 +272,36 @@ impl Reader<'_> {
     fn line_of(&self, key: &str) -> usize {
         let is_key = |line: &str| {
             let line = line.trim_start().trim_start_matches(['"', '\'']);
-            line.strip_prefix(key).is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
+            line.strip_prefix(key).is_some_and(|rest| {
+                rest.trim_start_matches(['"', '\''])
+                    .trim_start()
+                    .starts_with(':')
+            })
         };
-        self.front.lines().position(is_key).map_or(1, |index| index + 2)
+        self.front
+            .lines()
+            .position(is_key)
+            .map_or(1, |index| index + 2)
     }
 }
 
 /// A wrong name without its wrong characters, else the folder's name.
 fn usable(name: &str, folder: &str) -> String {
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words = name
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
     let joined = words.collect::<Vec<_>>().join("-").to_lowercase();
-    let fitting = [joined.as_str(), folder].into_iter().find(|candidate| is_name(candidate));
+    let fitting = [joined.as_str(), folder]
+        .into_iter()
+        .find(|candidate| is_name(candidate));
     fitting.unwrap_or("meeting-notes").to_owned()
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(MAX_NAME_CHARS).filter(|c| !c.is_control()).collect()
+    text.chars()
+        .take(MAX_NAME_CHARS)
+        .filter(|c| !c.is_control())
+        .collect()
 }
 
 #[cfg(test)]
@@ -212,7 +316,11 @@ mod tests {
             Ok(manifest) => manifest.remarks,
             Err(flaws) => flaws,
         };
-        found.iter().map(|flaw| format!("{}: {}", flaw.line, flaw.message)).collect::<Vec<_>>().join("\n")
+        found
+            .iter()
+            .map(|flaw| format!("{}: {}", flaw.line, flaw.message))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     #[test]
@@ -220,7 +328,10 @@ mod tests {
         let text = "\u{feff}---\r\nname: invoices\r\ndescription: >\r\n  Writes invoices.\r\n  Use it for bills.\r\nlicense: MIT\r\n\
                     compatibility: any\r\nmetadata:\r\n  author: ann\r\nallowed-tools: now skill\r\n---\r\n\r\n# Steps\r\n";
         let manifest = parse(text, "invoices").unwrap();
-        assert_eq!((manifest.name.as_str(), manifest.remarks.len()), ("invoices", 0));
+        assert_eq!(
+            (manifest.name.as_str(), manifest.remarks.len()),
+            ("invoices", 0)
+        );
         assert_eq!(manifest.description, "Writes invoices. Use it for bills.");
         assert_eq!(body(text), "# Steps");
     }
@@ -245,7 +356,11 @@ mod tests {
         ");
         assert_snapshot!(flaws("---\nname: invoices\ndescription: x\nlicence: MIT\n---\n"), @"4: `licence` is no key of a skill and is ignored; did you mean `license`?");
         let broken = flaws("---\nname: invoices\ndescription: \"open\n---\n");
-        assert!(broken.starts_with("4: the front matter is not YAML") || broken.starts_with("3: the front matter"), "{broken}");
+        assert!(
+            broken.starts_with("4: the front matter is not YAML")
+                || broken.starts_with("3: the front matter"),
+            "{broken}"
+        );
         assert!(flaws("---\n- a\n- b\n---\n").starts_with("2: the front matter is not YAML"));
     }
 
@@ -254,7 +369,18 @@ mod tests {
         for good in ["a", "invoices", "pdf-2-text", &"x".repeat(64)] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["", "A", "-a", "a-", "a--b", "a_b", "a b", "é", "../a", &"x".repeat(65)] {
+        for bad in [
+            "",
+            "A",
+            "-a",
+            "a-",
+            "a--b",
+            "a_b",
+            "a b",
+            "é",
+            "../a",
+            &"x".repeat(65),
+        ] {
             assert!(!is_name(bad), "{bad}");
         }
     }
@@ -283,10 +409,18 @@ mod tests {
     fn check_lines(text: &str) -> Result<(), TestCaseError> {
         let lines = text.split('\n').count();
         match parse(text, "invoices") {
-            Ok(manifest) => prop_assert!(is_name(&manifest.name) && !manifest.description.is_empty()),
+            Ok(manifest) => {
+                prop_assert!(is_name(&manifest.name) && !manifest.description.is_empty());
+            }
             Err(flaws) => {
                 prop_assert!(!flaws.is_empty());
-                prop_assert!(flaws.iter().all(|flaw| (1..=lines + 1).contains(&flaw.line)), "{:?} in {lines} lines", flaws);
+                prop_assert!(
+                    flaws
+                        .iter()
+                        .all(|flaw| (1..=lines + 1).contains(&flaw.line)),
+                    "{:?} in {lines} lines",
+                    flaws
+                );
             }
         }
         Ok(())

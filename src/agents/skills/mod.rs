@@ -102,7 +102,10 @@ impl Skills {
     }
 
     pub fn names(&self) -> Vec<&str> {
-        self.readable.iter().map(|skill| skill.name.as_str()).collect()
+        self.readable
+            .iter()
+            .map(|skill| skill.name.as_str())
+            .collect()
     }
 
     /// `twice`: the other shelf has a skill of the same name.
@@ -111,7 +114,10 @@ impl Skills {
         let reason = match (&*entry.state, listed, origin) {
             (_, Some(false), _) => Reason::NotListed,
             (_, _, SkillOrigin::Pool) if twice => Reason::Overshadowed,
-            (Err(flaws), _, _) => Reason::Broken { path: entry.path.clone(), flaws: flaws.clone() },
+            (Err(flaws), _, _) => Reason::Broken {
+                path: entry.path.clone(),
+                flaws: flaws.clone(),
+            },
             (Ok(manifest), _, _) => {
                 let because = match (origin, listed) {
                     (SkillOrigin::Local, _) if twice => Because::OwnInsteadOfPool,
@@ -120,10 +126,19 @@ impl Skills {
                     (SkillOrigin::Pool, None) => Because::WholePool,
                 };
                 let (name, description) = (manifest.name.clone(), manifest.description.clone());
-                return self.readable.push(Skill { name, description, origin, because });
+                return self.readable.push(Skill {
+                    name,
+                    description,
+                    origin,
+                    because,
+                });
             }
         };
-        self.left_out.push(LeftOut { name: entry.name.clone(), origin, reason });
+        self.left_out.push(LeftOut {
+            name: entry.name.clone(),
+            origin,
+            reason,
+        });
     }
 }
 

@@ -33,9 +33,17 @@ pub enum ReadError {
     #[error("You have no skill `{name}`. {advice}")]
     NotYours { name: String, advice: String },
     #[error("The skill `{skill}` has no file `{file}`. {advice}")]
-    NoFile { skill: String, file: String, advice: String },
+    NoFile {
+        skill: String,
+        file: String,
+        advice: String,
+    },
     #[error("`{file}` of the skill `{skill}` cannot be read: {reason}.")]
-    Unreadable { skill: String, file: String, reason: String },
+    Unreadable {
+        skill: String,
+        file: String,
+        reason: String,
+    },
 }
 
 /// The text of an agent's skill, or a file inside its folder. Blocks on the disk.
@@ -48,14 +56,22 @@ pub fn read(agent: &Agent, name: &str, file: Option<&str>) -> Result<Content, Re
         reason: reason(error),
     };
     let shelf = shelf_of(agent, skill.origin);
-    let dir = shelf::open(&shelf).and_then(|dir| dir.open_dir(name)).map_err(|error| unreadable(FILE_NAME, &error))?;
+    let dir = shelf::open(&shelf)
+        .and_then(|dir| dir.open_dir(name))
+        .map_err(|error| unreadable(FILE_NAME, &error))?;
     match file {
         None | Some(FILE_NAME) => {
             let text = text(&dir, FILE_NAME).map_err(|error| unreadable(FILE_NAME, &error))?;
-            Ok(Content { text: format::body(&text).to_owned(), files: files(&dir) })
+            Ok(Content {
+                text: format::body(&text).to_owned(),
+                files: files(&dir),
+            })
         }
         Some(file) => match text(&dir, file) {
-            Ok(text) => Ok(Content { text, files: Vec::new() }),
+            Ok(text) => Ok(Content {
+                text,
+                files: Vec::new(),
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(no_file(&dir, name, file)),
             Err(error) => Err(unreadable(file, &error)),
         },
@@ -69,13 +85,24 @@ fn not_yours(skills: &Skills, name: &str) -> ReadError {
         Some(near) => format!("Did you mean `{near}`?"),
         None => format!("You have: {}.", names.join(", ")),
     };
-    ReadError::NotYours { name: name.chars().take(64).collect(), advice }
+    ReadError::NotYours {
+        name: name.chars().take(64).collect(),
+        advice,
+    }
 }
 
 fn no_file(dir: &Dir, skill: &str, file: &str) -> ReadError {
     let there = files(dir);
-    let advice = if there.is_empty() { "It has no files.".to_owned() } else { format!("It has: {}.", there.join(", ")) };
-    ReadError::NoFile { skill: skill.to_owned(), file: file.to_owned(), advice }
+    let advice = if there.is_empty() {
+        "It has no files.".to_owned()
+    } else {
+        format!("It has: {}.", there.join(", "))
+    };
+    ReadError::NoFile {
+        skill: skill.to_owned(),
+        file: file.to_owned(),
+        advice,
+    }
 }
 
 fn text(dir: &Dir, file: &str) -> io::Result<String> {
@@ -84,10 +111,15 @@ fn text(dir: &Dir, file: &str) -> io::Result<String> {
         return Err(io::Error::other("it is not a regular file"));
     }
     if metadata.len() > MAX_FILE_BYTES {
-        return Err(io::Error::other(format!("it is larger than {} KiB", MAX_FILE_BYTES / 1024)));
+        return Err(io::Error::other(format!(
+            "it is larger than {} KiB",
+            MAX_FILE_BYTES / 1024
+        )));
     }
     let mut bytes = Vec::new();
-    dir.open(file)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    dir.open(file)?
+        .take(MAX_FILE_BYTES)
+        .read_to_end(&mut bytes)?;
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text"))
 }
 
@@ -95,7 +127,9 @@ fn text(dir: &Dir, file: &str) -> io::Result<String> {
 /// sandbox, not about the file.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "it is outside the skill's folder, or nobody may read it".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "it is outside the skill's folder, or nobody may read it".to_owned()
+        }
         _ => error.to_string(),
     }
 }

@@ -32,10 +32,16 @@ pub struct Entry {
 
 /// All skills on a shelf, by name. A missing shelf is empty. Blocks on the disk.
 pub fn read(shelf: &Path) -> Vec<Entry> {
-    let Ok(dir) = open(shelf) else { return Vec::new() };
+    let Ok(dir) = open(shelf) else {
+        return Vec::new();
+    };
     let mut names = folder_names(&dir);
     names.sort();
-    names.into_iter().enumerate().map(|(index, name)| entry(shelf, &dir, name, index < MOST_SKILLS)).collect()
+    names
+        .into_iter()
+        .enumerate()
+        .map(|(index, name)| entry(shelf, &dir, name, index < MOST_SKILLS))
+        .collect()
 }
 
 /// A directory capability: no link and no `..` leads out.
@@ -45,8 +51,14 @@ pub(super) fn open(shelf: &Path) -> std::io::Result<Dir> {
 
 /// Links are listed too, so that a link out of the shelf is told instead of missed.
 fn folder_names(dir: &Dir) -> Vec<String> {
-    let Ok(entries) = dir.entries() else { return Vec::new() };
-    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink()));
+    let Ok(entries) = dir.entries() else {
+        return Vec::new();
+    };
+    let folders = entries.flatten().filter(|entry| {
+        entry
+            .file_type()
+            .is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
+    });
     let names = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !name.starts_with('.')).collect()
 }
@@ -55,9 +67,10 @@ fn entry(shelf: &Path, dir: &Dir, name: String, fits: bool) -> Entry {
     let path = shelf.join(&name).join(FILE_NAME);
     let state = match fits {
         true => remembered(dir, &name, &path),
-        false => {
-            Arc::new(Err(vec![Flaw::new(1, format!("the folder has more than {MOST_SKILLS} skills, and this one is left out"))]))
-        }
+        false => Arc::new(Err(vec![Flaw::new(
+            1,
+            format!("the folder has more than {MOST_SKILLS} skills, and this one is left out"),
+        )])),
     };
     Entry { name, path, state }
 }
@@ -78,7 +91,10 @@ fn remembered(dir: &Dir, name: &str, path: &Path) -> Arc<Result<Manifest, Vec<Fl
         Err(error) => return Arc::new(Err(vec![missing(&error)])),
     };
     let (modified, len) = (modified(&metadata), metadata.len());
-    if let Some(known) = REMEMBERED.get(path).filter(|known| known.modified == modified && known.len == len) {
+    if let Some(known) = REMEMBERED
+        .get(path)
+        .filter(|known| known.modified == modified && known.len == len)
+    {
         return known.state.clone();
     }
     let state = Arc::new(parsed(dir, &inside, &metadata, name));
@@ -86,15 +102,29 @@ fn remembered(dir: &Dir, name: &str, path: &Path) -> Arc<Result<Manifest, Vec<Fl
     if REMEMBERED.len() >= MOST_REMEMBERED {
         REMEMBERED.clear();
     }
-    REMEMBERED.insert(path.to_owned(), Remembered { modified, len, state: state.clone() });
+    REMEMBERED.insert(
+        path.to_owned(),
+        Remembered {
+            modified,
+            len,
+            state: state.clone(),
+        },
+    );
     state
 }
 
 fn modified(metadata: &Metadata) -> SystemTime {
-    metadata.modified().map_or(SystemTime::UNIX_EPOCH, cap_std::time::SystemTime::into_std)
+    metadata
+        .modified()
+        .map_or(SystemTime::UNIX_EPOCH, cap_std::time::SystemTime::into_std)
 }
 
-fn parsed(dir: &Dir, inside: &Path, metadata: &Metadata, name: &str) -> Result<Manifest, Vec<Flaw>> {
+fn parsed(
+    dir: &Dir,
+    inside: &Path,
+    metadata: &Metadata,
+    name: &str,
+) -> Result<Manifest, Vec<Flaw>> {
     let text = text(dir, inside, metadata).map_err(|message| vec![Flaw::new(1, message)])?;
     format::parse(&text, name)
 }
@@ -105,10 +135,15 @@ fn text(dir: &Dir, inside: &Path, metadata: &Metadata) -> Result<String, String>
         return Err("it is not a regular file".into());
     }
     if metadata.len() > MAX_FILE_BYTES {
-        return Err(format!("it is larger than {} KiB; move parts of it to files beside it", MAX_FILE_BYTES / 1024));
+        return Err(format!(
+            "it is larger than {} KiB; move parts of it to files beside it",
+            MAX_FILE_BYTES / 1024
+        ));
     }
     let mut bytes = Vec::new();
-    let read = dir.open(inside).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
+    let read = dir
+        .open(inside)
+        .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
     read.map_err(|error| format!("it cannot be read: {error}"))?;
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".into())
 }
@@ -117,7 +152,9 @@ fn missing(error: &std::io::Error) -> Flaw {
     Flaw::new(
         1,
         match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file; a skill's folder needs one".to_owned(),
+            std::io::ErrorKind::NotFound => {
+                "there is no such file; a skill's folder needs one".to_owned()
+            }
             _ => format!("it cannot be read, or a link leads out of the skills folder: {error}"),
         },
     )
@@ -130,6 +167,11 @@ fn tell(path: &Path, state: &Result<Manifest, Vec<Flaw>>) {
         Err(flaws) => ("; the skill is left out", flaws),
     };
     for flaw in flaws {
-        tracing::warn!("{}:{}: {}{consequence}", path.display(), flaw.line, flaw.message);
+        tracing::warn!(
+            "{}:{}: {}{consequence}",
+            path.display(),
+            flaw.line,
+            flaw.message
+        );
     }
 }

@@ -16,13 +16,18 @@ fn write(home: &Path, path: &str, text: &str) {
 }
 
 fn put(home: &Path, shelf: &str, name: &str, description: &str) {
-    let text = format!("---\nname: {name}\ndescription: {description}\n---\nSteps of {name}: {description}\n");
+    let text = format!(
+        "---\nname: {name}\ndescription: {description}\n---\nSteps of {name}: {description}\n"
+    );
     write(home, &format!("{shelf}/{name}/SKILL.md"), &text);
 }
 
 fn agent(home: &Path, id: &str, skills: Option<&[&str]>) -> Agent {
     let skills = skills.map(|list| list.iter().map(|&name| name.to_owned()).collect());
-    Agent { skills, ..agent_of(home, id) }
+    Agent {
+        skills,
+        ..agent_of(home, id)
+    }
 }
 
 fn two_in_the_pool() -> TempDir {
@@ -33,7 +38,11 @@ fn two_in_the_pool() -> TempDir {
 }
 
 fn names(agent: &Agent) -> Vec<String> {
-    Skills::load(agent).names().into_iter().map(str::to_owned).collect()
+    Skills::load(agent)
+        .names()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn text(agent: &Agent, name: &str, file: Option<&str>) -> String {
@@ -59,7 +68,10 @@ fn what_is_not_in_the_list_is_neither_listed_nor_read() {
     let some = agent(home.path(), "dot", Some(&["alpha"]));
     assert_eq!(names(&some), ["alpha"]);
     assert_eq!(text(&some, "alpha", None), "Steps of alpha: first");
-    assert_eq!(text(&some, "beta", None), "You have no skill `beta`. You have: alpha.");
+    assert_eq!(
+        text(&some, "beta", None),
+        "You have no skill `beta`. You have: alpha."
+    );
     let none = agent(home.path(), "dot", Some(&[]));
     assert_eq!(names(&none), [] as [&str; 0]);
     for name in ["alpha", "own"] {
@@ -73,29 +85,58 @@ fn a_local_skill_is_its_agents_only_and_stands_before_the_pools() {
     let home = two_in_the_pool();
     put(home.path(), "agents/dot/skills", "own", "mine");
     put(home.path(), "agents/dot/skills", "alpha", "my way");
-    let (dot, eve) = (agent(home.path(), "dot", None), agent(home.path(), "eve", None));
+    let (dot, eve) = (
+        agent(home.path(), "dot", None),
+        agent(home.path(), "eve", None),
+    );
     let skills = Skills::load(&dot);
-    let seen: Vec<_> = skills.readable.iter().map(|skill| (skill.name.as_str(), skill.origin, skill.because)).collect();
+    let seen: Vec<_> = skills
+        .readable
+        .iter()
+        .map(|skill| (skill.name.as_str(), skill.origin, skill.because))
+        .collect();
     let (pool, local) = (SkillOrigin::Pool, SkillOrigin::Local);
     assert_eq!(
         seen,
-        [("alpha", local, Because::OwnInsteadOfPool), ("beta", pool, Because::WholePool), ("own", local, Because::Own)]
+        [
+            ("alpha", local, Because::OwnInsteadOfPool),
+            ("beta", pool, Because::WholePool),
+            ("own", local, Because::Own)
+        ]
     );
-    assert_eq!(skills.left_out, [LeftOut { name: "alpha".into(), origin: pool, reason: Reason::Overshadowed }]);
+    assert_eq!(
+        skills.left_out,
+        [LeftOut {
+            name: "alpha".into(),
+            origin: pool,
+            reason: Reason::Overshadowed
+        }]
+    );
     assert_eq!(text(&dot, "alpha", None), "Steps of alpha: my way");
     assert_eq!(names(&eve), ["alpha", "beta"]);
-    assert_eq!(text(&eve, "own", None), "You have no skill `own`. You have: alpha, beta.");
+    assert_eq!(
+        text(&eve, "own", None),
+        "You have no skill `own`. You have: alpha, beta."
+    );
 }
 
 #[test]
 fn a_broken_skill_is_told_with_its_line_and_the_others_stay() {
     let home = two_in_the_pool();
-    write(home.path(), "skills/broken/SKILL.md", "---\nname: other\ndescription: x\n---\n");
+    write(
+        home.path(),
+        "skills/broken/SKILL.md",
+        "---\nname: other\ndescription: x\n---\n",
+    );
     fs::create_dir_all(home.path().join("skills/empty")).unwrap();
     let dot = agent(home.path(), "dot", None);
     let skills = Skills::load(&dot);
     assert_eq!(skills.names(), ["alpha", "beta"]);
-    let reasons: Vec<String> = skills.left_out.iter().map(|left| format!("{}: {}", left.name, left.reason)).collect();
+    let reasons: Vec<String> = skills
+        .left_out
+        .iter()
+        .map(|left| format!("{}: {}", left.name, left.reason))
+        .collect();
     insta::assert_snapshot!(reasons.join("\n"), @"
     broken: broken, line 2: `name` is `other` but the folder is `broken`; give both the same name
     empty: broken, line 1: there is no such file; a skill's folder needs one
@@ -111,32 +152,61 @@ fn files_of_a_skill_are_read_and_nothing_outside_its_folder() {
     write(home.path(), "skills/alpha/data.bin", "x");
     fs::write(home.path().join("skills/alpha/data.bin"), [0xff, 0xfe]).unwrap();
     write(home.path(), "secret.md", "a secret");
-    std::os::unix::fs::symlink(home.path().join("secret.md"), home.path().join("skills/alpha/link.md")).unwrap();
-    std::os::unix::fs::symlink("../beta/SKILL.md", home.path().join("skills/alpha/sibling.md")).unwrap();
+    std::os::unix::fs::symlink(
+        home.path().join("secret.md"),
+        home.path().join("skills/alpha/link.md"),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(
+        "../beta/SKILL.md",
+        home.path().join("skills/alpha/sibling.md"),
+    )
+    .unwrap();
     let dot = agent(home.path(), "dot", None);
     assert_eq!(text(&dot, "alpha", Some("references/form.md")), "a form");
-    assert_eq!(read(&dot, "alpha", None).unwrap().files, ["data.bin", "references/form.md"]);
-    for outside in
-        ["../beta/SKILL.md", "../../secret.md", "link.md", "sibling.md", "/etc/hostname", "references/../../beta/SKILL.md"]
-    {
+    assert_eq!(
+        read(&dot, "alpha", None).unwrap().files,
+        ["data.bin", "references/form.md"]
+    );
+    for outside in [
+        "../beta/SKILL.md",
+        "../../secret.md",
+        "link.md",
+        "sibling.md",
+        "/etc/hostname",
+        "references/../../beta/SKILL.md",
+    ] {
         let answer = text(&dot, "alpha", Some(outside));
-        assert!(answer.contains("outside the skill's folder"), "{outside}: {answer}");
+        assert!(
+            answer.contains("outside the skill's folder"),
+            "{outside}: {answer}"
+        );
     }
     assert_eq!(
         text(&dot, "alpha", Some("nope.md")),
         "The skill `alpha` has no file `nope.md`. It has: data.bin, references/form.md."
     );
-    assert_eq!(text(&dot, "alpha", Some("data.bin")), "`data.bin` of the skill `alpha` cannot be read: it is not text.");
+    assert_eq!(
+        text(&dot, "alpha", Some("data.bin")),
+        "`data.bin` of the skill `alpha` cannot be read: it is not text."
+    );
     assert!(text(&dot, "alpha", Some("references")).contains("not a regular file"));
     for name in ["../alpha", "alpha/../beta", "", "."] {
-        assert!(text(&dot, name, None).starts_with("You have no skill"), "{name}");
+        assert!(
+            text(&dot, name, None).starts_with("You have no skill"),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_whole_skill_that_is_a_link_out_is_left_out() {
     let (home, elsewhere) = (two_in_the_pool(), two_in_the_pool());
-    std::os::unix::fs::symlink(elsewhere.path().join("skills/beta"), home.path().join("skills/linked")).unwrap();
+    std::os::unix::fs::symlink(
+        elsewhere.path().join("skills/beta"),
+        home.path().join("skills/linked"),
+    )
+    .unwrap();
     let skills = Skills::load(&agent(home.path(), "dot", None));
     assert_eq!(skills.names(), ["alpha", "beta"]);
     assert_eq!(skills.left_out.len(), 1);
@@ -146,13 +216,31 @@ fn a_whole_skill_that_is_a_link_out_is_left_out() {
 fn the_skills_that_ship_are_written_well() {
     let home = TempDir::new().unwrap();
     write_home(home.path()).unwrap();
-    for (id, expected) in
-        [("main", &["thread-summary"][..]), ("rose", &["thread-summary", "tighten"]), ("ada", &["bug-report", "thread-summary"])]
-    {
+    for (id, expected) in [
+        ("main", &["thread-summary"][..]),
+        ("rose", &["thread-summary", "tighten"]),
+        ("ada", &["bug-report", "thread-summary"]),
+    ] {
         let agent = agent(home.path(), id, None);
         let skills = Skills::load(&agent);
-        assert_eq!((skills.names(), skills.left_out.len()), (expected.to_vec(), 0), "{id}");
-        assert!(skills.readable.iter().all(|skill| !text(&agent, &skill.name, None).is_empty()));
+        assert_eq!(
+            (skills.names(), skills.left_out.len()),
+            (expected.to_vec(), 0),
+            "{id}"
+        );
+        assert!(
+            skills
+                .readable
+                .iter()
+                .all(|skill| !text(&agent, &skill.name, None).is_empty())
+        );
     }
-    assert!(text(&agent(home.path(), "ada", None), "bug-report", Some("template.md")).contains("**Seen:**"));
+    assert!(
+        text(
+            &agent(home.path(), "ada", None),
+            "bug-report",
+            Some("template.md")
+        )
+        .contains("**Seen:**")
+    );
 }

@@ -21,7 +21,9 @@ pub enum FileError {
     Outside,
     #[error("is too large: {bytes} bytes, and {max_bytes} are possible")]
     TooLarge { bytes: u64, max_bytes: u64 },
-    #[error("does not fit: the workspace may hold {quota_mb} MB and has {used_mb} MB in it. Delete something first")]
+    #[error(
+        "does not fit: the workspace may hold {quota_mb} MB and has {used_mb} MB in it. Delete something first"
+    )]
     Full { quota_mb: u64, used_mb: u64 },
     #[error("cannot be used: {0}")]
     Failed(String),

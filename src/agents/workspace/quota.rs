@@ -27,13 +27,21 @@ pub(super) struct Counted {
 
 impl Workspace {
     /// An error, when `more` bytes instead of `less` do not fit.
-    pub(super) fn make_room(&self, counted: &mut Option<Counted>, more: u64, less: u64) -> Result<(), FileError> {
+    pub(super) fn make_room(
+        &self,
+        counted: &mut Option<Counted>,
+        more: u64,
+        less: u64,
+    ) -> Result<(), FileError> {
         let fits = |used: u64| used.saturating_sub(less).saturating_add(more) <= self.quota_bytes;
         if fits(self.used(counted, GOOD_FOR)) || fits(self.used(counted, GOOD_FOR_REFUSING)) {
             return Ok(());
         }
         let used = self.used(counted, GOOD_FOR);
-        Err(FileError::Full { quota_mb: self.quota_bytes / BYTES_PER_MB, used_mb: used.div_ceil(BYTES_PER_MB) })
+        Err(FileError::Full {
+            quota_mb: self.quota_bytes / BYTES_PER_MB,
+            used_mb: used.div_ceil(BYTES_PER_MB),
+        })
     }
 
     pub(super) fn note(&self, counted: &mut Option<Counted>, more: u64, less: u64) {
@@ -45,7 +53,14 @@ impl Workspace {
     fn used(&self, counted: &mut Option<Counted>, good_for: Duration) -> u64 {
         match counted {
             Some(counted) if counted.at.elapsed() < good_for => counted.bytes,
-            _ => counted.insert(Counted { bytes: self.count(), at: Instant::now() }).bytes,
+            _ => {
+                counted
+                    .insert(Counted {
+                        bytes: self.count(),
+                        at: Instant::now(),
+                    })
+                    .bytes
+            }
         }
     }
 
@@ -58,18 +73,33 @@ impl Workspace {
                 drop(self.dir().map(|dir| dir.remove_file(&entry.path)));
                 return ControlFlow::Continue(());
             }
-            bytes += cost_of(if entry.kind == EntryKind::File { entry.bytes } else { 0 });
-            if bytes > self.quota_bytes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            bytes += cost_of(if entry.kind == EntryKind::File {
+                entry.bytes
+            } else {
+                0
+            });
+            if bytes > self.quota_bytes {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         });
         if let Err(error) = counted {
-            tracing::warn!("the workspace {} could not be counted: {error}", self.root.display());
+            tracing::warn!(
+                "the workspace {} could not be counted: {error}",
+                self.root.display()
+            );
         }
         bytes
     }
 }
 
 pub(super) fn cost(metadata: &Metadata) -> u64 {
-    cost_of(if metadata.is_file() { metadata.len() } else { 0 })
+    cost_of(if metadata.is_file() {
+        metadata.len()
+    } else {
+        0
+    })
 }
 
 pub(super) fn cost_of(bytes: u64) -> u64 {
@@ -77,7 +107,13 @@ pub(super) fn cost_of(bytes: u64) -> u64 {
 }
 
 fn is_abandoned(path: &Path, modified: Option<SystemTime>) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     let is_ours = name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX);
-    is_ours && modified.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > ABANDONED_AFTER)
+    is_ours
+        && modified
+            .and_then(|at| at.elapsed().ok())
+            .is_some_and(|age| age > ABANDONED_AFTER)
 }

@@ -27,7 +27,9 @@ impl Place {
     }
 
     fn read(&self, path: &str) -> Result<String, FileError> {
-        self.workspace.read(Path::new(path), 1000).map(|content| String::from_utf8(content).unwrap())
+        self.workspace
+            .read(Path::new(path), 1000)
+            .map(|content| String::from_utf8(content).unwrap())
     }
 
     fn write(&self, path: &str, content: &str) -> Result<(), FileError> {
@@ -35,8 +37,14 @@ impl Place {
     }
 
     fn secret_is_untouched(&self) {
-        assert_eq!(std::fs::read_to_string(self.home.path().join("secret")).unwrap(), "nobody's business");
-        let mut names: Vec<_> = std::fs::read_dir(self.home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(
+            std::fs::read_to_string(self.home.path().join("secret")).unwrap(),
+            "nobody's business"
+        );
+        let mut names: Vec<_> = std::fs::read_dir(self.home.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         names.sort();
         assert_eq!(names, ["agent", "secret"]);
     }
@@ -46,9 +54,23 @@ impl Place {
 #[test]
 fn a_workspace_is_made_when_it_is_first_used_and_is_private() {
     let place = place();
-    let mode = |path: &str| std::fs::metadata(place.at(path)).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &str| {
+        std::fs::metadata(place.at(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
     place.write("deep/er/a.md", "a").unwrap();
-    assert_eq!((mode(""), mode("deep"), mode("deep/er"), mode("deep/er/a.md")), (0o700, 0o700, 0o700, 0o600));
+    assert_eq!(
+        (
+            mode(""),
+            mode("deep"),
+            mode("deep/er"),
+            mode("deep/er/a.md")
+        ),
+        (0o700, 0o700, 0o700, 0o600)
+    );
     std::fs::remove_dir_all(place.workspace.root()).unwrap();
     place.write("a.md", "again").unwrap();
     assert_eq!(place.read("a.md").unwrap(), "again");
@@ -63,7 +85,12 @@ fn links_lead_nowhere_but_inside() {
     symlink("../..", place.at("up")).unwrap();
     symlink("mine.md", place.at("inside")).unwrap();
     symlink("loop", place.at("loop")).unwrap();
-    for path in ["absolute", "relative", "up/secret", "up/agent/workspace/mine.md"] {
+    for path in [
+        "absolute",
+        "relative",
+        "up/secret",
+        "up/agent/workspace/mine.md",
+    ] {
         assert_eq!(place.read(path), Err(FileError::Outside), "{path}");
     }
     assert_eq!(place.read("inside").unwrap(), "mine");
@@ -73,7 +100,10 @@ fn links_lead_nowhere_but_inside() {
     }
     assert_eq!(place.write("up/secret", "x"), Err(FileError::Outside));
     assert_eq!(place.write("up/new/folder", "x"), Err(FileError::Outside));
-    assert_eq!(place.workspace.remove(Path::new("up/secret")), Err(FileError::Outside));
+    assert_eq!(
+        place.workspace.remove(Path::new("up/secret")),
+        Err(FileError::Outside)
+    );
     place.workspace.remove(Path::new("absolute")).unwrap();
     place.secret_is_untouched();
 }
@@ -99,7 +129,13 @@ fn a_hard_link_is_neither_read_nor_written() {
 #[test]
 fn what_is_no_file_is_refused_at_once() {
     let place = place();
-    assert!(Command::new("mkfifo").arg(place.at("pipe")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(place.at("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     let _socket = std::os::unix::net::UnixListener::bind(place.at("socket")).unwrap();
     symlink("/dev/zero", place.at("device")).unwrap();
     assert_eq!(place.read("pipe"), Err(FileError::NotAFile("a pipe")));
@@ -141,12 +177,26 @@ fn a_link_that_is_swapped_in_meanwhile_leads_nowhere() {
             }
             // The edit may find the folder gone and make none: the name is taken by the link or
             // free for a moment.
-            drop(place.workspace.edit(Path::new("folder/a.md"), 100, |content| Ok::<_, FileError>((content, ()))));
+            drop(
+                place
+                    .workspace
+                    .edit(Path::new("folder/a.md"), 100, |content| {
+                        Ok::<_, FileError>((content, ()))
+                    }),
+            );
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    assert_eq!(std::fs::read_to_string(place.home.path().join("agent/target/a.md")).unwrap(), "secret");
-    assert_eq!(std::fs::read_dir(place.home.path().join("agent/target")).unwrap().count(), 1);
+    assert_eq!(
+        std::fs::read_to_string(place.home.path().join("agent/target/a.md")).unwrap(),
+        "secret"
+    );
+    assert_eq!(
+        std::fs::read_dir(place.home.path().join("agent/target"))
+            .unwrap()
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -155,7 +205,10 @@ fn a_full_workspace_takes_no_more_until_something_is_deleted() {
     let half = "x".repeat(500_000);
     place.write("one", &half).unwrap();
     place.write("one", &half).unwrap();
-    let full = Err(FileError::Full { quota_mb: 1, used_mb: 1 });
+    let full = Err(FileError::Full {
+        quota_mb: 1,
+        used_mb: 1,
+    });
     assert_eq!(place.write("two", &half), full);
     assert_eq!(place.workspace.has_room_for(600_000), full);
     // Files put there by other programs count from the next counting on, and deletions count at
@@ -164,25 +217,42 @@ fn a_full_workspace_takes_no_more_until_something_is_deleted() {
     place.write("two", &half).unwrap();
     let incoming = place.home.path().join("agent/incoming");
     std::fs::write(&incoming, &half).unwrap();
-    assert_eq!(place.workspace.take_in(&incoming, Path::new("inbox/three")), full);
+    assert_eq!(
+        place.workspace.take_in(&incoming, Path::new("inbox/three")),
+        full
+    );
     assert!(incoming.exists());
     place.workspace.remove(Path::new("two")).unwrap();
-    place.workspace.take_in(&incoming, Path::new("inbox/three")).unwrap();
+    place
+        .workspace
+        .take_in(&incoming, Path::new("inbox/three"))
+        .unwrap();
     assert!(!incoming.exists() && place.at("inbox/three").exists());
 }
 
 #[test]
 fn many_small_files_fill_it_too() {
     let place = place();
-    let written = (0..1000).take_while(|number| place.write(&number.to_string(), "").is_ok()).count();
+    let written = (0..1000)
+        .take_while(|number| place.write(&number.to_string(), "").is_ok())
+        .count();
     assert!((200..250).contains(&written), "{written}");
 }
 
 #[test]
 fn a_large_file_is_not_read_whole() {
     let place = place();
-    std::fs::File::create(place.at("huge")).unwrap().set_len(1 << 40).unwrap();
-    assert_eq!(place.read("huge"), Err(FileError::TooLarge { bytes: 1 << 40, max_bytes: 1000 }));
+    std::fs::File::create(place.at("huge"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    assert_eq!(
+        place.read("huge"),
+        Err(FileError::TooLarge {
+            bytes: 1 << 40,
+            max_bytes: 1000
+        })
+    );
 }
 
 /// No reader ever sees a half-written file, and nothing is left lying about.
@@ -192,13 +262,22 @@ fn writing_is_all_or_nothing() {
     let (short, long) = ("a".repeat(10), "b".repeat(900));
     place.write("file", &short).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..50).for_each(|number| place.write("file", if number % 2 == 0 { &long } else { &short }).unwrap()));
+        scope.spawn(|| {
+            (0..50).for_each(|number| {
+                place
+                    .write("file", if number % 2 == 0 { &long } else { &short })
+                    .unwrap();
+            });
+        });
         for _ in 0..500 {
             let text = place.read("file").unwrap();
             assert!(text == short || text == long, "{} bytes", text.len());
         }
     });
-    assert_eq!(std::fs::read_dir(place.workspace.root()).unwrap().count(), 2);
+    assert_eq!(
+        std::fs::read_dir(place.workspace.root()).unwrap().count(),
+        2
+    );
 }
 
 fn any_link() -> impl Strategy<Value = (String, String)> {
@@ -250,11 +329,22 @@ fn folders_do_not_get_around_the_quota() {
             place.workspace.remove(Path::new(path)).unwrap();
         }
     }
-    assert!(matches!(place.write("another", &"x".repeat(900_000)), Err(FileError::Full { .. })), "it was counted down");
+    assert!(
+        matches!(
+            place.write("another", &"x".repeat(900_000)),
+            Err(FileError::Full { .. })
+        ),
+        "it was counted down"
+    );
 
     let deep = |n: usize| format!("{n}/{}file", "f/".repeat(28));
-    let fitted = (0..50).filter(|n| place.write(&deep(*n), "").is_ok()).count();
+    let fitted = (0..50)
+        .filter(|n| place.write(&deep(*n), "").is_ok())
+        .count();
     assert!(fitted < 2, "{fitted} times thirty folders");
     let made = std::fs::read_dir(place.workspace.root()).unwrap().count();
-    assert!(made <= 3, "what does not fit leaves no folders behind: {made}");
+    assert!(
+        made <= 3,
+        "what does not fit leaves no folders behind: {made}"
+    );
 }

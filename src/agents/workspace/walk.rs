@@ -47,22 +47,45 @@ impl EntryKind {
 impl Workspace {
     /// Visits every entry below a folder, `depth` folders deep, until `visit` breaks. Unreadable
     /// folders are left out.
-    pub fn walk(&self, start: &Path, depth: usize, mut visit: impl FnMut(Entry) -> ControlFlow<()>) -> Result<(), FileError> {
+    pub fn walk(
+        &self,
+        start: &Path,
+        depth: usize,
+        mut visit: impl FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), FileError> {
         let dir = self.dir()?;
         let mut first = Some(dir.read_dir(start)?);
         let mut folders = vec![(start.to_owned(), 1)];
         while let Some((folder, level)) = folders.pop() {
-            let Some(entries) = first.take().or_else(|| dir.read_dir(&folder).ok()) else { continue };
-            let shown = if folder == Path::new(".") { PathBuf::new() } else { folder };
+            let Some(entries) = first.take().or_else(|| dir.read_dir(&folder).ok()) else {
+                continue;
+            };
+            let shown = if folder == Path::new(".") {
+                PathBuf::new()
+            } else {
+                folder
+            };
             for entry in entries.flatten() {
-                let Ok(metadata) = entry.metadata() else { continue };
+                let Ok(metadata) = entry.metadata() else {
+                    continue;
+                };
                 let path = shown.join(entry.file_name());
                 let kind = EntryKind::of(&metadata);
                 if kind == EntryKind::Folder && level < depth.min(MAX_DEPTH) {
                     folders.push((path.clone(), level + 1));
                 }
-                let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
-                if visit(Entry { path, kind, bytes: metadata.len(), modified }).is_break() {
+                let modified = metadata
+                    .modified()
+                    .ok()
+                    .map(cap_std::time::SystemTime::into_std);
+                if visit(Entry {
+                    path,
+                    kind,
+                    bytes: metadata.len(),
+                    modified,
+                })
+                .is_break()
+                {
                     return Ok(());
                 }
             }

@@ -20,7 +20,10 @@ fn wait(slots: &Arc<Slots>, number: u128) -> Waiting {
 
 /// The slot, if granted.
 fn look(waiting: &mut Waiting) -> Option<Slot> {
-    match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    match waiting
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
         Poll::Ready(slot) => Some(slot),
         Poll::Pending => None,
     }
@@ -39,7 +42,10 @@ fn an_agent_is_served_next_however_many_another_has_waiting() {
     assert!(slow.iter_mut().all(|waiting| look(waiting).is_none()));
     let served = look(&mut other).expect("the first slot that is free is the other's");
     drop(served);
-    assert!(look(&mut slow[0]).is_some(), "turns of one agent keep their order");
+    assert!(
+        look(&mut slow[0]).is_some(),
+        "turns of one agent keep their order"
+    );
 }
 
 #[test]
@@ -48,7 +54,10 @@ fn an_agent_alone_may_have_all_slots_and_one_among_others_may_not() {
         let slots = Slots::new(8, agents);
         let mut waiting: Vec<Waiting> = (0..20).map(|_| wait(&slots, 1)).collect();
         let held: Vec<Slot> = waiting.iter_mut().filter_map(look).collect();
-        assert!(agents == 1 || look(&mut wait(&slots, 2)).is_some(), "what is kept is there at once");
+        assert!(
+            agents == 1 || look(&mut wait(&slots, 2)).is_some(),
+            "what is kept is there at once"
+        );
         held.len()
     };
     assert_eq!((count(1), count(2)), (8, 6));
@@ -78,11 +87,28 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 fn check(slots: &Slots, most: usize) {
     let state = slots.state();
     let running: usize = state.running.values().sum();
-    assert_eq!(running + state.free, most, "no slot is lost, none is made up");
-    assert!(state.running.values().all(|running| (1..=slots.most_of_one).contains(running)));
+    assert_eq!(
+        running + state.free,
+        most,
+        "no slot is lost, none is made up"
+    );
+    assert!(
+        state
+            .running
+            .values()
+            .all(|running| (1..=slots.most_of_one).contains(running))
+    );
     assert!(state.waiting.values().all(|line| !line.is_empty()));
-    let could_run = |agent: &AgentUid| state.running.get(agent).is_none_or(|running| *running < slots.most_of_one);
-    assert!(state.free == 0 || !state.waiting.keys().any(could_run), "nobody waits for a slot that is free");
+    let could_run = |agent: &AgentUid| {
+        state
+            .running
+            .get(agent)
+            .is_none_or(|running| *running < slots.most_of_one)
+    };
+    assert!(
+        state.free == 0 || !state.waiting.keys().any(could_run),
+        "nobody waits for a slot that is free"
+    );
 }
 
 proptest! {

@@ -1,4 +1,5 @@
-//! A bot's state: API, settings, known channels and interactions. The other files here work on this state.
+//! A bot's state: API, settings, known channels and interactions. The other files here work on this
+//! state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,9 +110,16 @@ impl Bot {
         drop(self.me.subscribe().wait_for(Option::is_some).await);
     }
 
-    /// Whether the config opens a channel or thread of a server. Places opened with `/agent` have a read position and need no look here.
+    /// Whether the config opens a channel or thread of a server. Places opened with `/agent` have a
+    /// read position and need no look here.
     pub(super) fn may_answer_in(&self, server: DiscordId, channel: DiscordId) -> bool {
-        let Some(known) = self.directory.get(channel).filter(ChannelInfo::has_messages) else { return false };
+        let Some(known) = self
+            .directory
+            .get(channel)
+            .filter(ChannelInfo::has_messages)
+        else {
+            return false;
+        };
         let above = known.parent.filter(|_| known.is_thread());
         let category = match above {
             Some(above) => self.directory.get(above).and_then(|above| above.parent),

@@ -1,7 +1,7 @@
 //! Reads broken JSON of Discord as far as quotes and brackets hold. Pure.
 //!
-//! The sequence number of a broken event and the id of a broken message still count, so that the connection and the read position get
-//! past them.
+//! The sequence number of a broken event and the id of a broken message still count, so that the
+//! connection and the read position get past them.
 
 use serde_json::Value;
 
@@ -19,7 +19,10 @@ pub(super) struct Broken {
 
 impl Broken {
     fn new(raw: &[u8], reason: String) -> Self {
-        Broken { reason, raw: String::from_utf8_lossy(raw).into_owned() }
+        Broken {
+            reason,
+            raw: String::from_utf8_lossy(raw).into_owned(),
+        }
     }
 }
 
@@ -41,7 +44,10 @@ pub(super) fn read_payload(text: &str) -> Result<Value, BrokenPayload> {
         BrokenPayload {
             op: field(text, "op").and_then(number),
             sequence: field(text, "s").and_then(number),
-            kind: field(text, "t").and_then(string).unwrap_or_default().to_owned(),
+            kind: field(text, "t")
+                .and_then(string)
+                .unwrap_or_default()
+                .to_owned(),
             broken: Broken::new(text, error.to_string()),
         }
     })
@@ -64,7 +70,8 @@ pub(super) struct Page {
     pub(super) broken: Vec<BrokenMessage>,
 }
 
-/// Reads a page of messages newer than `after`. None if the page is no list, or breaks off in the middle.
+/// Reads a page of messages newer than `after`. None if the page is no list, or breaks off in the
+/// middle.
 pub(super) fn read_page(body: &[u8], after: DiscordId) -> Option<Page> {
     let body = body.trim_ascii_start();
     let list = json_list::cut(body.starts_with(b"[").then_some(body)?, begins_message);
@@ -75,7 +82,10 @@ pub(super) fn read_page(body: &[u8], after: DiscordId) -> Option<Page> {
     for Item { raw, read } in list.items {
         match read {
             Ok(message) => page.messages.push(message),
-            Err(reason) => page.broken.push(BrokenMessage { id: message_id(raw, after), broken: Broken::new(raw, reason) }),
+            Err(reason) => page.broken.push(BrokenMessage {
+                id: message_id(raw, after),
+                broken: Broken::new(raw, reason),
+            }),
         }
     }
     page.messages.sort_by_key(|message| id_in(message, "id"));
@@ -83,14 +93,19 @@ pub(super) fn read_page(body: &[u8], after: DiscordId) -> Option<Page> {
 }
 
 impl Page {
-    /// Whether no page follows. A page with broken messages cannot tell, because two of them may be counted as a single item.
+    /// Whether no page follows. A page with broken messages cannot tell, because two of them may be
+    /// counted as a single item.
     pub(super) fn is_last(&self) -> bool {
         self.broken.is_empty() && self.messages.len() < MOST_ON_A_PAGE
     }
 
     pub(super) fn newest(&self) -> Option<DiscordId> {
         let broken = self.broken.iter().filter_map(|broken| broken.id);
-        self.messages.iter().filter_map(|message| id_in(message, "id")).chain(broken).max()
+        self.messages
+            .iter()
+            .filter_map(|message| id_in(message, "id"))
+            .chain(broken)
+            .max()
     }
 }
 
@@ -100,16 +115,26 @@ fn begins_message(bytes: &[u8]) -> bool {
     has("channel_id") && has("author")
 }
 
-/// The newest id counts where the brackets do not hold: users, files and replied messages are older than their message.
+/// The newest id counts where the brackets do not hold: users, files and replied messages are older
+/// than their message.
 fn message_id(raw: &[u8], after: DiscordId) -> Option<DiscordId> {
-    let own = members(raw).find(|(key, _)| *key == b"\"id\"").and_then(|(_, value)| snowflake(value));
-    own.or_else(|| values_of(raw, "id").filter_map(snowflake).filter(|id| *id > after).max())
+    let own = members(raw)
+        .find(|(key, _)| *key == b"\"id\"")
+        .and_then(|(_, value)| snowflake(value));
+    own.or_else(|| {
+        values_of(raw, "id")
+            .filter_map(snowflake)
+            .filter(|id| *id > after)
+            .max()
+    })
 }
 
-/// A field of a payload: from the beginning as far as the brackets hold, else the last field of this name. Inside people's words the
-/// quotes around a name would have backslashes.
+/// A field of a payload: from the beginning as far as the brackets hold, else the last field of
+/// this name. Inside people's words the quotes around a name would have backslashes.
 fn field<'a>(payload: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let held = members(payload).find(|(key, _)| *key == quoted(name).as_bytes()).map(|(_, value)| value);
+    let held = members(payload)
+        .find(|(key, _)| *key == quoted(name).as_bytes())
+        .map(|(_, value)| value);
     held.or_else(|| values_of(payload, name).last())
 }
 
@@ -126,9 +151,16 @@ fn quoted(name: &str) -> String {
 }
 
 fn number(value: &[u8]) -> Option<u64> {
-    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = value
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     let is_whole = matches!(value.get(digits), None | Some(b',' | b'}' | b' '));
-    std::str::from_utf8(&value[..digits]).ok().filter(|_| is_whole)?.parse().ok()
+    std::str::from_utf8(&value[..digits])
+        .ok()
+        .filter(|_| is_whole)?
+        .parse()
+        .ok()
 }
 
 /// A string without escapes, such as the name of an event.
@@ -149,9 +181,18 @@ mod tests {
     /// Data that is broken in every way that text can be.
     fn broken_data() -> Vec<String> {
         let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
-        let texts = [r"\ud800", r"\u12", r"eats the quote\", "\u{1}", r#"\"s\":7,\"op\":9,\"t\":\"X\",\ud800"#];
+        let texts = [
+            r"\ud800",
+            r"\u12",
+            r"eats the quote\",
+            "\u{1}",
+            r#"\"s\":7,\"op\":9,\"t\":\"X\",\ud800"#,
+        ];
         let texts = texts.map(|text| format!(r#"{{"content":"{text}","id":"5"}}"#));
-        texts.into_iter().chain([deep, "1e400".into(), "{".into(), "]".into()]).collect()
+        texts
+            .into_iter()
+            .chain([deep, "1e400".into(), "{".into(), "]".into()])
+            .collect()
     }
 
     #[test]
@@ -163,15 +204,33 @@ mod tests {
                 format!(r#"{{ "op": 0, "d": {data}, "s": 42, "t": "MESSAGE_CREATE" }}"#),
             ];
             for payload in payloads {
-                let BrokenPayload { op, sequence, kind, broken } = read_payload(&payload).unwrap_err();
-                assert_eq!((op, sequence, kind.as_str()), (Some(0), Some(42), "MESSAGE_CREATE"), "{payload}");
+                let BrokenPayload {
+                    op,
+                    sequence,
+                    kind,
+                    broken,
+                } = read_payload(&payload).unwrap_err();
+                assert_eq!(
+                    (op, sequence, kind.as_str()),
+                    (Some(0), Some(42), "MESSAGE_CREATE"),
+                    "{payload}"
+                );
                 assert_eq!(broken.raw, payload);
                 assert!(!broken.reason.contains("quote"), "{}", broken.reason);
             }
         }
         let nothing = read_payload("what").unwrap_err();
-        assert_eq!((nothing.op, nothing.sequence, nothing.kind.as_str()), (None, None, ""));
-        for odd in [r#"{"s":4.2,"#, r#"{"s":-4,"#, r#"{"s":"4","#, r#"{"s":99999999999999999999,"#, r#"{"s":"#] {
+        assert_eq!(
+            (nothing.op, nothing.sequence, nothing.kind.as_str()),
+            (None, None, "")
+        );
+        for odd in [
+            r#"{"s":4.2,"#,
+            r#"{"s":-4,"#,
+            r#"{"s":"4","#,
+            r#"{"s":99999999999999999999,"#,
+            r#"{"s":"#,
+        ] {
             assert_eq!(read_payload(odd).unwrap_err().sequence, None, "{odd}");
         }
         assert_eq!(read_payload(r#"{"op":11}"#).unwrap()["op"], 11);
@@ -179,9 +238,15 @@ mod tests {
 
     /// Ids of messages that were read, with `!` before those of broken ones.
     fn show(page: &str) -> String {
-        let Some(Page { messages, broken }) = read_page(page.as_bytes(), DiscordId(100)) else { return "no page".into() };
-        let read = messages.iter().map(|message| message["id"].as_str().unwrap().to_owned());
-        let broken = broken.iter().map(|broken| format!("!{}", broken.id.map_or("?".to_owned(), |id| id.to_string())));
+        let Some(Page { messages, broken }) = read_page(page.as_bytes(), DiscordId(100)) else {
+            return "no page".into();
+        };
+        let read = messages
+            .iter()
+            .map(|message| message["id"].as_str().unwrap().to_owned());
+        let broken = broken
+            .iter()
+            .map(|broken| format!("!{}", broken.id.map_or("?".to_owned(), |id| id.to_string())));
         read.chain(broken).collect::<Vec<_>>().join(" ")
     }
 
@@ -195,27 +260,59 @@ mod tests {
         let honest = |id| message(id, "\"hello\"");
         let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
         let eaten = r#""eats the quote\""#;
-        for content in [r#""\ud800""#, r#""\u12""#, eaten, "\"\u{1}\"", &deep, "1e400"] {
-            let page = format!("[{},{},{}]", honest(103), message(102, content), honest(101));
+        for content in [
+            r#""\ud800""#,
+            r#""\u12""#,
+            eaten,
+            "\"\u{1}\"",
+            &deep,
+            "1e400",
+        ] {
+            let page = format!(
+                "[{},{},{}]",
+                honest(103),
+                message(102, content),
+                honest(101)
+            );
             assert_eq!(show(&page), "101 103 !102", "{page}");
-            assert_eq!(show(&format!("[{},{}]", message(102, content), honest(101))), "101 !102");
+            assert_eq!(
+                show(&format!("[{},{}]", message(102, content), honest(101))),
+                "101 !102"
+            );
             assert_eq!(show(&format!(" [ {} ] ", message(102, content))), "!102");
-            let two = format!("[{},{},{}]", message(103, "1e400"), message(102, content), honest(101));
+            let two = format!(
+                "[{},{},{}]",
+                message(103, "1e400"),
+                message(102, content),
+                honest(101)
+            );
             assert!(show(&two).starts_with("101 !"), "{}", show(&two));
         }
         assert_eq!(show("[]"), "");
-        assert_eq!(show(&format!("[{},{}", honest(102), honest(101))), "no page");
-        assert_eq!(show(&format!("[{},{}", honest(102), &honest(101)[..40])), "no page");
+        assert_eq!(
+            show(&format!("[{},{}", honest(102), honest(101))),
+            "no page"
+        );
+        assert_eq!(
+            show(&format!("[{},{}", honest(102), &honest(101)[..40])),
+            "no page"
+        );
         assert_eq!(show(r#"{"message":"Unknown Channel"}"#), "no page");
         assert_eq!(show(r#"[{"id":"5",1e400}]"#), "!5");
-        assert_eq!(show(r#"[{"content":"\","id":"50"}]"#), "!?", "older than everything that was asked for");
+        assert_eq!(
+            show(r#"[{"content":"\","id":"50"}]"#),
+            "!?",
+            "older than everything that was asked for"
+        );
     }
 
     /// A message that only quotes another in JSON is one message.
     #[test]
     fn a_text_begins_no_message() {
         let quoted = serde_json::json!(r#"},{"author":{},"channel_id":"9","id":"500"}"#);
-        let page = format!(r#"[{{"author":{{}},"channel_id":"9","content":{quoted},"id":"102","x":1e400}}]"#);
+        let page = format!(
+            r#"[{{"author":{{}},"channel_id":"9","content":{quoted},"id":"102","x":1e400}}]"#
+        );
         assert_eq!(show(&page), "!102");
     }
 }

@@ -24,10 +24,16 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Returns when the call may be made; an error is the length of a wait that the caller has to decide about.
+    /// Returns when the call may be made; an error is the length of a wait that the caller has to
+    /// decide about.
     pub(super) async fn ready(&self, bucket: &str) -> Result<(), Duration> {
-        let until = [EVERYTHING, bucket].into_iter().filter_map(|bucket| self.until.get(bucket).map(|until| *until)).max();
-        let wait = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
+        let until = [EVERYTHING, bucket]
+            .into_iter()
+            .filter_map(|bucket| self.until.get(bucket).map(|until| *until))
+            .max();
+        let wait = until
+            .map(|until| until.saturating_duration_since(Instant::now()))
+            .unwrap_or_default();
         if wait > LONGEST_WAIT {
             return Err(wait);
         }
@@ -51,8 +57,13 @@ impl Buckets {
         if self.until.len() >= MOST_KEPT {
             self.until.retain(|_, until| *until > now);
         }
-        let Some(until) = now.checked_add(wait) else { return };
-        let mut known = self.until.entry(bucket.unwrap_or(EVERYTHING).to_owned()).or_insert(until);
+        let Some(until) = now.checked_add(wait) else {
+            return;
+        };
+        let mut known = self
+            .until
+            .entry(bucket.unwrap_or(EVERYTHING).to_owned())
+            .or_insert(until);
         *known = until.max(*known);
     }
 }
@@ -64,10 +75,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_short_wait_is_waited_and_a_long_one_told() {
         let buckets = Buckets::default();
-        let headers: HeaderMap = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset-after", "1.5")]
-            .into_iter()
-            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
-            .collect();
+        let headers: HeaderMap = [
+            ("x-ratelimit-remaining", "0"),
+            ("x-ratelimit-reset-after", "1.5"),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+        .collect();
         buckets.note("a", &headers);
         let start = Instant::now();
         buckets.ready("b").await.unwrap();

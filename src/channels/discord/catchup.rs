@@ -1,7 +1,8 @@
 //! Fetches missed messages after every new session.
 //!
-//! Channels with a read position are asked for newer messages. For other channels and active threads a server lists the last
-//! message, and a newer id shows a miss. Discord lists no private chats, so the chats of known people are looked up.
+//! Channels with a read position are asked for newer messages. For other channels and active
+//! threads a server lists the last message, and a newer id shows a miss. Discord lists no private
+//! chats, so the chats of known people are looked up.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -50,7 +51,11 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Budget { time: LONGEST, listed: MOST_LISTED, renewed_at: Instant::now() }
+        Budget {
+            time: LONGEST,
+            listed: MOST_LISTED,
+            renewed_at: Instant::now(),
+        }
     }
 
     fn renew_if_old(&mut self) {
@@ -78,25 +83,37 @@ pub(super) async fn run(event_loop: &mut EventLoop<'_>) {
 async fn channels(event_loop: &EventLoop<'_>) -> Result<Vec<ReadPosition>, StoreError> {
     let bot = event_loop.bot();
     let (bound, from) = (bot.bound_channels(), first_id_at(bot.api.now_ms()));
-    bot.db.write(move |tx| read_positions::begin(tx, &bound, from, now_ms())).await?;
-    bot.db.read(|connection| read_positions::latest(connection, MOST_CHANNELS)).await
+    bot.db
+        .write(move |tx| read_positions::begin(tx, &bound, from, now_ms()))
+        .await?;
+    bot.db
+        .read(|connection| read_positions::latest(connection, MOST_CHANNELS))
+        .await
 }
 
-/// Catches up with channels and threads of a server that list a message newer than the last event from there. A new server
-/// begins now.
+/// Catches up with channels and threads of a server that list a message newer than the last event
+/// from there. A new server begins now.
 pub(super) async fn server(event_loop: &mut EventLoop<'_>, raw: &Value) {
-    let Some(server) = id_in(raw, "id") else { return };
+    let Some(server) = id_in(raw, "id") else {
+        return;
+    };
     event_loop.budget.renew_if_old();
     let (realm, now) = (Realm::Server(server), now_ms());
     let now = match heard(event_loop, realm).await {
         Ok(Some(since)) => {
-            let made = |thread: &&Value| id_in(thread, "id").is_some_and(|id| id > since && sent_at(id) > now - OLDEST_MS);
+            let made = |thread: &&Value| {
+                id_in(thread, "id").is_some_and(|id| id > since && sent_at(id) > now - OLDEST_MS)
+            };
             for thread in list(raw, "threads").filter(made).take(MOST_LISTED) {
                 event_loop.thread_found(thread).await;
             }
             let bot = event_loop.bot();
-            let listed = list(raw, "channels").chain(list(raw, "threads")).filter_map(last_message);
-            let listed = listed.filter(|seen| bot.may_answer_in(server, seen.channel)).collect();
+            let listed = list(raw, "channels")
+                .chain(list(raw, "threads"))
+                .filter_map(last_message);
+            let listed = listed
+                .filter(|seen| bot.may_answer_in(server, seen.channel))
+                .collect();
             with_listed(event_loop, since, listed).await;
             now
         }
@@ -116,7 +133,11 @@ pub(super) async fn private_chats(event_loop: &mut EventLoop<'_>) {
             let mut listed = Vec::new();
             for person in people.into_iter().take(MOST_PEOPLE) {
                 let begun = Instant::now();
-                let Ok(found) = timeout(event_loop.budget.time, private_chat(event_loop, person)).await else { break };
+                let Ok(found) =
+                    timeout(event_loop.budget.time, private_chat(event_loop, person)).await
+                else {
+                    break;
+                };
                 event_loop.budget.time = event_loop.budget.time.saturating_sub(begun.elapsed());
                 listed.extend(found);
             }
@@ -124,20 +145,29 @@ pub(super) async fn private_chats(event_loop: &mut EventLoop<'_>) {
             now
         }
         Ok(None) => now + OVERLAP_MS,
-        Err(error) => return tracing::error!("what was missed on Discord in private is not known: {error}"),
+        Err(error) => {
+            return tracing::error!("what was missed on Discord in private is not known: {error}");
+        }
     };
     event_loop.heard(realm, first_id_at(now));
     event_loop.store().await;
 }
 
 async fn heard(event_loop: &EventLoop<'_>, realm: Realm) -> Result<Option<DiscordId>, StoreError> {
-    let heard = event_loop.bot().db.read(move |connection| read_positions::heard(connection, realm)).await?;
+    let heard = event_loop
+        .bot()
+        .db
+        .read(move |connection| read_positions::heard(connection, realm))
+        .await?;
     Ok(heard.map(|message| first_id_at(sent_at(message) - OVERLAP_MS)))
 }
 
 /// A channel with its last message.
 fn last_message(channel: &Value) -> Option<ReadPosition> {
-    Some(ReadPosition { channel: id_in(channel, "id")?, message: id_in(channel, "last_message_id")? })
+    Some(ReadPosition {
+        channel: id_in(channel, "id")?,
+        message: id_in(channel, "last_message_id")?,
+    })
 }
 
 async fn private_chat(event_loop: &EventLoop<'_>, person: DiscordId) -> Option<ReadPosition> {
@@ -145,30 +175,52 @@ async fn private_chat(event_loop: &EventLoop<'_>, person: DiscordId) -> Option<R
     let call = || bot.directory.private_call(person);
     let raw: Value = patiently(event_loop, call, read_answer)
         .await
-        .inspect_err(|error| tracing::debug!("the private chat with {person} was not looked up: {error}"))
+        .inspect_err(|error| {
+            tracing::debug!("the private chat with {person} was not looked up: {error}");
+        })
         .ok()?;
     bot.directory.learn(&raw, None);
     bot.directory.learn_private(person, id_in(&raw, "id")?);
     last_message(&raw)
 }
 
-/// Catches up with the listed channels whose last message is newer than the read position, or than `since` without a position.
+/// Catches up with the listed channels whose last message is newer than the read position, or than
+/// `since` without a position.
 async fn with_listed(event_loop: &mut EventLoop<'_>, since: DiscordId, listed: Vec<ReadPosition>) {
     let ids: Vec<DiscordId> = listed.iter().map(|seen| seen.channel).collect();
-    let seen = match event_loop.bot().db.read(move |connection| read_positions::of(connection, &ids)).await {
+    let seen = match event_loop
+        .bot()
+        .db
+        .read(move |connection| read_positions::of(connection, &ids))
+        .await
+    {
         Ok(seen) => seen,
         Err(error) => return tracing::error!("what was missed on Discord is not known: {error}"),
     };
     let read_to = |channel: &DiscordId| seen.get(channel).copied().unwrap_or(since);
-    let mut missed: Vec<ReadPosition> = listed.into_iter().filter(|last| last.message > read_to(&last.channel)).collect();
+    let mut missed: Vec<ReadPosition> = listed
+        .into_iter()
+        .filter(|last| last.message > read_to(&last.channel))
+        .collect();
     missed.sort_by_key(|last| std::cmp::Reverse(last.message));
     if missed.len() > event_loop.budget.listed {
-        tracing::warn!("{} channels on Discord have missed messages; not all of them are asked for", missed.len());
+        tracing::warn!(
+            "{} channels on Discord have missed messages; not all of them are asked for",
+            missed.len()
+        );
         missed.truncate(event_loop.budget.listed);
     }
     event_loop.budget.listed -= missed.len();
     for ReadPosition { channel, .. } in missed {
-        if !in_time(event_loop, ReadPosition { channel, message: read_to(&channel) }).await {
+        if !in_time(
+            event_loop,
+            ReadPosition {
+                channel,
+                message: read_to(&channel),
+            },
+        )
+        .await
+        {
             return;
         }
     }
@@ -191,22 +243,34 @@ async fn one(event_loop: &mut EventLoop<'_>, ReadPosition { channel, message }: 
     let bot = event_loop.bot();
     let mut after = message.max(first_id_at(bot.api.now_ms() - OLDEST_MS));
     for _ in 0..MOST_PAGES {
-        let call = || Call::get(format!("/channels/{channel}/messages?after={after}&limit={MOST_ON_A_PAGE}"));
-        let read = |body: &[u8]| read_page(body, after).ok_or_else(|| ApiError::NoAnswer("it is no list".into()));
+        let call = || {
+            Call::get(format!(
+                "/channels/{channel}/messages?after={after}&limit={MOST_ON_A_PAGE}"
+            ))
+        };
+        let read = |body: &[u8]| {
+            read_page(body, after).ok_or_else(|| ApiError::NoAnswer("it is no list".into()))
+        };
         let page = match patiently(event_loop, call, read).await {
             Ok(page) => page,
             Err(error) => return not_answered(event_loop, channel, &error).await,
         };
         let Some(last) = page.newest() else { return };
         let is_last = page.is_last();
-        let Page { mut messages, broken } = page;
-        // Messages of a page do not name their server, and a message without a server would count as private.
+        let Page {
+            mut messages,
+            broken,
+        } = page;
+        // Messages of a page do not name their server, and a message without a server would count
+        // as private.
         let server = match bot.directory.find(&bot.api, channel).await {
             Ok(known) => known.server,
             Err(error) => return not_answered(event_loop, channel, &error).await,
         };
         complete(event_loop, server, &mut messages).await;
-        broken.into_iter().for_each(|broken| event_loop.broken_message(channel, server, broken));
+        broken
+            .into_iter()
+            .for_each(|broken| event_loop.broken_message(channel, server, broken));
         for message in &messages {
             event_loop.message(message, None).await;
         }
@@ -216,20 +280,42 @@ async fn one(event_loop: &mut EventLoop<'_>, ReadPosition { channel, message }: 
         after = last;
     }
     let most = MOST_ON_A_PAGE * MOST_PAGES;
-    tracing::warn!("{most} messages or more were missed in the Discord channel {channel}; those after them are left out");
+    tracing::warn!(
+        "{most} messages or more were missed in the Discord channel {channel}; those after them are left out"
+    );
 }
 
 /// Makes a call again after passing trouble, because a given-up page is lost.
-async fn patiently<T, R>(event_loop: &EventLoop<'_>, call: impl Fn() -> Call, read: R) -> Result<T, ApiError>
+async fn patiently<T, R>(
+    event_loop: &EventLoop<'_>,
+    call: impl Fn() -> Call,
+    read: R,
+) -> Result<T, ApiError>
 where
     R: Fn(&[u8]) -> Result<T, ApiError>,
 {
     let mut tries = 1;
     loop {
-        let answered = event_loop.bot().api.raw(call()).await.and_then(|body| read(&body));
+        let answered = event_loop
+            .bot()
+            .api
+            .raw(call())
+            .await
+            .and_then(|body| read(&body));
         let wait = match answered {
             Err(ApiError::TooFast(wait)) if tries < TRIES => wait,
-            Err(error) if tries < TRIES && !matches!(error, ApiError::Answered { status: 400..500, .. }) => AFTER_TROUBLE * tries,
+            Err(error)
+                if tries < TRIES
+                    && !matches!(
+                        error,
+                        ApiError::Answered {
+                            status: 400..500,
+                            ..
+                        }
+                    ) =>
+            {
+                AFTER_TROUBLE * tries
+            }
             answered => return answered,
         };
         tries += 1;
@@ -242,13 +328,20 @@ async fn complete(event_loop: &EventLoop<'_>, server: Option<DiscordId>, message
     let Some(server) = server else { return };
     let api = &event_loop.bot().api;
     let mut members = HashMap::<DiscordId, Value>::new();
-    for message in messages.iter_mut().filter(|message| message["author"]["bot"] != true) {
+    for message in messages
+        .iter_mut()
+        .filter(|message| message["author"]["bot"] != true)
+    {
         message["guild_id"] = server.to_string().into();
-        let Some(author) = id_in(&message["author"], "id") else { continue };
+        let Some(author) = id_in(&message["author"], "id") else {
+            continue;
+        };
         message["member"] = match members.get(&author) {
             Some(member) => member.clone(),
             None => {
-                let asked: Result<Value, _> = api.call(Call::get(format!("/guilds/{server}/members/{author}"))).await;
+                let asked: Result<Value, _> = api
+                    .call(Call::get(format!("/guilds/{server}/members/{author}")))
+                    .await;
                 let member = asked.unwrap_or_default();
                 members.insert(author, member.clone());
                 member
@@ -259,9 +352,20 @@ async fn complete(event_loop: &EventLoop<'_>, server: Option<DiscordId>, message
 
 /// Forgets a channel after a 403 or 404, so that the next start does not ask again.
 async fn not_answered(event_loop: &EventLoop<'_>, channel: DiscordId, error: &ApiError) {
-    if matches!(error, ApiError::Answered { status: 403 | 404, .. }) {
+    if matches!(
+        error,
+        ApiError::Answered {
+            status: 403 | 404,
+            ..
+        }
+    ) {
         tracing::debug!("the Discord channel {channel} is not caught up with: {error}");
-        if let Err(error) = event_loop.bot().db.write(move |tx| read_positions::forget(tx, channel)).await {
+        if let Err(error) = event_loop
+            .bot()
+            .db
+            .write(move |tx| read_positions::forget(tx, channel))
+            .await
+        {
             tracing::warn!("a channel that is gone was not forgotten: {error}");
         }
     } else {

@@ -24,18 +24,24 @@ pub(super) fn after_close(code: Option<u16>) -> After {
         Some(close_codes::DISALLOWED_GATEWAY_INTENTS) => give_up(
             "Discord does not let the bot read messages. Enable Message Content Intent on the Bot page of the developer portal, and start again",
         ),
-        Some(close_codes::INVALID_GATEWAY_INTENTS) => {
-            give_up("Discord does not know an intent that Parlor asks for. Look for a newer version of Parlor")
-        }
+        Some(close_codes::INVALID_GATEWAY_INTENTS) => give_up(
+            "Discord does not know an intent that Parlor asks for. Look for a newer version of Parlor",
+        ),
         Some(close_codes::INVALID_SHARD | close_codes::SHARDING_REQUIRED) => give_up(
             "Discord wants this bot to connect in another number of pieces than it said. Start again; if that does not help, look for a newer version of Parlor",
         ),
-        Some(INVALID_API_VERSION) => {
-            give_up("Discord no longer speaks the version of its API that Parlor uses. Look for a newer version of Parlor")
-        }
-        Some(close_codes::NOT_AUTHENTICATED | close_codes::INVALID_SEQUENCE | close_codes::SESSION_TIMEOUT) => After::Identify,
+        Some(INVALID_API_VERSION) => give_up(
+            "Discord no longer speaks the version of its API that Parlor uses. Look for a newer version of Parlor",
+        ),
+        Some(
+            close_codes::NOT_AUTHENTICATED
+            | close_codes::INVALID_SEQUENCE
+            | close_codes::SESSION_TIMEOUT,
+        ) => After::Identify,
         Some(close_codes::RATE_LIMITED) => {
-            tracing::error!("Discord says that we sent too fast over the gateway, which should not happen");
+            tracing::error!(
+                "Discord says that we sent too fast over the gateway, which should not happen"
+            );
             After::Resume
         }
         _ => After::Resume,
@@ -51,12 +57,25 @@ mod tests {
     #[test]
     fn only_what_cannot_get_better_ends_discord() {
         for code in [4004, 4010, 4011, 4012, 4013, 4014] {
-            assert!(matches!(after_close(Some(code)), After::GiveUp(_)), "{code}");
+            assert!(
+                matches!(after_close(Some(code)), After::GiveUp(_)),
+                "{code}"
+            );
         }
         for code in [4003, 4007, 4009] {
             assert_eq!(after_close(Some(code)), After::Identify, "{code}");
         }
-        for code in [None, Some(1000), Some(1001), Some(1006), Some(4000), Some(4001), Some(4002), Some(4005), Some(4008)] {
+        for code in [
+            None,
+            Some(1000),
+            Some(1001),
+            Some(1006),
+            Some(4000),
+            Some(4001),
+            Some(4002),
+            Some(4005),
+            Some(4008),
+        ] {
             assert_eq!(after_close(code), After::Resume, "{code:?}");
         }
     }

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::directory::{id_in, list};
 use crate::channels::describe::{
-    MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, name_line, one_line, quoted, replying, titled,
+    MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, name_line, one_line,
+    quoted, replying, titled,
 };
 use crate::domain::{Attachment, DiscordId, FileRef};
 
@@ -17,8 +18,12 @@ const MAX_FILES: usize = 10;
 /// Files, stickers and polls.
 pub(super) fn attachments(message: &Value) -> Vec<Attachment> {
     let files = list(message, "attachments").take(MAX_FILES).map(file);
-    let stickers = list(message, "sticker_items").map(|sticker| described(titled("sticker", words(sticker, "name"))));
-    let poll = message.get("poll").filter(|poll| poll.is_object()).map(|poll| described(self::poll(poll)));
+    let stickers = list(message, "sticker_items")
+        .map(|sticker| described(titled("sticker", words(sticker, "name"))));
+    let poll = message
+        .get("poll")
+        .filter(|poll| poll.is_object())
+        .map(|poll| described(self::poll(poll)));
     files.chain(stickers).chain(poll).collect()
 }
 
@@ -30,11 +35,15 @@ pub(super) fn marks(message: &Value, me: DiscordId) -> Vec<String> {
 
 /// The forwarded message inside a message.
 pub(super) fn forwarded(message: &Value) -> Option<&Value> {
-    list(message, "message_snapshots").next().map(|snapshot| &snapshot["message"]).filter(|inner| inner.is_object())
+    list(message, "message_snapshots")
+        .next()
+        .map(|snapshot| &snapshot["message"])
+        .filter(|inner| inner.is_object())
 }
 
 fn reply(message: &Value, me: DiscordId) -> Option<String> {
-    let is_reply = message["message_reference"]["type"].as_u64().unwrap_or(0) == 0 && message["type"] == 19;
+    let is_reply =
+        message["message_reference"]["type"].as_u64().unwrap_or(0) == 0 && message["type"] == 19;
     let replied = message.get("referenced_message").filter(|_| is_reply)?;
     let author = match id_in(&replied["author"], "id") {
         Some(author) if author == me => "you".to_owned(),
@@ -46,17 +55,32 @@ fn reply(message: &Value, me: DiscordId) -> Option<String> {
 
 /// A message in few words: its text, else its first attachment.
 fn shown(message: &Value) -> Option<String> {
-    let written = message["content"].as_str().and_then(|text| one_line(&readable(text, message), MAX_QUOTE_CHARS));
-    written.map(quoted).or_else(|| attachments(message).into_iter().next().map(|attachment| attachment.description))
+    let written = message["content"]
+        .as_str()
+        .and_then(|text| one_line(&readable(text, message), MAX_QUOTE_CHARS));
+    written.map(quoted).or_else(|| {
+        attachments(message)
+            .into_iter()
+            .next()
+            .map(|attachment| attachment.description)
+    })
 }
 
 fn file(raw: &Value) -> Attachment {
     let name = words(raw, "filename");
     let size = raw["size"].as_u64().map(in_words);
-    let dimensions = raw["width"].as_u64().zip(raw["height"].as_u64()).map(|(width, height)| format!("{width}×{height}"));
-    let seconds = raw["duration_secs"].as_f64().and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+    let dimensions = raw["width"]
+        .as_u64()
+        .zip(raw["height"].as_u64())
+        .map(|(width, height)| format!("{width}×{height}"));
+    let seconds = raw["duration_secs"]
+        .as_f64()
+        .and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
     let length = seconds.map(|seconds| duration(seconds.as_secs()));
-    let kind = raw["content_type"].as_str().and_then(|kind| kind.split('/').next()).unwrap_or_default();
+    let kind = raw["content_type"]
+        .as_str()
+        .and_then(|kind| kind.split('/').next())
+        .unwrap_or_default();
     let (what, details) = match kind {
         // Discord's own voice messages have a waveform, uploaded audio has none.
         "audio" if raw.get("waveform").is_some() => ("voice message".to_owned(), [length, None]),
@@ -75,20 +99,37 @@ fn file(raw: &Value) -> Attachment {
 }
 
 fn poll(poll: &Value) -> String {
-    let options = list(poll, "answers").take(MAX_OPTIONS).filter_map(|answer| words(&answer["poll_media"], "text"));
+    let options = list(poll, "answers")
+        .take(MAX_OPTIONS)
+        .filter_map(|answer| words(&answer["poll_media"], "text"));
     let options: Vec<String> = options.collect();
     let question = titled("poll", words(&poll["question"], "text").map(quoted));
-    if options.is_empty() { question } else { format!("{question}: {}", options.join(" / ")) }
+    if options.is_empty() {
+        question
+    } else {
+        format!("{question}: {}", options.join(" / "))
+    }
 }
 
 fn described(description: String) -> Attachment {
-    Attachment { description, file: None }
+    Attachment {
+        description,
+        file: None,
+    }
 }
 
 /// The displayed name: the nickname on the server, else the global name, else the account's.
 pub(super) fn display_name(user: &Value, member: &Value) -> String {
-    let names = [member.get("nick"), user.get("global_name"), user.get("username")];
-    let name = names.into_iter().flatten().filter_map(Value::as_str).find(|name| !name.trim().is_empty());
+    let names = [
+        member.get("nick"),
+        user.get("global_name"),
+        user.get("username"),
+    ];
+    let name = names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .find(|name| !name.trim().is_empty());
     name_line(name.unwrap_or("somebody"))
 }
 
@@ -99,7 +140,10 @@ pub(super) fn readable(text: &str, message: &Value) -> String {
     while let Some(start) = rest.find('<') {
         readable.push_str(&rest[..start]);
         let mark = &rest[start..];
-        match mark.find('>').and_then(|end| Some((end, name_of(&mark[1..end], message)?))) {
+        match mark
+            .find('>')
+            .and_then(|end| Some((end, name_of(&mark[1..end], message)?)))
+        {
             Some((end, name)) => {
                 readable.push_str(&name);
                 rest = &mark[end + 1..];
@@ -116,11 +160,15 @@ pub(super) fn readable(text: &str, message: &Value) -> String {
 fn name_of(mark: &str, message: &Value) -> Option<String> {
     if let Some(user) = mark.strip_prefix("@!").or_else(|| mark.strip_prefix('@')) {
         let mentioned = list(message, "mentions").find(|mentioned| mentioned["id"] == user)?;
-        return Some(format!("@{}", display_name(mentioned, &mentioned["member"])));
+        return Some(format!(
+            "@{}",
+            display_name(mentioned, &mentioned["member"])
+        ));
     }
     let emoji = mark.strip_prefix("a:").or_else(|| mark.strip_prefix(':'))?;
     let (name, number) = emoji.split_once(':')?;
-    let is_emoji = !name.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_emoji =
+        !name.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     is_emoji.then(|| format!(":{name}:"))
 }
 
@@ -135,7 +183,10 @@ mod tests {
     use super::*;
 
     fn check_attached(message: Value, expected: &[&str]) {
-        let described: Vec<String> = attachments(&message).into_iter().map(|attachment| attachment.description).collect();
+        let described: Vec<String> = attachments(&message)
+            .into_iter()
+            .map(|attachment| attachment.description)
+            .collect();
         assert_eq!(described, expected, "{message}");
     }
 
@@ -143,12 +194,22 @@ mod tests {
     fn every_kind_of_content_has_words() {
         let pdf = json!({ "filename": "report.pdf", "size": 120_400, "content_type": "application/pdf", "url": "u" });
         let cat = json!({ "filename": "cat.png", "size": 9, "content_type": "image/png", "width": 1280, "height": 720 });
-        check_attached(json!({ "attachments": [pdf, cat] }), &["document report.pdf, 120 KB", "image cat.png, 1280×720"]);
+        check_attached(
+            json!({ "attachments": [pdf, cat] }),
+            &["document report.pdf, 120 KB", "image cat.png, 1280×720"],
+        );
         let voice = json!({ "filename": "v.ogg", "content_type": "audio/ogg", "duration_secs": 12.4, "waveform": "x" });
         check_attached(json!({ "attachments": [voice] }), &["voice message, 0:12"]);
-        check_attached(json!({ "attachments": [{ "filename": "a[b]\n../c", "size": 12 }] }), &["document a b ../c, 12 B"]);
-        check_attached(json!({ "sticker_items": [{ "name": "Wumpus" }] }), &["sticker Wumpus"]);
-        let answers = json!([{ "poll_media": { "text": "pizza" } }, { "poll_media": { "text": "salad" } }]);
+        check_attached(
+            json!({ "attachments": [{ "filename": "a[b]\n../c", "size": 12 }] }),
+            &["document a b ../c, 12 B"],
+        );
+        check_attached(
+            json!({ "sticker_items": [{ "name": "Wumpus" }] }),
+            &["sticker Wumpus"],
+        );
+        let answers =
+            json!([{ "poll_media": { "text": "pizza" } }, { "poll_media": { "text": "salad" } }]);
         check_attached(
             json!({ "poll": { "question": { "text": "Lunch?" }, "answers": answers } }),
             &["poll “Lunch?”: pizza / salad"],
@@ -158,7 +219,9 @@ mod tests {
 
     #[test]
     fn replies_and_forwards_say_what_they_refer_to() {
-        let check = |message: Value, expected: &[&str]| assert_eq!(marks(&message, DiscordId(1)), expected, "{message}");
+        let check = |message: Value, expected: &[&str]| {
+            assert_eq!(marks(&message, DiscordId(1)), expected, "{message}");
+        };
         let bob = json!({ "id": "222", "username": "bob", "global_name": "Bob" });
         check(json!({ "type": 0 }), &[]);
         check(
@@ -169,7 +232,10 @@ mod tests {
             json!({ "type": 19, "referenced_message": { "author": { "id": "1", "username": "parlor" }, "content": "done" } }),
             &["[replying to you: “done”]"],
         );
-        check(json!({ "type": 19, "referenced_message": null }), &["[replying to a message that is gone]"]);
+        check(
+            json!({ "type": 19, "referenced_message": null }),
+            &["[replying to a message that is gone]"],
+        );
         check(
             json!({ "type": 0, "message_reference": { "type": 1 }, "message_snapshots": [{ "message": { "content": "news" } }] }),
             &["[forwarded]"],

@@ -1,4 +1,5 @@
-//! The known channels and threads: learnt from events, and fetched when a message comes from an unknown channel.
+//! The known channels and threads: learnt from events, and fetched when a message comes from an
+//! unknown channel.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,8 @@ use serenity::model::channel::ChannelType;
 use super::api::{Api, ApiError, Call};
 use crate::domain::{DiscordId, SessionKey};
 
-/// Above this number the directory is emptied and filled again by calls; bots in real use stay far below.
+/// Above this number the directory is emptied and filled again by calls; bots in real use stay far
+/// below.
 const MOST_KNOWN: usize = 50_000;
 
 /// A channel, thread or category.
@@ -53,7 +55,9 @@ impl Directory {
     /// Learns the channels and threads in `GUILD_CREATE`.
     pub(super) fn learn_server(&self, server: &Value) {
         let id = id_in(server, "id");
-        list(server, "channels").chain(list(server, "threads")).for_each(|channel| drop(self.learn(channel, id)));
+        list(server, "channels")
+            .chain(list(server, "threads"))
+            .for_each(|channel| drop(self.learn(channel, id)));
     }
 
     /// Learns the threads in `THREAD_LIST_SYNC`.
@@ -62,7 +66,8 @@ impl Directory {
         list(sync, "threads").for_each(|thread| drop(self.learn(thread, server)));
     }
 
-    /// Returns the earlier entry. `server` is for channels inside `GUILD_CREATE`, which do not name their server.
+    /// Returns the earlier entry. `server` is for channels inside `GUILD_CREATE`, which do not name
+    /// their server.
     pub(super) fn learn(&self, channel: &Value, server: Option<DiscordId>) -> Option<ChannelInfo> {
         let id = id_in(channel, "id")?;
         let known = ChannelInfo::read(channel, server)?;
@@ -73,7 +78,8 @@ impl Directory {
         channels.insert(id, known)
     }
 
-    /// Learns the channel of an interaction, which has fewer fields than other events, so an existing entry stays.
+    /// Learns the channel of an interaction, which has fewer fields than other events, so an
+    /// existing entry stays.
     pub(super) fn learn_if_new(&self, channel: &Value, server: Option<DiscordId>) {
         if id_in(channel, "id").is_some_and(|id| server.is_some() && self.get(id).is_none()) {
             self.learn(channel, server);
@@ -81,28 +87,48 @@ impl Directory {
     }
 
     pub(super) fn forget(&self, channel: DiscordId) {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel);
+        self.channels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&channel);
     }
 
     pub(super) fn get(&self, channel: DiscordId) -> Option<ChannelInfo> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner).get(&channel).cloned()
+        self.channels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&channel)
+            .cloned()
     }
 
     /// Fetches an unknown channel.
-    pub(super) async fn find(&self, api: &Api, channel: DiscordId) -> Result<ChannelInfo, ApiError> {
+    pub(super) async fn find(
+        &self,
+        api: &Api,
+        channel: DiscordId,
+    ) -> Result<ChannelInfo, ApiError> {
         if let Some(known) = self.get(channel) {
             return Ok(known);
         }
         let raw: Value = api.call(Call::get(format!("/channels/{channel}"))).await?;
         self.learn(&raw, None);
-        ChannelInfo::read(&raw, None).ok_or_else(|| ApiError::NoAnswer("it describes no channel".into()))
+        ChannelInfo::read(&raw, None)
+            .ok_or_else(|| ApiError::NoAnswer("it describes no channel".into()))
     }
 
     /// The place as routing needs it. An unreachable parent channel leaves category and tags empty.
-    pub(super) async fn surroundings(&self, api: &Api, channel: DiscordId) -> Result<Surroundings, ApiError> {
+    pub(super) async fn surroundings(
+        &self,
+        api: &Api,
+        channel: DiscordId,
+    ) -> Result<Surroundings, ApiError> {
         let known = self.find(api, channel).await?;
         let Some(parent) = known.parent.filter(|_| known.is_thread()) else {
-            return Ok(Surroundings { server: known.server, category: known.parent, ..Surroundings::default() });
+            return Ok(Surroundings {
+                server: known.server,
+                category: known.parent,
+                ..Surroundings::default()
+            });
         };
         let above = self.find(api, parent).await.ok();
         let tag_name = |tag: &DiscordId| above.as_ref()?.tag_names.get(tag).cloned();
@@ -118,7 +144,10 @@ impl Directory {
     /// The session key of a thread; none for other channels.
     pub(super) fn thread(&self, id: DiscordId) -> Option<SessionKey> {
         let known = self.get(id).filter(ChannelInfo::is_thread)?;
-        Some(SessionKey::DiscordThread { channel: known.parent?, thread: id })
+        Some(SessionKey::DiscordThread {
+            channel: known.parent?,
+            thread: id,
+        })
     }
 
     pub(super) fn learn_private(&self, person: DiscordId, channel: DiscordId) {
@@ -137,12 +166,17 @@ impl Directory {
     }
 
     /// The channel of a person's private chat, opened if need be.
-    pub(super) async fn private(&self, api: &Api, person: DiscordId) -> Result<DiscordId, ApiError> {
+    pub(super) async fn private(
+        &self,
+        api: &Api,
+        person: DiscordId,
+    ) -> Result<DiscordId, ApiError> {
         if let Some(channel) = self.private.get(&person).map(|channel| *channel) {
             return Ok(channel);
         }
         let opened: Value = api.call(open_private(person)).await?;
-        let channel = id_in(&opened, "id").ok_or_else(|| ApiError::NoAnswer("the private chat has no id".into()))?;
+        let channel = id_in(&opened, "id")
+            .ok_or_else(|| ApiError::NoAnswer("the private chat has no id".into()))?;
         self.learn_private(person, channel);
         Ok(channel)
     }
@@ -150,7 +184,10 @@ impl Directory {
 
 /// Opening shows nothing to the person. For an open chat Discord answers with its channel.
 fn open_private(person: DiscordId) -> Call {
-    Call::post("/users/@me/channels".into(), json!({ "recipient_id": person.to_string() }))
+    Call::post(
+        "/users/@me/channels".into(),
+        json!({ "recipient_id": person.to_string() }),
+    )
 }
 
 impl ChannelInfo {
@@ -170,13 +207,20 @@ impl ChannelInfo {
     }
 
     pub(super) fn is_thread(&self) -> bool {
-        matches!(self.kind, ChannelType::NewsThread | ChannelType::PublicThread | ChannelType::PrivateThread)
+        matches!(
+            self.kind,
+            ChannelType::NewsThread | ChannelType::PublicThread | ChannelType::PrivateThread
+        )
     }
 
     /// Forums have no messages of their own: their posts are threads.
     pub(super) fn has_messages(&self) -> bool {
         use ChannelType as T;
-        self.is_thread() || matches!(self.kind, T::Text | T::Private | T::Voice | T::News | T::Stage)
+        self.is_thread()
+            || matches!(
+                self.kind,
+                T::Text | T::Private | T::Voice | T::News | T::Stage
+            )
     }
 
     pub(super) fn name(&self) -> Option<&str> {
@@ -194,7 +238,11 @@ pub(super) fn id_in(value: &Value, field: &str) -> Option<DiscordId> {
 }
 
 pub(super) fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(field).and_then(Value::as_array).into_iter().flatten()
+    value
+        .get(field)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 #[cfg(test)]
@@ -219,7 +267,10 @@ mod tests {
     /// Nothing here may be asked for: there is no server.
     #[tokio::test]
     async fn a_post_knows_its_forum_its_category_and_its_tags() {
-        let (directory, api) = (Directory::default(), Api::new("http://127.0.0.1:1", Secret::new("t")));
+        let (directory, api) = (
+            Directory::default(),
+            Api::new("http://127.0.0.1:1", Secret::new("t")),
+        );
         directory.learn_server(&server());
         let post = directory.surroundings(&api, DiscordId(21)).await.unwrap();
         let expected = Surroundings {
@@ -231,8 +282,17 @@ mod tests {
         };
         assert_eq!(post, expected);
         let general = directory.surroundings(&api, DiscordId(30)).await.unwrap();
-        assert_eq!(general, Surroundings { server: Some(DiscordId(1)), ..Surroundings::default() });
-        assert_eq!(directory.thread(DiscordId(21)).unwrap().to_string(), "discord:thread:20:21");
+        assert_eq!(
+            general,
+            Surroundings {
+                server: Some(DiscordId(1)),
+                ..Surroundings::default()
+            }
+        );
+        assert_eq!(
+            directory.thread(DiscordId(21)).unwrap().to_string(),
+            "discord:thread:20:21"
+        );
         assert_eq!(directory.thread(DiscordId(30)), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Keeps IDENTIFYs five seconds apart and below the number of a day. Discord resets the token of a bot above its limit.
+//! Keeps IDENTIFYs five seconds apart and below the number of a day. Discord resets the token of a
+//! bot above its limit.
 //!
 //! <https://discord.com/developers/docs/events/gateway#session-start-limit-object>
 
@@ -60,7 +61,10 @@ impl IdentifyPermit<'_> {
         self.0.last = Some(Instant::now());
         self.0.left = self.0.left.saturating_sub(1);
         if self.0.left < FEW {
-            tracing::warn!("Discord lets this bot connect {} more times today", self.0.left);
+            tracing::warn!(
+                "Discord lets this bot connect {} more times today",
+                self.0.left
+            );
         }
     }
 }
@@ -68,7 +72,14 @@ impl IdentifyPermit<'_> {
 impl IdentifyLimit {
     pub(super) fn new(limit: StartLimit) -> Self {
         let renewed_at = Instant::now() + Duration::from_millis(limit.reset_after).min(DAY);
-        IdentifyLimit { line: Mutex::new(Queue { last: None, left: limit.remaining, per_day: limit.total.max(1), renewed_at }) }
+        IdentifyLimit {
+            line: Mutex::new(Queue {
+                last: None,
+                left: limit.remaining,
+                per_day: limit.total.max(1),
+                renewed_at,
+            }),
+        }
     }
 
     /// Waits in line, and for the limit.
@@ -79,7 +90,9 @@ impl IdentifyLimit {
         }
         if line.left == 0 && line.renewed_at > Instant::now() {
             let hours = line.renewed_at.duration_since(Instant::now()).as_secs_f32() / 3600.0;
-            tracing::error!("Discord lets this bot connect no more for today; waiting {hours:.1} hours");
+            tracing::error!(
+                "Discord lets this bot connect no more for today; waiting {hours:.1} hours"
+            );
             sleep_until(line.renewed_at).await;
         }
         if line.renewed_at <= Instant::now() {
@@ -95,7 +108,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn greetings_are_apart_and_no_more_than_the_day_allows() {
-        let limit = StartLimit { total: 2, remaining: 3, reset_after: 60_000 };
+        let limit = StartLimit {
+            total: 2,
+            remaining: 3,
+            reset_after: 60_000,
+        };
         let (greetings, start) = (IdentifyLimit::new(limit), Instant::now());
         drop(greetings.permit().await);
         let mut times = Vec::new();
@@ -104,6 +121,10 @@ mod tests {
             times.push(start.elapsed().as_millis());
         }
         let day = DAY.as_millis();
-        assert_eq!(times, [0, 5100, 10_200, 60_000, 65_100, 60_000 + day], "three that were left, then two a day");
+        assert_eq!(
+            times,
+            [0, 5100, 10_200, 60_000, 65_100, 60_000 + day],
+            "three that were left, then two a day"
+        );
     }
 }

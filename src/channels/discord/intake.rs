@@ -1,6 +1,7 @@
 //! Takes events in their order, one at a time, and hands messages to the inbox.
 //!
-//! Discord has no acknowledgement: after an absence the messages behind the read position are fetched again.
+//! Discord has no acknowledgement: after an absence the messages behind the read position are
+//! fetched again.
 
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -17,7 +18,9 @@ use super::read_positions::{self, Progress, ReadPosition, Realm};
 use super::shard::Event;
 use crate::channels::{Batch, Intake};
 use crate::clock::now_ms;
-use crate::domain::{Addressed, Arrival, DiscordId, MessageId, Note, PersonId, Platform, SessionKey};
+use crate::domain::{
+    Addressed, Arrival, DiscordId, MessageId, Note, PersonId, Platform, SessionKey,
+};
 use crate::storage::Durability;
 
 /// Events in the queue. A full queue stops the reading of the connection.
@@ -51,7 +54,14 @@ pub(super) struct EventLoop<'a> {
 
 impl<'a> EventLoop<'a> {
     pub(super) fn new(bot: &'a Bot, intake: &'a Intake, stop: &'a CancellationToken) -> Self {
-        EventLoop { bot, intake, stop, unstored: Unstored::default(), budget: catchup::Budget::new(), empties: Some(0) }
+        EventLoop {
+            bot,
+            intake,
+            stop,
+            unstored: Unstored::default(),
+            budget: catchup::Budget::new(),
+            empties: Some(0),
+        }
     }
 
     /// Returns when all connections have ended.
@@ -65,7 +75,14 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    async fn take(&mut self, Event { kind, data, is_after_gap }: Event) {
+    async fn take(
+        &mut self,
+        Event {
+            kind,
+            data,
+            is_after_gap,
+        }: Event,
+    ) {
         if is_after_gap {
             self.store().await;
             catchup::run(self).await;
@@ -90,7 +107,9 @@ impl<'a> EventLoop<'a> {
             "THREAD_LIST_SYNC" => directory.learn_threads(data),
             "MESSAGE_CREATE" => self.message(data, None).await,
             // Link previews also come as updates, without this timestamp.
-            "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => self.message(data, Some(Note::Edit)).await,
+            "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => {
+                self.message(data, Some(Note::Edit)).await;
+            }
             "MESSAGE_DELETE" => self.deleted(id_in(data, "id")),
             "MESSAGE_DELETE_BULK" => self.deleted(list(data, "ids").filter_map(id)),
             "MESSAGE_REACTION_ADD" => self.reaction(data).await,
@@ -106,9 +125,14 @@ impl<'a> EventLoop<'a> {
             return;
         };
         self.store().await;
-        self.bot.interactions.know_application(id_in(&ready["application"], "id"));
+        self.bot
+            .interactions
+            .know_application(id_in(&ready["application"], "id"));
         self.bot.know_me(me);
-        tracing::info!("connected to Discord as {}", ready["user"]["username"].as_str().unwrap_or("the bot"));
+        tracing::info!(
+            "connected to Discord as {}",
+            ready["user"]["username"].as_str().unwrap_or("the bot")
+        );
         catchup::run(self).await;
         // Private chats belong to the first shard.
         if ready["shard"][0].as_u64().unwrap_or(0) == 0 {
@@ -126,8 +150,15 @@ impl<'a> EventLoop<'a> {
     }
 
     async fn left_server(&self, raw: &Value) {
-        let Some(server) = id_in(raw, "id") else { return };
-        if let Err(error) = self.bot.db.write(move |tx| read_positions::forget_server(tx, server)).await {
+        let Some(server) = id_in(raw, "id") else {
+            return;
+        };
+        if let Err(error) = self
+            .bot
+            .db
+            .write(move |tx| read_positions::forget_server(tx, server))
+            .await
+        {
             tracing::warn!("a server that the bot has left was not forgotten: {error}");
         }
     }
@@ -142,14 +173,23 @@ impl<'a> EventLoop<'a> {
 
     /// Reports a new thread, because its name may be an agent's.
     pub(super) async fn thread_found(&mut self, raw: &Value) {
-        let (Some(reader), Some(id)) = (self.reader(), id_in(raw, "id")) else { return };
+        let (Some(reader), Some(id)) = (self.reader(), id_in(raw, "id")) else {
+            return;
+        };
         if let Ok(around) = self.bot.directory.surroundings(&self.bot.api, id).await {
-            self.unstored.arrivals.extend(reader.thread_made(raw, &around).map(|made| Arrival::TopicMade(Box::new(made))));
+            self.unstored.arrivals.extend(
+                reader
+                    .thread_made(raw, &around)
+                    .map(|made| Arrival::TopicMade(Box::new(made))),
+            );
         }
     }
 
     fn deleted(&mut self, messages: impl IntoIterator<Item = DiscordId>) {
-        let messages: Vec<MessageId> = messages.into_iter().map(|id| MessageId(id.to_string())).collect();
+        let messages: Vec<MessageId> = messages
+            .into_iter()
+            .map(|id| MessageId(id.to_string()))
+            .collect();
         if !messages.is_empty() {
             self.unstored.arrivals.push(Arrival::Deleted(messages));
         }
@@ -157,12 +197,24 @@ impl<'a> EventLoop<'a> {
 
     /// Discord sends no event for the threads of a deleted channel.
     async fn gone(&mut self, raw: &Value) {
-        let Some(channel) = id_in(raw, "id") else { return };
+        let Some(channel) = id_in(raw, "id") else {
+            return;
+        };
         self.bot.directory.learn(raw, None);
         let place = self.bot.directory.thread(channel);
         self.bot.directory.forget(channel);
-        self.unstored.arrivals.push(Arrival::Gone(place.unwrap_or(SessionKey::DiscordChannel { channel, member: None })));
-        if let Err(error) = self.bot.db.write(move |tx| read_positions::forget(tx, channel)).await {
+        self.unstored
+            .arrivals
+            .push(Arrival::Gone(place.unwrap_or(SessionKey::DiscordChannel {
+                channel,
+                member: None,
+            })));
+        if let Err(error) = self
+            .bot
+            .db
+            .write(move |tx| read_positions::forget(tx, channel))
+            .await
+        {
             tracing::warn!("a channel that is gone was not forgotten: {error}");
         }
     }
@@ -170,17 +222,27 @@ impl<'a> EventLoop<'a> {
     fn changed(&mut self, raw: &Value) {
         let Some(id) = id_in(raw, "id") else { return };
         let before = self.bot.directory.learn(raw, None);
-        let Some(now) = self.bot.directory.get(id) else { return };
+        let Some(now) = self.bot.directory.get(id) else {
+            return;
+        };
         let place = self.bot.directory.thread(id);
         if let (Some(place), Some(name)) = (&place, now.name())
-            && before.as_ref().is_none_or(|before| before.name() != Some(name))
+            && before
+                .as_ref()
+                .is_none_or(|before| before.name() != Some(name))
         {
-            self.unstored.arrivals.push(Arrival::Named { place: place.clone(), name: name.to_owned() });
+            self.unstored.arrivals.push(Arrival::Named {
+                place: place.clone(),
+                name: name.to_owned(),
+            });
         }
         let was_shut = before.is_some_and(|before| before.is_locked || before.is_archived);
         let is_open_again = was_shut && !now.is_locked && !now.is_archived;
         if is_open_again || self.bot.refused_channels.forget(id) {
-            let place = place.unwrap_or(SessionKey::DiscordChannel { channel: id, member: None });
+            let place = place.unwrap_or(SessionKey::DiscordChannel {
+                channel: id,
+                member: None,
+            });
             self.unstored.arrivals.push(Arrival::Reopened(place));
         }
     }
@@ -188,8 +250,11 @@ impl<'a> EventLoop<'a> {
     /// The place of an event. Messages do not say whether their channel is a thread.
     pub(super) async fn surroundings(&self, raw: &Value) -> Surroundings {
         let directory = &self.bot.directory;
-        let Some(channel) = id_in(raw, "channel_id") else { return Surroundings::default() };
-        // A missing server means a private message, so a known channel's server is taken for an incomplete event.
+        let Some(channel) = id_in(raw, "channel_id") else {
+            return Surroundings::default();
+        };
+        // A missing server means a private message, so a known channel's server is taken for an
+        // incomplete event.
         let server = id_in(raw, "guild_id").or_else(|| directory.get(channel)?.server);
         if server.is_none() {
             return Surroundings::default();
@@ -199,30 +264,47 @@ impl<'a> EventLoop<'a> {
                 Ok(found) => return Surroundings { server, ..found },
                 Err(error) => {
                     tracing::warn!("asking Discord about the channel {channel}: {error}");
-                    if matches!(error, ApiError::Answered { status: 400..500, .. }) {
+                    if matches!(
+                        error,
+                        ApiError::Answered {
+                            status: 400..500,
+                            ..
+                        }
+                    ) {
                         break;
                     }
                 }
             }
             tokio::time::sleep(NOT_TAKEN).await;
         }
-        Surroundings { server, ..Surroundings::default() }
+        Surroundings {
+            server,
+            ..Surroundings::default()
+        }
     }
 
     pub(super) async fn message(&mut self, raw: &Value, note: Option<Note>) {
         let Some(reader) = self.reader() else { return };
         // Messages of bots are not worth a call for their channel.
-        let around = if reader.is_from_a_person(raw) { self.surroundings(raw).await } else { Surroundings::default() };
+        let around = if reader.is_from_a_person(raw) {
+            self.surroundings(raw).await
+        } else {
+            Surroundings::default()
+        };
         let read = reader.message(raw, &around, note);
         if let (Some(channel), Some(message)) = (id_in(raw, "channel_id"), id_in(raw, "id")) {
             if let Read::Messages(messages) = &read
-                && let Some(SessionKey::DiscordDm { user }) = messages.first().map(|inbound| &inbound.origin.key)
+                && let Some(SessionKey::DiscordDm { user }) =
+                    messages.first().map(|inbound| &inbound.origin.key)
             {
                 self.bot.directory.learn_private(*user, channel);
             }
             // Messages of a page do not name their server.
             let server = id_in(raw, "guild_id").or_else(|| self.bot.directory.get(channel)?.server);
-            self.unstored.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), ReadPosition { channel, message });
+            self.unstored.progress.saw(
+                server.map_or(Realm::PrivateChats, Realm::Server),
+                ReadPosition { channel, message },
+            );
             if note.is_none() && !reader.is_ours(raw) {
                 self.bot.newest.note(channel, message);
             }
@@ -230,36 +312,66 @@ impl<'a> EventLoop<'a> {
         match read {
             Read::Messages(messages) => {
                 // Messages with a mention of the bot have their text even without the intent.
-                if messages.iter().any(|inbound| inbound.addressed == Addressed::NotAtAll) {
+                if messages
+                    .iter()
+                    .any(|inbound| inbound.addressed == Addressed::NotAtAll)
+                {
                     self.empties = None;
                 }
-                self.unstored.arrivals.extend(messages.into_iter().map(|inbound| Arrival::Message(Box::new(inbound))));
+                self.unstored.arrivals.extend(
+                    messages
+                        .into_iter()
+                        .map(|inbound| Arrival::Message(Box::new(inbound))),
+                );
             }
             Read::Empty => self.count_empty(),
             Read::NotForUs => {}
             Read::Unreadable(reason) => {
                 tracing::error!("a message from Discord cannot be read: {reason}");
-                self.keep_broken(message_update(id_in(raw, "id")), Broken { reason: reason.to_owned(), raw: raw.to_string() });
+                self.keep_broken(
+                    message_update(id_in(raw, "id")),
+                    Broken {
+                        reason: reason.to_owned(),
+                        raw: raw.to_string(),
+                    },
+                );
             }
         }
     }
 
     /// Keeps a broken message of a page, and moves the read position past the message.
-    pub(super) fn broken_message(&mut self, channel: DiscordId, server: Option<DiscordId>, message: BrokenMessage) {
-        tracing::error!("a message of {} bytes from the Discord channel {channel} is not quite JSON", message.broken.raw.len());
+    pub(super) fn broken_message(
+        &mut self,
+        channel: DiscordId,
+        server: Option<DiscordId>,
+        message: BrokenMessage,
+    ) {
+        tracing::error!(
+            "a message of {} bytes from the Discord channel {channel} is not quite JSON",
+            message.broken.raw.len()
+        );
         self.keep_broken(message_update(message.id), message.broken);
         if let Some(message) = message.id {
-            self.unstored.progress.saw(server.map_or(Realm::PrivateChats, Realm::Server), ReadPosition { channel, message });
+            self.unstored.progress.saw(
+                server.map_or(Realm::PrivateChats, Realm::Server),
+                ReadPosition { channel, message },
+            );
         }
     }
 
     fn keep_broken(&mut self, update_id: String, Broken { reason, raw }: Broken) {
-        self.unstored.arrivals.push(Arrival::Broken { update_id, reason, raw });
+        self.unstored.arrivals.push(Arrival::Broken {
+            update_id,
+            reason,
+            raw,
+        });
     }
 
     /// Counts only until the first message with content, which shows that the intent is on.
     fn count_empty(&mut self) {
-        let Some(count) = &mut self.empties else { return };
+        let Some(count) = &mut self.empties else {
+            return;
+        };
         *count += 1;
         if *count == EMPTIES_TOLD {
             self.empties = None;
@@ -274,33 +386,52 @@ impl<'a> EventLoop<'a> {
         let Some(reader) = self.reader() else { return };
         let around = self.surroundings(raw).await;
         let noted = reader.reaction(raw, &around);
-        self.unstored.arrivals.extend(noted.map(|inbound| Arrival::Message(Box::new(inbound))));
+        self.unstored
+            .arrivals
+            .extend(noted.map(|inbound| Arrival::Message(Box::new(inbound))));
     }
 
     /// The acknowledged interaction goes on as a written command.
     async fn interaction(&mut self, raw: &Value) {
         let Some(reader) = self.reader() else { return };
-        self.bot.directory.learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
+        self.bot
+            .directory
+            .learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
         let around = self.surroundings(raw).await;
-        let Some(inbound) = self.bot.interactions.read(&reader, raw, &around) else { return };
-        if let (None, PersonId::Discord(person), Some(channel)) =
-            (around.server, &inbound.origin.person, id_in(raw, "channel_id"))
-        {
+        let Some(inbound) = self.bot.interactions.read(&reader, raw, &around) else {
+            return;
+        };
+        if let (None, PersonId::Discord(person), Some(channel)) = (
+            around.server,
+            &inbound.origin.person,
+            id_in(raw, "channel_id"),
+        ) {
             self.bot.directory.learn_private(*person, channel);
         }
-        self.unstored.arrivals.push(Arrival::Message(Box::new(inbound)));
+        self.unstored
+            .arrivals
+            .push(Arrival::Message(Box::new(inbound)));
     }
 
     fn reader(&self) -> Option<Reader<'a>> {
         let bot = self.bot;
-        Some(Reader { me: bot.me()?, group_sessions: bot.group_sessions, nicknames: &bot.nicknames, gather: bot.gather })
+        Some(Reader {
+            me: bot.me()?,
+            group_sessions: bot.group_sessions,
+            nicknames: &bot.nicknames,
+            gather: bot.gather,
+        })
     }
 
-    /// Returns once the arrivals are on disk. A refused batch is offered again, because Discord does not send messages twice.
+    /// Returns once the arrivals are on disk. A refused batch is offered again, because Discord
+    /// does not send messages twice.
     pub(super) async fn store(&mut self) {
         let Unstored { arrivals, progress } = std::mem::take(&mut self.unstored);
         while !arrivals.is_empty() {
-            let batch = Batch { platform: Platform::Discord, arrivals: arrivals.clone() };
+            let batch = Batch {
+                platform: Platform::Discord,
+                arrivals: arrivals.clone(),
+            };
             if self.intake.accept(batch).await.is_ok() {
                 break;
             }
@@ -330,5 +461,8 @@ impl<'a> EventLoop<'a> {
 
 /// The update id of a broken message; random if the message has no readable id.
 fn message_update(id: Option<DiscordId>) -> String {
-    format!("message:{}", id.map_or_else(|| Uuid::now_v7().simple().to_string(), |id| id.to_string()))
+    format!(
+        "message:{}",
+        id.map_or_else(|| Uuid::now_v7().simple().to_string(), |id| id.to_string())
+    )
 }

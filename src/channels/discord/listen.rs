@@ -37,7 +37,11 @@ fn one() -> u64 {
     1
 }
 
-pub(super) async fn listen(bot: &Bot, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
+pub(super) async fn listen(
+    bot: &Bot,
+    intake: &Intake,
+    stop: &CancellationToken,
+) -> Result<(), ListenError> {
     // The gateway's TLS has no default cryptography.
     crate::http::install_crypto();
     let info = tokio::select! {
@@ -102,7 +106,11 @@ async fn take_in(
 async fn gateway_info(bot: &Bot) -> Result<GatewayInfo, ListenError> {
     let mut backoff = Health::backoff();
     loop {
-        match bot.api.call::<GatewayInfo>(Call::get("/gateway/bot".into())).await {
+        match bot
+            .api
+            .call::<GatewayInfo>(Call::get("/gateway/bot".into()))
+            .await
+        {
             Ok(info) if !bot.api.may_connect_to(&info.url) => {
                 return Err(ListenError(
                     "Discord wants the bot to connect without encryption, which would show its token".into(),
@@ -112,9 +120,14 @@ async fn gateway_info(bot: &Bot) -> Result<GatewayInfo, ListenError> {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return Ok(info),
             },
-            Err(ApiError::Answered { status: 401, .. }) => return Err(ListenError(BAD_TOKEN.into())),
+            Err(ApiError::Answered { status: 401, .. }) => {
+                return Err(ListenError(BAD_TOKEN.into()));
+            }
             Err(error) => {
-                tracing::warn!("asking Discord where to connect: {error}; trying again in {} s", backoff.peek().as_secs());
+                tracing::warn!(
+                    "asking Discord where to connect: {error}; trying again in {} s",
+                    backoff.peek().as_secs()
+                );
                 bot.api.health().pause(&mut backoff).await;
             }
         }

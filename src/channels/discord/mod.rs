@@ -1,8 +1,9 @@
 //! Discord: events from the gateway in, Markdown out.
 //!
-//! serenity brings Discord's types and the bodies of calls. The connection and the calls are our own, because serenity's client
-//! handles events in parallel, so that messages overtake each other; drops unreadable events without a log line; begins new
-//! sessions instead of resuming; and sleeps inside calls for as long as Discord likes.
+//! serenity brings Discord's types and the bodies of calls. The connection and the calls are our
+//! own, because serenity's client handles events in parallel, so that messages overtake each other;
+//! drops unreadable events without a log line; begins new sessions instead of resuming; and sleeps
+//! inside calls for as long as Discord likes.
 
 mod api;
 mod bot;
@@ -39,8 +40,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Abilities, Channel, FetchError, Health, Intake, ListenError, Outcome, Part, Progress, Revision, SendError, Streaming, Text,
-    Ticket,
+    Abilities, Channel, FetchError, Health, Intake, ListenError, Outcome, Part, Progress, Revision,
+    SendError, Streaming, Text, Ticket,
 };
 use crate::config::{Discord, GroupSessions};
 use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
@@ -66,14 +67,22 @@ pub struct DiscordChannel {
 
 impl DiscordChannel {
     pub fn new(config: &Discord, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {
-        DiscordChannel { bot: Bot::new(config, group_sessions, deps) }
+        DiscordChannel {
+            bot: Bot::new(config, group_sessions, deps),
+        }
     }
 }
 
 #[async_trait]
 impl Channel for DiscordChannel {
     fn abilities(&self) -> Abilities {
-        let shown = |streaming| if self.bot.streaming { streaming } else { Streaming::Off };
+        let shown = |streaming| {
+            if self.bot.streaming {
+                streaming
+            } else {
+                Streaming::Off
+            }
+        };
         Abilities {
             platform: Platform::Discord,
             limits: Some(self.bot.limits),
@@ -93,10 +102,18 @@ impl Channel for DiscordChannel {
     fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part> {
         let components = self.bot.interactions.components(to, text);
         let contents = send::render(self.bot.style, to, text, &components);
-        addressed(to, text, contents).into_iter().map(StoredPart::into_part).collect()
+        addressed(to, text, contents)
+            .into_iter()
+            .map(StoredPart::into_part)
+            .collect()
     }
 
-    async fn send(&self, to: &Destination, part: &Part, ticket: &Ticket) -> Result<MessageId, SendError> {
+    async fn send(
+        &self,
+        to: &Destination,
+        part: &Part,
+        ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
         match StoredPart::read(part)? {
             StoredPart::Channel { content } => self.bot.send_content(to, &content, ticket).await,
             StoredPart::Interaction(part) => self.bot.respond(to, &part, ticket).await,
@@ -116,7 +133,13 @@ impl Channel for DiscordChannel {
             Progress::Text { .. } | Progress::Remark { .. } => {}
             Progress::Begun(message) => self.bot.mark(to, message, Some(stream::WORKING)).await,
             Progress::Over(message, outcome) => {
-                self.bot.mark(to, message, (outcome == Outcome::Failed).then_some(stream::FAILED)).await;
+                self.bot
+                    .mark(
+                        to,
+                        message,
+                        (outcome == Outcome::Failed).then_some(stream::FAILED),
+                    )
+                    .await;
             }
         }
         Ok(())
@@ -145,6 +168,10 @@ impl Channel for DiscordChannel {
     }
 
     async fn is_reachable(&self) -> bool {
-        self.bot.api.call::<Value>(Call::get("/users/@me".into())).await.is_ok()
+        self.bot
+            .api
+            .call::<Value>(Call::get("/users/@me".into()))
+            .await
+            .is_ok()
     }
 }

@@ -21,19 +21,39 @@ pub(super) async fn report(bot: &Bot) {
     tokio::time::sleep(SERVERS_TELL).await;
     for ExpectedPlace { binding, what } in bot.expected.iter().take(MOST_ASKED) {
         let asked = match what {
-            Expected::Server(server) => bot.api.call::<Value>(Call::get(format!("/guilds/{server}"))).await.map(drop),
-            Expected::Category(id) | Expected::Channel(id) => bot.directory.find(&bot.api, *id).await.map(drop),
+            Expected::Server(server) => bot
+                .api
+                .call::<Value>(Call::get(format!("/guilds/{server}")))
+                .await
+                .map(drop),
+            Expected::Category(id) | Expected::Channel(id) => {
+                bot.directory.find(&bot.api, *id).await.map(drop)
+            }
         };
         match (asked, what) {
-            (Err(ApiError::Answered { status: 403 | 404, .. }), Expected::Server(_)) => {
-                tracing::warn!("the bot is not on the server of the binding `{binding}`. Invite it there, or remove the binding");
+            (
+                Err(ApiError::Answered {
+                    status: 403 | 404, ..
+                }),
+                Expected::Server(_),
+            ) => {
+                tracing::warn!(
+                    "the bot is not on the server of the binding `{binding}`. Invite it there, or remove the binding"
+                );
             }
-            (Err(ApiError::Answered { status: 403 | 404, .. }), _) => {
+            (
+                Err(ApiError::Answered {
+                    status: 403 | 404, ..
+                }),
+                _,
+            ) => {
                 tracing::warn!(
                     "the bot cannot see the place of the binding `{binding}`. Give its role View Channel there, or remove the binding"
                 );
             }
-            (Err(error), _) => tracing::debug!("asking about the place of the binding `{binding}`: {error}"),
+            (Err(error), _) => {
+                tracing::debug!("asking about the place of the binding `{binding}`: {error}");
+            }
             (Ok(()), _) => {}
         }
     }

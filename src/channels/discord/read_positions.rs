@@ -16,7 +16,8 @@ pub(super) struct ReadPosition {
     pub(super) message: DiscordId,
 }
 
-/// Places whose events come in a common order, so that a single position tells how far they were heard.
+/// Places whose events come in a common order, so that a single position tells how far they were
+/// heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Realm {
     Server(DiscordId),
@@ -68,34 +69,60 @@ impl Progress {
             "INSERT INTO discord_heard (server, message) VALUES (?1, ?2)
              ON CONFLICT (server) DO UPDATE SET message = max(message, excluded.message)",
         )?;
-        self.realms.iter().try_for_each(|(realm, message)| heard.execute(params![realm.number(), number(*message)]).map(drop))
+        self.realms.iter().try_for_each(|(realm, message)| {
+            heard
+                .execute(params![realm.number(), number(*message)])
+                .map(drop)
+        })
     }
 }
 
 /// Gives channels without a position this position, and drops the longest silent channels.
-pub(super) fn begin(tx: &Transaction<'_>, channels: &[DiscordId], message: DiscordId, now: i64) -> rusqlite::Result<()> {
+pub(super) fn begin(
+    tx: &Transaction<'_>,
+    channels: &[DiscordId],
+    message: DiscordId,
+    now: i64,
+) -> rusqlite::Result<()> {
     let mut statement =
         tx.prepare_cached("INSERT INTO discord_seen (channel, message, seen_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?;
     for channel in channels {
         statement.execute(params![number(*channel), number(message), now])?;
     }
     let oldest_kept = "SELECT seen_at FROM discord_seen ORDER BY seen_at DESC LIMIT 1 OFFSET ?1";
-    tx.execute(&format!("DELETE FROM discord_seen WHERE seen_at < ({oldest_kept})"), [MOST_KEPT]).map(drop)
+    tx.execute(
+        &format!("DELETE FROM discord_seen WHERE seen_at < ({oldest_kept})"),
+        [MOST_KEPT],
+    )
+    .map(drop)
 }
 
 /// The liveliest first.
 pub(super) fn latest(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<ReadPosition>> {
-    let mut statement = connection.prepare_cached("SELECT channel, message FROM discord_seen ORDER BY seen_at DESC LIMIT ?1")?;
-    let seen = statement.query_map([limit], |row| Ok(ReadPosition { channel: id(row.get(0)?), message: id(row.get(1)?) }))?;
+    let mut statement = connection.prepare_cached(
+        "SELECT channel, message FROM discord_seen ORDER BY seen_at DESC LIMIT ?1",
+    )?;
+    let seen = statement.query_map([limit], |row| {
+        Ok(ReadPosition {
+            channel: id(row.get(0)?),
+            message: id(row.get(1)?),
+        })
+    })?;
     seen.collect()
 }
 
 /// The positions of these channels, as far as known.
-pub(super) fn of(connection: &Connection, channels: &[DiscordId]) -> rusqlite::Result<HashMap<DiscordId, DiscordId>> {
-    let mut statement = connection.prepare_cached("SELECT message FROM discord_seen WHERE channel = ?1")?;
+pub(super) fn of(
+    connection: &Connection,
+    channels: &[DiscordId],
+) -> rusqlite::Result<HashMap<DiscordId, DiscordId>> {
+    let mut statement =
+        connection.prepare_cached("SELECT message FROM discord_seen WHERE channel = ?1")?;
     let mut seen = HashMap::new();
     for channel in channels {
-        let message = statement.query_row([number(*channel)], |row| row.get(0)).optional()?;
+        let message = statement
+            .query_row([number(*channel)], |row| row.get(0))
+            .optional()?;
         seen.extend(message.map(|message| (*channel, id(message))));
     }
     Ok(seen)
@@ -103,17 +130,25 @@ pub(super) fn of(connection: &Connection, channels: &[DiscordId]) -> rusqlite::R
 
 /// The position of a server or of the private chats; none before the first session.
 pub(super) fn heard(connection: &Connection, realm: Realm) -> rusqlite::Result<Option<DiscordId>> {
-    let mut statement = connection.prepare_cached("SELECT message FROM discord_heard WHERE server = ?1")?;
-    Ok(statement.query_row([realm.number()], |row| row.get(0)).optional()?.map(id))
+    let mut statement =
+        connection.prepare_cached("SELECT message FROM discord_heard WHERE server = ?1")?;
+    Ok(statement
+        .query_row([realm.number()], |row| row.get(0))
+        .optional()?
+        .map(id))
 }
 
 pub(super) fn forget(tx: &Transaction<'_>, channel: DiscordId) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM discord_seen WHERE channel = ?1")?.execute([number(channel)]).map(drop)
+    tx.prepare_cached("DELETE FROM discord_seen WHERE channel = ?1")?
+        .execute([number(channel)])
+        .map(drop)
 }
 
 /// For a server without the bot; a return begins anew.
 pub(super) fn forget_server(tx: &Transaction<'_>, server: DiscordId) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM discord_heard WHERE server = ?1")?.execute([number(server)]).map(drop)
+    tx.prepare_cached("DELETE FROM discord_heard WHERE server = ?1")?
+        .execute([number(server)])
+        .map(drop)
 }
 
 /// SQLite's integers have a sign; ids of this century leave the sign bit free.

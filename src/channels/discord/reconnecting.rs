@@ -55,11 +55,18 @@ impl Patience {
     pub(super) fn after(&mut self, reached: Reached, haste: Haste) -> Duration {
         match reached {
             Reached::Nothing => self.unanswered = self.unanswered.saturating_add(1),
-            Reached::Greeting => *self = Patience { unanswered: 0, turned_away: self.turned_away.saturating_add(1) },
+            Reached::Greeting => {
+                *self = Patience {
+                    unanswered: 0,
+                    turned_away: self.turned_away.saturating_add(1),
+                }
+            }
             Reached::Session => *self = Patience::default(),
         }
         match (reached, haste) {
-            (Reached::Nothing, _) => doubled(FIRST_BACKOFF, self.unanswered - 1).min(LONGEST_BACKOFF),
+            (Reached::Nothing, _) => {
+                doubled(FIRST_BACKOFF, self.unanswered - 1).min(LONGEST_BACKOFF)
+            }
             (Reached::Session, Haste::AtOnce) => FIRST_BACKOFF,
             (Reached::Session, Haste::NotAtOnce) => soon(),
             (Reached::Greeting, _) => match self.turned_away.checked_sub(MOST_SOON) {
@@ -75,8 +82,8 @@ impl Patience {
     }
 }
 
-/// Counts new sessions after resumes in vain. A broken event at the beginning of every session would otherwise use up the
-/// IDENTIFYs of a day within hours.
+/// Counts new sessions after resumes in vain. A broken event at the beginning of every session
+/// would otherwise use up the IDENTIFYs of a day within hours.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     count: u32,
@@ -86,8 +93,17 @@ pub(super) struct Restarts {
 impl Restarts {
     /// The wait before the next new session.
     pub(super) fn next(&mut self, now: Instant) -> Duration {
-        let is_again = self.last.is_some_and(|last| now.duration_since(last) < RESTARTS_FORGOTTEN);
-        *self = Restarts { count: if is_again { self.count.saturating_add(1) } else { 0 }, last: Some(now) };
+        let is_again = self
+            .last
+            .is_some_and(|last| now.duration_since(last) < RESTARTS_FORGOTTEN);
+        *self = Restarts {
+            count: if is_again {
+                self.count.saturating_add(1)
+            } else {
+                0
+            },
+            last: Some(now),
+        };
         match self.count {
             0 => Duration::ZERO,
             again => doubled(SOON_AT_MOST, again).min(LONGEST_AFTER_GREETING),
@@ -118,18 +134,32 @@ mod tests {
             .map(|_| patience.after(Reached::Nothing, Haste::AtOnce))
             .map(|wait| u64::try_from(wait.as_millis()).unwrap())
             .collect();
-        assert_eq!(waits, [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
+        assert_eq!(
+            waits,
+            [
+                250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000
+            ]
+        );
         assert_eq!(patience.failures(), 10);
         assert!(is_soon(patience.after(Reached::Greeting, Haste::NotAtOnce)));
-        assert_eq!(patience.after(Reached::Nothing, Haste::AtOnce), FIRST_BACKOFF);
+        assert_eq!(
+            patience.after(Reached::Nothing, Haste::AtOnce),
+            FIRST_BACKOFF
+        );
     }
 
     #[test]
     fn a_session_that_was_good_is_gone_on_with_at_once() {
         let mut patience = Patience::default();
         patience.after(Reached::Greeting, Haste::AtOnce);
-        assert_eq!(patience.after(Reached::Session, Haste::AtOnce), FIRST_BACKOFF);
-        assert!(is_soon(patience.after(Reached::Session, Haste::NotAtOnce)), "Discord asks for it after op 9");
+        assert_eq!(
+            patience.after(Reached::Session, Haste::AtOnce),
+            FIRST_BACKOFF
+        );
+        assert!(
+            is_soon(patience.after(Reached::Session, Haste::NotAtOnce)),
+            "Discord asks for it after op 9"
+        );
         assert_eq!(patience.failures(), 0);
     }
 
@@ -140,7 +170,10 @@ mod tests {
         let (mut greetings, mut time) = (0, Duration::ZERO);
         while time < Duration::from_secs(24 * 60 * 60) {
             let wait = patience.after(Reached::Greeting, Haste::NotAtOnce);
-            assert!(greetings >= MOST_SOON || is_soon(wait), "{greetings}: {wait:?}");
+            assert!(
+                greetings >= MOST_SOON || is_soon(wait),
+                "{greetings}: {wait:?}"
+            );
             (greetings, time) = (greetings + 1, time + wait);
         }
         assert!(greetings < 800, "{greetings}");

@@ -1,4 +1,5 @@
-//! Circuit breaker: after three refusals a channel is left alone for a minute. Discord bans bots with many invalid requests.
+//! Circuit breaker: after three refusals a channel is left alone for a minute. Discord bans bots
+//! with many invalid requests.
 //!
 //! <https://discord.com/developers/docs/topics/rate-limits#invalid-request-limit-aka-cloudflare-bans>
 
@@ -33,8 +34,16 @@ impl RefusedChannels {
             self.channels.clear();
         }
         let since = Instant::now();
-        let mut loss = self.channels.entry(channel).or_insert(Refusal { why, refusals: 0, since });
-        *loss = Refusal { why, refusals: loss.refusals + 1, since };
+        let mut loss = self.channels.entry(channel).or_insert(Refusal {
+            why,
+            refusals: 0,
+            since,
+        });
+        *loss = Refusal {
+            why,
+            refusals: loss.refusals + 1,
+            since,
+        };
     }
 
     /// The reason for a pause; none if the channel may be called.

@@ -1,7 +1,7 @@
 //! Turns an agent's Markdown into Discord's, cut into messages.
 //!
-//! Discord shows most Markdown itself, so the text stays as written. Rewritten are tables, code in other fences or indented, small
-//! headings, rules and reference links.
+//! Discord shows most Markdown itself, so the text stays as written. Rewritten are tables, code in
+//! other fences or indented, small headings, rules and reference links.
 //! <https://support.discord.com/hc/en-us/articles/210298617>
 
 mod blocks;

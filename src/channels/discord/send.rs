@@ -11,7 +11,9 @@ use super::bot::Bot;
 use super::directory::id_in;
 use super::render;
 use super::stored_part::Content;
-use crate::channels::answer_style::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
+use crate::channels::answer_style::{
+    ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting,
+};
 use crate::channels::upload;
 use crate::channels::{PlaceLoss, SendError, Text, Ticket};
 use crate::config::Answers;
@@ -29,8 +31,14 @@ mod codes {
     pub(super) const THREAD_LOCKED: u64 = 160_005;
 }
 
-/// The first part quotes, and buttons stand under the last part. An answer of too many parts becomes its first part and a file.
-pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>, components: &[Value]) -> Vec<Content> {
+/// The first part quotes, and buttons stand under the last part. An answer of too many parts
+/// becomes its first part and a file.
+pub(super) fn render(
+    style: Answers,
+    to: &Destination,
+    text: &Text<'_>,
+    components: &[Value],
+) -> Vec<Content> {
     let mut rendered = with_speaker(style, text);
     let is_too_long = is_too_long(style, text, rendered.len());
     if is_too_long {
@@ -38,26 +46,58 @@ pub(super) fn render(style: Answers, to: &Destination, text: &Text<'_>, componen
     }
     let last = rendered.len().saturating_sub(1);
     let part = |(number, rendered_text)| {
-        let (quote, if_others_wrote_after) = if number == 0 { quoted(style, to, text) } else { (None, None) };
-        let components = if number == last { components.to_vec() } else { Vec::new() };
-        Content::Message { text: rendered_text, quote, if_others_wrote_after, components }
+        let (quote, if_others_wrote_after) = if number == 0 {
+            quoted(style, to, text)
+        } else {
+            (None, None)
+        };
+        let components = if number == last {
+            components.to_vec()
+        } else {
+            Vec::new()
+        };
+        Content::Message {
+            text: rendered_text,
+            quote,
+            if_others_wrote_after,
+            components,
+        }
     };
-    let file = is_too_long.then(|| Content::File { markdown: text.markdown.to_owned() });
-    rendered.into_iter().enumerate().map(part).chain(file).collect()
+    let file = is_too_long.then(|| Content::File {
+        markdown: text.markdown.to_owned(),
+    });
+    rendered
+        .into_iter()
+        .enumerate()
+        .map(part)
+        .chain(file)
+        .collect()
 }
 
 fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<String> {
     let rendered = render::render(text.markdown);
-    match text.speaker.filter(|_| style.show_agent && !rendered.is_empty()) {
+    match text
+        .speaker
+        .filter(|_| style.show_agent && !rendered.is_empty())
+    {
         Some(speaker) => render::render(&format!("**{}**\n\n{}", escaped(speaker), text.markdown)),
         None => rendered,
     }
 }
 
 /// The message to quote, and the message after which others must have written.
-fn quoted(style: Answers, to: &Destination, text: &Text<'_>) -> (Option<DiscordId>, Option<DiscordId>) {
-    let Some(question) = text.answers else { return (None, None) };
-    let (message, upto) = (question.message.0.parse().ok(), question.upto.0.parse().ok());
+fn quoted(
+    style: Answers,
+    to: &Destination,
+    text: &Text<'_>,
+) -> (Option<DiscordId>, Option<DiscordId>) {
+    let Some(question) = text.answers else {
+        return (None, None);
+    };
+    let (message, upto) = (
+        question.message.0.parse().ok(),
+        question.upto.0.parse().ok(),
+    );
     match quoting(style.quote, to, question) {
         Quoting::No => (None, None),
         Quoting::IfOthersWrote => (message.filter(|_| upto.is_some()), upto),
@@ -92,29 +132,63 @@ impl Bot {
         match sent {
             Ok(sent) => {
                 self.refused_channels.forget(channel);
-                let id = id_in(&sent, "id").ok_or_else(|| SendError::Unknown("Discord gave the message no id".into()))?;
+                let id = id_in(&sent, "id")
+                    .ok_or_else(|| SendError::Unknown("Discord gave the message no id".into()))?;
                 Ok(MessageId(id.to_string()))
             }
             Err(error) => Err(self.send_error(channel, to, error)),
         }
     }
 
-    async fn create(&self, channel: DiscordId, content: &Content, ticket: &Ticket) -> Result<Value, ApiError> {
+    async fn create(
+        &self,
+        channel: DiscordId,
+        content: &Content,
+        ticket: &Ticket,
+    ) -> Result<Value, ApiError> {
         let path = format!("/channels/{channel}/messages");
         match content {
-            Content::Message { text, quote, if_others_wrote_after, components } => {
-                let is_clear = if_others_wrote_after.is_some_and(|last| !self.newest.is_after(&channel, last));
-                let message = quote.iter().filter(|_| !is_clear).fold(new_message(self.style, text, ticket), |message, quote| {
-                    let reference = MessageReference::new(MessageReferenceKind::Default, serenity_channel(channel));
-                    let quoted = reference.message_id(SerenityMessageId::new(quote.0.max(1))).fail_if_not_exists(false);
-                    message.reference_message(quoted)
-                });
-                self.api.call(Call::post(path, with_components(body(&message), components))).await
+            Content::Message {
+                text,
+                quote,
+                if_others_wrote_after,
+                components,
+            } => {
+                let is_clear =
+                    if_others_wrote_after.is_some_and(|last| !self.newest.is_after(&channel, last));
+                let message = quote.iter().filter(|_| !is_clear).fold(
+                    new_message(self.style, text, ticket),
+                    |message, quote| {
+                        let reference = MessageReference::new(
+                            MessageReferenceKind::Default,
+                            serenity_channel(channel),
+                        );
+                        let quoted = reference
+                            .message_id(SerenityMessageId::new(quote.0.max(1)))
+                            .fail_if_not_exists(false);
+                        message.reference_message(quoted)
+                    },
+                );
+                self.api
+                    .call(Call::post(
+                        path,
+                        with_components(body(&message), components),
+                    ))
+                    .await
             }
             Content::File { markdown } => {
                 let content = upload::Content::Text(markdown.clone());
-                let file = FileToSend { name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
-                self.api.upload(Call::post(path, body(&new_message(self.style, WHOLE_ANSWER, ticket))), file).await
+                let file = FileToSend {
+                    name: ANSWER_FILE,
+                    media_type: ANSWER_TYPE,
+                    content,
+                };
+                self.api
+                    .upload(
+                        Call::post(path, body(&new_message(self.style, WHOLE_ANSWER, ticket))),
+                        file,
+                    )
+                    .await
             }
         }
     }
@@ -136,13 +210,18 @@ impl Bot {
         }
     }
 
-    /// Unarchives a thread. A locked thread stays closed, even if the bot has the permission to open threads.
+    /// Unarchives a thread. A locked thread stays closed, even if the bot has the permission to
+    /// open threads.
     pub(super) async fn reopen(&self, thread: DiscordId) -> Result<(), SendError> {
         let locked = || {
             self.refused_channels.note(thread, PlaceLoss::ThreadLocked);
             Err(SendError::PlaceLost(PlaceLoss::ThreadLocked))
         };
-        if self.directory.get(thread).is_some_and(|known| known.is_locked) {
+        if self
+            .directory
+            .get(thread)
+            .is_some_and(|known| known.is_locked)
+        {
             return locked();
         }
         let call = Call::patch(format!("/channels/{thread}"), json!({ "archived": false }));
@@ -151,12 +230,19 @@ impl Bot {
                 self.directory.learn(&raw, None);
                 Ok(())
             }
-            Err(ApiError::Answered { status: 400 | 403, .. }) => locked(),
+            Err(ApiError::Answered {
+                status: 400 | 403, ..
+            }) => locked(),
             Err(error) => Err(before_sending(plain_error(error))),
         }
     }
 
-    pub(super) fn send_error(&self, channel: DiscordId, to: &Destination, error: ApiError) -> SendError {
+    pub(super) fn send_error(
+        &self,
+        channel: DiscordId,
+        to: &Destination,
+        error: ApiError,
+    ) -> SendError {
         match loss(to, &error) {
             Some(loss) => {
                 self.refused_channels.note(channel, loss);
@@ -169,11 +255,24 @@ impl Bot {
 
 /// Discord archives a thread after some time of silence.
 pub(super) fn is_asleep(error: &ApiError) -> bool {
-    matches!(error, ApiError::Answered { code: codes::THREAD_ARCHIVED, .. })
+    matches!(
+        error,
+        ApiError::Answered {
+            code: codes::THREAD_ARCHIVED,
+            ..
+        }
+    )
 }
 
 fn loss(to: &Destination, error: &ApiError) -> Option<PlaceLoss> {
-    let ApiError::Answered { status: status @ (400 | 403 | 404), code, .. } = error else { return None };
+    let ApiError::Answered {
+        status: status @ (400 | 403 | 404),
+        code,
+        ..
+    } = error
+    else {
+        return None;
+    };
     match *code {
         codes::CANNOT_DM | codes::NO_COMMON_SERVER => Some(PlaceLoss::DmsClosed),
         codes::UNKNOWN_CHANNEL => Some(PlaceLoss::ChannelGone),
@@ -190,11 +289,19 @@ pub(super) fn plain_error(error: ApiError) -> SendError {
     let text = error.to_string();
     match error {
         ApiError::TooFast(wait) => SendError::RetryAfter(wait),
-        ApiError::Answered { status: 404, code: codes::UNKNOWN_MESSAGE, .. } => SendError::Gone,
+        ApiError::Answered {
+            status: 404,
+            code: codes::UNKNOWN_MESSAGE,
+            ..
+        } => SendError::Gone,
         // A 401 is about the token: the answer waits for a valid token.
-        ApiError::Answered { status: 401, .. } | ApiError::NotReached(_) => SendError::NotSent(text),
+        ApiError::Answered { status: 401, .. } | ApiError::NotReached(_) => {
+            SendError::NotSent(text)
+        }
         // An error of Discord, or of a proxy in front, may come after the message was taken.
-        ApiError::Answered { status: 500.., .. } | ApiError::InBetween { .. } | ApiError::NoAnswer(_) => SendError::Unknown(text),
+        ApiError::Answered { status: 500.., .. }
+        | ApiError::InBetween { .. }
+        | ApiError::NoAnswer(_) => SendError::Unknown(text),
         ApiError::Answered { .. } => SendError::Refused(text),
     }
 }
@@ -209,14 +316,28 @@ fn before_sending(error: SendError) -> SendError {
 
 /// The nonce makes a second try of the same message no second message.
 pub(super) fn new_message(style: Answers, content: &str, ticket: &Ticket) -> CreateMessage {
-    let message = CreateMessage::new().content(content).allowed_mentions(nobody());
-    let message = message.nonce(Nonce::String(ticket.0.clone())).enforce_nonce(true);
-    if style.link_previews { message } else { message.flags(MessageFlags::SUPPRESS_EMBEDS) }
+    let message = CreateMessage::new()
+        .content(content)
+        .allowed_mentions(nobody());
+    let message = message
+        .nonce(Nonce::String(ticket.0.clone()))
+        .enforce_nonce(true);
+    if style.link_previews {
+        message
+    } else {
+        message.flags(MessageFlags::SUPPRESS_EMBEDS)
+    }
 }
 
 pub(super) fn changed_message(style: Answers, content: &str) -> EditMessage {
-    let message = EditMessage::new().content(content).allowed_mentions(nobody());
-    if style.link_previews { message } else { message.suppress_embeds(true) }
+    let message = EditMessage::new()
+        .content(content)
+        .allowed_mentions(nobody());
+    if style.link_previews {
+        message
+    } else {
+        message.suppress_embeds(true)
+    }
 }
 
 pub(super) fn with_components(mut message: Value, components: &[Value]) -> Value {
@@ -231,7 +352,8 @@ fn nobody() -> CreateAllowedMentions {
     CreateAllowedMentions::new().replied_user(false)
 }
 
-/// serenity writes an empty list of attachments. To Discord an empty list means "no attachments", so the field is removed.
+/// serenity writes an empty list of attachments. To Discord an empty list means "no attachments",
+/// so the field is removed.
 pub(super) fn body(message: &impl Serialize) -> Value {
     let mut body = serde_json::to_value(message).expect("texts and numbers are JSON");
     if let Some(fields) = body.as_object_mut() {
@@ -251,9 +373,19 @@ mod tests {
 
     fn check(place: &str, status: u16, code: u64, expected: &str) {
         let to = Destination::stored(place.parse().unwrap());
-        let error = ApiError::Answered { status, code, message: "words".into() };
-        let found = loss(&to, &error).map_or_else(|| format!("{:?}", plain_error(error)), |loss| loss.to_string());
-        assert!(found.starts_with(expected), "{place} {status} {code}: {found}");
+        let error = ApiError::Answered {
+            status,
+            code,
+            message: "words".into(),
+        };
+        let found = loss(&to, &error).map_or_else(
+            || format!("{:?}", plain_error(error)),
+            |loss| loss.to_string(),
+        );
+        assert!(
+            found.starts_with(expected),
+            "{place} {status} {code}: {found}"
+        );
     }
 
     #[test]
@@ -280,12 +412,28 @@ mod tests {
         let sent = body(&new_message(Answers::default(), "@everyone", &ticket));
         let changed = body(&changed_message(Answers::default(), "@everyone"));
         for message in [&sent, &changed] {
-            assert_eq!(message["allowed_mentions"], json!({ "parse": [], "users": [], "roles": [], "replied_user": false }));
+            assert_eq!(
+                message["allowed_mentions"],
+                json!({ "parse": [], "users": [], "roles": [], "replied_user": false })
+            );
             assert_eq!(message["flags"], 4);
-            assert_eq!(message.get("attachments"), None, "an edit without a list leaves files as they are");
+            assert_eq!(
+                message.get("attachments"),
+                None,
+                "an edit without a list leaves files as they are"
+            );
         }
-        assert_eq!((&sent["nonce"], &sent["enforce_nonce"]), (&json!("o1-2"), &json!(true)));
-        let previews = Answers { link_previews: true, ..Answers::default() };
-        assert_eq!(body(&new_message(previews, "x", &ticket)).get("flags"), None);
+        assert_eq!(
+            (&sent["nonce"], &sent["enforce_nonce"]),
+            (&json!("o1-2"), &json!(true))
+        );
+        let previews = Answers {
+            link_previews: true,
+            ..Answers::default()
+        };
+        assert_eq!(
+            body(&new_message(previews, "x", &ticket)).get("flags"),
+            None
+        );
     }
 }

@@ -40,7 +40,13 @@ impl Bot {
     }
 
     /// Tells the place about a missing or too large file, because people wait for the file.
-    async fn attach(&self, channel: DiscordId, file: &OutgoingFile, path: &Path, ticket: &Ticket) -> Result<Value, ApiError> {
+    async fn attach(
+        &self,
+        channel: DiscordId,
+        file: &OutgoingFile,
+        path: &Path,
+        ticket: &Ticket,
+    ) -> Result<Value, ApiError> {
         let content = match Content::open(path).await {
             Ok(content) => content,
             Err(error) => {
@@ -49,35 +55,67 @@ impl Bot {
             }
         };
         let words = caption(file.caption.as_deref().unwrap_or_default());
-        let upload = FileToSend { name: &file.name, media_type: &file.media_type, content };
-        let call = Call::post(format!("/channels/{channel}/messages"), body(&new_message(self.style, words, ticket)));
+        let upload = FileToSend {
+            name: &file.name,
+            media_type: &file.media_type,
+            content,
+        };
+        let call = Call::post(
+            format!("/channels/{channel}/messages"),
+            body(&new_message(self.style, words, ticket)),
+        );
         match self.api.upload(call, upload).await {
-            Err(error) if is_too_large(&error) => self.tell(channel, &too_large(file), ticket).await,
+            Err(error) if is_too_large(&error) => {
+                self.tell(channel, &too_large(file), ticket).await
+            }
             attached => attached,
         }
     }
 
-    async fn tell(&self, channel: DiscordId, text: &str, ticket: &Ticket) -> Result<Value, ApiError> {
+    async fn tell(
+        &self,
+        channel: DiscordId,
+        text: &str,
+        ticket: &Ticket,
+    ) -> Result<Value, ApiError> {
         let message = new_message(self.style, text, ticket);
-        self.api.call(Call::post(format!("/channels/{channel}/messages"), body(&message))).await
+        self.api
+            .call(Call::post(
+                format!("/channels/{channel}/messages"),
+                body(&message),
+            ))
+            .await
     }
 }
 
 fn is_too_large(error: &ApiError) -> bool {
     matches!(
         error,
-        ApiError::Answered { code: TOO_LARGE, .. } | ApiError::Answered { status: 413, .. } | ApiError::InBetween { status: 413 }
+        ApiError::Answered {
+            code: TOO_LARGE,
+            ..
+        } | ApiError::Answered { status: 413, .. }
+            | ApiError::InBetween { status: 413 }
     )
 }
 
 fn caption(text: &str) -> &str {
-    text.char_indices().nth(MAX_CAPTION_CHARS).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(MAX_CAPTION_CHARS)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 fn too_large(file: &OutgoingFile) -> String {
-    format!("I have {} for you, but Discord does not take a file of {} MB here.", file.name, file.bytes.div_ceil(1_000_000))
+    format!(
+        "I have {} for you, but Discord does not take a file of {} MB here.",
+        file.name,
+        file.bytes.div_ceil(1_000_000)
+    )
 }
 
 fn gone(file: &OutgoingFile) -> String {
-    format!("I wanted to send {}, but it is gone. Please ask for it again.", file.name)
+    format!(
+        "I wanted to send {}, but it is gone. Please ask for it again.",
+        file.name
+    )
 }

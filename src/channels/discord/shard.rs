@@ -1,4 +1,5 @@
-//! A session with Discord's gateway: identifies, listens, and resumes when the connection breaks. Events keep their order.
+//! A session with Discord's gateway: identifies, listens, and resumes when the connection breaks.
+//! Events keep their order.
 //!
 //! <https://discord.com/developers/docs/events/gateway>
 
@@ -99,20 +100,28 @@ enum Ended {
 
 impl Ended {
     fn haste(&self) -> Haste {
-        if matches!(self, Ended::Invalid | Ended::Forgotten | Ended::BrokenReady) { Haste::NotAtOnce } else { Haste::AtOnce }
+        if matches!(self, Ended::Invalid | Ended::Forgotten | Ended::BrokenReady) {
+            Haste::NotAtOnce
+        } else {
+            Haste::AtOnce
+        }
     }
 }
 
 impl From<Dead> for Ended {
     fn from(Dead(reason): Dead) -> Self {
-        Ended::Closed(Close { code: None, reason: Some(reason.to_owned()) })
+        Ended::Closed(Close {
+            code: None,
+            reason: Some(reason.to_owned()),
+        })
     }
 }
 
 impl<D: Dial> Shard<'_, D> {
     /// Returns only when Discord refuses the bot for good, or the receiver of events is gone.
     pub(super) async fn run(&self) -> Result<(), ListenError> {
-        let (mut session, mut patience, mut restarts) = (Session::default(), Patience::default(), Restarts::default());
+        let (mut session, mut patience, mut restarts) =
+            (Session::default(), Patience::default(), Restarts::default());
         while !self.events.is_closed() {
             let (reached, ended) = self.once(&mut session).await;
             let mut wait = patience.after(reached, ended.haste());
@@ -120,12 +129,17 @@ impl<D: Dial> Shard<'_, D> {
                 return Ok(());
             }
             if session.is_stuck() {
-                tracing::error!("{} resumes brought nothing new; beginning a new session", resumes::MOST_IN_VAIN);
+                tracing::error!(
+                    "{} resumes brought nothing new; beginning a new session",
+                    resumes::MOST_IN_VAIN
+                );
                 session = Session::default();
                 wait = wait.max(restarts.next(Instant::now()));
             }
             if patience.failures() == FAILURES_TOLD {
-                tracing::error!("Discord has not let us in {FAILURES_TOLD} times in a row; trying on slowly");
+                tracing::error!(
+                    "Discord has not let us in {FAILURES_TOLD} times in a row; trying on slowly"
+                );
             }
             tokio::select! {
                 () = sleep(wait) => {}
@@ -137,7 +151,8 @@ impl<D: Dial> Shard<'_, D> {
 
     /// A connection from HELLO to its end.
     async fn once(&self, session: &mut Session) -> (Reached, Ended) {
-        // The wait in line comes before connecting, because Discord closes connections without an IDENTIFY.
+        // The wait in line comes before connecting, because Discord closes connections without an
+        // IDENTIFY.
         let permit = match session.resuming() {
             Some(_) => None,
             None => tokio::select! {
@@ -145,7 +160,10 @@ impl<D: Dial> Shard<'_, D> {
                 () = self.events.closed() => return (Reached::Nothing, Ended::Unwanted),
             },
         };
-        let resume_at = session.known.as_ref().and_then(|known| known.url.as_deref());
+        let resume_at = session
+            .known
+            .as_ref()
+            .and_then(|known| known.url.as_deref());
         let resume_at = resume_at.filter(|url| self.api.may_connect_to(url));
         let mut socket = match Socket::open(self.dial, resume_at.unwrap_or(self.url)).await {
             Ok(socket) => socket,
@@ -157,8 +175,21 @@ impl<D: Dial> Shard<'_, D> {
             Ok(()) => self.listen(&mut socket, session).await,
             Err(dead) => dead.into(),
         };
-        socket.close(if matches!(ended, Ended::Unwanted) { GOODBYE } else { SEE_YOU }).await;
-        (if session.is_let_in { Reached::Session } else { Reached::Greeting }, ended)
+        socket
+            .close(if matches!(ended, Ended::Unwanted) {
+                GOODBYE
+            } else {
+                SEE_YOU
+            })
+            .await;
+        (
+            if session.is_let_in {
+                Reached::Session
+            } else {
+                Reached::Greeting
+            },
+            ended,
+        )
     }
 
     async fn greet(
@@ -170,13 +201,15 @@ impl<D: Dial> Shard<'_, D> {
         let token = self.api.token().expose();
         let greeting = match session.resuming() {
             Some((id, seen)) => {
-                let resume = json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": seen } });
+                let resume =
+                    json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": seen } });
                 session.resumes.note(seen);
                 resume
             }
             None => {
                 *session = Session::default();
-                let properties = json!({ "os": std::env::consts::OS, "browser": "parlor", "device": "parlor" });
+                let properties =
+                    json!({ "os": std::env::consts::OS, "browser": "parlor", "device": "parlor" });
                 let (intents, shard) = (INTENTS.bits(), [self.number, self.total]);
                 json!({ "op": 2, "d": { "token": token, "intents": intents, "properties": properties, "shard": shard } })
             }
@@ -186,7 +219,8 @@ impl<D: Dial> Shard<'_, D> {
         socket.say(&greeting).await
     }
 
-    /// Reads until the connection ends. Only as fast as events are taken, but heartbeats go on meanwhile.
+    /// Reads until the connection ends. Only as fast as events are taken, but heartbeats go on
+    /// meanwhile.
     async fn listen(&self, socket: &mut Socket<D::Line>, session: &mut Session) -> Ended {
         loop {
             let room = tokio::select! {
@@ -206,11 +240,17 @@ impl<D: Dial> Shard<'_, D> {
             };
             match received {
                 Received::Payload(payload) => match session.take(socket, payload).await {
-                    ControlFlow::Continue(event) => room.into_iter().zip(event).for_each(|(room, event)| room.send(event)),
+                    ControlFlow::Continue(event) => room
+                        .into_iter()
+                        .zip(event)
+                        .for_each(|(room, event)| room.send(event)),
                     ControlFlow::Break(ended) => return ended,
                 },
                 Received::Broken(broken) => match session.take_broken(socket, *broken).await {
-                    ControlFlow::Continue(event) => room.into_iter().zip(event).for_each(|(room, event)| room.send(event)),
+                    ControlFlow::Continue(event) => room
+                        .into_iter()
+                        .zip(event)
+                        .for_each(|(room, event)| room.send(event)),
                     ControlFlow::Break(ended) => return ended,
                 },
                 Received::Nothing => {}
@@ -231,7 +271,8 @@ impl Session {
         Some((self.known.as_ref()?.id.as_str(), self.sequence.last()?))
     }
 
-    /// A frame that breaks every connection comes again with each resume, and the events behind the frame never come.
+    /// A frame that breaks every connection comes again with each resume, and the events behind the
+    /// frame never come.
     fn is_stuck(&self) -> bool {
         self.known.is_some() && self.resumes.are_in_vain(self.sequence.last())
     }
@@ -242,16 +283,23 @@ impl Session {
             Ended::Unwanted => return Ok(ControlFlow::Break(())),
             Ended::NotOpened(error) => tracing::warn!("connecting to Discord: {error}"),
             Ended::AskedTo => tracing::info!("Discord asks to connect anew"),
-            Ended::Invalid => tracing::info!("Discord does not know the session right now; trying again soon"),
+            Ended::Invalid => {
+                tracing::info!("Discord does not know the session right now; trying again soon");
+            }
             Ended::Forgotten => {
                 tracing::info!("Discord has forgotten the session; beginning a new one");
                 self.known = None;
             }
             Ended::Gap => {}
-            Ended::BrokenReady => tracing::error!("Discord's READY cannot be read; beginning a new session"),
+            Ended::BrokenReady => {
+                tracing::error!("Discord's READY cannot be read; beginning a new session");
+            }
             Ended::Closed(close) => match after_close(close.code) {
                 After::Resume => {
-                    tracing::info!(discord.close_code = close.code, "the connection to Discord ended: {close}; resuming");
+                    tracing::info!(
+                        discord.close_code = close.code,
+                        "the connection to Discord ended: {close}; resuming"
+                    );
                 }
                 After::Identify => {
                     tracing::info!(
@@ -261,7 +309,10 @@ impl Session {
                     self.known = None;
                 }
                 After::GiveUp(reason) => {
-                    tracing::error!(discord.close_code = close.code, "Discord ended the connection for good: {close}");
+                    tracing::error!(
+                        discord.close_code = close.code,
+                        "Discord ended the connection for good: {close}"
+                    );
                     return Err(ListenError(reason));
                 }
             },
@@ -274,7 +325,11 @@ impl Session {
     }
 
     /// Handles a payload: an event to pass on, the end of the connection, or neither.
-    async fn take<L>(&mut self, socket: &mut Socket<L>, mut payload: Value) -> ControlFlow<Ended, Option<Event>>
+    async fn take<L>(
+        &mut self,
+        socket: &mut Socket<L>,
+        mut payload: Value,
+    ) -> ControlFlow<Ended, Option<Event>>
     where
         L: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     {
@@ -301,8 +356,13 @@ impl Session {
         }
     }
 
-    /// Handles a broken payload by the fields around its data. The number counts, because a resume would bring the same payload.
-    async fn take_broken<L>(&mut self, socket: &mut Socket<L>, payload: BrokenPayload) -> ControlFlow<Ended, Option<Event>>
+    /// Handles a broken payload by the fields around its data. The number counts, because a resume
+    /// would bring the same payload.
+    async fn take_broken<L>(
+        &mut self,
+        socket: &mut Socket<L>,
+        payload: BrokenPayload,
+    ) -> ControlFlow<Ended, Option<Event>>
     where
         L: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     {
@@ -319,11 +379,17 @@ impl Session {
         kind: String,
         data: Result<Value, Broken>,
     ) -> ControlFlow<Ended, Option<Event>> {
-        let step = number.map_or(Step::Next, |number| self.sequence.step(number, Instant::now()));
+        let step = number.map_or(Step::Next, |number| {
+            self.sequence.step(number, Instant::now())
+        });
         if step == Step::Resume {
             return ControlFlow::Break(Ended::Gap);
         }
-        let event = Event { kind, data, is_after_gap: step == Step::Gap };
+        let event = Event {
+            kind,
+            data,
+            is_after_gap: step == Step::Gap,
+        };
         self.learn(&event);
         ControlFlow::Continue(Some(event))
     }
@@ -332,7 +398,10 @@ impl Session {
         match (event.kind.as_str(), &event.data) {
             ("READY", Ok(data)) => {
                 let url = data["resume_gateway_url"].as_str().map(str::to_owned);
-                self.known = data["session_id"].as_str().map(|id| ResumePoint { id: id.to_owned(), url });
+                self.known = data["session_id"].as_str().map(|id| ResumePoint {
+                    id: id.to_owned(),
+                    url,
+                });
                 self.is_let_in = true;
             }
             ("RESUMED", _) => self.is_let_in = true,

@@ -35,7 +35,10 @@ const MAX_REASON_CHARS: usize = 120;
 pub(super) trait Dial: Sync {
     type Line: AsyncRead + AsyncWrite + Unpin + Send;
 
-    fn dial(&self, url: &str) -> impl Future<Output = Result<WebSocketStream<Self::Line>, String>> + Send;
+    fn dial(
+        &self,
+        url: &str,
+    ) -> impl Future<Output = Result<WebSocketStream<Self::Line>, String>> + Send;
 }
 
 /// Dials over TCP, with or without TLS.
@@ -45,11 +48,19 @@ impl Dial for Network {
     type Line = MaybeTlsStream<TcpStream>;
 
     async fn dial(&self, url: &str) -> Result<WebSocketStream<Self::Line>, String> {
-        let mut request = url.into_client_request().map_err(|error| plain_cause(&error))?;
-        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
-        let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE_BYTES)).max_frame_size(Some(MAX_MESSAGE_BYTES));
+        let mut request = url
+            .into_client_request()
+            .map_err(|error| plain_cause(&error))?;
+        request
+            .headers_mut()
+            .insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MAX_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let connected = connect_async_with_config(request, Some(config), false).await;
-        connected.map(|(stream, _)| stream).map_err(|error| plain_cause(&error))
+        connected
+            .map(|(stream, _)| stream)
+            .map_err(|error| plain_cause(&error))
     }
 }
 
@@ -81,7 +92,10 @@ pub(super) struct Close {
 
 impl Close {
     fn new(code: Option<u16>, reason: &str) -> Self {
-        Close { code, reason: one_line(reason, MAX_REASON_CHARS) }
+        Close {
+            code,
+            reason: one_line(reason, MAX_REASON_CHARS),
+        }
     }
 }
 
@@ -117,12 +131,25 @@ impl<L: AsyncRead + AsyncWrite + Unpin> Socket<L> {
     pub(super) async fn open(dial: &impl Dial<Line = L>, url: &str) -> Result<Self, NotOpened> {
         let url = format!("{}/?v=10&encoding=json", url.trim_end_matches('/'));
         let connecting = timeout(GREETING, dial.dial(&url)).await;
-        let mut stream = connecting.map_err(|_| "it does not answer")?.map_err(NotOpened::Failed)?;
-        match timeout(GREETING, read(&mut stream)).await.map_err(|_| "it does not greet")? {
+        let mut stream = connecting
+            .map_err(|_| "it does not answer")?
+            .map_err(NotOpened::Failed)?;
+        match timeout(GREETING, read(&mut stream))
+            .await
+            .map_err(|_| "it does not greet")?
+        {
             Received::Payload(hello) if hello["op"] == 10 => {
-                let millis = hello["d"]["heartbeat_interval"].as_u64().filter(|millis| *millis > 0);
-                let beats = beats(Duration::from_millis(millis.ok_or("it wants no heartbeat")?));
-                Ok(Socket { stream, beats, is_answered: true })
+                let millis = hello["d"]["heartbeat_interval"]
+                    .as_u64()
+                    .filter(|millis| *millis > 0);
+                let beats = beats(Duration::from_millis(
+                    millis.ok_or("it wants no heartbeat")?,
+                ));
+                Ok(Socket {
+                    stream,
+                    beats,
+                    is_answered: true,
+                })
             }
             Received::Closed(close) => Err(NotOpened::Closed(close)),
             _ => Err("it greets strangely".into()),
@@ -139,7 +166,10 @@ impl<L: AsyncRead + AsyncWrite + Unpin> Socket<L> {
     }
 
     pub(super) async fn say(&mut self, payload: &Value) -> Result<(), Dead> {
-        self.stream.send(Message::text(payload.to_string())).await.map_err(|_| Dead("it takes nothing any more"))
+        self.stream
+            .send(Message::text(payload.to_string()))
+            .await
+            .map_err(|_| Dead("it takes nothing any more"))
     }
 
     /// Returns when a heartbeat is due. May be given up and asked again.
@@ -159,12 +189,16 @@ impl<L: AsyncRead + AsyncWrite + Unpin> Socket<L> {
     }
 
     pub(super) async fn close(mut self, code: u16) {
-        let goodbye = CloseFrame { code: CloseCode::from(code), reason: "".into() };
+        let goodbye = CloseFrame {
+            code: CloseCode::from(code),
+            reason: "".into(),
+        };
         drop(timeout(GOODBYE, self.stream.close(Some(goodbye))).await);
     }
 }
 
-/// The first heartbeat comes after a random part of the interval, so that bots do not beat together after an outage.
+/// The first heartbeat comes after a random part of the interval, so that bots do not beat together
+/// after an outage.
 fn beats(every: Duration) -> Interval {
     interval_at(Instant::now() + every.mul_f64(random_part()), every)
 }
@@ -188,7 +222,9 @@ async fn read<L: AsyncRead + AsyncWrite + Unpin>(stream: &mut WebSocketStream<L>
                 Received::Broken(Box::new(broken))
             }
         },
-        Some(Ok(Message::Close(Some(frame)))) => Received::Closed(Close::new(Some(frame.code.into()), &frame.reason)),
+        Some(Ok(Message::Close(Some(frame)))) => {
+            Received::Closed(Close::new(Some(frame.code.into()), &frame.reason))
+        }
         Some(Ok(Message::Close(None))) | None => Received::Closed(Close::default()),
         Some(Ok(_)) => Received::Nothing,
         Some(Err(error)) => Received::Closed(Close::new(None, &plain_cause(&error))),

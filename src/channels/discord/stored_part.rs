@@ -76,10 +76,17 @@ mod tests {
             person: DiscordId(3),
             acknowledged: Acknowledged::Deferred,
         };
-        let file = Content::File { markdown: "long".into() };
+        let file = Content::File {
+            markdown: "long".into(),
+        };
         let parts = [
             StoredPart::Channel { content: message },
-            StoredPart::Interaction(InteractionPart { handle, number: 1, is_ephemeral: true, content: file }),
+            StoredPart::Interaction(InteractionPart {
+                handle,
+                number: 1,
+                is_ephemeral: true,
+                content: file,
+            }),
         ];
         for part in parts {
             assert_eq!(StoredPart::read(&part.clone().into_part()).unwrap(), part);

@@ -16,12 +16,19 @@ const EVERY: Duration = Duration::from_millis(1500);
 
 /// <https://discord.com/developers/docs/resources/channel#trigger-typing-indicator>
 pub(super) const TYPING_LASTS: Duration = Duration::from_secs(10);
-pub(super) const STREAMING: Streaming = Streaming::Previews { medium: Medium::Message, every: EVERY };
+pub(super) const STREAMING: Streaming = Streaming::Previews {
+    medium: Medium::Message,
+    every: EVERY,
+};
 pub(super) const WORKING: &str = "👀";
 pub(super) const FAILED: &str = "😢";
 
 impl Bot {
-    pub(super) async fn revise_part(&self, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
+    pub(super) async fn revise_part(
+        &self,
+        to: &Destination,
+        revision: Revision<'_>,
+    ) -> Result<(), SendError> {
         match revision {
             Revision::Draft { .. } => Err(SendError::Refused("Discord has no drafts".into())),
             Revision::Edit { message, part } => self.edit(to, id(message)?, part).await,
@@ -29,31 +36,56 @@ impl Bot {
         }
     }
 
-    async fn edit(&self, to: &Destination, message: DiscordId, part: &Part) -> Result<(), SendError> {
+    async fn edit(
+        &self,
+        to: &Destination,
+        message: DiscordId,
+        part: &Part,
+    ) -> Result<(), SendError> {
         let text = match StoredPart::read(part)? {
-            StoredPart::Channel { content: Content::Message { text, .. } } => text,
+            StoredPart::Channel {
+                content: Content::Message { text, .. },
+            } => text,
             StoredPart::Interaction(_) => {
-                return Err(SendError::Refused("a response to an interaction is sent, not put into a message".into()));
+                return Err(SendError::Refused(
+                    "a response to an interaction is sent, not put into a message".into(),
+                ));
             }
             // A message cannot take up a file: the message is deleted, and then the file is sent.
-            StoredPart::Channel { content: Content::File { .. } } => {
+            StoredPart::Channel {
+                content: Content::File { .. },
+            } => {
                 return self.remove(to, message).await.and(Err(SendError::Gone));
             }
         };
         let changed = body(&changed_message(self.style, &text));
-        let call = |channel| Call::patch(format!("/channels/{channel}/messages/{message}"), changed.clone());
+        let call = |channel| {
+            Call::patch(
+                format!("/channels/{channel}/messages/{message}"),
+                changed.clone(),
+            )
+        };
         self.change(to, call).await
     }
 
     async fn remove(&self, to: &Destination, message: DiscordId) -> Result<(), SendError> {
-        match self.change(to, |channel| Call::delete(format!("/channels/{channel}/messages/{message}"))).await {
+        match self
+            .change(to, |channel| {
+                Call::delete(format!("/channels/{channel}/messages/{message}"))
+            })
+            .await
+        {
             Err(SendError::Gone) => Ok(()),
             removed => removed,
         }
     }
 
     /// An archived thread is opened first.
-    async fn change(&self, to: &Destination, call: impl Fn(DiscordId) -> Call) -> Result<(), SendError> {
+    async fn change(
+        &self,
+        to: &Destination,
+        call: impl Fn(DiscordId) -> Call,
+    ) -> Result<(), SendError> {
         let channel = self.address(to).await?;
         let changed = match self.api.call::<Value>(call(channel)).await {
             Err(ApiError::Answered { code: 50083, .. }) => {
@@ -62,13 +94,23 @@ impl Bot {
             }
             changed => changed,
         };
-        changed.map(drop).map_err(|error| self.send_error(channel, to, error))
+        changed
+            .map(drop)
+            .map_err(|error| self.send_error(channel, to, error))
     }
 
-    /// Replaces the status reaction; `None` removes it. A refusal is only logged, because some channels allow no reactions.
+    /// Replaces the status reaction; `None` removes it. A refusal is only logged, because some
+    /// channels allow no reactions.
     pub(super) async fn mark(&self, to: &Destination, message: &MessageId, emoji: Option<&str>) {
-        let (Ok(channel), Ok(message)) = (self.address(to).await, id(message)) else { return };
-        let path = |emoji: &str| format!("/channels/{channel}/messages/{message}/reactions/{}/@me", percent_encoded(emoji));
+        let (Ok(channel), Ok(message)) = (self.address(to).await, id(message)) else {
+            return;
+        };
+        let path = |emoji: &str| {
+            format!(
+                "/channels/{channel}/messages/{message}/reactions/{}/@me",
+                percent_encoded(emoji)
+            )
+        };
         let call = match emoji {
             Some(emoji) if emoji != WORKING => {
                 drop(self.api.call::<Value>(Call::delete(path(WORKING))).await);
@@ -85,13 +127,21 @@ impl Bot {
     pub(super) async fn typing(&self, to: &Destination) -> Result<(), SendError> {
         let channel = self.address(to).await?;
         let call = Call::post(format!("/channels/{channel}/typing"), serde_json::json!({}));
-        // Archived threads refuse typing and are opened by the answer, so a refusal says nothing about the place.
-        self.api.call::<Value>(call).await.map(drop).map_err(plain_error)
+        // Archived threads refuse typing and are opened by the answer, so a refusal says nothing
+        // about the place.
+        self.api
+            .call::<Value>(call)
+            .await
+            .map(drop)
+            .map_err(plain_error)
     }
 }
 
 fn id(message: &MessageId) -> Result<DiscordId, SendError> {
-    message.0.parse().map_err(|()| SendError::Refused(format!("{} is no message of Discord", message.0)))
+    message
+        .0
+        .parse()
+        .map_err(|()| SendError::Refused(format!("{} is no message of Discord", message.0)))
 }
 
 fn percent_encoded(text: &str) -> String {

@@ -1,4 +1,5 @@
-//! Where a text may be cut: between blocks, else between lines, else between words, and never inside a character.
+//! Where a text may be cut: between blocks, else between lines, else between words, and never
+//! inside a character.
 
 use unicode_segmentation::GraphemeCursor;
 
@@ -40,14 +41,20 @@ impl<'a> Rest<'a> {
     /// Where the separator begins, from the end backwards.
     pub(crate) fn cuts(self, separator: &'a str, end: usize) -> impl Iterator<Item = usize> {
         let at_end = self.text[end..].starts_with(separator).then_some(end);
-        at_end.into_iter().chain(self.text[self.start..end].rmatch_indices(separator).map(move |(index, _)| self.start + index))
+        at_end.into_iter().chain(
+            self.text[self.start..end]
+                .rmatch_indices(separator)
+                .map(move |(index, _)| self.start + index),
+        )
     }
 
     fn word_cut(self, end: usize) -> Option<usize> {
         if self.text[end..].starts_with(char::is_whitespace) {
             return Some(end);
         }
-        self.text[self.start..end].rfind(char::is_whitespace).map(|index| self.start + index)
+        self.text[self.start..end]
+            .rfind(char::is_whitespace)
+            .map(|index| self.start + index)
     }
 
     /// A cluster longer than a whole part is cut between its characters.
@@ -56,9 +63,12 @@ impl<'a> Rest<'a> {
         let offset = end - self.start;
         let mut cursor = GraphemeCursor::new(offset, rest.len(), true);
         match cursor.is_boundary(rest, 0) {
-            Ok(false) => {
-                cursor.prev_boundary(rest, 0).ok().flatten().filter(|&index| index > 0).map_or(end, |index| self.start + index)
-            }
+            Ok(false) => cursor
+                .prev_boundary(rest, 0)
+                .ok()
+                .flatten()
+                .filter(|&index| index > 0)
+                .map_or(end, |index| self.start + index),
             _ => end,
         }
     }

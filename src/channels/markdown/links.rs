@@ -20,12 +20,20 @@ impl OpenLink {
     pub(crate) fn new(link_type: LinkType, url: &CowStr, title: &CowStr, start: usize) -> Self {
         // Telegram finds bare addresses by itself.
         let bare = matches!(link_type, LinkType::Autolink | LinkType::Email);
-        OpenLink { url: url.to_string(), title: title.to_string(), start, linked: !bare && is_linkable(url) }
+        OpenLink {
+            url: url.to_string(),
+            title: title.to_string(),
+            start,
+            linked: !bare && is_linkable(url),
+        }
     }
 
     /// The same where Telegram allows no link.
     pub(crate) fn in_words(self) -> Self {
-        OpenLink { linked: false, ..self }
+        OpenLink {
+            linked: false,
+            ..self
+        }
     }
 
     /// The address and the title in words, as far as the link does not show them.
@@ -44,30 +52,43 @@ impl OpenLink {
     }
 }
 
-/// Whether Telegram takes an address. A message with a refused link is refused as a whole, so this is strict:
-/// `localhost` and addresses with user names are out, and `mailto:` would turn into a web address.
+/// Whether Telegram takes an address. A message with a refused link is refused as a whole, so this
+/// is strict: `localhost` and addresses with user names are out, and `mailto:` would turn into a
+/// web address.
 fn is_linkable(url: &str) -> bool {
-    let well_formed = url.len() <= MAX_URL_BYTES && !url.contains(|c: char| c.is_whitespace() || c.is_control());
-    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let well_formed =
+        url.len() <= MAX_URL_BYTES && !url.contains(|c: char| c.is_whitespace() || c.is_control());
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     well_formed
         && match scheme.to_ascii_lowercase().as_str() {
             "http" | "https" => is_web_host(authority),
-            "tg" => !authority.is_empty() && authority.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
+            "tg" => {
+                !authority.is_empty()
+                    && authority
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            }
             _ => false,
         }
 }
 
 fn is_web_host(authority: &str) -> bool {
     let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
-    let has_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
+    let has_port = port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.parse::<u16>().is_ok_and(|port| port > 0);
     let mut labels = host.split('.');
     let has_domain = host.contains('.') && labels.all(is_host_label);
     has_port && has_domain
 }
 
 fn is_host_label(label: &str) -> bool {
-    !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
+    !label.is_empty()
+        && label
+            .chars()
+            .all(|c| c.is_alphanumeric() || c == '-' || c == '_')
 }
 
 #[cfg(test)]

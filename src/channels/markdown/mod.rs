@@ -18,9 +18,12 @@ pub(crate) fn options() -> Options {
         | Options::ENABLE_GFM
 }
 
-/// An unfinished text with a note below. Open code is ended first, because the note would become code.
+/// An unfinished text with a note below. Open code is ended first, because the note would become
+/// code.
 pub fn followed_by(markdown: &str, note: &str) -> String {
-    let end = open_fence(markdown).map(|fence| format!("\n{fence}")).unwrap_or_default();
+    let end = open_fence(markdown)
+        .map(|fence| format!("\n{fence}"))
+        .unwrap_or_default();
     format!("{markdown}{end}\n\n{note}")
 }
 
@@ -42,7 +45,13 @@ fn open_fence(markdown: &str) -> Option<&str> {
     let code = markdown[last?].trim_start();
     let mark = code.chars().next()?;
     let fence = &code[..code.len() - code.trim_start_matches(mark).len()];
-    let closing = code.trim_end().lines().skip(1).last().unwrap_or_default().trim();
+    let closing = code
+        .trim_end()
+        .lines()
+        .skip(1)
+        .last()
+        .unwrap_or_default()
+        .trim();
     let is_closed = closing.len() >= fence.len() && closing.chars().all(|c| c == mark);
     (!is_closed).then_some(fence)
 }
@@ -61,9 +70,14 @@ fn with_plain_line_ends(markdown: &str) -> Cow<'_, str> {
 
 /// Takes a fence's first word for the language; some write more, such as a file name.
 pub(crate) fn split_info(info: &str) -> (Option<String>, &str) {
-    let word_end = info.find(|c: char| c.is_whitespace() || c == ',').unwrap_or(info.len());
+    let word_end = info
+        .find(|c: char| c.is_whitespace() || c == ',')
+        .unwrap_or(info.len());
     match word_end {
-        1..=MAX_LANGUAGE_BYTES => (Some(info[..word_end].to_owned()), info[word_end..].trim_start_matches(',').trim()),
+        1..=MAX_LANGUAGE_BYTES => (
+            Some(info[..word_end].to_owned()),
+            info[word_end..].trim_start_matches(',').trim(),
+        ),
         _ => (None, info.trim()),
     }
 }
@@ -71,16 +85,21 @@ pub(crate) fn split_info(info: &str) -> (Option<String>, &str) {
 /// A longer first word than this is no language.
 const MAX_LANGUAGE_BYTES: usize = 32;
 
-/// Characters removed by the platforms at the ends of a message; Telegram makes spaces of control characters.
+/// Characters removed by the platforms at the ends of a message; Telegram makes spaces of control
+/// characters.
 pub(crate) fn is_trimmed(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }
 
 /// Invisible characters: a text of only these is empty to the platforms.
 pub(crate) fn is_unseen(c: char) -> bool {
-    let formats =
-        matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
-    is_trimmed(c) || formats || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fffc}')
+    let formats = matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    is_trimmed(c)
+        || formats
+        || matches!(
+            c,
+            '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fffc}'
+        )
 }
 
 #[cfg(test)]
@@ -89,7 +108,9 @@ mod tests {
 
     #[test]
     fn a_note_stands_below_code_that_was_cut() {
-        let check = |markdown: &str, expected: &str| assert_eq!(followed_by(markdown, "note"), expected, "{markdown}");
+        let check = |markdown: &str, expected: &str| {
+            assert_eq!(followed_by(markdown, "note"), expected, "{markdown}");
+        };
         check("words", "words\n\nnote");
         check("```rust\nfn a(", "```rust\nfn a(\n```\n\nnote");
         check("```", "```\n```\n\nnote");

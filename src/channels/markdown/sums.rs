@@ -1,7 +1,8 @@
 //! Tells the `*` of a sum from the `*` of an emphasis.
 //!
-//! CommonMark takes `2*3*4` for an emphasised 3. Sums are written more often than words are emphasised in their middle, so a `*`
-//! between two operands is escaped before anything else looks at the text.
+//! CommonMark takes `2*3*4` for an emphasised 3. Sums are written more often than words are
+//! emphasised in their middle, so a `*` between two operands is escaped before anything else looks
+//! at the text.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,14 +18,19 @@ const MOST_ROUNDS: usize = 6;
 /// `*` and `**` are operators; a longer row is none.
 const LONGEST_OPERATOR: usize = 2;
 
-/// Scripts from here on are mostly written without spaces, so emphasis stands between letters as a matter of course.
+/// Scripts from here on are mostly written without spaces, so emphasis stands between letters as a
+/// matter of course.
 const FIRST_WITHOUT_SPACES: char = '\u{e00}';
 
 /// The same text, with each `*` of a sum escaped.
 pub(crate) fn with_sums_kept(markdown: Cow<'_, str>) -> Cow<'_, str> {
     let mut text = markdown;
     for _ in 0..MOST_ROUNDS {
-        let stars = if has_sums(&text) { stars_of_sums(&text) } else { BTreeSet::new() };
+        let stars = if has_sums(&text) {
+            stars_of_sums(&text)
+        } else {
+            BTreeSet::new()
+        };
         if stars.is_empty() {
             break;
         }
@@ -35,16 +41,19 @@ pub(crate) fn with_sums_kept(markdown: Cow<'_, str>) -> Cow<'_, str> {
 
 /// Costs less than reading the Markdown, and most texts have none.
 fn has_sums(text: &str) -> bool {
-    text.match_indices('*').any(|(at, _)| Star::at(text, at).is_between_operands())
+    text.match_indices('*')
+        .any(|(at, _)| Star::at(text, at).is_between_operands())
 }
 
 /// Places of each `*` taken for emphasis, though part of a sum.
 fn stars_of_sums(text: &str) -> BTreeSet<usize> {
-    let emphases = Parser::new_ext(text, options()).into_offset_iter().filter_map(|(event, range)| match event {
-        Event::Start(Tag::Emphasis) => Some((1, range)),
-        Event::Start(Tag::Strong) => Some((2, range)),
-        _ => None,
-    });
+    let emphases = Parser::new_ext(text, options())
+        .into_offset_iter()
+        .filter_map(|(event, range)| match event {
+            Event::Start(Tag::Emphasis) => Some((1, range)),
+            Event::Start(Tag::Strong) => Some((2, range)),
+            _ => None,
+        });
     emphases
         .filter(|(_, range)| text[range.clone()].starts_with('*'))
         .flat_map(|(length, range)| in_sum(text, length, range))
@@ -67,7 +76,11 @@ fn in_sum(text: &str, length: usize, range: Range<usize>) -> Vec<usize> {
         _ => is_spaced && star.after.is_some_and(|after| after.is_ascii_digit()),
     };
     let belongs = |star: &&Star| is_sum || (star.is_between_operands() && is_operator(star));
-    [&open, &close].into_iter().filter(belongs).flat_map(|star| star.run.clone()).collect()
+    [&open, &close]
+        .into_iter()
+        .filter(belongs)
+        .flat_map(|star| star.run.clone())
+        .collect()
 }
 
 /// Several `*` in a row, with the characters around.
@@ -81,21 +94,41 @@ impl Star {
     fn at(text: &str, position: usize) -> Self {
         // Only as far as needed to see a too long row: a text may have thousands.
         let is_star = |byte: &u8| *byte == b'*';
-        let start =
-            position - text.as_bytes()[..position].iter().rev().take(LONGEST_OPERATOR).take_while(|byte| is_star(byte)).count();
-        let end =
-            position + text.as_bytes()[position..].iter().take(LONGEST_OPERATOR + 1).take_while(|byte| is_star(byte)).count();
-        Star { run: start..end, before: text[..start].chars().next_back(), after: text[end..].chars().next() }
+        let start = position
+            - text.as_bytes()[..position]
+                .iter()
+                .rev()
+                .take(LONGEST_OPERATOR)
+                .take_while(|byte| is_star(byte))
+                .count();
+        let end = position
+            + text.as_bytes()[position..]
+                .iter()
+                .take(LONGEST_OPERATOR + 1)
+                .take_while(|byte| is_star(byte))
+                .count();
+        Star {
+            run: start..end,
+            before: text[..start].chars().next_back(),
+            after: text[end..].chars().next(),
+        }
     }
 
     fn is_between_operands(&self) -> bool {
         self.run.len() <= LONGEST_OPERATOR
-            && self.before.is_some_and(|before| is_of_word(before) || matches!(before, ')' | ']'))
-            && self.after.is_some_and(|after| is_of_word(after) || matches!(after, '(' | '['))
+            && self
+                .before
+                .is_some_and(|before| is_of_word(before) || matches!(before, ')' | ']'))
+            && self
+                .after
+                .is_some_and(|after| is_of_word(after) || matches!(after, '(' | '['))
     }
 
     fn touches_digit(&self) -> bool {
-        [self.before, self.after].into_iter().flatten().any(|c| c.is_ascii_digit())
+        [self.before, self.after]
+            .into_iter()
+            .flatten()
+            .any(|c| c.is_ascii_digit())
     }
 }
 

@@ -24,14 +24,20 @@ pub(crate) struct Table {
 
 impl Table {
     /// Reads to the table's end.
-    pub(crate) fn read<'a>(source: &str, events: &mut impl Iterator<Item = (Event<'a>, Range<usize>)>) -> Table {
+    pub(crate) fn read<'a>(
+        source: &str,
+        events: &mut impl Iterator<Item = (Event<'a>, Range<usize>)>,
+    ) -> Table {
         let mut table = Table::default();
         for (event, range) in events {
             match event {
                 Event::Start(tag) => table.start(tag),
                 Event::End(TagEnd::Table) => break,
                 Event::End(tag) => table.end(tag, source, range),
-                Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => table.cell.push_str(&text),
+                Event::Text(text)
+                | Event::Code(text)
+                | Event::Html(text)
+                | Event::InlineHtml(text) => table.cell.push_str(&text),
                 Event::InlineMath(text) | Event::DisplayMath(text) => table.cell.push_str(&text),
                 Event::FootnoteReference(label) => table.cell.push_str(&format!("[^{label}]")),
                 Event::SoftBreak | Event::HardBreak => table.cell.push(' '),
@@ -44,14 +50,30 @@ impl Table {
     /// Draws aligned columns and a line below the head.
     pub(crate) fn draw(&self, alignments: &[Alignment]) -> String {
         let widths = self.column_widths();
-        let mut lines: Vec<String> = self.rows.iter().map(|row| draw_row(row, &widths, alignments)).collect();
+        let mut lines: Vec<String> = self
+            .rows
+            .iter()
+            .map(|row| draw_row(row, &widths, alignments))
+            .collect();
         let rules: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
         lines.insert(lines.len().min(1), rules.join("─┼─"));
         lines.join("\n")
     }
 
     fn start(&mut self, tag: Tag) {
-        if let Tag::Link { link_type, dest_url, title, .. } | Tag::Image { link_type, dest_url, title, .. } = tag {
+        if let Tag::Link {
+            link_type,
+            dest_url,
+            title,
+            ..
+        }
+        | Tag::Image {
+            link_type,
+            dest_url,
+            title,
+            ..
+        } = tag
+        {
             let link = OpenLink::new(link_type, &dest_url, &title, self.cell.len());
             // Inside code nothing can be linked.
             self.links.push(link.in_words());
@@ -79,7 +101,12 @@ impl Table {
 
     /// Markdown drops cells beyond the head's; they are text all the same.
     fn end_row(&mut self, source: &str, end: usize) {
-        let surplus = source.get(self.cell_end..end).unwrap_or_default().trim().trim_matches('|').trim();
+        let surplus = source
+            .get(self.cell_end..end)
+            .unwrap_or_default()
+            .trim()
+            .trim_matches('|')
+            .trim();
         if let Some(last) = self.row.last_mut()
             && !surplus.is_empty()
         {
@@ -102,8 +129,16 @@ impl Table {
 }
 
 fn draw_row(row: &[String], widths: &[usize], alignments: &[Alignment]) -> String {
-    let alignments = alignments.iter().copied().chain(std::iter::repeat(Alignment::None));
-    let cells: Vec<String> = row.iter().zip(widths).zip(alignments).map(|((cell, &width), at)| pad(cell, width, at)).collect();
+    let alignments = alignments
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(Alignment::None));
+    let cells: Vec<String> = row
+        .iter()
+        .zip(widths)
+        .zip(alignments)
+        .map(|((cell, &width), at)| pad(cell, width, at))
+        .collect();
     cells.join(" │ ").trim_end().to_owned()
 }
 

@@ -11,7 +11,8 @@ pub(super) struct Call {
 }
 
 impl Reader<'_> {
-    /// The text without the bot's name, and how the text addresses the bot. `None` for a command to another bot.
+    /// The text without the bot's name, and how the text addresses the bot. `None` for a command to
+    /// another bot.
     pub(super) fn call(&self, message: &Message<'_>, text: String) -> Option<Call> {
         let (text, commanded) = self.take_name_off_command(text)?;
         let addressed = if message.chat.is_private() {
@@ -23,16 +24,26 @@ impl Reader<'_> {
         } else {
             Addressed::NotAtAll
         };
-        Some(Call { text: self.take_mention_off(&text), addressed })
+        Some(Call {
+            text: self.take_mention_off(&text),
+            addressed,
+        })
     }
 
     /// `/agent@parlor_bot rose` is ours, `/agent@other_bot` is not.
     fn take_name_off_command(&self, text: String) -> Option<(String, bool)> {
         let word = text.split_whitespace().next().unwrap_or_default();
-        match word.strip_prefix('/').and_then(|command| command.split_once('@')) {
-            Some((command, bot)) if self.is_our_name(bot) => {
-                Some((format!("/{command}{}", text.trim_start().strip_prefix(word).unwrap_or_default()), true))
-            }
+        match word
+            .strip_prefix('/')
+            .and_then(|command| command.split_once('@'))
+        {
+            Some((command, bot)) if self.is_our_name(bot) => Some((
+                format!(
+                    "/{command}{}",
+                    text.trim_start().strip_prefix(word).unwrap_or_default()
+                ),
+                true,
+            )),
             Some((command, bot)) if is_plain_word(command) && is_plain_word(bot) => None,
             // A path such as /home/me@nas:/srv.
             Some(_) | None => Some((text, false)),
@@ -43,16 +54,22 @@ impl Reader<'_> {
         let text = message.text().unwrap_or_default();
         message.entities().any(|entity| match entity.kind {
             "mention" => {
-                let name = utf16_part(text, entity.offset, entity.length).and_then(|part| part.strip_prefix('@'));
+                let name = utf16_part(text, entity.offset, entity.length)
+                    .and_then(|part| part.strip_prefix('@'));
                 name.is_some_and(|name| self.is_our_name(name))
             }
-            "text_mention" => entity.user.as_ref().is_some_and(|user| user.has_id(self.bot_id)),
+            "text_mention" => entity
+                .user
+                .as_ref()
+                .is_some_and(|user| user.has_id(self.bot_id)),
             _ => false,
         })
     }
 
     fn is_called(&self, message: &Message<'_>) -> bool {
-        message.text().is_some_and(|text| self.nicknames.are_in(text))
+        message
+            .text()
+            .is_some_and(|text| self.nicknames.are_in(text))
     }
 
     fn is_answered(&self, message: &Message<'_>) -> bool {
@@ -62,8 +79,14 @@ impl Reader<'_> {
 
     fn take_mention_off(&self, text: &str) -> String {
         let first = text.split_whitespace().next().unwrap_or_default();
-        let name = first.strip_prefix('@').map(|name| name.trim_end_matches([',', ':', '.', '!', '?']));
-        let rest = text.trim_start().strip_prefix(first).unwrap_or(text).trim_start();
+        let name = first
+            .strip_prefix('@')
+            .map(|name| name.trim_end_matches([',', ':', '.', '!', '?']));
+        let rest = text
+            .trim_start()
+            .strip_prefix(first)
+            .unwrap_or(text)
+            .trim_start();
         match name.filter(|name| self.is_our_name(name)) {
             // A name alone stays in the text, because models refuse an empty message.
             Some(_) if rest.is_empty() => text.to_owned(),
@@ -73,7 +96,10 @@ impl Reader<'_> {
     }
 
     fn is_our_name(&self, name: &str) -> bool {
-        self.me.username.as_deref().is_some_and(|ours| ours.eq_ignore_ascii_case(name))
+        self.me
+            .username
+            .as_deref()
+            .is_some_and(|ours| ours.eq_ignore_ascii_case(name))
     }
 }
 
@@ -92,7 +118,9 @@ fn utf16_part(text: &str, offset: usize, length: usize) -> Option<&str> {
     });
     let start = boundaries.by_ref().find(|(units, _)| *units == offset)?.1;
     let last = offset.checked_add(length)?;
-    let end = boundaries.find(|(units, _)| *units == last).map_or(text.len(), |(_, at)| at);
+    let end = boundaries
+        .find(|(units, _)| *units == last)
+        .map_or(text.len(), |(_, at)| at);
     text.get(start..end)
 }
 

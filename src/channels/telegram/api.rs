@@ -1,4 +1,5 @@
-//! Calls to the Bot API. The token never leaves this file: every URL contains the token, so errors lose their URL.
+//! Calls to the Bot API. The token never leaves this file: every URL contains the token, so errors
+//! lose their URL.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,8 +30,14 @@ pub(super) struct Api {
 pub(super) enum ApiError {
     /// Telegram refused.
     #[error("Telegram answered {code}: {description}")]
-    Answered { code: u16, description: String, retry_after: Option<Duration>, moved_to: Option<i64> },
-    /// A proxy on the way to Telegram answered, so the answer says nothing about the token or the chat.
+    Answered {
+        code: u16,
+        description: String,
+        retry_after: Option<Duration>,
+        moved_to: Option<i64>,
+    },
+    /// A proxy on the way to Telegram answered, so the answer says nothing about the token or the
+    /// chat.
     #[error("Telegram was not reached: something on the way answered {code}")]
     InBetween { code: u16 },
     /// No connection was made, so nothing was sent.
@@ -74,7 +81,13 @@ impl Api {
     /// `proxy` is a checked address.
     pub(super) fn new(base_url: &str, token: Secret, proxy: Option<Secret>) -> Self {
         let base_url = base_url.trim_end_matches('/').to_owned();
-        Api { base_url, token, call_timeout: CALL_TIMEOUT, connections: Connections::new(proxy), health: Health::default() }
+        Api {
+            base_url,
+            token,
+            call_timeout: CALL_TIMEOUT,
+            connections: Connections::new(proxy),
+            health: Health::default(),
+        }
     }
 
     /// The bot's own id is the part of its token before the colon.
@@ -88,15 +101,23 @@ impl Api {
         P::Output: DeserializeOwned,
     {
         let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
-        self.noted(self.exchange(P::NAME, timeout, |request| request.json(payload)).await)
+        self.noted(
+            self.exchange(P::NAME, timeout, |request| request.json(payload))
+                .await,
+        )
     }
 
     pub(super) fn health(&self) -> &Health {
         &self.health
     }
 
-    fn noted<T: DeserializeOwned>(&self, exchanged: reqwest::Result<(StatusCode, Vec<u8>)>) -> Result<T, ApiError> {
-        let answered = exchanged.map_err(transport).and_then(|(status, body)| read(status, &body));
+    fn noted<T: DeserializeOwned>(
+        &self,
+        exchanged: reqwest::Result<(StatusCode, Vec<u8>)>,
+    ) -> Result<T, ApiError> {
+        let answered = exchanged
+            .map_err(transport)
+            .and_then(|(status, body)| read(status, &body));
         self.note_health(answered.as_ref().err());
         answered
     }
@@ -111,9 +132,14 @@ impl Api {
     }
 
     /// The unparsed answer.
-    pub(super) async fn call_unread<P: Payload + Serialize>(&self, payload: &P) -> Result<(StatusCode, Vec<u8>), ApiError> {
+    pub(super) async fn call_unread<P: Payload + Serialize>(
+        &self,
+        payload: &P,
+    ) -> Result<(StatusCode, Vec<u8>), ApiError> {
         let timeout = payload.timeout_hint().unwrap_or_default() + self.call_timeout;
-        self.exchange(P::NAME, timeout, |request| request.json(payload)).await.map_err(transport)
+        self.exchange(P::NAME, timeout, |request| request.json(payload))
+            .await
+            .map_err(transport)
     }
 
     pub(super) async fn upload<P>(&self, payload: &P, file: File<'_>) -> Result<P::Output, ApiError>
@@ -123,67 +149,114 @@ impl Api {
     {
         let form = Form::new(payload, file);
         let timeout = form.timeout();
-        self.noted(self.exchange(P::NAME, timeout, |request| request.multipart(form.parts)).await)
+        self.noted(
+            self.exchange(P::NAME, timeout, |request| request.multipart(form.parts))
+                .await,
+        )
     }
 
-    async fn exchange<F>(&self, method: &str, timeout: Duration, fill: F) -> reqwest::Result<(StatusCode, Vec<u8>)>
+    async fn exchange<F>(
+        &self,
+        method: &str,
+        timeout: Duration,
+        fill: F,
+    ) -> reqwest::Result<(StatusCode, Vec<u8>)>
     where
         F: FnOnce(RequestBuilder) -> RequestBuilder,
     {
         let url = format!("{}/bot{}/{method}", self.base_url, self.token.expose());
         let what = format!("Telegram's {method}");
-        let Response { status, body, .. } = self.connections.exchange(&what, timeout, |http| fill(http.post(url))).await?;
+        let Response { status, body, .. } = self
+            .connections
+            .exchange(&what, timeout, |http| fill(http.post(url)))
+            .await?;
         Ok((status, body))
     }
 
     /// Writes a file of Telegram's to `to`. False for a file of more than `max_bytes`.
-    pub(super) async fn download(&self, path: &str, to: &Path, max_bytes: u64) -> Result<bool, ApiError> {
+    pub(super) async fn download(
+        &self,
+        path: &str,
+        to: &Path,
+        max_bytes: u64,
+    ) -> Result<bool, ApiError> {
         let url = format!("{}/file/bot{}/{path}", self.base_url, self.token.expose());
-        self.connections.download(&url, to, max_bytes).await.map_err(|error| match error {
-            DownloadError::Answered(status) => ApiError::InBetween { code: status.as_u16() },
-            DownloadError::Transport(error) => transport(error),
-            DownloadError::NotWritten(error) => ApiError::NoAnswer(format!("writing it: {error}")),
-        })
+        self.connections
+            .download(&url, to, max_bytes)
+            .await
+            .map_err(|error| match error {
+                DownloadError::Answered(status) => ApiError::InBetween {
+                    code: status.as_u16(),
+                },
+                DownloadError::Transport(error) => transport(error),
+                DownloadError::NotWritten(error) => {
+                    ApiError::NoAnswer(format!("writing it: {error}"))
+                }
+            })
     }
 }
 
 /// The error of an unusable answer.
 pub(super) fn refusal(status: StatusCode, body: &[u8]) -> ApiError {
-    read::<Done>(status, body)
-        .map_or_else(|error| error, |_| ApiError::NoAnswer("it is cut off, or not what was asked for".into()))
+    read::<Done>(status, body).map_or_else(
+        |error| error,
+        |_| ApiError::NoAnswer("it is cut off, or not what was asked for".into()),
+    )
 }
 
 fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApiError> {
     match open::<T>(body) {
-        Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
+        Ok(Envelope {
+            ok: true,
+            result: Some(result),
+            ..
+        }) => Ok(result),
         // A missing result means the same as an empty result.
-        Ok(Envelope { ok: true, result: None, .. }) => {
-            serde_json::from_str("{}").map_err(|_| ApiError::NoAnswer("it has no result".into()))
-        }
+        Ok(Envelope {
+            ok: true,
+            result: None,
+            ..
+        }) => serde_json::from_str("{}").map_err(|_| ApiError::NoAnswer("it has no result".into())),
         Ok(envelope) => Err(ApiError::Answered {
             code: envelope.error_code.unwrap_or(status.as_u16()),
             description: envelope.description.unwrap_or_default(),
-            retry_after: envelope.parameters.as_ref().and_then(|given| given.retry_after).map(Duration::from_secs),
-            moved_to: envelope.parameters.and_then(|given| given.migrate_to_chat_id),
+            retry_after: envelope
+                .parameters
+                .as_ref()
+                .and_then(|given| given.retry_after)
+                .map(Duration::from_secs),
+            moved_to: envelope
+                .parameters
+                .and_then(|given| given.migrate_to_chat_id),
         }),
-        // Telegram speaks JSON. A proxy on the way, or a login page of the network, answers with HTML.
-        Err(_) if !status.is_success() => Err(ApiError::InBetween { code: status.as_u16() }),
+        // Telegram speaks JSON. A proxy on the way, or a login page of the network, answers with
+        // HTML.
+        Err(_) if !status.is_success() => Err(ApiError::InBetween {
+            code: status.as_u16(),
+        }),
         Err(error) => Err(ApiError::NoAnswer(error.to_string())),
     }
 }
 
-/// Answers repeat the text of messages, and Telegram does not always write correct JSON then. Serde skips unread strings with
-/// anything but raw control characters, so these are blanked out.
+/// Answers repeat the text of messages, and Telegram does not always write correct JSON then. Serde
+/// skips unread strings with anything but raw control characters, so these are blanked out.
 fn open<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<Envelope<T>> {
     serde_json::from_slice(body).or_else(|error| {
-        let blanked: Vec<u8> = body.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
+        let blanked: Vec<u8> = body
+            .iter()
+            .map(|byte| if byte.is_ascii_control() { b' ' } else { *byte })
+            .collect();
         serde_json::from_slice(&blanked).map_err(|_| error)
     })
 }
 
 fn transport(error: reqwest::Error) -> ApiError {
     let (reached, text) = failure(error);
-    if reached { ApiError::NoAnswer(text) } else { ApiError::NotReached(text) }
+    if reached {
+        ApiError::NoAnswer(text)
+    } else {
+        ApiError::NotReached(text)
+    }
 }
 
 #[cfg(test)]
@@ -208,7 +281,9 @@ mod tests {
     }
 
     fn numbered(body: &[u8]) -> Option<Option<i64>> {
-        read::<Numbered>(StatusCode::OK, body).ok().map(|read| read.number)
+        read::<Numbered>(StatusCode::OK, body)
+            .ok()
+            .map(|read| read.number)
     }
 
     #[test]
@@ -219,9 +294,16 @@ mod tests {
             r#"{"ok":true}"#,
             r#"{"ok":true,"result":{"message_id":5},"description":null,"error_code":null,"parameters":null}"#,
         ] {
-            assert!(read::<Done>(StatusCode::OK, body.as_bytes()).is_ok(), "{body}");
+            assert!(
+                read::<Done>(StatusCode::OK, body.as_bytes()).is_ok(),
+                "{body}"
+            );
         }
-        let deep = format!(r#"{{"ok":true,"result":{{"x":{}1{},"number":5}}}}"#, "[".repeat(200), "]".repeat(200));
+        let deep = format!(
+            r#"{{"ok":true,"result":{{"x":{}1{},"number":5}}}}"#,
+            "[".repeat(200),
+            "]".repeat(200)
+        );
         let five: [&[u8]; 6] = [
             br#"{"ok":true,"result":{"number":5,"new_field":{"a":[1]}},"description":null}"#,
             br#"{"ok":true,"result":{"text":"\ud800","number":5}}"#,
@@ -231,9 +313,17 @@ mod tests {
             deep.as_bytes(),
         ];
         for body in five {
-            assert_eq!(numbered(body), Some(Some(5)), "{}", String::from_utf8_lossy(body));
+            assert_eq!(
+                numbered(body),
+                Some(Some(5)),
+                "{}",
+                String::from_utf8_lossy(body)
+            );
         }
-        assert_eq!(numbered(br#"{"ok":true,"result":{"number":null}}"#), Some(None));
+        assert_eq!(
+            numbered(br#"{"ok":true,"result":{"number":null}}"#),
+            Some(None)
+        );
         assert_eq!(numbered(br#"{"ok":true,"result":null}"#), Some(None));
         assert_eq!(numbered(br#"{"ok":true,"result":{"#), None);
     }
@@ -241,7 +331,11 @@ mod tests {
     #[test]
     fn refusals_are_read_with_fields_missing_or_null() {
         let check = |body: &str, expected: &str| {
-            assert_eq!(refusal(StatusCode::BAD_GATEWAY, body.as_bytes()).to_string(), expected, "{body}");
+            assert_eq!(
+                refusal(StatusCode::BAD_GATEWAY, body.as_bytes()).to_string(),
+                expected,
+                "{body}"
+            );
         };
         check(r#"{"ok":false}"#, "Telegram answered 502: ");
         check(
@@ -252,7 +346,10 @@ mod tests {
             r#"{"ok":false,"error_code":null,"description":"no","result":null,"parameters":null}"#,
             "Telegram answered 502: no",
         );
-        check("<html>", "Telegram was not reached: something on the way answered 502");
+        check(
+            "<html>",
+            "Telegram was not reached: something on the way answered 502",
+        );
     }
 
     /// The next server would read the token in the `Referer`.
@@ -260,10 +357,15 @@ mod tests {
     async fn a_call_that_is_sent_elsewhere_does_not_go_there() {
         let (telegram, elsewhere) = (listener().await, listener().await);
         let (api_url, location) = (url(&telegram), url(&elsewhere));
-        let answer = format!("HTTP/1.1 302 Found\r\nlocation: {location}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        let answer = format!(
+            "HTTP/1.1 302 Found\r\nlocation: {location}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
         let redirect = async {
             let (mut connection, _) = telegram.accept().await.unwrap();
-            connection.read_buf(&mut Vec::with_capacity(4096)).await.unwrap();
+            connection
+                .read_buf(&mut Vec::with_capacity(4096))
+                .await
+                .unwrap();
             connection.write_all(answer.as_bytes()).await.unwrap();
             std::future::pending::<()>().await;
         };
@@ -277,19 +379,32 @@ mod tests {
         }
     }
 
-    /// Two connections are open when the server goes silent. The call after the one that waited in vain takes neither.
+    /// Two connections are open when the server goes silent. The call after the one that waited in
+    /// vain takes neither.
     #[tokio::test]
     async fn a_call_that_never_comes_back_is_the_last_on_its_connections() {
         let telegram = listener().await;
-        let api = Api { call_timeout: Duration::from_millis(300), ..Api::new(&url(&telegram), Secret::new("123:TOKEN"), None) };
+        let api = Api {
+            call_timeout: Duration::from_millis(300),
+            ..Api::new(&url(&telegram), Secret::new("123:TOKEN"), None)
+        };
         let call = async || api.call(&Ask {}).await;
         let opens_two = async {
-            let (mut first, mut second) = (telegram.accept().await.unwrap().0, telegram.accept().await.unwrap().0);
+            let (mut first, mut second) = (
+                telegram.accept().await.unwrap().0,
+                telegram.accept().await.unwrap().0,
+            );
             for connection in [&mut first, &mut second] {
-                connection.read_buf(&mut Vec::with_capacity(4096)).await.unwrap();
+                connection
+                    .read_buf(&mut Vec::with_capacity(4096))
+                    .await
+                    .unwrap();
             }
             for connection in [&mut first, &mut second] {
-                connection.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                connection
+                    .write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
+                    .await
+                    .unwrap();
             }
             (first, second)
         };

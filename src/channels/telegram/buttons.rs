@@ -24,23 +24,43 @@ pub(super) struct Button {
 /// Rows of buttons. A command too long for a button can still be written.
 pub(super) fn keyboard(signer: &Signer, address: Address, choices: &[Choice]) -> Vec<Vec<Button>> {
     let button = |choice: &Choice| {
-        let callback_data = format!("{}{}", signer.tag(&signed(address, &choice.command)), choice.command);
-        (callback_data.len() <= MAX_DATA_BYTES).then(|| Button { text: choice.label.clone(), callback_data })
+        let callback_data = format!(
+            "{}{}",
+            signer.tag(&signed(address, &choice.command)),
+            choice.command
+        );
+        (callback_data.len() <= MAX_DATA_BYTES).then(|| Button {
+            text: choice.label.clone(),
+            callback_data,
+        })
     };
-    let buttons: Vec<Button> = choices.iter().filter_map(button).take(MOST_BUTTONS).collect();
-    buttons.chunks(BUTTONS_PER_ROW).map(<[Button]>::to_vec).collect()
+    let buttons: Vec<Button> = choices
+        .iter()
+        .filter_map(button)
+        .take(MOST_BUTTONS)
+        .collect();
+    buttons
+        .chunks(BUTTONS_PER_ROW)
+        .map(<[Button]>::to_vec)
+        .collect()
 }
 
 /// The command of a pressed button; none for a button not made by us for this place.
 pub(super) fn pressed<'a>(signer: &Signer, address: Address, data: &'a str) -> Option<&'a str> {
     let tag_chars = signer.tag("").len();
     let (tag, command) = (data.get(..tag_chars)?, data.get(tag_chars..)?);
-    signer.accepts(&signed(address, command), tag).then_some(command)
+    signer
+        .accepts(&signed(address, command), tag)
+        .then_some(command)
 }
 
 /// The place is signed too, so that a button does not count elsewhere.
 fn signed(address: Address, command: &str) -> String {
-    format!("{}:{}:{command}", address.chat_id, address.message_thread_id.unwrap_or(0))
+    format!(
+        "{}:{}:{command}",
+        address.chat_id,
+        address.message_thread_id.unwrap_or(0)
+    )
 }
 
 /// A pressed button. Telegram waits for an answer.
@@ -64,7 +84,10 @@ impl Payload for AnswerCallbackQuery {
 
 impl AnswerCallbackQuery {
     pub(super) fn new(callback_query_id: String, text: Option<&'static str>) -> Self {
-        AnswerCallbackQuery { callback_query_id, text }
+        AnswerCallbackQuery {
+            callback_query_id,
+            text,
+        }
     }
 
     /// Ends the waiting sign on the button. Telegram refuses a late answer, and no harm is done.
@@ -81,10 +104,16 @@ pub(super) const STALE: &str = "This button is from another time. Write the comm
 mod tests {
     use super::*;
 
-    const PLACE: Address = Address { chat_id: -1001, message_thread_id: Some(7) };
+    const PLACE: Address = Address {
+        chat_id: -1001,
+        message_thread_id: Some(7),
+    };
 
     fn choice(command: &str) -> Choice {
-        Choice { label: "x".into(), command: command.into() }
+        Choice {
+            label: "x".into(),
+            command: command.into(),
+        }
     }
 
     #[test]
@@ -93,7 +122,17 @@ mod tests {
         let data = &keyboard(&signer, PLACE, &[choice("/agent rose")])[0][0].callback_data;
         assert!(data.len() <= MAX_DATA_BYTES);
         assert_eq!(pressed(&signer, PLACE, data), Some("/agent rose"));
-        assert_eq!(pressed(&signer, Address { message_thread_id: Some(8), ..PLACE }, data), None);
+        assert_eq!(
+            pressed(
+                &signer,
+                Address {
+                    message_thread_id: Some(8),
+                    ..PLACE
+                },
+                data
+            ),
+            None
+        );
         assert_eq!(pressed(&signer, PLACE, &data.replace("rose", "main")), None);
         assert_eq!(pressed(&Signer::new(&[8; 32]), PLACE, data), None);
         for torn in ["", "x", "😀😀😀😀😀", &data[..10]] {
@@ -105,6 +144,19 @@ mod tests {
     fn a_command_that_does_not_fit_has_no_button() {
         let signer = Signer::new(&[7; 32]);
         let long = choice(&format!("/agent {}", "x".repeat(64)));
-        assert_eq!(keyboard(&signer, PLACE, &[long, choice("/agent a"), choice("/agent b"), choice("/agent c")]).len(), 2);
+        assert_eq!(
+            keyboard(
+                &signer,
+                PLACE,
+                &[
+                    long,
+                    choice("/agent a"),
+                    choice("/agent b"),
+                    choice("/agent c")
+                ]
+            )
+            .len(),
+            2
+        );
     }
 }

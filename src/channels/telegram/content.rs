@@ -1,4 +1,5 @@
-//! Describes the rest of a message besides its text: attachments, the replied message, the first author.
+//! Describes the rest of a message besides its text: attachments, the replied message, the first
+//! author.
 //!
 //! Pure, and read from the JSON itself, because each kind of content is shown in other words.
 //! <https://core.telegram.org/bots/api#message>
@@ -7,33 +8,73 @@ use serde_json::Value;
 
 use super::types::field;
 use crate::channels::describe::{
-    MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, one_line, quoted, replying, titled,
+    MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, one_line, quoted,
+    replying, titled,
 };
 use crate::domain::{Attachment, FileRef};
 
 /// The attachment of a message. None for plain text and for service messages.
 pub(super) fn attachment(raw: &Value) -> Option<Attachment> {
     // An animation is a document as well, and a venue a location: the more exact comes first.
-    let (kind, content) = KINDS.iter().find_map(|kind| Some((*kind, raw.get(kind).filter(|content| is_filled(content))?)))?;
+    let (kind, content) = KINDS
+        .iter()
+        .find_map(|kind| Some((*kind, raw.get(kind).filter(|content| is_filled(content))?)))?;
     Some(match kind {
         "photo" => photo(content),
         "voice" => stored(content, "voice message", "voice.ogg", &[length(content)]),
-        "audio" => stored(content, &titled("audio", audio_title(content)), "audio.mp3", &[length(content), size(content)]),
-        "video" => stored(content, &titled("video", file_name(content)), "video.mp4", &[dimensions(content), length(content)]),
+        "audio" => stored(
+            content,
+            &titled("audio", audio_title(content)),
+            "audio.mp3",
+            &[length(content), size(content)],
+        ),
+        "video" => stored(
+            content,
+            &titled("video", file_name(content)),
+            "video.mp4",
+            &[dimensions(content), length(content)],
+        ),
         "video_note" => stored(content, "video note", "video-note.mp4", &[length(content)]),
-        "animation" => stored(content, "animation", "animation.mp4", &[dimensions(content), length(content)]),
-        "document" => stored(content, &titled("document", file_name(content)), "document", &[size(content)]),
+        "animation" => stored(
+            content,
+            "animation",
+            "animation.mp4",
+            &[dimensions(content), length(content)],
+        ),
+        "document" => stored(
+            content,
+            &titled("document", file_name(content)),
+            "document",
+            &[size(content)],
+        ),
         "sticker" => described(titled("sticker", words(content, "emoji"))),
         "venue" => described(titled(
             "venue",
-            join(", ", [words(content, "title"), words(content, "address"), spot(&content["location"])]),
+            join(
+                ", ",
+                [
+                    words(content, "title"),
+                    words(content, "address"),
+                    spot(&content["location"]),
+                ],
+            ),
         )),
         "location" => described(titled("location", spot(content))),
-        "contact" => described(titled("contact", join(", ", [full_name(content), words(content, "phone_number")]))),
+        "contact" => described(titled(
+            "contact",
+            join(", ", [full_name(content), words(content, "phone_number")]),
+        )),
         "poll" => described(poll(content)),
-        "dice" => {
-            described(titled("dice", join(" ", [words(content, "emoji"), content["value"].as_i64().map(|n| n.to_string())])))
-        }
+        "dice" => described(titled(
+            "dice",
+            join(
+                " ",
+                [
+                    words(content, "emoji"),
+                    content["value"].as_i64().map(|n| n.to_string()),
+                ],
+            ),
+        )),
         "checklist" => described(titled("checklist", words(content, "title").map(quoted))),
         "game" => described(titled("game", words(content, "title").map(quoted))),
         other => described(other.replace('_', " ")),
@@ -67,33 +108,52 @@ const KINDS: [&str; 17] = [
 
 /// The origin of a forwarded message and the replied message, in brackets.
 pub(super) fn marks(raw: &Value, bot_id: &str) -> Vec<String> {
-    let forwarded = field(raw, "forward_origin").map(|origin| format!("[forwarded from {}]", author(origin)));
+    let forwarded =
+        field(raw, "forward_origin").map(|origin| format!("[forwarded from {}]", author(origin)));
     forwarded.into_iter().chain(reply(raw, bot_id)).collect()
 }
 
 fn reply(raw: &Value, bot_id: &str) -> Option<String> {
-    let quote = raw.get("quote").and_then(|quote| one_line(quote["text"].as_str()?, MAX_QUOTE_CHARS)).map(quoted);
+    let quote = raw
+        .get("quote")
+        .and_then(|quote| one_line(quote["text"].as_str()?, MAX_QUOTE_CHARS))
+        .map(quoted);
     if let Some(elsewhere) = raw.get("external_reply").filter(|reply| is_filled(reply)) {
-        return Some(replying(&author(&elsewhere["origin"]), quote.or_else(|| shown(elsewhere))));
+        return Some(replying(
+            &author(&elsewhere["origin"]),
+            quote.or_else(|| shown(elsewhere)),
+        ));
     }
     // All messages of a topic reply to its first message, without any person's doing.
-    let replied =
-        raw.get("reply_to_message").filter(|replied| is_filled(replied) && field(replied, "forum_topic_created").is_none())?;
-    let is_ours = replied["from"]["id"].as_i64().is_some_and(|id| id.to_string() == bot_id);
-    let author = if is_ours { "you".to_owned() } else { sender(replied) };
+    let replied = raw
+        .get("reply_to_message")
+        .filter(|replied| is_filled(replied) && field(replied, "forum_topic_created").is_none())?;
+    let is_ours = replied["from"]["id"]
+        .as_i64()
+        .is_some_and(|id| id.to_string() == bot_id);
+    let author = if is_ours {
+        "you".to_owned()
+    } else {
+        sender(replied)
+    };
     Some(replying(&author, quote.or_else(|| shown(replied))))
 }
 
 /// A message in few words: its text, else its attachment.
 fn shown(message: &Value) -> Option<String> {
-    let written = field(message, "text").or_else(|| field(message, "caption")).and_then(Value::as_str);
+    let written = field(message, "text")
+        .or_else(|| field(message, "caption"))
+        .and_then(Value::as_str);
     let written = written.and_then(|text| one_line(text, MAX_QUOTE_CHARS));
-    written.map(quoted).or_else(|| attachment(message).map(|attachment| attachment.description))
+    written
+        .map(quoted)
+        .or_else(|| attachment(message).map(|attachment| attachment.description))
 }
 
 fn sender(message: &Value) -> String {
     let chat = words(&message["sender_chat"], "title");
-    chat.or_else(|| full_name(&message["from"])).unwrap_or_else(|| "somebody".to_owned())
+    chat.or_else(|| full_name(&message["from"]))
+        .unwrap_or_else(|| "somebody".to_owned())
 }
 
 /// <https://core.telegram.org/bots/api#messageorigin>
@@ -106,8 +166,16 @@ fn author(origin: &Value) -> String {
 }
 
 fn photo(sizes: &Value) -> Attachment {
-    let area = |size: &&Value| size["width"].as_i64().unwrap_or(0).saturating_mul(size["height"].as_i64().unwrap_or(0));
-    match sizes.as_array().and_then(|sizes| sizes.iter().max_by_key(area)) {
+    let area = |size: &&Value| {
+        size["width"]
+            .as_i64()
+            .unwrap_or(0)
+            .saturating_mul(size["height"].as_i64().unwrap_or(0))
+    };
+    match sizes
+        .as_array()
+        .and_then(|sizes| sizes.iter().max_by_key(area))
+    {
         Some(largest) => stored(largest, "photo", "photo.jpg", &[dimensions(largest)]),
         None => described("photo".to_owned()),
     }
@@ -121,31 +189,56 @@ fn stored(content: &Value, what: &str, usual: &str, details: &[Option<String>]) 
         name: file_name(content).unwrap_or_else(|| usual.to_owned()),
         bytes: content["file_size"].as_u64(),
     });
-    Attachment { description: join(", ", [Some(what.to_owned()), details]).unwrap_or_default(), file }
+    Attachment {
+        description: join(", ", [Some(what.to_owned()), details]).unwrap_or_default(),
+        file,
+    }
 }
 
 fn described(description: String) -> Attachment {
-    Attachment { description, file: None }
+    Attachment {
+        description,
+        file: None,
+    }
 }
 
 fn poll(content: &Value) -> String {
-    let options = content["options"].as_array().into_iter().flatten().take(MAX_OPTIONS);
+    let options = content["options"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .take(MAX_OPTIONS);
     let options: Vec<String> = options.filter_map(|option| words(option, "text")).collect();
     let question = titled("poll", words(content, "question").map(quoted));
-    if options.is_empty() { question } else { format!("{question}: {}", options.join(" / ")) }
+    if options.is_empty() {
+        question
+    } else {
+        format!("{question}: {}", options.join(" / "))
+    }
 }
 
 fn audio_title(content: &Value) -> Option<String> {
-    join(" – ", [words(content, "performer"), words(content, "title")]).or_else(|| file_name(content))
+    join(
+        " – ",
+        [words(content, "performer"), words(content, "title")],
+    )
+    .or_else(|| file_name(content))
 }
 
 fn spot(location: &Value) -> Option<String> {
-    let (latitude, longitude) = (location["latitude"].as_f64()?, location["longitude"].as_f64()?);
+    let (latitude, longitude) = (
+        location["latitude"].as_f64()?,
+        location["longitude"].as_f64()?,
+    );
     Some(format!("{latitude}, {longitude}"))
 }
 
 fn dimensions(content: &Value) -> Option<String> {
-    Some(format!("{}×{}", content["width"].as_u64()?, content["height"].as_u64()?))
+    Some(format!(
+        "{}×{}",
+        content["width"].as_u64()?,
+        content["height"].as_u64()?
+    ))
 }
 
 fn length(content: &Value) -> Option<String> {
@@ -161,7 +254,10 @@ fn file_name(content: &Value) -> Option<String> {
 }
 
 fn full_name(person: &Value) -> Option<String> {
-    join(" ", [words(person, "first_name"), words(person, "last_name")])
+    join(
+        " ",
+        [words(person, "first_name"), words(person, "last_name")],
+    )
 }
 
 fn words(content: &Value, field: &str) -> Option<String> {
@@ -183,38 +279,74 @@ mod tests {
     use super::*;
 
     fn check_kind(raw: Value, expected: &str) {
-        assert_eq!(attachment(&raw).map(|attachment| attachment.description).as_deref(), Some(expected), "{raw}");
+        assert_eq!(
+            attachment(&raw)
+                .map(|attachment| attachment.description)
+                .as_deref(),
+            Some(expected),
+            "{raw}"
+        );
     }
 
     #[test]
     fn every_kind_of_content_has_words() {
         let sizes = json!([{ "width": 90, "height": 60, "file_id": "s" }, { "width": 1280, "height": 720, "file_id": "l" }]);
         check_kind(json!({ "photo": sizes }), "photo, 1280×720");
-        check_kind(json!({ "voice": { "duration": 12, "file_id": "v" } }), "voice message, 0:12");
-        check_kind(json!({ "document": { "file_name": "report.pdf", "file_size": 120_400 } }), "document report.pdf, 120 KB");
+        check_kind(
+            json!({ "voice": { "duration": 12, "file_id": "v" } }),
+            "voice message, 0:12",
+        );
+        check_kind(
+            json!({ "document": { "file_name": "report.pdf", "file_size": 120_400 } }),
+            "document report.pdf, 120 KB",
+        );
         check_kind(json!({ "document": {"file_id": "d"} }), "document");
-        check_kind(json!({ "document": { "file_name": "a[b]\n../c", "file_size": 12 } }), "document a b ../c, 12 B");
+        check_kind(
+            json!({ "document": { "file_name": "a[b]\n../c", "file_size": 12 } }),
+            "document a b ../c, 12 B",
+        );
         check_kind(
             json!({ "audio": { "duration": 3725, "performer": "Nina", "title": "Sun", "file_size": 5_250_000 } }),
             "audio Nina – Sun, 1:02:05, 5.2 MB",
         );
-        check_kind(json!({ "video": { "duration": 61, "width": 640, "height": 480 } }), "video, 640×480, 1:01");
-        check_kind(json!({ "video_note": { "duration": 5, "length": 240 } }), "video note, 0:05");
+        check_kind(
+            json!({ "video": { "duration": 61, "width": 640, "height": 480 } }),
+            "video, 640×480, 1:01",
+        );
+        check_kind(
+            json!({ "video_note": { "duration": 5, "length": 240 } }),
+            "video note, 0:05",
+        );
         check_kind(
             json!({ "animation": { "duration": 2, "width": 1, "height": 2 }, "document": { "file_name": "x.mp4" } }),
             "animation, 1×2, 0:02",
         );
-        check_kind(json!({ "sticker": { "emoji": "😀", "file_id": "s" } }), "sticker 😀");
-        check_kind(json!({ "location": { "latitude": 48.1, "longitude": 11.5 } }), "location 48.1, 11.5");
+        check_kind(
+            json!({ "sticker": { "emoji": "😀", "file_id": "s" } }),
+            "sticker 😀",
+        );
+        check_kind(
+            json!({ "location": { "latitude": 48.1, "longitude": 11.5 } }),
+            "location 48.1, 11.5",
+        );
         let venue = json!({ "title": "Café", "address": "Main St 1", "location": { "latitude": 1.5, "longitude": -2.25 } });
         check_kind(
             json!({ "venue": venue, "location": { "latitude": 1.5, "longitude": -2.25 } }),
             "venue Café, Main St 1, 1.5, -2.25",
         );
-        check_kind(json!({ "contact": { "first_name": "Bob", "phone_number": "+49 1" } }), "contact Bob, +49 1");
+        check_kind(
+            json!({ "contact": { "first_name": "Bob", "phone_number": "+49 1" } }),
+            "contact Bob, +49 1",
+        );
         let options = json!([{ "text": "pizza" }, { "text": "salad" }]);
-        check_kind(json!({ "poll": { "question": "Lunch?", "options": options } }), "poll “Lunch?”: pizza / salad");
-        check_kind(json!({ "dice": { "emoji": "🎲", "value": 4 } }), "dice 🎲 4");
+        check_kind(
+            json!({ "poll": { "question": "Lunch?", "options": options } }),
+            "poll “Lunch?”: pizza / salad",
+        );
+        check_kind(
+            json!({ "dice": { "emoji": "🎲", "value": 4 } }),
+            "dice 🎲 4",
+        );
         check_kind(json!({ "story": { "id": 4 } }), "story");
         check_kind(json!({ "paid_media": { "star_count": 4 } }), "paid media");
         assert_eq!(attachment(&json!({ "text": "hello", "photo": [] })), None);
@@ -224,7 +356,14 @@ mod tests {
     fn the_largest_photo_is_the_one_to_fetch() {
         let sizes = json!([{ "width": 1280, "height": 720, "file_id": "large", "file_size": 9 }, { "width": 90, "height": 60, "file_id": "s" }]);
         let file = attachment(&json!({ "photo": sizes })).unwrap().file;
-        assert_eq!(file, Some(FileRef { id: "large".into(), name: "photo.jpg".into(), bytes: Some(9) }));
+        assert_eq!(
+            file,
+            Some(FileRef {
+                id: "large".into(),
+                name: "photo.jpg".into(),
+                bytes: Some(9)
+            })
+        );
     }
 
     fn check_marks(raw: Value, expected: &[&str]) {
@@ -240,29 +379,59 @@ mod tests {
             json!({ "reply_to_message": { "from": bob, "text": "at\nnoon [ok]" } }),
             &["[replying to Bob B.: “at noon ok”]"],
         );
-        check_marks(json!({ "reply_to_message": { "from": bot, "text": "done" } }), &["[replying to you: “done”]"]);
+        check_marks(
+            json!({ "reply_to_message": { "from": bot, "text": "done" } }),
+            &["[replying to you: “done”]"],
+        );
         check_marks(
             json!({ "reply_to_message": { "from": bob, "text": "at noon, or one" }, "quote": { "text": "or one" } }),
             &["[replying to Bob B.: “or one”]"],
         );
-        check_marks(json!({ "reply_to_message": { "from": bob, "dice": { "value": 4 } } }), &["[replying to Bob B.: dice 4]"]);
-        check_marks(json!({ "reply_to_message": { "from": bob } }), &["[replying to Bob B.]"]);
-        check_marks(json!({ "reply_to_message": { "forum_topic_created": { "name": "Roses" }, "from": bob } }), &[]);
+        check_marks(
+            json!({ "reply_to_message": { "from": bob, "dice": { "value": 4 } } }),
+            &["[replying to Bob B.: dice 4]"],
+        );
+        check_marks(
+            json!({ "reply_to_message": { "from": bob } }),
+            &["[replying to Bob B.]"],
+        );
+        check_marks(
+            json!({ "reply_to_message": { "forum_topic_created": { "name": "Roses" }, "from": bob } }),
+            &[],
+        );
         check_marks(
             json!({ "external_reply": { "origin": { "type": "channel", "chat": { "title": "News" } } }, "quote": { "text": "rain" } }),
             &["[replying to News: “rain”]"],
         );
-        let long = marks(&json!({ "reply_to_message": { "from": bob, "text": "x".repeat(9000) } }), "123456");
-        assert!(long[0].chars().count() < MAX_QUOTE_CHARS + 40 && long[0].ends_with("x…”]"), "{long:?}");
+        let long = marks(
+            &json!({ "reply_to_message": { "from": bob, "text": "x".repeat(9000) } }),
+            "123456",
+        );
+        assert!(
+            long[0].chars().count() < MAX_QUOTE_CHARS + 40 && long[0].ends_with("x…”]"),
+            "{long:?}"
+        );
     }
 
     #[test]
     fn forwarded_messages_say_from_whom() {
         for (origin, expected) in [
-            (json!({ "type": "user", "sender_user": { "id": 1, "first_name": "Alice" } }), "[forwarded from Alice]"),
-            (json!({ "type": "hidden_user", "sender_user_name": "A. Non" }), "[forwarded from A. Non]"),
-            (json!({ "type": "chat", "sender_chat": { "title": "Team" } }), "[forwarded from Team]"),
-            (json!({ "type": "channel", "chat": { "title": "News" } }), "[forwarded from News]"),
+            (
+                json!({ "type": "user", "sender_user": { "id": 1, "first_name": "Alice" } }),
+                "[forwarded from Alice]",
+            ),
+            (
+                json!({ "type": "hidden_user", "sender_user_name": "A. Non" }),
+                "[forwarded from A. Non]",
+            ),
+            (
+                json!({ "type": "chat", "sender_chat": { "title": "Team" } }),
+                "[forwarded from Team]",
+            ),
+            (
+                json!({ "type": "channel", "chat": { "title": "News" } }),
+                "[forwarded from News]",
+            ),
             (json!({ "type": "new" }), "[forwarded from somebody]"),
         ] {
             check_marks(json!({ "forward_origin": origin }), &[expected]);

@@ -28,19 +28,33 @@ impl Payload for GetFile<'_> {
     const NAME: &'static str = "getFile";
 }
 
-pub(super) async fn fetch(api: &Api, file: &FileRef, to: &Path, max_mb: u32) -> Result<(), FetchError> {
+pub(super) async fn fetch(
+    api: &Api,
+    file: &FileRef,
+    to: &Path,
+    max_mb: u32,
+) -> Result<(), FetchError> {
     let max_bytes = u64::from(max_mb) * BYTES_PER_MB;
     let too_large = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes > max_bytes);
     if too_large(file.bytes) {
         return Err(FetchError::TooLarge { max_mb });
     }
-    let found = api.call(&GetFile { file_id: &file.id }).await.map_err(failed)?;
+    let found = api
+        .call(&GetFile { file_id: &file.id })
+        .await
+        .map_err(failed)?;
     if too_large(found.file_size) {
         return Err(FetchError::TooLarge { max_mb });
     }
-    let path = found.file_path.ok_or_else(|| FetchError::Failed("Telegram does not hand it over".into()))?;
+    let path = found
+        .file_path
+        .ok_or_else(|| FetchError::Failed("Telegram does not hand it over".into()))?;
     let is_whole = api.download(&path, to, max_bytes).await.map_err(failed)?;
-    if is_whole { Ok(()) } else { Err(FetchError::TooLarge { max_mb }) }
+    if is_whole {
+        Ok(())
+    } else {
+        Err(FetchError::TooLarge { max_mb })
+    }
 }
 
 fn failed(error: ApiError) -> FetchError {

@@ -1,4 +1,5 @@
-//! Listens to Telegram by either transport, and looks after the bot's menu and its rights beside that.
+//! Listens to Telegram by either transport, and looks after the bot's menu and its rights beside
+//! that.
 
 use tokio_util::sync::CancellationToken;
 
@@ -20,14 +21,21 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) async fn listen(&self, intake: &Intake, stop: &CancellationToken) -> Result<(), ListenError> {
+    pub(super) async fn listen(
+        &self,
+        intake: &Intake,
+        stop: &CancellationToken,
+    ) -> Result<(), ListenError> {
         let receive = async {
             match &self.transport {
                 Transport::Polling => tokio::select! {
                     ended = polling::poll(&self.receiver, intake) => ended,
                     () = stop.cancelled() => Ok(()),
                 },
-                Transport::Webhook(webhook) => webhook::listen(&self.receiver, webhook, &self.webhook_secret, intake, stop).await,
+                Transport::Webhook(webhook) => {
+                    webhook::listen(&self.receiver, webhook, &self.webhook_secret, intake, stop)
+                        .await
+                }
             }
         };
         tokio::select! {

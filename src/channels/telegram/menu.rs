@@ -1,4 +1,5 @@
-//! Telegram's menu of commands, told only after a change: the `telegram_menus` table remembers the told menus.
+//! Telegram's menu of commands, told only after a change: the `telegram_menus` table remembers the
+//! told menus.
 
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
@@ -39,12 +40,21 @@ impl Payload for SetMyCommands<'_> {
 
 /// Tells Telegram every changed menu. A failure is no harm: the next start tries again.
 pub(super) async fn tell(api: &Api, db: &Db, menu: &Menu) {
-    let everywhere = [json!({ "type": "all_private_chats" }), json!({ "type": "all_group_chats" })];
+    let everywhere = [
+        json!({ "type": "all_private_chats" }),
+        json!({ "type": "all_group_chats" }),
+    ];
     for scope in everywhere {
         tell_scope(api, db, scope, &menu.for_everyone).await;
     }
     for owner in &menu.owners {
-        tell_scope(api, db, json!({ "type": "chat", "chat_id": owner.0 }), &menu.for_owners).await;
+        tell_scope(
+            api,
+            db,
+            json!({ "type": "chat", "chat_id": owner.0 }),
+            &menu.for_owners,
+        )
+        .await;
     }
 }
 
@@ -75,10 +85,16 @@ enum MenuError {
 async fn told_before(db: &Db, key: &str) -> Result<Option<String>, StoreError> {
     let key = key.to_owned();
     let sql = "SELECT menu FROM telegram_menus WHERE scope = ?1";
-    db.read(move |connection| connection.query_row(sql, [key], |row| row.get(0)).optional()).await
+    db.read(move |connection| {
+        connection
+            .query_row(sql, [key], |row| row.get(0))
+            .optional()
+    })
+    .await
 }
 
 async fn remember(db: &Db, key: String, menu: String) -> Result<(), StoreError> {
     let sql = "INSERT OR REPLACE INTO telegram_menus (scope, menu) VALUES (?1, ?2)";
-    db.write(move |tx| tx.execute(sql, params![key, menu]).map(drop)).await
+    db.write(move |tx| tx.execute(sql, params![key, menu]).map(drop))
+        .await
 }

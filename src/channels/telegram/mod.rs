@@ -1,7 +1,7 @@
 //! Telegram: raw long polling or a webhook in, text with entities out.
 //!
-//! teloxide brings the Bot API's types; the HTTP calls are our own, because teloxide's client sleeps ten seconds inside
-//! every call that meets a 5xx and hides the text of a failure.
+//! teloxide brings the Bot API's types; the HTTP calls are our own, because teloxide's client
+//! sleeps ten seconds inside every call that meets a 5xx and hides the text of a failure.
 
 mod address;
 mod addressing;
@@ -36,8 +36,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::nicknames::Nicknames;
 use super::{
-    Abilities, Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Part, Progress, Revision, SendError, Streaming,
-    Text, Ticket,
+    Abilities, Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Part, Progress,
+    Revision, SendError, Streaming, Text, Ticket,
 };
 use crate::config::{Answers, GroupSessions, Secret, Telegram};
 use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
@@ -86,11 +86,22 @@ impl TelegramChannel {
             group_per_minute: config.limits.group_per_minute,
         };
         let platform = &config.platform;
-        let api = Arc::new(api::Api::new(&platform.api_url, platform.token.clone(), config.proxy.clone()));
+        let api = Arc::new(api::Api::new(
+            &platform.api_url,
+            platform.token.clone(),
+            config.proxy.clone(),
+        ));
         let newest = Arc::new(send::Newest::default());
         let nicknames = Nicknames::new(&platform.nicknames);
         let gather = platform.gather();
-        let receiver = Receiver::new(api.clone(), group_sessions, nicknames, gather, outfit.signer.clone(), newest.clone());
+        let receiver = Receiver::new(
+            api.clone(),
+            group_sessions,
+            nicknames,
+            gather,
+            outfit.signer.clone(),
+            newest.clone(),
+        );
         let listener = Listener {
             receiver,
             transport: config.transport.clone(),
@@ -99,15 +110,31 @@ impl TelegramChannel {
             expectations: outfit.expectations,
             db: outfit.db,
         };
-        let (streaming, style, max_file_mb) = (platform.streaming, platform.answers, platform.max_file_mb);
-        TelegramChannel { api, listener, limits, streaming, style, max_file_mb, signer: outfit.signer, newest }
+        let (streaming, style, max_file_mb) =
+            (platform.streaming, platform.answers, platform.max_file_mb);
+        TelegramChannel {
+            api,
+            listener,
+            limits,
+            streaming,
+            style,
+            max_file_mb,
+            signer: outfit.signer,
+            newest,
+        }
     }
 }
 
 #[async_trait]
 impl Channel for TelegramChannel {
     fn abilities(&self) -> Abilities {
-        let shown = |streaming| if self.streaming { streaming } else { Streaming::Off };
+        let shown = |streaming| {
+            if self.streaming {
+                streaming
+            } else {
+                Streaming::Off
+            }
+        };
         Abilities {
             platform: Platform::Telegram,
             limits: Some(self.limits),
@@ -126,7 +153,12 @@ impl Channel for TelegramChannel {
         send::render(&self.signer, self.style, to, text)
     }
 
-    async fn send(&self, to: &Destination, part: &Part, _ticket: &Ticket) -> Result<MessageId, SendError> {
+    async fn send(
+        &self,
+        to: &Destination,
+        part: &Part,
+        _ticket: &Ticket,
+    ) -> Result<MessageId, SendError> {
         send::send(&self.api, self.style, &self.newest, to, part).await
     }
 

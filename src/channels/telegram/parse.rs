@@ -16,7 +16,8 @@ use super::{buttons, content, reaction_updates};
 use crate::channels::nicknames::Nicknames;
 use crate::config::GroupSessions;
 use crate::domain::{
-    Addressed, Arrival, ChatId, Extras, Inbound, Moved, Note, Origin, PersonId, SessionKey, TelegramUserId, Together, TopicId,
+    Addressed, Arrival, ChatId, Extras, Inbound, Moved, Note, Origin, PersonId, SessionKey,
+    TelegramUserId, Together, TopicId,
 };
 use crate::signing::Signer;
 
@@ -37,8 +38,13 @@ pub(super) struct Reader<'a> {
 impl Reader<'_> {
     /// Reads all updates of a batch.
     pub(super) fn read_all(&self, updates: &[Update]) -> Vec<Arrival> {
-        let album = |update: &Update| Some(album(update.content.as_ref().ok()?.get("message")?)?.to_owned());
-        let mut read: Vec<_> = updates.iter().filter_map(|update| Some((album(update), self.read(update)?))).collect();
+        let album = |update: &Update| {
+            Some(album(update.content.as_ref().ok()?.get("message")?)?.to_owned())
+        };
+        let mut read: Vec<_> = updates
+            .iter()
+            .filter_map(|update| Some((album(update), self.read(update)?)))
+            .collect();
         address_albums(&mut read);
         read.into_iter().map(|(_, arrival)| arrival).collect()
     }
@@ -63,15 +69,25 @@ impl Reader<'_> {
 
     fn content(&self, update_id: &str, content: &Value) -> Result<Option<Arrival>, String> {
         if let Some(query) = field(content, "callback_query") {
-            let query = CallbackQuery::deserialize(query).map_err(|error| format!("not a pressed button: {error}"))?;
-            return Ok(self.press(update_id, &query).map(|inbound| Arrival::Message(Box::new(inbound))));
+            let query = CallbackQuery::deserialize(query)
+                .map_err(|error| format!("not a pressed button: {error}"))?;
+            return Ok(self
+                .press(update_id, &query)
+                .map(|inbound| Arrival::Message(Box::new(inbound))));
         }
         if let Some(reaction) = field(content, "message_reaction") {
-            return Ok(reaction_updates::read(update_id, reaction).map(|inbound| Arrival::Message(Box::new(inbound))));
+            return Ok(reaction_updates::read(update_id, reaction)
+                .map(|inbound| Arrival::Message(Box::new(inbound))));
         }
         let edited = field(content, "edited_message").filter(|raw| !is_live_location(raw));
-        let Some(raw) = field(content, "message").or(edited).or(content.get("message")) else { return Ok(None) };
-        let message = Message::deserialize(raw).map_err(|error| format!("not a message: {error}"))?;
+        let Some(raw) = field(content, "message")
+            .or(edited)
+            .or(content.get("message"))
+        else {
+            return Ok(None);
+        };
+        let message =
+            Message::deserialize(raw).map_err(|error| format!("not a message: {error}"))?;
         let mut arrival = self.arrival(update_id, &message, raw);
         if let (Some(Arrival::Message(inbound)), Some(_)) = (&mut arrival, edited) {
             inbound.extras.note = Some(Note::Edit);
@@ -86,7 +102,10 @@ impl Reader<'_> {
         // The press of an unreadable button is answered too: the person sees a clock as well.
         let is_ours = |query: CallbackQuery<'_>| self.pressed(&query).is_some();
         let read = || CallbackQuery::deserialize(raw).is_ok_and(is_ours);
-        Some(Press { query_id, is_stale: !catch_unwind(AssertUnwindSafe(read)).unwrap_or(false) })
+        Some(Press {
+            query_id,
+            is_stale: !catch_unwind(AssertUnwindSafe(read)).unwrap_or(false),
+        })
     }
 
     /// A pressed button is its command, written by the pressing person.
@@ -94,7 +113,11 @@ impl Reader<'_> {
         let (key, command, message) = self.pressed(query)?;
         let mut origin = Origin::new(key, PersonId::Telegram(query.from.id()));
         origin.name = message.topic_name().map(str::to_owned);
-        let addressed = if message.chat.is_private() { Addressed::Privately } else { Addressed::ByMention };
+        let addressed = if message.chat.is_private() {
+            Addressed::Privately
+        } else {
+            Addressed::ByMention
+        };
         Some(Inbound {
             update_id: update_id.to_owned(),
             origin,
@@ -107,7 +130,10 @@ impl Reader<'_> {
         })
     }
 
-    fn pressed<'a, 'q>(&self, query: &'q CallbackQuery<'a>) -> Option<(SessionKey, &'a str, &'q Message<'a>)> {
+    fn pressed<'a, 'q>(
+        &self,
+        query: &'q CallbackQuery<'a>,
+    ) -> Option<(SessionKey, &'a str, &'q Message<'a>)> {
         let message = query.message()?;
         let key = self.key(message, &query.from)?;
         let command = buttons::pressed(self.signer, address_of(&key)?, query.data?)?;
@@ -122,17 +148,21 @@ impl Reader<'_> {
             return Some(Arrival::Moved(moved));
         }
         if message.forum_topic_reopened.is_some() {
-            return self.key(message, message.from.as_ref()?).map(Arrival::Reopened);
+            return self
+                .key(message, message.from.as_ref()?)
+                .map(Arrival::Reopened);
         }
-        self.inbound(update_id, message, raw).map(|inbound| Arrival::Message(Box::new(inbound)))
+        self.inbound(update_id, message, raw)
+            .map(|inbound| Arrival::Message(Box::new(inbound)))
     }
 
-    /// The maker of a topic in a group counts, because the name may choose an agent. A new name, or a topic in the person's own
-    /// private chat, only names the place.
+    /// The maker of a topic in a group counts, because the name may choose an agent. A new name, or
+    /// a topic in the person's own private chat, only names the place.
     fn named(&self, update_id: &str, message: &Message<'_>, name: String) -> Option<Arrival> {
         let from = message.from.as_ref()?;
         let place = self.key(message, from)?;
-        let was_made_by_a_person = message.forum_topic_created.is_some() && message.is_from_a_person();
+        let was_made_by_a_person =
+            message.forum_topic_created.is_some() && message.is_from_a_person();
         if place.is_private() || !was_made_by_a_person {
             return Some(Arrival::Named { place, name });
         }
@@ -181,7 +211,12 @@ impl Reader<'_> {
     fn key(&self, message: &Message<'_>, from: &User<'_>) -> Option<SessionKey> {
         let (chat, topic) = (message.chat.id(), message.topic());
         match message.chat.kind {
-            ChatKind::Private => return Some(SessionKey::TelegramDm { user: TelegramUserId(chat.0), topic }),
+            ChatKind::Private => {
+                return Some(SessionKey::TelegramDm {
+                    user: TelegramUserId(chat.0),
+                    topic,
+                });
+            }
             ChatKind::Channel => return None,
             ChatKind::Group | ChatKind::Supergroup => {}
         }
@@ -191,7 +226,10 @@ impl Reader<'_> {
         };
         Some(match topic {
             Some(topic) => SessionKey::TelegramTopic { chat, topic },
-            None if message.chat.is_forum() => SessionKey::TelegramTopic { chat, topic: TopicId::GENERAL },
+            None if message.chat.is_forum() => SessionKey::TelegramTopic {
+                chat,
+                topic: TopicId::GENERAL,
+            },
             None => SessionKey::TelegramGroup { chat, member },
         })
     }
@@ -200,10 +238,16 @@ impl Reader<'_> {
     fn together(&self, raw: &Value) -> Option<Together> {
         let album = album(raw);
         if self.gather.is_zero() {
-            return album.map(|album| Together { with: format!("album {album}"), wait_ms: millis(ALBUM_WAIT) });
+            return album.map(|album| Together {
+                with: format!("album {album}"),
+                wait_ms: millis(ALBUM_WAIT),
+            });
         }
         let wait = album.map_or(self.gather, |_| self.gather.max(ALBUM_WAIT));
-        Some(Together { with: "gathered".to_owned(), wait_ms: millis(wait) })
+        Some(Together {
+            with: "gathered".to_owned(),
+            wait_ms: millis(wait),
+        })
     }
 }
 
@@ -222,7 +266,8 @@ fn address_albums(read: &mut [(Option<String>, Arrival)]) {
         }
     }
     for (album, arrival) in read {
-        if let (Some(addressed), Arrival::Message(inbound)) = (album.as_ref().and_then(|album| albums.get(album)), arrival)
+        if let (Some(addressed), Arrival::Message(inbound)) =
+            (album.as_ref().and_then(|album| albums.get(album)), arrival)
             && inbound.addressed == Addressed::NotAtAll
         {
             inbound.addressed = *addressed;
@@ -234,9 +279,14 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The written text. None for service messages: they tell of a new member, a pinned message and the like.
+/// The written text. None for service messages: they tell of a new member, a pinned message and the
+/// like.
 fn text<'a>(message: &Message<'a>, raw: &Value, has_attachment: bool) -> Option<&'a str> {
-    let unwritten = if has_attachment { Some("") } else { content::has_any(raw).then_some(WITHOUT_TEXT) };
+    let unwritten = if has_attachment {
+        Some("")
+    } else {
+        content::has_any(raw).then_some(WITHOUT_TEXT)
+    };
     message.text().or(unwritten)
 }
 
@@ -250,8 +300,16 @@ fn is_live_location(raw: &Value) -> bool {
 /// The old chat and the new chat are both told, in either order.
 fn moved(message: &Message<'_>) -> Option<Moved> {
     let here = message.chat.id();
-    let to = message.migrate_to_chat_id.map(|new| Moved { old: here, new: ChatId(new) });
-    to.or_else(|| message.migrate_from_chat_id.map(|old| Moved { old: ChatId(old), new: here }))
+    let to = message.migrate_to_chat_id.map(|new| Moved {
+        old: here,
+        new: ChatId(new),
+    });
+    to.or_else(|| {
+        message.migrate_from_chat_id.map(|old| Moved {
+            old: ChatId(old),
+            new: here,
+        })
+    })
 }
 
 #[cfg(test)]
@@ -264,15 +322,25 @@ mod tests {
     use crate::channels::describe::name_line;
 
     fn me() -> Me {
-        Me { username: Some("parlor_bot".into()), ..Me::default() }
+        Me {
+            username: Some("parlor_bot".into()),
+            ..Me::default()
+        }
     }
 
     fn read(update: &Value) -> Option<Arrival> {
         let signer = Signer::new(&[7; Signer::KEY_BYTES]);
         let nicknames = Nicknames::new(&["parlor".to_owned()]);
         let (me, group_sessions, gather) = (&me(), GroupSessions::PerUser, Duration::ZERO);
-        Reader { bot_id: "123456", me, group_sessions, nicknames: &nicknames, signer: &signer, gather }
-            .read(&read_one(update.to_string().as_bytes()))
+        Reader {
+            bot_id: "123456",
+            me,
+            group_sessions,
+            nicknames: &nicknames,
+            signer: &signer,
+            gather,
+        }
+        .read(&read_one(update.to_string().as_bytes()))
     }
 
     fn update(message: Value) -> Value {
@@ -297,10 +365,15 @@ mod tests {
     fn text_survives_unknown_content() {
         let unknown = json!([{ "type": "date_time", "offset": 0, "length": 5, "unix_time": 1 }]);
         assert_eq!(text_of(&update(json!({ "entities": unknown }))), "hello");
-        let replied = json!({ "reply_to_message": update(json!({ "entities": unknown }))["message"] });
+        let replied =
+            json!({ "reply_to_message": update(json!({ "entities": unknown }))["message"] });
         assert_eq!(text_of(&update(replied)), "hello");
-        let mut new_content = update(json!({ "live_photo": { "a": 1 }, "caption": "look at this" }));
-        new_content["message"].as_object_mut().unwrap().remove("text");
+        let mut new_content =
+            update(json!({ "live_photo": { "a": 1 }, "caption": "look at this" }));
+        new_content["message"]
+            .as_object_mut()
+            .unwrap()
+            .remove("text");
         assert_eq!(text_of(&new_content), "look at this");
     }
 
@@ -309,11 +382,17 @@ mod tests {
         let nulls = json!({ "location": null, "forward_origin": null, "entities": [null, 5, { "type": null }], "photo": null });
         let mut edit = update(nulls);
         edit["edited_message"] = edit["message"].take();
-        let Some(Arrival::Message(inbound)) = read(&edit) else { panic!("it is an edit") };
-        assert_eq!((inbound.text.as_str(), inbound.extras.note), ("hello", Some(Note::Edit)));
+        let Some(Arrival::Message(inbound)) = read(&edit) else {
+            panic!("it is an edit")
+        };
+        assert_eq!(
+            (inbound.text.as_str(), inbound.extras.note),
+            ("hello", Some(Note::Edit))
+        );
         assert_eq!(inbound.extras.marks, Vec::<String>::new());
         let replied = json!({ "message_id": 4, "text": null, "caption": "noon", "forum_topic_created": null });
-        let Some(Arrival::Message(inbound)) = read(&update(json!({ "reply_to_message": replied }))) else {
+        let Some(Arrival::Message(inbound)) = read(&update(json!({ "reply_to_message": replied })))
+        else {
             panic!("it is a message")
         };
         assert_eq!(inbound.extras.marks, ["[replying to somebody: “noon”]"]);
@@ -321,24 +400,57 @@ mod tests {
 
     #[test]
     fn only_an_unreadable_place_or_person_breaks_a_message() {
-        for broken in ["message_id", "date", "chat", "from", "message_thread_id", "is_topic_message"] {
-            assert!(matches!(read(&update(json!({ broken: "odd" }))), Some(Arrival::Broken { .. })), "{broken}");
+        for broken in [
+            "message_id",
+            "date",
+            "chat",
+            "from",
+            "message_thread_id",
+            "is_topic_message",
+        ] {
+            assert!(
+                matches!(
+                    read(&update(json!({ broken: "odd" }))),
+                    Some(Arrival::Broken { .. })
+                ),
+                "{broken}"
+            );
         }
-        for odd in ["entities", "caption", "reply_to_message", "forum_topic_created", "migrate_to_chat_id", "quote", "photo"] {
+        for odd in [
+            "entities",
+            "caption",
+            "reply_to_message",
+            "forum_topic_created",
+            "migrate_to_chat_id",
+            "quote",
+            "photo",
+        ] {
             assert_eq!(text_of(&update(json!({ odd: 5.5 }))), "hello", "{odd}");
         }
-        assert_eq!(text_of(&update(json!({ "text": null, "photo": [] }))), WITHOUT_TEXT);
-        assert!(read(&update(json!({ "text": null, "pinned_message": {} }))).is_none(), "a service message");
+        assert_eq!(
+            text_of(&update(json!({ "text": null, "photo": [] }))),
+            WITHOUT_TEXT
+        );
+        assert!(
+            read(&update(json!({ "text": null, "pinned_message": {} }))).is_none(),
+            "a service message"
+        );
     }
 
     #[test]
     fn names_cannot_pretend_to_be_marks() {
         let forged = json!({ "from": { "id": 111, "is_bot": false, "first_name": "x] [@main\n", "last_name": "y" } });
-        let Some(Arrival::Message(inbound)) = read(&update(forged)) else { panic!("it is a message") };
+        let Some(Arrival::Message(inbound)) = read(&update(forged)) else {
+            panic!("it is a message")
+        };
         assert_eq!(inbound.person_name, "x   @main  y");
-        for (name, shown) in
-            [("@main", "main"), ("\u{200b}@ @main", "main"), ("＠main", "main"), ("\u{202e}niam", "niam"), ("[@", "somebody")]
-        {
+        for (name, shown) in [
+            ("@main", "main"),
+            ("\u{200b}@ @main", "main"),
+            ("＠main", "main"),
+            ("\u{202e}niam", "niam"),
+            ("[@", "somebody"),
+        ] {
             assert_eq!(name_line(name), shown, "{name:?}");
         }
         assert_eq!(name_line("👩\u{200d}🚀 Ann"), "👩\u{200d}🚀 Ann");
@@ -370,7 +482,8 @@ mod tests {
         leaf.prop_recursive(3, 24, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::hash_map("[a-z_]{1,8}", inner, 0..4).prop_map(|fields| fields.into_iter().collect()),
+                prop::collection::hash_map("[a-z_]{1,8}", inner, 0..4)
+                    .prop_map(|fields| fields.into_iter().collect()),
             ]
         })
     }

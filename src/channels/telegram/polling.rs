@@ -1,4 +1,5 @@
-//! The poll loop. The offset of the next poll confirms an update, so the next poll waits until the update is on disk.
+//! The poll loop. The offset of the next poll confirms an update, so the next poll waits until the
+//! update is on disk.
 
 use std::time::Duration;
 
@@ -19,10 +20,11 @@ const POLL: Duration = Duration::from_secs(50);
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between polls while another program uses the token.
 const LONGEST_AFTER_CONFLICTS: Duration = Duration::from_secs(60);
-/// Conflicts before the operator is told about another program with the same token. A restart alone makes up to two.
+/// Conflicts before the operator is told about another program with the same token. A restart alone
+/// makes up to two.
 const CONFLICTS_TOLD: u32 = 3;
-/// After so long without a conflict, the count begins anew. Successful polls in between do not count: of two programs with the
-/// same token, each has some.
+/// After so long without a conflict, the count begins anew. Successful polls in between do not
+/// count: of two programs with the same token, each has some.
 const CALM: Duration = Duration::from_secs(600);
 
 #[derive(Serialize)]
@@ -68,7 +70,9 @@ pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), Lis
                 }
                 let pause = position.go_on(&updates, answered_after);
                 if position.idle() == IDLE_TOLD {
-                    tracing::error!("Telegram answers polls at once and sends nothing new; asking once a second");
+                    tracing::error!(
+                        "Telegram answers polls at once and sends nothing new; asking once a second"
+                    );
                 }
                 tokio::time::sleep(pause).await;
             }
@@ -79,7 +83,12 @@ pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), Lis
 
 async fn ask(api: &Api, position: &mut Position) -> Result<Vec<Update>, ApiError> {
     let (offset, limit) = (position.offset(), position.limit());
-    let request = GetRawUpdates { offset, limit, timeout: POLL.as_secs(), allowed_updates: ALLOWED_UPDATES };
+    let request = GetRawUpdates {
+        offset,
+        limit,
+        timeout: POLL.as_secs(),
+        allowed_updates: ALLOWED_UPDATES,
+    };
     let asked = api.call_unread(&request).await;
     let (status, body) = asked.inspect_err(|error| api.note_health(Some(error)))?;
     let answer = updates::read_answer(&body).filter(|_| status.is_success());
@@ -91,7 +100,9 @@ async fn ask(api: &Api, position: &mut Position) -> Result<Vec<Update>, ApiError
     api.note_health(Some(&error));
     match error {
         ApiError::Answered { code: 400, .. } if position.was_refused() => {
-            tracing::error!("Telegram does not let its updates be confirmed; asking for the oldest again");
+            tracing::error!(
+                "Telegram does not let its updates be confirmed; asking for the oldest again"
+            );
         }
         ApiError::NoAnswer(_) if position.was_unreadable() => {
             tracing::error!("Telegram's updates cannot be read; asking for them one by one");
@@ -114,7 +125,13 @@ struct Trouble {
 impl Trouble {
     fn new() -> Self {
         let conflict_backoff = Backoff::new(PAUSE, LONGEST_AFTER_CONFLICTS);
-        Trouble { failures: 0, backoff: Health::backoff(), conflicts: 0, conflict_backoff, last_conflict: None }
+        Trouble {
+            failures: 0,
+            backoff: Health::backoff(),
+            conflicts: 0,
+            conflict_backoff,
+            last_conflict: None,
+        }
     }
 
     fn polled(&mut self) {
@@ -126,14 +143,21 @@ impl Trouble {
         self.failures += 1;
         match error {
             // Telegram answers 404 to a token without a bot, and 401 to a withdrawn token.
-            ApiError::Answered { code: 401 | 404, .. } => return Err(refused()),
-            ApiError::Answered { code: 409, description, .. } if description.contains("webhook") => {
+            ApiError::Answered {
+                code: 401 | 404, ..
+            } => return Err(refused()),
+            ApiError::Answered {
+                code: 409,
+                description,
+                ..
+            } if description.contains("webhook") => {
                 tracing::warn!("a webhook was set for this bot; removing it, because Parlor polls");
                 let removed = api.call(&DeleteWebhook {}).await;
                 if let Err(error) = &removed {
                     tracing::warn!("removing the webhook: {error}");
                 }
-                // A webhook that comes back is set by another program, perhaps for ever, so this waits.
+                // A webhook that comes back is set by another program, perhaps for ever, so this
+                // waits.
                 if removed.is_err() || self.failures > 1 {
                     tokio::time::sleep(self.backoff.next().at_most).await;
                 }
@@ -146,11 +170,18 @@ impl Trouble {
                 }
                 tokio::time::sleep(self.conflict_backoff.next().at_most).await;
             }
-            ApiError::Answered { code: 429, retry_after, .. } => {
+            ApiError::Answered {
+                code: 429,
+                retry_after,
+                ..
+            } => {
                 tokio::time::sleep(retry_after.unwrap_or(PAUSE)).await;
             }
             error => {
-                tracing::warn!("polling Telegram: {error}; trying again in {} s", self.backoff.peek().as_secs());
+                tracing::warn!(
+                    "polling Telegram: {error}; trying again in {} s",
+                    self.backoff.peek().as_secs()
+                );
                 api.health().pause(&mut self.backoff).await;
             }
         }
@@ -180,9 +211,13 @@ mod tests {
             trouble.polled();
             trouble.count_conflict(start + Duration::from_secs(60 * minute)) == CONFLICTS_TOLD
         };
-        let first: Vec<_> = (0..20).filter(|minute| told(&mut trouble, *minute)).collect();
+        let first: Vec<_> = (0..20)
+            .filter(|minute| told(&mut trouble, *minute))
+            .collect();
         assert_eq!(first, [2]);
-        let again: Vec<_> = (40..50).filter(|minute| told(&mut trouble, *minute)).collect();
+        let again: Vec<_> = (40..50)
+            .filter(|minute| told(&mut trouble, *minute))
+            .collect();
         assert_eq!(again, [42]);
     }
 }

@@ -9,7 +9,8 @@ use super::updates::{Answer, Update};
 const UNREADABLE_TOLERATED: u32 = 2;
 /// Updates asked for singly from then on: as many as an answer may have.
 const ONE_BY_ONE: u32 = 100;
-/// An answer without news should take the whole poll time. A sooner answer was not held back by the server.
+/// An answer without news should take the whole poll time. A sooner answer was not held back by the
+/// server.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// The pause after such an answer; doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -21,7 +22,8 @@ pub(super) const IDLE_TOLD: u32 = 10;
 pub(super) struct Position {
     /// Confirms every update with a smaller number. Absent before the first update.
     offset: Option<u64>,
-    /// Updates of the last answer without a confirming offset. Other updates are confirmed beside them.
+    /// Updates of the last answer without a confirming offset. Other updates are confirmed beside
+    /// them.
     stubborn: BTreeSet<u64>,
     /// Unreadable answers in a row.
     unreadable: u32,
@@ -41,9 +43,15 @@ impl Position {
         (self.one_by_one > 0).then_some(1)
     }
 
-    /// The updates to store now. None when the answer breaks off in its first update: the next answer may be whole. An update that
-    /// breaks off even when asked for alone counts as broken.
-    pub(super) fn accept(&self, Answer { mut updates, cut_off }: Answer) -> Option<Vec<Update>> {
+    /// The updates to store now. None when the answer breaks off in its first update: the next
+    /// answer may be whole. An update that breaks off even when asked for alone counts as broken.
+    pub(super) fn accept(
+        &self,
+        Answer {
+            mut updates,
+            cut_off,
+        }: Answer,
+    ) -> Option<Vec<Update>> {
         if updates.is_empty()
             && let Some(mut broken) = cut_off
         {
@@ -57,16 +65,23 @@ impl Position {
         Some(updates)
     }
 
-    /// The updates are stored, and the next poll confirms them. Returns the pause before the next poll.
+    /// The updates are stored, and the next poll confirms them. Returns the pause before the next
+    /// poll.
     pub(super) fn go_on(&mut self, updates: &[Update], answered_after: Duration) -> Duration {
         self.unreadable = 0;
-        self.one_by_one = if updates.is_empty() { 0 } else { self.one_by_one.saturating_sub(1) };
+        self.one_by_one = if updates.is_empty() {
+            0
+        } else {
+            self.one_by_one.saturating_sub(1)
+        };
         if self.confirm(updates) || answered_after >= AT_ONCE {
             self.idle = 0;
             return Duration::ZERO;
         }
         self.idle = self.idle.saturating_add(1);
-        FIRST_PAUSE.saturating_mul(1 << (self.idle - 1).min(8)).min(LONGEST_PAUSE)
+        FIRST_PAUSE
+            .saturating_mul(1 << (self.idle - 1).min(8))
+            .min(LONGEST_PAUSE)
     }
 
     /// Immediate answers without news, in a row.
@@ -78,7 +93,9 @@ impl Position {
     fn confirm(&mut self, updates: &[Update]) -> bool {
         let numbers: BTreeSet<u64> = updates.iter().filter_map(|update| update.number).collect();
         self.stubborn.retain(|number| numbers.contains(number));
-        let Some(newest) = numbers.difference(&self.stubborn).max() else { return false };
+        let Some(newest) = numbers.difference(&self.stubborn).max() else {
+            return false;
+        };
         let next = newest.checked_add(1);
         if next.is_none() || self.offset == next {
             self.stubborn.insert(*newest);
@@ -98,7 +115,8 @@ impl Position {
         is_enough
     }
 
-    /// Telegram refuses the request. True when the offset may be the reason; the offset is then not sent again.
+    /// Telegram refuses the request. True when the offset may be the reason; the offset is then not
+    /// sent again.
     pub(super) fn was_refused(&mut self) -> bool {
         let refused = self.offset.take();
         self.stubborn.extend(refused.map(|offset| offset - 1));
@@ -112,8 +130,12 @@ mod tests {
     use super::*;
 
     fn answer(numbers: &[u64]) -> Vec<Update> {
-        let updates: Vec<String> = numbers.iter().map(|number| format!("{{\"update_id\":{number}}}")).collect();
-        let answer = read_answer(format!("{{\"ok\":true,\"result\":[{}]}}", updates.join(",")).as_bytes());
+        let updates: Vec<String> = numbers
+            .iter()
+            .map(|number| format!("{{\"update_id\":{number}}}"))
+            .collect();
+        let answer =
+            read_answer(format!("{{\"ok\":true,\"result\":[{}]}}", updates.join(",")).as_bytes());
         answer.expect("it is one").updates
     }
 
@@ -121,23 +143,40 @@ mod tests {
     fn the_newest_update_is_confirmed_also_when_numbers_begin_anew() {
         let mut position = Position::default();
         for (numbers, offset) in [(&[7, 9, 8][..], 10), (&[10], 11), (&[3], 4), (&[4, 5], 6)] {
-            assert_eq!(position.go_on(&answer(numbers), Duration::ZERO), Duration::ZERO);
+            assert_eq!(
+                position.go_on(&answer(numbers), Duration::ZERO),
+                Duration::ZERO
+            );
             assert_eq!(position.offset(), Some(offset), "{numbers:?}");
         }
     }
 
     #[test]
     fn the_largest_numbers_stop_nobody() {
-        for largest in [i32::MAX.unsigned_abs().into(), u64::from(u32::MAX), i64::MAX.unsigned_abs(), u64::MAX] {
+        for largest in [
+            i32::MAX.unsigned_abs().into(),
+            u64::from(u32::MAX),
+            i64::MAX.unsigned_abs(),
+            u64::MAX,
+        ] {
             let mut position = Position::default();
             // A server that takes no offset behind the largest number gives everything again.
             position.go_on(&answer(&[5, largest]), Duration::ZERO);
             for _ in 0..20 {
                 position.go_on(&answer(&[5, largest]), Duration::ZERO);
             }
-            assert!(position.idle() >= IDLE_TOLD && position.offset() == Some(6), "{largest}: {position:?}");
-            assert_eq!(position.go_on(&answer(&[largest]), Duration::ZERO), LONGEST_PAUSE);
-            assert_eq!(position.go_on(&answer(&[6, 7, largest]), Duration::ZERO), Duration::ZERO);
+            assert!(
+                position.idle() >= IDLE_TOLD && position.offset() == Some(6),
+                "{largest}: {position:?}"
+            );
+            assert_eq!(
+                position.go_on(&answer(&[largest]), Duration::ZERO),
+                LONGEST_PAUSE
+            );
+            assert_eq!(
+                position.go_on(&answer(&[6, 7, largest]), Duration::ZERO),
+                Duration::ZERO
+            );
             assert_eq!(position.offset(), Some(8));
         }
     }
@@ -156,7 +195,9 @@ mod tests {
     #[test]
     fn answers_without_news_are_asked_for_ever_more_slowly() {
         let mut position = Position::default();
-        let pauses: Vec<u128> = (0..6).map(|_| position.go_on(&[], Duration::ZERO).as_millis()).collect();
+        let pauses: Vec<u128> = (0..6)
+            .map(|_| position.go_on(&[], Duration::ZERO).as_millis())
+            .collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1000, 1000]);
         assert_eq!(position.go_on(&[], Duration::from_secs(50)), Duration::ZERO);
         assert_eq!(position.go_on(&[], Duration::ZERO), FIRST_PAUSE);
@@ -164,7 +205,10 @@ mod tests {
 
     #[test]
     fn an_answer_that_stays_cut_off_is_narrowed_down_and_stepped_over() {
-        let cut_off = || read_answer(br#"{"ok":true,"result":[{"update_id":7,"message":{"te"#).expect("it is one");
+        let cut_off = || {
+            read_answer(br#"{"ok":true,"result":[{"update_id":7,"message":{"te"#)
+                .expect("it is one")
+        };
         let mut position = Position::default();
         position.go_on(&answer(&[5]), Duration::ZERO);
         for is_narrowed in [false, true] {
@@ -182,8 +226,15 @@ mod tests {
 
     #[test]
     fn what_is_whole_before_a_cut_is_taken() {
-        let answer = read_answer(br#"{"ok":true,"result":[{"update_id":6},{"update_id":7,"mess"#).expect("it is one");
+        let answer = read_answer(br#"{"ok":true,"result":[{"update_id":6},{"update_id":7,"mess"#)
+            .expect("it is one");
         let updates = Position::default().accept(answer).expect("one is whole");
-        assert_eq!(updates.iter().map(|update| update.number).collect::<Vec<_>>(), [Some(6)]);
+        assert_eq!(
+            updates
+                .iter()
+                .map(|update| update.number)
+                .collect::<Vec<_>>(),
+            [Some(6)]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Checks once at the start whether the bot has the rights that the config needs, and warns in the log.
+//! Checks once at the start whether the bot has the rights that the config needs, and warns in the
+//! log.
 //!
 //! Runs beside everything else: no message waits, and a failed question is not asked again.
 
@@ -85,7 +86,9 @@ pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectatio
         let binding = &group.binding;
         match rank(api, group.chat).await {
             Ok(Rank::Outside) => {
-                tracing::warn!("the bot is not in the group of the binding `{binding}`. Add it there, or remove the binding");
+                tracing::warn!(
+                    "the bot is not in the group of the binding `{binding}`. Add it there, or remove the binding"
+                );
             }
             Ok(Rank::Mute) => {
                 tracing::warn!(
@@ -94,7 +97,9 @@ pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectatio
             }
             Ok(Rank::Member) if group.hears_everything => deaf_to = deaf_to.or(Some(binding)),
             Ok(Rank::Member | Rank::Admin) => {}
-            Err(error) => tracing::debug!("asking about the group of the binding `{binding}`: {error}"),
+            Err(error) => {
+                tracing::debug!("asking about the group of the binding `{binding}`: {error}");
+            }
         }
     }
     let wanted_by = match deaf_to {
@@ -111,11 +116,21 @@ pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectatio
 }
 
 async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
-    let member = match api.call(&GetChatMember { chat_id: chat.0, user_id: api.bot_id() }).await {
+    let member = match api
+        .call(&GetChatMember {
+            chat_id: chat.0,
+            user_id: api.bot_id(),
+        })
+        .await
+    {
         Ok(member) => member,
         // Telegram tells nothing about groups that removed the bot.
         Err(ApiError::Answered { code: 403, .. }) => return Ok(Rank::Outside),
-        Err(ApiError::Answered { code: 400, description, .. }) if description.contains("chat not found") => {
+        Err(ApiError::Answered {
+            code: 400,
+            description,
+            ..
+        }) if description.contains("chat not found") => {
             return Ok(Rank::Outside);
         }
         Err(error) => return Err(error),
@@ -124,8 +139,14 @@ async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
         // The rights of members are a setting of the group.
         Rank::Member => {
             let chat = api.call(&GetChat { chat_id: chat.0 }).await?;
-            let may_send = chat.permissions.and_then(|permissions| permissions.can_send_messages);
-            Ok(if may_send == Some(false) { Rank::Mute } else { Rank::Member })
+            let may_send = chat
+                .permissions
+                .and_then(|permissions| permissions.can_send_messages);
+            Ok(if may_send == Some(false) {
+                Rank::Mute
+            } else {
+                Rank::Member
+            })
         }
         rank => Ok(rank),
     }
@@ -158,10 +179,22 @@ mod tests {
         check(json!({ "status": "kicked" }), Rank::Outside);
         check(json!({ "status": "administrator" }), Rank::Admin);
         check(json!({ "status": "creator" }), Rank::Admin);
-        check(json!({ "status": "restricted", "is_member": false, "can_send_messages": true }), Rank::Outside);
-        check(json!({ "status": "restricted", "is_member": true, "can_send_messages": false }), Rank::Mute);
-        check(json!({ "status": "restricted", "is_member": true, "can_send_messages": true }), Rank::Member);
-        check(json!({ "status": "restricted", "is_member": null, "can_send_messages": null }), Rank::Member);
+        check(
+            json!({ "status": "restricted", "is_member": false, "can_send_messages": true }),
+            Rank::Outside,
+        );
+        check(
+            json!({ "status": "restricted", "is_member": true, "can_send_messages": false }),
+            Rank::Mute,
+        );
+        check(
+            json!({ "status": "restricted", "is_member": true, "can_send_messages": true }),
+            Rank::Member,
+        );
+        check(
+            json!({ "status": "restricted", "is_member": null, "can_send_messages": null }),
+            Rank::Member,
+        );
         check(json!({ "status": "something new" }), Rank::Member);
         check(json!({}), Rank::Member);
     }

@@ -4,7 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::types::User;
-use crate::domain::{Addressed, ChatId, Extras, Inbound, MessageId, Note, Origin, PersonId, SessionKey};
+use crate::domain::{
+    Addressed, ChatId, Extras, Inbound, MessageId, Note, Origin, PersonId, SessionKey,
+};
 
 /// Emoji shown of a reaction.
 const MAX_EMOJI: usize = 3;
@@ -16,12 +18,25 @@ pub(super) fn read(update_id: &str, raw: &Value) -> Option<Inbound> {
     let from = User::deserialize(raw.get("user")?).ok()?;
     let chat = raw["chat"]["id"].as_i64()?;
     let key = match raw["chat"]["type"].as_str()? {
-        "private" => SessionKey::TelegramDm { user: from.id(), topic: None },
-        "group" | "supergroup" => SessionKey::TelegramGroup { chat: ChatId(chat), member: None },
+        "private" => SessionKey::TelegramDm {
+            user: from.id(),
+            topic: None,
+        },
+        "group" | "supergroup" => SessionKey::TelegramGroup {
+            chat: ChatId(chat),
+            member: None,
+        },
         _ => return None,
     };
-    let before: Vec<&Value> = raw["old_reaction"].as_array().into_iter().flatten().collect();
-    let new = raw["new_reaction"].as_array()?.iter().filter(|reaction| !before.contains(reaction));
+    let before: Vec<&Value> = raw["old_reaction"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .collect();
+    let new = raw["new_reaction"]
+        .as_array()?
+        .iter()
+        .filter(|reaction| !before.contains(reaction));
     let emoji: Vec<&str> = new.take(MAX_EMOJI).map(emoji).collect();
     let is_from_a_person = !from.is_bot && !emoji.is_empty();
     is_from_a_person.then(|| Inbound {
@@ -31,8 +46,14 @@ pub(super) fn read(update_id: &str, raw: &Value) -> Option<Inbound> {
         text: emoji.join(""),
         addressed: Addressed::ByReply,
         message: MessageId(raw["message_id"].as_i64().unwrap_or_default().to_string()),
-        sent_at: raw["date"].as_i64().unwrap_or_default().saturating_mul(1000),
-        extras: Extras { note: Some(Note::Reaction), ..Extras::default() },
+        sent_at: raw["date"]
+            .as_i64()
+            .unwrap_or_default()
+            .saturating_mul(1000),
+        extras: Extras {
+            note: Some(Note::Reaction),
+            ..Extras::default()
+        },
     })
 }
 
@@ -56,21 +77,43 @@ mod tests {
             "user": { "id": 111, "is_bot": false, "first_name": "Alice" },
             "old_reaction": [], "new_reaction": [{ "type": "emoji", "emoji": "👍" }],
         });
-        raw.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        raw.as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
         let read = read("1:2", &raw).map(|inbound| (inbound.origin.key.to_string(), inbound.text));
-        assert_eq!(read.as_ref().map(|(key, text)| (key.as_str(), text.as_str())), expected, "{raw}");
+        assert_eq!(
+            read.as_ref()
+                .map(|(key, text)| (key.as_str(), text.as_str())),
+            expected,
+            "{raw}"
+        );
     }
 
     #[test]
     fn only_new_reactions_of_known_people_count() {
-        let (up, heart) = (json!({ "type": "emoji", "emoji": "👍" }), json!({ "type": "emoji", "emoji": "❤" }));
+        let (up, heart) = (
+            json!({ "type": "emoji", "emoji": "👍" }),
+            json!({ "type": "emoji", "emoji": "❤" }),
+        );
         check(json!({}), Some(("telegram:group:-5", "👍")));
-        check(json!({ "chat": { "id": 111, "type": "private" } }), Some(("telegram:dm:111", "👍")));
+        check(
+            json!({ "chat": { "id": 111, "type": "private" } }),
+            Some(("telegram:dm:111", "👍")),
+        );
         check(json!({ "chat": { "id": -5, "type": "channel" } }), None);
-        check(json!({ "old_reaction": [up], "new_reaction": [up, heart] }), Some(("telegram:group:-5", "❤")));
+        check(
+            json!({ "old_reaction": [up], "new_reaction": [up, heart] }),
+            Some(("telegram:group:-5", "❤")),
+        );
         check(json!({ "old_reaction": [up], "new_reaction": [] }), None);
-        check(json!({ "new_reaction": [{ "type": "paid" }] }), Some(("telegram:group:-5", "⭐")));
-        check(json!({ "user": { "id": 1, "is_bot": true, "first_name": "Bot" } }), None);
+        check(
+            json!({ "new_reaction": [{ "type": "paid" }] }),
+            Some(("telegram:group:-5", "⭐")),
+        );
+        check(
+            json!({ "user": { "id": 1, "is_bot": true, "first_name": "Bot" } }),
+            None,
+        );
         check(json!({ "user": null, "actor_chat": { "id": -5 } }), None);
         let nulls = json!({ "id": 111, "is_bot": false, "first_name": "Alice", "username": null, "is_premium": null });
         check(json!({ "user": nulls }), Some(("telegram:group:-5", "👍")));

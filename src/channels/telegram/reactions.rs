@@ -1,4 +1,5 @@
-//! Status reactions. Telegram allows only a few emoji: <https://core.telegram.org/bots/api#reactiontypeemoji>.
+//! Status reactions. Telegram allows only a few emoji:
+//! <https://core.telegram.org/bots/api#reactiontypeemoji>.
 
 use serde::Serialize;
 use teloxide::requests::Payload;
@@ -30,10 +31,22 @@ impl Payload for SetMessageReaction {
     const NAME: &'static str = "setMessageReaction";
 }
 
-/// Replaces the bot's reaction; `None` removes the reaction. A chat may forbid reactions, and no harm is done.
-pub(super) async fn set(api: &Api, to: &Destination, message: &MessageId, emoji: Option<&'static str>) -> Result<(), SendError> {
-    let (Some(address), Ok(message_id)) = (address(to), message.0.parse()) else { return Ok(()) };
+/// Replaces the bot's reaction; `None` removes the reaction. A chat may forbid reactions, and no
+/// harm is done.
+pub(super) async fn set(
+    api: &Api,
+    to: &Destination,
+    message: &MessageId,
+    emoji: Option<&'static str>,
+) -> Result<(), SendError> {
+    let (Some(address), Ok(message_id)) = (address(to), message.0.parse()) else {
+        return Ok(());
+    };
     let reaction = emoji.map(|emoji| Emoji { emoji }).into_iter().collect();
-    let request = SetMessageReaction { chat_id: address.chat_id, message_id, reaction };
+    let request = SetMessageReaction {
+        chat_id: address.chat_id,
+        message_id,
+        reaction,
+    };
     api.call(&request).await.map(drop).map_err(send_error)
 }

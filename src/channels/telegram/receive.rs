@@ -1,4 +1,5 @@
-//! Takes updates in, from polls or from the webhook: answers pressed buttons, reads, and hands over to the gateway.
+//! Takes updates in, from polls or from the webhook: answers pressed buttons, reads, and hands over
+//! to the gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,12 @@ use crate::domain::Platform;
 use crate::signing::Signer;
 
 /// The kinds of updates for either transport.
-pub(super) const ALLOWED_UPDATES: &[&str] = &["message", "edited_message", "message_reaction", "callback_query"];
+pub(super) const ALLOWED_UPDATES: &[&str] = &[
+    "message",
+    "edited_message",
+    "message_reaction",
+    "callback_query",
+];
 
 pub(super) struct Receiver {
     pub(super) api: Arc<Api>,
@@ -34,7 +40,8 @@ pub(super) struct Receiver {
     answers: TaskTracker,
 }
 
-/// Whether updates are on disk. Telegram keeps updates that are not; the reason is logged where they were refused.
+/// Whether updates are on disk. Telegram keeps updates that are not; the reason is logged where
+/// they were refused.
 pub(super) enum Stored {
     Yes,
     No,
@@ -49,14 +56,29 @@ impl Receiver {
         signer: Signer,
         newest: Arc<Newest>,
     ) -> Self {
-        Receiver { api, group_sessions, nicknames, gather, signer, newest, me: OnceCell::new(), answers: TaskTracker::new() }
+        Receiver {
+            api,
+            group_sessions,
+            nicknames,
+            gather,
+            signer,
+            newest,
+            me: OnceCell::new(),
+            answers: TaskTracker::new(),
+        }
     }
 
-    pub(super) async fn store(&self, intake: &Intake, updates: &[Update]) -> Result<Stored, ListenError> {
+    pub(super) async fn store(
+        &self,
+        intake: &Intake,
+        updates: &[Update],
+    ) -> Result<Stored, ListenError> {
         if updates.is_empty() {
             return Ok(Stored::Yes);
         }
-        let Some(me) = self.me().await else { return Err(refused()) };
+        let Some(me) = self.me().await else {
+            return Err(refused());
+        };
         let reader = parse::Reader {
             bot_id: self.api.bot_id(),
             me,
@@ -66,32 +88,56 @@ impl Receiver {
             gather: self.gather,
         };
         self.answer_presses(&reader, updates);
-        let readable = updates.iter().filter_map(|update| update.content.as_ref().ok());
+        let readable = updates
+            .iter()
+            .filter_map(|update| update.content.as_ref().ok());
         readable.for_each(|update| send::note_newest(&self.newest, update));
         let arrivals = reader.read_all(updates);
         if arrivals.is_empty() {
             return Ok(Stored::Yes);
         }
-        let accepted = intake.accept(Batch { platform: Platform::Telegram, arrivals }).await;
-        Ok(if accepted.is_ok() { Stored::Yes } else { Stored::No })
+        let accepted = intake
+            .accept(Batch {
+                platform: Platform::Telegram,
+                arrivals,
+            })
+            .await;
+        Ok(if accepted.is_ok() {
+            Stored::Yes
+        } else {
+            Stored::No
+        })
     }
 
     /// Answers at once, beside everything else: the person sees a clock on the button until then.
     fn answer_presses(&self, reader: &parse::Reader<'_>, updates: &[Update]) {
-        for press in updates.iter().filter_map(|update| reader.read_press(update)) {
+        for press in updates
+            .iter()
+            .filter_map(|update| reader.read_press(update))
+        {
             let text = press.is_stale.then_some(buttons::STALE);
-            let (api, answer) = (self.api.clone(), AnswerCallbackQuery::new(press.query_id, text));
+            let (api, answer) = (
+                self.api.clone(),
+                AnswerCallbackQuery::new(press.query_id, text),
+            );
             self.answers.spawn(async move { answer.send(&api).await });
         }
     }
 
-    /// The bot's account, asked for until Telegram answers. `None` when Telegram does not accept the token.
+    /// The bot's account, asked for until Telegram answers. `None` when Telegram does not accept
+    /// the token.
     pub(super) async fn me(&self) -> Option<&Me> {
         let mut backoff = Health::backoff();
         loop {
-            match self.me.get_or_try_init(async || self.api.call(&GetMe {}).await).await {
+            match self
+                .me
+                .get_or_try_init(async || self.api.call(&GetMe {}).await)
+                .await
+            {
                 Ok(me) => return Some(me),
-                Err(ApiError::Answered { code: 401 | 404, .. }) => return None,
+                Err(ApiError::Answered {
+                    code: 401 | 404, ..
+                }) => return None,
                 Err(error) => {
                     tracing::warn!("asking Telegram who we are: {error}");
                     self.api.health().pause(&mut backoff).await;

@@ -1,7 +1,8 @@
-//! Turns an agent's Markdown into Telegram's form: plain text and a list of entities, cut into messages.
+//! Turns an agent's Markdown into Telegram's form: plain text and a list of entities, cut into
+//! messages.
 //!
-//! Entities need no escaping and can not fail to parse, and Telegram counts its limits on exactly this text.
-//! The rules: <https://core.telegram.org/bots/api#messageentity>.
+//! Entities need no escaping and can not fail to parse, and Telegram counts its limits on exactly
+//! this text. The rules: <https://core.telegram.org/bots/api#messageentity>.
 
 mod blocks;
 mod definitions;
@@ -29,5 +30,11 @@ pub(crate) const MAX_ENTITIES: usize = 100;
 
 /// Makes the messages for an answer. An answer without visible text makes none.
 pub(crate) fn render(markdown: &str) -> Vec<Rendered> {
-    split(&lay_out(markdown), Limits { units: MAX_UNITS, entities: MAX_ENTITIES })
+    split(
+        &lay_out(markdown),
+        Limits {
+            units: MAX_UNITS,
+            entities: MAX_ENTITIES,
+        },
+    )
 }

@@ -8,7 +8,9 @@ use super::address::{Address, address, is_private_topic, thread_to_send};
 use super::api::{Api, ApiError, Done};
 use super::buttons::{self, Button};
 use super::render::{self, Entity, EntityKind, Rendered};
-use crate::channels::answer_style::{ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting};
+use crate::channels::answer_style::{
+    ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting,
+};
 use crate::channels::upload::{Content, File};
 use crate::channels::{Part, PlaceLoss, SendError, Text, newest};
 use crate::config::{Answers, Quote};
@@ -38,11 +40,16 @@ pub(super) struct StoredMessage {
 
 impl StoredMessage {
     pub(super) fn plain(message: Rendered) -> Self {
-        StoredMessage { message, keyboard: Vec::new(), quote: None }
+        StoredMessage {
+            message,
+            keyboard: Vec::new(),
+            quote: None,
+        }
     }
 }
 
-/// A message to quote. With its chat, because a group that becomes a supergroup numbers its messages anew.
+/// A message to quote. With its chat, because a group that becomes a supergroup numbers its
+/// messages anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Quoted {
     chat_id: i64,
@@ -52,8 +59,14 @@ struct Quoted {
     if_others_wrote_after: Option<i64>,
 }
 
-/// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its first and a file.
-pub(super) fn render(signer: &Signer, style: Answers, to: &Destination, text: &Text<'_>) -> Vec<Part> {
+/// The first part quotes, and buttons stand under the last. An answer of too many parts becomes its
+/// first and a file.
+pub(super) fn render(
+    signer: &Signer,
+    style: Answers,
+    to: &Destination,
+    text: &Text<'_>,
+) -> Vec<Part> {
     let mut rendered = with_speaker(style, text);
     let is_too_long = is_too_long(style, text, rendered.len());
     if is_too_long {
@@ -62,18 +75,35 @@ pub(super) fn render(signer: &Signer, style: Answers, to: &Destination, text: &T
     let last = rendered.len().saturating_sub(1);
     let part = |(number, message)| {
         let choices = if number == last { text.choices } else { &[] };
-        let keyboard = address(to).map(|address| buttons::keyboard(signer, address, choices)).unwrap_or_default();
-        let quote = if number == 0 { quoted(style.quote, to, text) } else { None };
-        StoredPart::Message(StoredMessage { message, keyboard, quote })
+        let keyboard = address(to)
+            .map(|address| buttons::keyboard(signer, address, choices))
+            .unwrap_or_default();
+        let quote = if number == 0 {
+            quoted(style.quote, to, text)
+        } else {
+            None
+        };
+        StoredPart::Message(StoredMessage {
+            message,
+            keyboard,
+            quote,
+        })
     };
-    let file = is_too_long.then(|| StoredPart::File { markdown: text.markdown.to_owned() });
+    let file = is_too_long.then(|| StoredPart::File {
+        markdown: text.markdown.to_owned(),
+    });
     let parts = rendered.into_iter().enumerate().map(part).chain(file);
-    parts.map(|part| Part(serde_json::to_string(&part).expect("text and numbers are JSON"))).collect()
+    parts
+        .map(|part| Part(serde_json::to_string(&part).expect("text and numbers are JSON")))
+        .collect()
 }
 
 fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<Rendered> {
     let rendered = render::render(text.markdown);
-    match text.speaker.filter(|_| style.show_agent && !rendered.is_empty()) {
+    match text
+        .speaker
+        .filter(|_| style.show_agent && !rendered.is_empty())
+    {
         Some(speaker) => render::render(&format!("**{}**\n\n{}", escaped(speaker), text.markdown)),
         None => rendered,
     }
@@ -87,7 +117,11 @@ fn quoted(quote: Quote, to: &Destination, text: &Text<'_>) -> Option<Quoted> {
         Quoting::IfOthersWrote => Some(question.upto.0.parse().ok()?),
         Quoting::Yes => None,
     };
-    Some(Quoted { chat_id, message_id, if_others_wrote_after })
+    Some(Quoted {
+        chat_id,
+        message_id,
+        if_others_wrote_after,
+    })
 }
 
 #[derive(Serialize)]
@@ -134,7 +168,8 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Zero when Telegram does not tell the id. The message is there all the same, but cannot be changed any more.
+    /// Zero when Telegram does not tell the id. The message is there all the same, but cannot be
+    /// changed any more.
     pub(super) fn id(&self) -> MessageId {
         MessageId(self.message_id.unwrap_or_default().to_string())
     }
@@ -175,10 +210,25 @@ pub(super) type Newest = newest::Newest<Address, i64>;
 /// Remembers the newest message of a place, of any person to anybody.
 pub(super) fn note_newest(newest: &Newest, update: &Value) {
     let written = &update["message"];
-    let (Some(chat_id), Some(message)) = (written["chat"]["id"].as_i64(), written["message_id"].as_i64()) else { return };
-    let thread = written["message_thread_id"].as_i64().filter(|_| written["is_topic_message"] == true);
-    let topic = thread.and_then(|thread| i32::try_from(thread).ok()).map(TopicId);
-    newest.note(Address { chat_id, message_thread_id: thread_to_send(chat_id, topic) }, message);
+    let (Some(chat_id), Some(message)) = (
+        written["chat"]["id"].as_i64(),
+        written["message_id"].as_i64(),
+    ) else {
+        return;
+    };
+    let thread = written["message_thread_id"]
+        .as_i64()
+        .filter(|_| written["is_topic_message"] == true);
+    let topic = thread
+        .and_then(|thread| i32::try_from(thread).ok())
+        .map(TopicId);
+    newest.note(
+        Address {
+            chat_id,
+            message_thread_id: thread_to_send(chat_id, topic),
+        },
+        message,
+    );
 }
 
 pub(super) async fn send(
@@ -188,11 +238,17 @@ pub(super) async fn send(
     to: &Destination,
     part: &Part,
 ) -> Result<MessageId, SendError> {
-    let stored: StoredPart = serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
-    let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
+    let stored: StoredPart =
+        serde_json::from_str(&part.0).map_err(|error| SendError::Refused(error.to_string()))?;
+    let address = address(to)
+        .ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
     let sent = match stored {
         StoredPart::Message(mut message) => {
-            message.quote.take_if(|quote| quote.if_others_wrote_after.is_some_and(|last| !newest.is_after(&address, last)));
+            message.quote.take_if(|quote| {
+                quote
+                    .if_others_wrote_after
+                    .is_some_and(|last| !newest.is_after(&address, last))
+            });
             send_message(api, style, address, &message).await
         }
         StoredPart::File { markdown } => send_file(api, address, &markdown).await,
@@ -200,25 +256,63 @@ pub(super) async fn send(
     sent.map(|sent| sent.id()).map_err(send_error)
 }
 
-pub(super) async fn send_message(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
+pub(super) async fn send_message(
+    api: &Api,
+    style: Answers,
+    address: Address,
+    stored: &StoredMessage,
+) -> Result<Sent, ApiError> {
     match send_styled(api, style, address, stored).await {
-        Err(error) if is_private_topic(address) && topic_loss(&error) == Some(PlaceLoss::Deleted) => {
-            tracing::warn!(chat = address.chat_id, "Telegram does not know this private topic; sending without it");
-            send_styled(api, style, Address { message_thread_id: None, ..address }, stored).await
+        Err(error)
+            if is_private_topic(address) && topic_loss(&error) == Some(PlaceLoss::Deleted) =>
+        {
+            tracing::warn!(
+                chat = address.chat_id,
+                "Telegram does not know this private topic; sending without it"
+            );
+            send_styled(
+                api,
+                style,
+                Address {
+                    message_thread_id: None,
+                    ..address
+                },
+                stored,
+            )
+            .await
         }
         sent => sent,
     }
 }
 
-async fn send_styled(api: &Api, style: Answers, address: Address, stored: &StoredMessage) -> Result<Sent, ApiError> {
+async fn send_styled(
+    api: &Api,
+    style: Answers,
+    address: Address,
+    stored: &StoredMessage,
+) -> Result<Sent, ApiError> {
     let Rendered { text, entities } = &stored.message;
     let send = async |entities: &[Entity]| {
-        let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &stored.keyboard });
-        let quote = stored.quote.filter(|quote| quote.chat_id == address.chat_id);
-        let reply_parameters =
-            quote.map(|quote| ReplyParameters { message_id: quote.message_id, allow_sending_without_reply: true });
+        let reply_markup = (!stored.keyboard.is_empty()).then_some(InlineKeyboard {
+            inline_keyboard: &stored.keyboard,
+        });
+        let quote = stored
+            .quote
+            .filter(|quote| quote.chat_id == address.chat_id);
+        let reply_parameters = quote.map(|quote| ReplyParameters {
+            message_id: quote.message_id,
+            allow_sending_without_reply: true,
+        });
         let link_preview_options = link_preview(style);
-        api.call(&SendMessage { address, text, entities, reply_markup, reply_parameters, link_preview_options }).await
+        api.call(&SendMessage {
+            address,
+            text,
+            entities,
+            reply_markup,
+            reply_parameters,
+            link_preview_options,
+        })
+        .await
     };
     match send(entities).await {
         Err(error) if dislikes_style(&error, entities) => send(&hiding(entities)).await,
@@ -228,29 +322,55 @@ async fn send_styled(api: &Api, style: Answers, address: Address, stored: &Store
 
 /// Whether the plain text is worth another try, because Telegram refused the entities.
 pub(super) fn dislikes_style(error: &ApiError, entities: &[Entity]) -> bool {
-    let ApiError::Answered { code: 400, description, .. } = error else { return false };
-    let is_about_style = STYLE_TROUBLES.iter().any(|words| description.to_lowercase().contains(words));
+    let ApiError::Answered {
+        code: 400,
+        description,
+        ..
+    } = error
+    else {
+        return false;
+    };
+    let is_about_style = STYLE_TROUBLES
+        .iter()
+        .any(|words| description.to_lowercase().contains(words));
     if is_about_style && !entities.is_empty() {
-        tracing::warn!("Telegram did not take how a text is styled, so it goes out plain: {description}");
+        tracing::warn!(
+            "Telegram did not take how a text is styled, so it goes out plain: {description}"
+        );
     }
     is_about_style && !entities.is_empty()
 }
 
 /// Telegram's words for unusable entities.
-const STYLE_TROUBLES: [&str; 4] = ["can't parse entities", "can't parse messageentity", "entity_", "entities_too_long"];
+const STYLE_TROUBLES: [&str; 4] = [
+    "can't parse entities",
+    "can't parse messageentity",
+    "entity_",
+    "entities_too_long",
+];
 
 /// The spoilers among the entities: hidden words must not become readable in a plain text.
 pub(super) fn hiding(entities: &[Entity]) -> Vec<Entity> {
-    entities.iter().filter(|entity| entity.kind == EntityKind::Spoiler).cloned().collect()
+    entities
+        .iter()
+        .filter(|entity| entity.kind == EntityKind::Spoiler)
+        .cloned()
+        .collect()
 }
 
 /// Telegram has no codes for these, only words.
 pub(super) fn topic_loss(error: &ApiError) -> Option<PlaceLoss> {
     match error {
-        ApiError::Answered { code: 400, description, .. } if description.contains("TOPIC_CLOSED") => Some(PlaceLoss::Closed),
-        ApiError::Answered { code: 400, description, .. }
-            if description.contains("thread not found") || description.contains("TOPIC_DELETED") =>
-        {
+        ApiError::Answered {
+            code: 400,
+            description,
+            ..
+        } if description.contains("TOPIC_CLOSED") => Some(PlaceLoss::Closed),
+        ApiError::Answered {
+            code: 400,
+            description,
+            ..
+        } if description.contains("thread not found") || description.contains("TOPIC_DELETED") => {
             Some(PlaceLoss::Deleted)
         }
         _ => None,
@@ -259,13 +379,33 @@ pub(super) fn topic_loss(error: &ApiError) -> Option<PlaceLoss> {
 
 async fn send_file(api: &Api, address: Address, markdown: &str) -> Result<Sent, ApiError> {
     let content = Content::Text(markdown.to_owned());
-    let file = File { field: "document", name: ANSWER_FILE, media_type: ANSWER_TYPE, content };
-    api.upload(&SendDocument { address, caption: WHOLE_ANSWER }, file).await
+    let file = File {
+        field: "document",
+        name: ANSWER_FILE,
+        media_type: ANSWER_TYPE,
+        content,
+    };
+    api.upload(
+        &SendDocument {
+            address,
+            caption: WHOLE_ANSWER,
+        },
+        file,
+    )
+    .await
 }
 
 pub(super) async fn typing(api: &Api, to: &Destination) -> Result<(), SendError> {
-    let Some(address) = address(to) else { return Ok(()) };
-    api.call(&SendChatAction { address, action: "typing" }).await.map(drop).map_err(send_error)
+    let Some(address) = address(to) else {
+        return Ok(());
+    };
+    api.call(&SendChatAction {
+        address,
+        action: "typing",
+    })
+    .await
+    .map(drop)
+    .map_err(send_error)
 }
 
 pub(super) fn send_error(error: ApiError) -> SendError {
@@ -274,12 +414,26 @@ pub(super) fn send_error(error: ApiError) -> SendError {
     }
     let text = error.to_string();
     match error {
-        ApiError::Answered { moved_to: Some(chat), .. } => SendError::Moved(ChatId(chat)),
-        ApiError::Answered { retry_after: Some(delay), .. } => SendError::RetryAfter(delay),
-        // 401 and 404 are about the token, as when polling: the answer is kept until there is a valid token.
-        ApiError::Answered { code: 401 | 404 | 429, .. } | ApiError::NotReached(_) => SendError::NotSent(text),
-        // An error inside Telegram, or of a proxy on the way, may come after Telegram took the message.
-        ApiError::Answered { code: 500.., .. } | ApiError::InBetween { .. } | ApiError::NoAnswer(_) => SendError::Unknown(text),
+        ApiError::Answered {
+            moved_to: Some(chat),
+            ..
+        } => SendError::Moved(ChatId(chat)),
+        ApiError::Answered {
+            retry_after: Some(delay),
+            ..
+        } => SendError::RetryAfter(delay),
+        // 401 and 404 are about the token, as when polling: the answer is kept until there is a
+        // valid token.
+        ApiError::Answered {
+            code: 401 | 404 | 429,
+            ..
+        }
+        | ApiError::NotReached(_) => SendError::NotSent(text),
+        // An error inside Telegram, or of a proxy on the way, may come after Telegram took the
+        // message.
+        ApiError::Answered { code: 500.., .. }
+        | ApiError::InBetween { .. }
+        | ApiError::NoAnswer(_) => SendError::Unknown(text),
         ApiError::Answered { .. } => SendError::Refused(text),
     }
 }
@@ -290,7 +444,12 @@ mod tests {
 
     #[test]
     fn only_telegram_itself_can_say_that_a_message_was_not_taken() {
-        let answered = |code| ApiError::Answered { code, description: "words".into(), retry_after: None, moved_to: None };
+        let answered = |code| ApiError::Answered {
+            code,
+            description: "words".into(),
+            retry_after: None,
+            moved_to: None,
+        };
         let check = |error: ApiError, expected: &str| {
             let (asked, found) = (error.to_string(), format!("{:?}", send_error(error)));
             assert!(found.starts_with(expected), "{asked}: {found}");
@@ -311,26 +470,65 @@ mod tests {
 
     #[test]
     fn a_name_above_an_answer_is_no_markdown() {
-        let style = Answers { show_agent: true, ..Answers::default() };
-        let says = |markdown| Text { speaker: Some("*_[R]`\\"), ..Text::plain(markdown) };
-        assert_eq!(with_speaker(style, &says("- one"))[0].text, "*_[R]`\\\n\n• one");
-        assert!(with_speaker(style, &says("\n")).is_empty(), "a name alone is no answer");
+        let style = Answers {
+            show_agent: true,
+            ..Answers::default()
+        };
+        let says = |markdown| Text {
+            speaker: Some("*_[R]`\\"),
+            ..Text::plain(markdown)
+        };
+        assert_eq!(
+            with_speaker(style, &says("- one"))[0].text,
+            "*_[R]`\\\n\n• one"
+        );
+        assert!(
+            with_speaker(style, &says("\n")).is_empty(),
+            "a name alone is no answer"
+        );
     }
 
     #[test]
     fn only_trouble_with_styles_is_worth_plain_words() {
-        let bold = [Entity { kind: EntityKind::Bold, offset: 0, length: 1 }];
+        let bold = [Entity {
+            kind: EntityKind::Bold,
+            offset: 0,
+            length: 1,
+        }];
         let check = |code: u16, description: &str, entities: &[Entity], expected: bool| {
-            let error = ApiError::Answered { code, description: description.into(), retry_after: None, moved_to: None };
-            assert_eq!(dislikes_style(&error, entities), expected, "{code} {description}");
+            let error = ApiError::Answered {
+                code,
+                description: description.into(),
+                retry_after: None,
+                moved_to: None,
+            };
+            assert_eq!(
+                dislikes_style(&error, entities),
+                expected,
+                "{code} {description}"
+            );
         };
-        check(400, "Bad Request: can't parse entities: unsupported type", &bold, true);
-        check(400, "Bad Request: can't parse MessageEntity: no offset", &bold, true);
+        check(
+            400,
+            "Bad Request: can't parse entities: unsupported type",
+            &bold,
+            true,
+        );
+        check(
+            400,
+            "Bad Request: can't parse MessageEntity: no offset",
+            &bold,
+            true,
+        );
         check(400, "Bad Request: ENTITY_BOUNDS_INVALID", &bold, true);
         check(400, "Bad Request: can't parse entities", &[], false);
         check(400, "Bad Request: message is too long", &bold, false);
         check(500, "can't parse entities", &bold, false);
-        let hidden = Entity { kind: EntityKind::Spoiler, offset: 2, length: 3 };
+        let hidden = Entity {
+            kind: EntityKind::Spoiler,
+            offset: 2,
+            length: 3,
+        };
         assert_eq!(hiding(&[bold[0].clone(), hidden.clone()]), [hidden]);
     }
 }

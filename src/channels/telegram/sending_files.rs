@@ -1,6 +1,7 @@
 //! Sends files of an agent: pictures as photos, everything else as documents.
 //!
-//! <https://core.telegram.org/bots/api#sendphoto>, <https://core.telegram.org/bots/api#senddocument>
+//! <https://core.telegram.org/bots/api#sendphoto>,
+//! <https://core.telegram.org/bots/api#senddocument>
 
 use std::path::Path;
 
@@ -63,14 +64,18 @@ pub(super) async fn send_file(
     file: &OutgoingFile,
     path: &Path,
 ) -> Result<MessageId, SendError> {
-    let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
+    let address = address(to)
+        .ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
     let how = kind(file);
     let mut sent = attempt(api, address, file, path, how).await;
     if let Err(Failure::Api(error)) = &sent {
         if how == As::Photo && is_no_photo(error) {
             sent = attempt(api, address, file, path, As::Document).await;
         } else if is_private_topic(address) && send::topic_loss(error) == Some(PlaceLoss::Deleted) {
-            let chat = Address { message_thread_id: None, ..address };
+            let chat = Address {
+                message_thread_id: None,
+                ..address
+            };
             sent = attempt(api, chat, file, path, how).await;
         }
     }
@@ -90,22 +95,42 @@ enum Failure {
     Api(ApiError),
 }
 
-async fn attempt(api: &Api, address: Address, file: &OutgoingFile, path: &Path, how: As) -> Result<Sent, Failure> {
+async fn attempt(
+    api: &Api,
+    address: Address,
+    file: &OutgoingFile,
+    path: &Path,
+    how: As,
+) -> Result<Sent, Failure> {
     let content = Content::open(path).await.map_err(|error| {
         tracing::warn!(file = %file.stored, "a file that should be sent cannot be read: {error}");
         Failure::Gone
     })?;
     let caption = file.caption.as_deref().map(caption);
-    let upload = |field| File { field, name: &file.name, media_type: &file.media_type, content };
+    let upload = |field| File {
+        field,
+        name: &file.name,
+        media_type: &file.media_type,
+        content,
+    };
     let sent = match how {
-        As::Photo => api.upload(&SendPhoto { address, caption }, upload("photo")).await,
-        As::Document => api.upload(&SendDocument { address, caption }, upload("document")).await,
+        As::Photo => {
+            api.upload(&SendPhoto { address, caption }, upload("photo"))
+                .await
+        }
+        As::Document => {
+            api.upload(&SendDocument { address, caption }, upload("document"))
+                .await
+        }
     };
     sent.map_err(Failure::Api)
 }
 
 async fn tell(api: &Api, style: Answers, address: Address, text: &str) -> Result<Sent, ApiError> {
-    let message = Rendered { text: text.to_owned(), entities: Vec::new() };
+    let message = Rendered {
+        text: text.to_owned(),
+        entities: Vec::new(),
+    };
     send::send_message(api, style, address, &StoredMessage::plain(message)).await
 }
 
@@ -121,7 +146,10 @@ fn is_no_photo(error: &ApiError) -> bool {
 }
 
 fn is_too_large(error: &ApiError) -> bool {
-    matches!(error, ApiError::Answered { code: 413, .. } | ApiError::InBetween { code: 413 })
+    matches!(
+        error,
+        ApiError::Answered { code: 413, .. } | ApiError::InBetween { code: 413 }
+    )
 }
 
 fn caption(text: &str) -> &str {
@@ -142,7 +170,10 @@ fn too_large(file: &OutgoingFile) -> String {
 }
 
 fn gone(file: &OutgoingFile) -> String {
-    format!("I wanted to send {}, but it is gone. Please ask for it again.", file.name)
+    format!(
+        "I wanted to send {}, but it is gone. Please ask for it again.",
+        file.name
+    )
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use super::address::{Address, address};
 use super::api::{Api, ApiError, Done};
 use super::render::{Entity, Rendered};
 use super::send::{
-    InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, dislikes_style, hiding, link_preview, send_error,
+    InlineKeyboard, LinkPreviewOptions, StoredMessage, StoredPart, dislikes_style, hiding,
+    link_preview, send_error,
 };
 use crate::channels::{Medium, Part, Revision, SendError, Streaming};
 use crate::config::Answers;
@@ -20,20 +21,36 @@ const EVERY_IN_GROUPS: Duration = Duration::from_secs(3);
 const EVERY_IN_PRIVATE: Duration = Duration::from_millis(1500);
 
 /// Drafts exist in private chats only: <https://core.telegram.org/bots/api#sendmessagedraft>.
-pub(super) const IN_PRIVATE: Streaming = Streaming::Previews { medium: Medium::Draft, every: EVERY_IN_PRIVATE };
-pub(super) const IN_GROUPS: Streaming = Streaming::Previews { medium: Medium::Message, every: EVERY_IN_GROUPS };
+pub(super) const IN_PRIVATE: Streaming = Streaming::Previews {
+    medium: Medium::Draft,
+    every: EVERY_IN_PRIVATE,
+};
+pub(super) const IN_GROUPS: Streaming = Streaming::Previews {
+    medium: Medium::Message,
+    every: EVERY_IN_GROUPS,
+};
 
-pub(super) async fn revise(api: &Api, style: Answers, to: &Destination, revision: Revision<'_>) -> Result<(), SendError> {
-    let address = address(to).ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
+pub(super) async fn revise(
+    api: &Api,
+    style: Answers,
+    to: &Destination,
+    revision: Revision<'_>,
+) -> Result<(), SendError> {
+    let address = address(to)
+        .ok_or_else(|| SendError::Refused(format!("{} is not on Telegram", to.place())))?;
     match revision {
         Revision::Draft { number, part } => match stored(part)? {
             StoredPart::Message(shown) => draft(api, address, number, &shown).await,
             StoredPart::File { .. } => Err(SendError::Refused("a draft is no file".into())),
         },
         Revision::Edit { message, part } => match stored(part)? {
-            StoredPart::Message(shown) => edit(api, style, address, message_id(message)?, &shown).await,
+            StoredPart::Message(shown) => {
+                edit(api, style, address, message_id(message)?, &shown).await
+            }
             // A file cannot be put into a message: the message goes, and then the file is sent.
-            StoredPart::File { .. } => remove(api, address, message_id(message)?).await.and(Err(SendError::Gone)),
+            StoredPart::File { .. } => remove(api, address, message_id(message)?)
+                .await
+                .and(Err(SendError::Gone)),
         },
         Revision::Remove { message } => remove(api, address, message_id(message)?).await,
     }
@@ -44,7 +61,10 @@ fn stored(part: &Part) -> Result<StoredPart, SendError> {
 }
 
 fn message_id(message: &MessageId) -> Result<i64, SendError> {
-    message.0.parse().map_err(|_| SendError::Refused(format!("{} is no message of Telegram", message.0)))
+    message
+        .0
+        .parse()
+        .map_err(|_| SendError::Refused(format!("{} is no message of Telegram", message.0)))
 }
 
 #[derive(Serialize)]
@@ -62,9 +82,22 @@ impl Payload for SendMessageDraft<'_> {
     const NAME: &'static str = "sendMessageDraft";
 }
 
-async fn draft(api: &Api, address: Address, draft_id: i64, part: &StoredMessage) -> Result<(), SendError> {
+async fn draft(
+    api: &Api,
+    address: Address,
+    draft_id: i64,
+    part: &StoredMessage,
+) -> Result<(), SendError> {
     let Rendered { text, entities } = &part.message;
-    let show = async |entities: &[Entity]| api.call(&SendMessageDraft { address, draft_id, text, entities }).await;
+    let show = async |entities: &[Entity]| {
+        api.call(&SendMessageDraft {
+            address,
+            draft_id,
+            text,
+            entities,
+        })
+        .await
+    };
     let shown = match show(entities).await {
         Err(error) if dislikes_style(&error, entities) => show(&hiding(entities)).await,
         shown => shown,
@@ -72,7 +105,9 @@ async fn draft(api: &Api, address: Address, draft_id: i64, part: &StoredMessage)
     match shown {
         Ok(_) => Ok(()),
         // An older Bot API server does not know the method.
-        Err(error @ ApiError::Answered { code: 404, .. }) => Err(SendError::Refused(error.to_string())),
+        Err(error @ ApiError::Answered { code: 404, .. }) => {
+            Err(SendError::Refused(error.to_string()))
+        }
         Err(error) => Err(send_error(error)),
     }
 }
@@ -95,13 +130,29 @@ impl Payload for EditMessageText<'_> {
     const NAME: &'static str = "editMessageText";
 }
 
-async fn edit(api: &Api, style: Answers, address: Address, message_id: i64, part: &StoredMessage) -> Result<(), SendError> {
+async fn edit(
+    api: &Api,
+    style: Answers,
+    address: Address,
+    message_id: i64,
+    part: &StoredMessage,
+) -> Result<(), SendError> {
     let Rendered { text, entities } = &part.message;
     let chat_id = address.chat_id;
     let change = async |entities: &[Entity]| {
-        let reply_markup = (!part.keyboard.is_empty()).then_some(InlineKeyboard { inline_keyboard: &part.keyboard });
+        let reply_markup = (!part.keyboard.is_empty()).then_some(InlineKeyboard {
+            inline_keyboard: &part.keyboard,
+        });
         let link_preview_options = link_preview(style);
-        api.call(&EditMessageText { chat_id, message_id, text, entities, reply_markup, link_preview_options }).await
+        api.call(&EditMessageText {
+            chat_id,
+            message_id,
+            text,
+            entities,
+            reply_markup,
+            link_preview_options,
+        })
+        .await
     };
     let changed = match change(entities).await {
         Err(error) if dislikes_style(&error, entities) => change(&hiding(entities)).await,
@@ -127,7 +178,13 @@ impl Payload for DeleteMessage {
 }
 
 async fn remove(api: &Api, address: Address, message_id: i64) -> Result<(), SendError> {
-    match api.call(&DeleteMessage { chat_id: address.chat_id, message_id }).await {
+    match api
+        .call(&DeleteMessage {
+            chat_id: address.chat_id,
+            message_id,
+        })
+        .await
+    {
         Ok(_) => Ok(()),
         Err(error) if says(&error, "message to delete not found") => Ok(()),
         Err(error) => Err(send_error(error)),
@@ -139,4 +196,8 @@ fn says(error: &ApiError, words: &str) -> bool {
 }
 
 /// Telegram's words for a deleted message, and for a message too old for a change.
-const GONE: [&str; 3] = ["message to edit not found", "message can't be edited", "MESSAGE_ID_INVALID"];
+const GONE: [&str; 3] = [
+    "message to edit not found",
+    "message can't be edited",
+    "MESSAGE_ID_INVALID",
+];

@@ -1,7 +1,8 @@
 //! The needed fields of an update, borrowed from the update's JSON.
 //!
-//! Own types, because teloxide's need a second parse of every update, and lose the text of a message with an entity or a content
-//! of a kind unknown to them. Place and person must be readable; other fields of an unexpected form count as missing.
+//! Own types, because teloxide's need a second parse of every update, and lose the text of a
+//! message with an entity or a content of a kind unknown to them. Place and person must be
+//! readable; other fields of an unexpected form count as missing.
 //! <https://core.telegram.org/bots/api#message>
 
 use serde::de::IgnoredAny;
@@ -67,7 +68,11 @@ impl<'a> Message<'a> {
     }
 
     pub(super) fn entities(&self) -> impl Iterator<Item = &Entity<'a>> {
-        let entities = if self.text.is_some() { &self.entities } else { &self.caption_entities };
+        let entities = if self.text.is_some() {
+            &self.entities
+        } else {
+            &self.caption_entities
+        };
         entities.iter().flatten().filter_map(|entity| match entity {
             Readable::Yes(entity) => Some(entity),
             Readable::No(_) => None,
@@ -76,27 +81,43 @@ impl<'a> Message<'a> {
 
     /// Only `is_topic_message` makes a topic: replies in plain groups carry a thread id too.
     pub(super) fn topic(&self) -> Option<TopicId> {
-        self.message_thread_id.filter(|_| self.is_topic_message == Some(true)).map(TopicId)
+        self.message_thread_id
+            .filter(|_| self.is_topic_message == Some(true))
+            .map(TopicId)
     }
 
-    /// The replied message. Messages without a reply refer to the first message of their topic, and such a reference is no reply.
+    /// The replied message. Messages without a reply refer to the first message of their topic, and
+    /// such a reference is no reply.
     pub(super) fn replied(&self) -> Option<&Replied<'a>> {
-        self.reply_to_message.as_ref().filter(|replied| replied.forum_topic_created.is_none())
+        self.reply_to_message
+            .as_ref()
+            .filter(|replied| replied.forum_topic_created.is_none())
     }
 
     /// The name in a message about a new or renamed topic. A changed icon comes without a name.
     pub(super) fn new_topic_name(&self) -> Option<&'a str> {
-        let created = self.forum_topic_created.as_ref().map(|created| created.name);
+        let created = self
+            .forum_topic_created
+            .as_ref()
+            .map(|created| created.name);
         created.or_else(|| self.forum_topic_edited.as_ref()?.name)
     }
 
-    /// The name of the topic, known from messages without a reply: they refer to the first message of their topic.
+    /// The name of the topic, known from messages without a reply: they refer to the first message
+    /// of their topic.
     pub(super) fn topic_name(&self) -> Option<&'a str> {
-        let first = self.reply_to_message.as_ref().filter(|_| self.is_topic_message == Some(true))?;
-        first.forum_topic_created.as_ref().map(|created| created.name)
+        let first = self
+            .reply_to_message
+            .as_ref()
+            .filter(|_| self.is_topic_message == Some(true))?;
+        first
+            .forum_topic_created
+            .as_ref()
+            .map(|created| created.name)
     }
 
-    /// Anonymous admins and linked channels write in the name of a chat, and `from` is a placeholder then.
+    /// Anonymous admins and linked channels write in the name of a chat, and `from` is a
+    /// placeholder then.
     pub(super) fn is_from_a_person(&self) -> bool {
         self.sender_chat.is_none() && self.from.as_ref().is_some_and(|from| !from.is_bot)
     }
@@ -204,7 +225,9 @@ pub(super) struct CallbackQuery<'a> {
 
 impl<'a> CallbackQuery<'a> {
     pub(super) fn message(&self) -> Option<&Message<'a>> {
-        self.message.as_ref().filter(|message| message.is_accessible())
+        self.message
+            .as_ref()
+            .filter(|message| message.is_accessible())
     }
 }
 
@@ -215,7 +238,9 @@ enum Readable<T> {
     No(IgnoredAny),
 }
 
-fn if_readable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn if_readable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     Ok(match Readable::deserialize(deserializer)? {
         Readable::Yes(value) => Some(value),
         Readable::No(_) => None,

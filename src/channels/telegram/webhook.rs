@@ -1,7 +1,9 @@
-//! The webhook: Telegram calls us. A call is answered with 200 only once its update is on disk; else Telegram calls again.
+//! The webhook: Telegram calls us. A call is answered with 200 only once its update is on disk;
+//! else Telegram calls again.
 //!
-//! Plain HTTP, because a reverse proxy has the certificate. Telegram proves itself with a secret, so the path does not matter, and
-//! callers without the secret learn nothing. <https://core.telegram.org/bots/api#setwebhook>
+//! Plain HTTP, because a reverse proxy has the certificate. Telegram proves itself with a secret,
+//! so the path does not matter, and callers without the secret learn nothing.
+//! <https://core.telegram.org/bots/api#setwebhook>
 
 use std::time::Duration;
 
@@ -25,7 +27,8 @@ use crate::signing::same_text;
 
 /// Updates are a few kilobytes; a long update with all its entities stays far below.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// Updates in the queue for the store. When full, calls wait, and Telegram limits the number of its calls.
+/// Updates in the queue for the store. When full, calls wait, and Telegram limits the number of its
+/// calls.
 const CAPACITY: usize = 64;
 /// A later call is answered with 503. Telegram's own patience is longer.
 const STORE_WITHIN: Duration = Duration::from_secs(20);
@@ -47,10 +50,16 @@ pub(super) async fn listen(
     stop: &CancellationToken,
 ) -> Result<(), ListenError> {
     let listener = TcpListener::bind(webhook.listen).await.map_err(|error| {
-        ListenError(format!("cannot listen on {}: {error}. Set another `listen` under [telegram.webhook]", webhook.listen))
+        ListenError(format!(
+            "cannot listen on {}: {error}. Set another `listen` under [telegram.webhook]",
+            webhook.listen
+        ))
     })?;
     let (deliveries, received) = mpsc::channel(CAPACITY);
-    let door = Door { secret: secret.clone(), deliveries };
+    let door = Door {
+        secret: secret.clone(),
+        deliveries,
+    };
     let served = serve(listener, door, stop);
     // Beside the server, so that Telegram's first calls find the server running.
     let work = async {
@@ -68,7 +77,8 @@ pub(super) async fn listen(
 /// Returns when `stop` is cancelled and the running calls are answered.
 async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
     let app = Router::new().fallback(knock).with_state(door);
-    let serving = axum::serve(Callers::new(listener), app).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let serving = axum::serve(Callers::new(listener), app)
+        .with_graceful_shutdown(stop.clone().cancelled_owned());
     let too_long = async {
         stop.cancelled().await;
         tokio::time::sleep(FINISH_WITHIN).await;
@@ -84,10 +94,17 @@ async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
 }
 
 /// Stores updates in their order, all waiting updates together.
-async fn store_all(receiver: &Receiver, intake: &Intake, mut received: mpsc::Receiver<Delivery>) -> Result<(), ListenError> {
+async fn store_all(
+    receiver: &Receiver,
+    intake: &Intake,
+    mut received: mpsc::Receiver<Delivery>,
+) -> Result<(), ListenError> {
     let mut waiting = Vec::new();
     while received.recv_many(&mut waiting, CAPACITY).await > 0 {
-        let (updates, answers): (Vec<_>, Vec<_>) = waiting.drain(..).map(|delivery| (delivery.update, delivery.stored)).unzip();
+        let (updates, answers): (Vec<_>, Vec<_>) = waiting
+            .drain(..)
+            .map(|delivery| (delivery.update, delivery.stored))
+            .unzip();
         if let Stored::Yes = receiver.store(intake, &updates).await? {
             for answer in answers {
                 // The caller may have hung up; then the same update comes again, and is known.
@@ -110,18 +127,34 @@ impl Payload for SetWebhook<'_> {
     const NAME: &'static str = "setWebhook";
 }
 
-/// Sets the webhook at every start, because Telegram does not reveal its secret. Ends only with a refusal.
+/// Sets the webhook at every start, because Telegram does not reveal its secret. Ends only with a
+/// refusal.
 async fn announce(api: &Api, webhook: &Webhook, secret: &Secret) -> Result<(), ListenError> {
-    let request = SetWebhook { url: &webhook.url, secret_token: secret.expose(), allowed_updates: ALLOWED_UPDATES };
+    let request = SetWebhook {
+        url: &webhook.url,
+        secret_token: secret.expose(),
+        allowed_updates: ALLOWED_UPDATES,
+    };
     let mut backoff = Health::backoff();
     while let Err(error) = api.call(&request).await {
-        if let ApiError::Answered { code: 401 | 404, .. } = error {
+        if let ApiError::Answered {
+            code: 401 | 404, ..
+        } = error
+        {
             return Err(refused());
         }
-        tracing::warn!("setting the webhook {}: {error}; trying again in {} s", webhook.url, backoff.peek().as_secs());
+        tracing::warn!(
+            "setting the webhook {}: {error}; trying again in {} s",
+            webhook.url,
+            backoff.peek().as_secs()
+        );
         api.health().pause(&mut backoff).await;
     }
-    tracing::info!("Telegram calls {}; listening on {}", webhook.url, webhook.listen);
+    tracing::info!(
+        "Telegram calls {}; listening on {}",
+        webhook.url,
+        webhook.listen
+    );
     std::future::pending().await
 }
 
@@ -140,8 +173,16 @@ async fn knock(State(door): State<Door>, request: Request) -> StatusCode {
     let let_in = async {
         let update = read(request).await?;
         let (stored, wait) = oneshot::channel();
-        let delivered = door.deliveries.send(Delivery { update, stored }).await.is_ok();
-        if delivered && wait.await.is_ok() { Ok(()) } else { Err(StatusCode::SERVICE_UNAVAILABLE) }
+        let delivered = door
+            .deliveries
+            .send(Delivery { update, stored })
+            .await
+            .is_ok();
+        if delivered && wait.await.is_ok() {
+            Ok(())
+        } else {
+            Err(StatusCode::SERVICE_UNAVAILABLE)
+        }
     };
     match tokio::time::timeout(STORE_WITHIN, let_in).await {
         Ok(Ok(())) => StatusCode::OK,
@@ -151,17 +192,25 @@ async fn knock(State(door): State<Door>, request: Request) -> StatusCode {
 }
 
 fn is_from_telegram(headers: &HeaderMap, secret: &Secret) -> bool {
-    let told = headers.get(SECRET_HEADER).and_then(|told| told.to_str().ok());
+    let told = headers
+        .get(SECRET_HEADER)
+        .and_then(|told| told.to_str().ok());
     told.is_some_and(|told| same_text(told, secret.expose()))
 }
 
-/// Every body is taken, and kept as broken if unreadable: Telegram would repeat a refused update for ever.
+/// Every body is taken, and kept as broken if unreadable: Telegram would repeat a refused update
+/// for ever.
 async fn read(request: Request) -> Result<Update, StatusCode> {
-    let told_length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let told_length = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse().ok());
     if told_length.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
-    let body = to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
+    let body = to_bytes(request.into_body(), MAX_BODY_BYTES)
+        .await
+        .map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
     if body.is_empty() {
         return Err(StatusCode::BAD_REQUEST);
     }

@@ -1,4 +1,5 @@
-//! The verbs that change agents: they read the arguments and print the result. The changes themselves are in `tenants`.
+//! The verbs that change agents: they read the arguments and print the result. The changes
+//! themselves are in `tenants`.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
@@ -86,30 +87,44 @@ pub(in crate::cli) enum ArchiveVerb {
 fn told(error: TenantError) -> Failure {
     match error {
         TenantError::Unknown(error) => Failure::WrongUse(error.to_string()),
-        TenantError::Problems(report) => {
-            Failure::Failed(with_end(&report, "config.toml was not changed: this is how it would have become."))
-        }
-        TenantError::Broken(report) => Failure::Failed(with_end(&report, "config.toml was not changed: put this right first.")),
+        TenantError::Problems(report) => Failure::Failed(with_end(
+            &report,
+            "config.toml was not changed: this is how it would have become.",
+        )),
+        TenantError::Broken(report) => Failure::Failed(with_end(
+            &report,
+            "config.toml was not changed: put this right first.",
+        )),
         other => Failure::Failed(other.to_string()),
     }
 }
 
-/// A report without its last line: no gateway was to be started, so the verb's own words end the report.
+/// A report without its last line: no gateway was to be started, so the verb's own words end the
+/// report.
 fn with_end(report: &Report, end: &str) -> String {
     let text = report.to_string();
-    let problems = text.rsplit_once("\n\n").map_or(text.as_str(), |(problems, _)| problems);
+    let problems = text
+        .rsplit_once("\n\n")
+        .map_or(text.as_str(), |(problems, _)| problems);
     format!("{problems}\n\n{end}")
 }
 
 async fn site(home: &Home) -> Result<Site, Failure> {
-    Ok(Site { home: home.path().to_owned(), db: Db::open(&home.database()).await? })
+    Ok(Site {
+        home: home.path().to_owned(),
+        db: Db::open(&home.database()).await?,
+    })
 }
 
 pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
     let site = site(home).await?;
     let id = match arguments.id {
         None if io::stdin().is_terminal() => ask_for_id(&site).await?,
-        None => return Err(Failure::WrongUse("which one? `parlor agent add ID` wants an id, such as `night-desk`".into())),
+        None => {
+            return Err(Failure::WrongUse(
+                "which one? `parlor agent add ID` wants an id, such as `night-desk`".into(),
+            ));
+        }
         Some(id) => id,
     };
     let personality = match arguments.personality {
@@ -120,12 +135,26 @@ pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
         }
         given => given,
     };
-    let skills = arguments
-        .skills
-        .map(|names| names.into_iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect());
-    let entry = NewAgent { name: arguments.name, emoji: arguments.emoji, model: arguments.model, skills };
+    let skills = arguments.skills.map(|names| {
+        names
+            .into_iter()
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect()
+    });
+    let entry = NewAgent {
+        name: arguments.name,
+        emoji: arguments.emoji,
+        model: arguments.model,
+        skills,
+    };
     let personality = personality.filter(|text| !text.trim().is_empty());
-    let adding = Adding { id, entry, personality, bindings: arguments.bindings };
+    let adding = Adding {
+        id,
+        entry,
+        personality,
+        bindings: arguments.bindings,
+    };
     let added = tenants::add(&site, adding).await.map_err(told)?;
     for path in &added.files.created {
         data(format_args!("created {}", path.display()));
@@ -149,10 +178,14 @@ pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
 async fn ask_for_id(site: &Site) -> Result<String, Failure> {
     loop {
         eprint!("Which id, with a-z, 0-9 and hyphens? ");
-        let Some(id) = read_line()? else { return Err(Failure::Failed("nothing was added".into())) };
+        let Some(id) = read_line()? else {
+            return Err(Failure::Failed("nothing was added".into()));
+        };
         match tenants::may_add(site, &id).await {
             Ok(_) => return Ok(id),
-            Err(error @ (TenantError::Unknown(_) | TenantError::Conflict(_))) => eprintln!("{error}"),
+            Err(error @ (TenantError::Unknown(_) | TenantError::Conflict(_))) => {
+                eprintln!("{error}");
+            }
             Err(error) => return Err(told(error)),
         }
     }
@@ -184,21 +217,32 @@ fn note_next_start() {
 pub(super) async fn adopt(home: &Home, id: &str) -> Outcome {
     let id = tenants::adopt(&site(home).await?, id).await.map_err(told)?;
     let has_files = home.path().join("agents").join(id.as_str()).is_dir();
-    let files = if has_files { format!(", with the files of agents/{id}") } else { ", with what the store has of it".into() };
+    let files = if has_files {
+        format!(", with the files of agents/{id}")
+    } else {
+        ", with what the store has of it".into()
+    };
     data(format_args!("{id} is in config.toml{files}."));
     note_next_start();
     Ok(())
 }
 
 pub(super) async fn clone(home: &Home, from: &str, to: &str) -> Outcome {
-    let id = tenants::clone(&site(home).await?, from, to).await.map_err(told)?;
-    data(format_args!("{id} is made like {from}: the same settings, identity files and skills. It remembers nothing."));
+    let id = tenants::clone(&site(home).await?, from, to)
+        .await
+        .map_err(told)?;
+    data(format_args!(
+        "{id} is made like {from}: the same settings, identity files and skills. It remembers nothing."
+    ));
     note_next_start();
     Ok(())
 }
 
 pub(super) async fn default(home: &Home, agent: &str) -> Outcome {
-    match tenants::set_default(&site(home).await?, agent).await.map_err(told)? {
+    match tenants::set_default(&site(home).await?, agent)
+        .await
+        .map_err(told)?
+    {
         (id, false) => data(format_args!("{id} is the default agent already.")),
         (id, true) => {
             data(format_args!("{id} is the default agent."));
@@ -210,36 +254,61 @@ pub(super) async fn default(home: &Home, agent: &str) -> Outcome {
 
 pub(super) async fn rename(home: &Home, from: &str, to: &str) -> Outcome {
     let _lock = home.lock()?;
-    let (from, to) = tenants::rename(&site(home).await?, from, to).await.map_err(told)?;
+    let (from, to) = tenants::rename(&site(home).await?, from, to)
+        .await
+        .map_err(told)?;
     let days = tenants::KEEPS_OLD_ID.as_secs() / 86_400;
-    data(format_args!("{from} is now {to}. People can go on writing `/agent {from}` for {days} days."));
+    data(format_args!(
+        "{from} is now {to}. People can go on writing `/agent {from}` for {days} days."
+    ));
     Ok(())
 }
 
 pub(super) async fn remove(home: &Home, agent: &str) -> Outcome {
     let _lock = home.lock()?;
-    let removed = tenants::remove(&site(home).await?, agent).await.map_err(told)?;
+    let removed = tenants::remove(&site(home).await?, agent)
+        .await
+        .map_err(told)?;
     let Archive { name, id, .. } = &removed.archive;
-    data(format_args!("{id} is removed. Its files are in archive/{name}; {} are kept, out of sight.", rows_text(&removed.rows)));
+    data(format_args!(
+        "{id} is removed. Its files are in archive/{name}; {} are kept, out of sight.",
+        rows_text(&removed.rows)
+    ));
     for binding in &removed.bindings {
         data(format_args!("no longer bound: {binding}"));
     }
     for list in &removed.mentions {
         data(format_args!("no longer named in: {list}"));
     }
-    data(format_args!("`parlor agent restore {name}` brings it back."));
+    data(format_args!(
+        "`parlor agent restore {name}` brings it back."
+    ));
     Ok(())
 }
 
 pub(super) async fn restore(home: &Home, arguments: Restore) -> Outcome {
     let _lock = home.lock()?;
-    let restored = tenants::restore(&site(home).await?, &arguments.which, arguments.as_id.as_deref()).await.map_err(told)?;
-    data(format_args!("{} is back, with {}.", restored.id, rows_text(&restored.rows)));
+    let restored = tenants::restore(
+        &site(home).await?,
+        &arguments.which,
+        arguments.as_id.as_deref(),
+    )
+    .await
+    .map_err(told)?;
+    data(format_args!(
+        "{} is back, with {}.",
+        restored.id,
+        rows_text(&restored.rows)
+    ));
     for binding in &restored.lost_bindings {
-        data(format_args!("not bound again, because it would not fit any more: {binding}"));
+        data(format_args!(
+            "not bound again, because it would not fit any more: {binding}"
+        ));
     }
     for list in &restored.lost_mentions {
-        data(format_args!("not named again, because it would not fit any more: {list}"));
+        data(format_args!(
+            "not named again, because it would not fit any more: {list}"
+        ));
     }
     Ok(())
 }
@@ -247,37 +316,67 @@ pub(super) async fn restore(home: &Home, arguments: Restore) -> Outcome {
 pub(super) async fn purge(home: &Home, arguments: Purge) -> Outcome {
     let _lock = home.lock()?;
     let site = site(home).await?;
-    let stake = tenants::at_stake(&site, &arguments.which).await.map_err(told)?;
+    let stake = tenants::at_stake(&site, &arguments.which)
+        .await
+        .map_err(told)?;
     if !arguments.yes {
         confirm(&stake)?;
     }
     let name = match stake.archive {
-        None => tenants::remove(&site, stake.id.as_str()).await.map_err(told)?.archive.name,
+        None => {
+            tenants::remove(&site, stake.id.as_str())
+                .await
+                .map_err(told)?
+                .archive
+                .name
+        }
         Some(archive) => archive.name,
     };
     let purged = tenants::purge(&site, &name).await.map_err(told)?;
-    data(format_args!("{} is gone: {}.", purged.archive.id, belongings(purged.files, &purged.rows)));
+    data(format_args!(
+        "{} is gone: {}.",
+        purged.archive.id,
+        belongings(purged.files, &purged.rows)
+    ));
     Ok(())
 }
 
 fn confirm(stake: &Stake) -> Outcome {
     let id = &stake.id;
-    let which = stake.archive.as_ref().map_or_else(|| id.to_string(), |archive| format!("{id} of archive/{}", archive.name));
-    eprint!("This destroys {which} for good: {}. Type {id} to go on: ", at_stake_text(stake));
+    let which = stake.archive.as_ref().map_or_else(
+        || id.to_string(),
+        |archive| format!("{id} of archive/{}", archive.name),
+    );
+    eprint!(
+        "This destroys {which} for good: {}. Type {id} to go on: ",
+        at_stake_text(stake)
+    );
     match read_line()? {
         Some(word) if word == id.as_str() => Ok(()),
-        _ => Err(Failure::Failed(format!("that is not {id}; nothing was destroyed"))),
+        _ => Err(Failure::Failed(format!(
+            "that is not {id}; nothing was destroyed"
+        ))),
     }
 }
 
 /// Conversations with this agent alone are destroyed too, so the question names them.
 fn at_stake_text(stake: &Stake) -> String {
-    let Rows { memories, messages, sessions, pins, .. } = stake.rows;
+    let Rows {
+        memories,
+        messages,
+        sessions,
+        pins,
+        ..
+    } = stake.rows;
     let own = [
         counted(stake.files, "file", "files"),
         counted(memories, "memory", "memories"),
         counted(messages, "message of its own", "messages of its own"),
-        counted(sessions, "conversation that only it answered in", "conversations that only it answered in"),
+        counted(
+            sessions,
+            "conversation that only it answered in",
+            "conversations that only it answered in",
+        ),
         counted(pins, "pin", "pins"),
     ];
     own.join(", ")
@@ -288,13 +387,27 @@ fn belongings(files: usize, rows: &Rows) -> String {
 }
 
 pub(super) async fn export(home: &Home, arguments: Export) -> Outcome {
-    let path = arguments.output.unwrap_or_else(|| PathBuf::from(format!("{}.parlor-agent.tar.gz", arguments.agent)));
-    let exported = tenants::export(&site(home).await?, &arguments.agent, &path).await.map_err(told)?;
-    let (files, memories) = (counted(exported.files, "file", "files"), counted(exported.memories, "memory", "memories"));
+    let path = arguments
+        .output
+        .unwrap_or_else(|| PathBuf::from(format!("{}.parlor-agent.tar.gz", arguments.agent)));
+    let exported = tenants::export(&site(home).await?, &arguments.agent, &path)
+        .await
+        .map_err(told)?;
+    let (files, memories) = (
+        counted(exported.files, "file", "files"),
+        counted(exported.memories, "memory", "memories"),
+    );
     let messages = counted(exported.messages, "message", "messages");
-    data(format_args!("{} is in {}: {files}, {memories}, {messages}.", exported.id, exported.path.display()));
+    data(format_args!(
+        "{} is in {}: {files}, {memories}, {messages}.",
+        exported.id,
+        exported.path.display()
+    ));
     for path in &exported.left_out {
-        data(format_args!("left out, because it is a link or no plain file: {}", path.display()));
+        data(format_args!(
+            "left out, because it is a link or no plain file: {}",
+            path.display()
+        ));
     }
     eprintln!("What people wrote is in that file. Keep it as safe as the home folder.");
     Ok(())
@@ -302,17 +415,38 @@ pub(super) async fn export(home: &Home, arguments: Export) -> Outcome {
 
 pub(super) async fn import(home: &Home, arguments: Import) -> Outcome {
     let _lock = home.lock()?;
-    let imported = tenants::import(&site(home).await?, &arguments.file, arguments.as_id.as_deref()).await.map_err(told)?;
-    let (files, memories) = (counted(imported.files, "file", "files"), counted(imported.memories, "memory", "memories"));
+    let imported = tenants::import(
+        &site(home).await?,
+        &arguments.file,
+        arguments.as_id.as_deref(),
+    )
+    .await
+    .map_err(told)?;
+    let (files, memories) = (
+        counted(imported.files, "file", "files"),
+        counted(imported.memories, "memory", "memories"),
+    );
     let messages = counted(imported.messages, "message", "messages");
-    data(format_args!("{} is in config.toml, with {files}, {memories}, {messages}.", imported.id));
+    data(format_args!(
+        "{} is in config.toml, with {files}, {memories}, {messages}.",
+        imported.id
+    ));
     if imported.global > 0 {
-        let (global, them) = (counted(imported.global, "memory", "memories"), if imported.global == 1 { "it" } else { "them" });
-        data(format_args!("{global} of {} came as global: every agent here finds {them}.", imported.id));
+        let (global, them) = (
+            counted(imported.global, "memory", "memories"),
+            if imported.global == 1 { "it" } else { "them" },
+        );
+        data(format_args!(
+            "{global} of {} came as global: every agent here finds {them}.",
+            imported.id
+        ));
     }
     if !imported.left_out.is_empty() {
         let keys = imported.left_out.join(", ");
-        data(format_args!("not taken over into [agents.{}]: {keys}. Write there what fits this house.", imported.id));
+        data(format_args!(
+            "not taken over into [agents.{}]: {keys}. Write there what fits this house.",
+            imported.id
+        ));
     }
     Ok(())
 }
@@ -329,10 +463,15 @@ pub(super) async fn archives(home: &Home, ArchiveVerb::List { json }: ArchiveVer
     }
     let site = site(home).await?;
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["ARCHIVE", "ID", "HAS"]);
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["ARCHIVE", "ID", "HAS"]);
     for archive in archives {
         let uid = archive.uid;
-        let rows = site.db.read(move |connection| tenants::rows_of(connection, uid)).await?;
+        let rows = site
+            .db
+            .read(move |connection| tenants::rows_of(connection, uid))
+            .await?;
         table.add_row([archive.name, archive.id.to_string(), rows_text(&rows)]);
     }
     data(format_args!("{}", table.trim_fmt()));
@@ -341,10 +480,17 @@ pub(super) async fn archives(home: &Home, ArchiveVerb::List { json }: ArchiveVer
 
 fn rows_text(rows: &Rows) -> String {
     let memories = counted(rows.memories, "memory", "memories");
-    let (messages, pins) = (counted(rows.messages, "message", "messages"), counted(rows.pins, "pin", "pins"));
+    let (messages, pins) = (
+        counted(rows.messages, "message", "messages"),
+        counted(rows.pins, "pin", "pins"),
+    );
     format!("{memories}, {messages}, {pins}")
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {many}")
+    }
 }

@@ -66,7 +66,10 @@ struct FileInfo {
 
 pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome {
     let (identity, uid) = (open.identity(agent), agent.uid);
-    let last_error = open.db.read(move |connection| tenants::last_error(connection, uid)).await?;
+    let last_error = open
+        .db
+        .read(move |connection| tenants::last_error(connection, uid))
+        .await?;
     let info = Info {
         row: row(open, agent),
         uid: agent.uid.to_string(),
@@ -90,7 +93,10 @@ pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome 
 }
 
 fn peer(peer: &Colleague) -> String {
-    peer.platform.map_or_else(|| peer.id.to_string(), |platform| format!("{} (on {platform})", peer.id))
+    peer.platform.map_or_else(
+        || peer.id.to_string(),
+        |platform| format!("{} (on {platform})", peer.id),
+    )
 }
 
 fn memory_info(stats: &Stats) -> MemoryInfo {
@@ -106,17 +112,35 @@ fn memory_info(stats: &Stats) -> MemoryInfo {
 }
 
 fn memory_line(memory: Option<&MemoryInfo>) -> String {
-    let Some(memory) = memory else { return "memory: off".into() };
-    let file = memory.memory_file_bytes.map_or_else(|| "no MEMORY.md".to_owned(), |bytes| format!("MEMORY.md has {bytes} bytes"));
-    let last = memory.last_saved_at.map_or_else(|| "nothing saved yet".to_owned(), |time| format!("last saved {}", moment(time)));
-    let pieces = if memory.pieces == 1 { "1 piece".to_owned() } else { format!("{} pieces", memory.pieces) };
-    format!("memory: {} private, {} global, {pieces} of files; {file}; {last}", memory.private, memory.global)
+    let Some(memory) = memory else {
+        return "memory: off".into();
+    };
+    let file = memory.memory_file_bytes.map_or_else(
+        || "no MEMORY.md".to_owned(),
+        |bytes| format!("MEMORY.md has {bytes} bytes"),
+    );
+    let last = memory.last_saved_at.map_or_else(
+        || "nothing saved yet".to_owned(),
+        |time| format!("last saved {}", moment(time)),
+    );
+    let pieces = if memory.pieces == 1 {
+        "1 piece".to_owned()
+    } else {
+        format!("{} pieces", memory.pieces)
+    };
+    format!(
+        "memory: {} private, {} global, {pieces} of files; {file}; {last}",
+        memory.private, memory.global
+    )
 }
 
 fn file_infos(identity: &Identity) -> Vec<FileInfo> {
     let info = |loaded: &crate::agents::LoadedFile| FileInfo {
         file: loaded.file.name(),
-        shown: loaded.stand_in.as_ref().map_or_else(|| loaded.name().to_owned(), |path| format!("personality {path}")),
+        shown: loaded.stand_in.as_ref().map_or_else(
+            || loaded.name().to_owned(),
+            |path| format!("personality {path}"),
+        ),
         origin: loaded.origin.to_string(),
         path: loaded.path.display().to_string(),
         bytes: loaded.content.len(),
@@ -126,18 +150,29 @@ fn file_infos(identity: &Identity) -> Vec<FileInfo> {
 }
 
 fn info_text(agent: &Agent, info: &Info<'_>) -> String {
-    let mut text = format!("{} ({})\nmodel: {}\n", agent.label(), agent.id, agent.models.model);
+    let mut text = format!(
+        "{} ({})\nmodel: {}\n",
+        agent.label(),
+        agent.id,
+        agent.models.model
+    );
     let first = if info.bootstrapped { "done" } else { "not yet" };
     text.push_str(&format!("first turn: {first}\n"));
     for file in &info.files {
-        let problem = file.problem.as_ref().map_or_else(String::new, |problem| format!(" ({problem})"));
+        let problem = file
+            .problem
+            .as_ref()
+            .map_or_else(String::new, |problem| format!(" ({problem})"));
         text.push_str(&format!("{}: {}{problem}\n", file.shown, file.origin));
     }
     if let Some(bytes) = info.system_prompt_bytes {
         text.push_str(&format!("system_prompt: {bytes} bytes\n"));
     }
     for skill in &info.skills {
-        text.push_str(&format!("skill {}: {}, {}\n", skill.name, skill.origin, skill.because));
+        text.push_str(&format!(
+            "skill {}: {}, {}\n",
+            skill.name, skill.origin, skill.because
+        ));
     }
     if info.skills.is_empty() {
         text.push_str("skills: none\n");
@@ -160,5 +195,9 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
 }
 
 fn time(at: i64) -> String {
-    DateTime::from_timestamp_millis(at).unwrap_or_default().with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
+    DateTime::from_timestamp_millis(at)
+        .unwrap_or_default()
+        .with_timezone(&Local)
+        .format("%Y-%m-%d %H:%M")
+        .to_string()
 }

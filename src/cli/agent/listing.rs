@@ -31,34 +31,65 @@ pub(super) async fn list(open: &OpenHome, json: bool) -> Outcome {
         return Ok(());
     }
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["ID", "NAME", "MODEL", "SKILLS", "BINDINGS", "MEMORIES", "STATE"]);
+    table.load_style(presets::NOTHING).set_header([
+        "ID", "NAME", "MODEL", "SKILLS", "BINDINGS", "MEMORIES", "STATE",
+    ]);
     for row in rows {
         let name = [row.emoji.as_deref().unwrap_or(""), &row.name].join(" ");
-        let [skills, bindings] = [row.effective_skills.len(), row.bindings].map(|count| count.to_string());
-        let memories = row.memories.map_or_else(|| "off".to_owned(), |count| count.to_string());
-        table.add_row([row.id, name.trim().to_owned(), row.model.unwrap_or_default(), skills, bindings, memories, row.state]);
+        let [skills, bindings] =
+            [row.effective_skills.len(), row.bindings].map(|count| count.to_string());
+        let memories = row
+            .memories
+            .map_or_else(|| "off".to_owned(), |count| count.to_string());
+        table.add_row([
+            row.id,
+            name.trim().to_owned(),
+            row.model.unwrap_or_default(),
+            skills,
+            bindings,
+            memories,
+            row.state,
+        ]);
     }
     data(format_args!("{}", table.trim_fmt()));
     Ok(())
 }
 
-/// Agents of the config, then folders without a table, then agents known to the store alone, then removed agents.
+/// Agents of the config, then folders without a table, then agents known to the store alone, then
+/// removed agents.
 async fn rows(open: &OpenHome) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for agent in open.registry.all() {
         rows.push(row(open, agent));
     }
-    rows.extend(tenants::discovered(&open.checked.config, &open.home).iter().map(discovered));
-    let site = Site { home: open.home.clone(), db: open.db.clone() };
+    rows.extend(
+        tenants::discovered(&open.checked.config, &open.home)
+            .iter()
+            .map(discovered),
+    );
+    let site = Site {
+        home: open.home.clone(),
+        db: open.db.clone(),
+    };
     for (id, known) in tenants::stored_only(&site, &open.checked.config).await? {
-        let state = format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
+        let state =
+            format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
         let memories = u32::try_from(known.memories).ok();
-        rows.push(Row { memories, ..without_config(&id, Origin::Stored, state) });
+        rows.push(Row {
+            memories,
+            ..without_config(&id, Origin::Stored, state)
+        });
     }
     for archive in tenants::archives(&open.home) {
         let uid = archive.uid;
-        let memories = open.db.read(move |connection| memory::count_of(connection, uid)).await?;
-        rows.push(Row { memories: Some(memories), ..removed(&archive) });
+        let memories = open
+            .db
+            .read(move |connection| memory::count_of(connection, uid))
+            .await?;
+        rows.push(Row {
+            memories: Some(memories),
+            ..removed(&archive)
+        });
     }
     Ok(rows)
 }
@@ -69,12 +100,20 @@ pub(super) fn row(open: &OpenHome, agent: &Agent) -> Row {
         name: agent.name.clone(),
         emoji: agent.emoji.clone(),
         model: Some(agent.models.model.to_string()),
-        effective_skills: Skills::load(agent).names().into_iter().map(str::to_owned).collect(),
+        effective_skills: Skills::load(agent)
+            .names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         bindings: open.bindings_of(agent).len(),
         memories: open.memories_of(agent),
         origin: Origin::Configured,
         default: agent.is_default,
-        state: if agent.is_default { "default".into() } else { String::new() },
+        state: if agent.is_default {
+            "default".into()
+        } else {
+            String::new()
+        },
     }
 }
 
@@ -95,9 +134,17 @@ fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
 }
 
 fn discovered(id: &AgentId) -> Row {
-    without_config(id, Origin::Discovered, format!("discovered; `parlor agent adopt {id}` takes it in"))
+    without_config(
+        id,
+        Origin::Discovered,
+        format!("discovered; `parlor agent adopt {id}` takes it in"),
+    )
 }
 
 fn removed(archive: &Archive) -> Row {
-    without_config(&archive.id, Origin::Archived, format!("archived as {}", archive.name))
+    without_config(
+        &archive.id,
+        Origin::Archived,
+        format!("archived as {}", archive.name),
+    )
 }

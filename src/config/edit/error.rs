@@ -4,7 +4,9 @@
 pub enum EditError {
     #[error("config.toml is not TOML, so it was not changed. `parlor config check` shows where")]
     NotToml,
-    #[error("{0} is written in a way that cannot be edited by program. Write it as {1}, or make this change by hand")]
+    #[error(
+        "{0} is written in a way that cannot be edited by program. Write it as {1}, or make this change by hand"
+    )]
     Form(String, &'static str),
 }
 

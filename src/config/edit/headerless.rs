@@ -24,7 +24,9 @@ pub(super) fn of_agent<'a>(text: &str, root: &'a Table, id: &AgentId) -> Vec<Hea
     let agents = root.get("agents").and_then(Item::as_table);
     match agents.and_then(|agents| agents.get_key_value(id.as_str())) {
         Some((key, Item::Value(value))) => found.extend(headerless(text, root, key, value)),
-        Some((_, Item::Table(table))) if table.is_dotted() => collect(text, root, table, &mut found),
+        Some((_, Item::Table(table))) if table.is_dotted() => {
+            collect(text, root, table, &mut found);
+        }
         _ => {}
     }
     found
@@ -33,7 +35,11 @@ pub(super) fn of_agent<'a>(text: &str, root: &'a Table, id: &AgentId) -> Vec<Hea
 fn collect<'a>(text: &str, root: &Table, table: &'a Table, found: &mut Vec<Headerless<'a>>) {
     for (name, item) in table.iter() {
         match item {
-            Item::Value(value) => found.extend(table.key(name).and_then(|key| headerless(text, root, key, value))),
+            Item::Value(value) => found.extend(
+                table
+                    .key(name)
+                    .and_then(|key| headerless(text, root, key, value)),
+            ),
             Item::Table(inner) if inner.is_dotted() => collect(text, root, inner, found),
             _ => {}
         }
@@ -44,7 +50,11 @@ fn headerless<'a>(text: &str, root: &Table, key: &Key, value: &'a Value) -> Opti
     let (key, end) = (key.span()?, value.span()?.end);
     let line = line_start(text, key.start);
     let path = line + text[line..].len() - text[line..].trim_start().len()..key.end;
-    Some(Headerless { lines: comments_above(text, root, line)..line_end(text, end), path, value })
+    Some(Headerless {
+        lines: comments_above(text, root, line)..line_end(text, end),
+        path,
+        value,
+    })
 }
 
 impl Headerless<'_> {
@@ -53,12 +63,21 @@ impl Headerless<'_> {
         let names = Key::parse(&text[self.path.clone()]).ok()?;
         // At the root the id stands behind `agents`, and below `[agents]` at the start; an agent
         // may be called `agents`.
-        let own = [1, 0].into_iter().find(|index| names.get(*index).is_some_and(|name| name.get() == id.as_str()))?;
+        let own = [1, 0].into_iter().find(|index| {
+            names
+                .get(*index)
+                .is_some_and(|name| name.get() == id.as_str())
+        })?;
         Some((names, own))
     }
 
     /// The key with another id.
-    pub(super) fn renamed(&self, text: &str, old: &AgentId, new: &AgentId) -> Option<(Range<usize>, String)> {
+    pub(super) fn renamed(
+        &self,
+        text: &str,
+        old: &AgentId,
+        new: &AgentId,
+    ) -> Option<(Range<usize>, String)> {
         let (names, own) = self.names(text, old)?;
         let mut written: Vec<_> = names.iter().map(Key::display_repr).collect();
         written[own] = new.as_str().into();
@@ -74,10 +93,18 @@ impl Headerless<'_> {
         Some(match self.value {
             Value::InlineTable(table) if rest.is_empty() => {
                 let behind = text[value.end..self.lines.end].trim();
-                let behind = if behind.is_empty() { String::new() } else { format!("{behind}\n") };
+                let behind = if behind.is_empty() {
+                    String::new()
+                } else {
+                    format!("{behind}\n")
+                };
                 format!("{comments}{behind}{}", keys_of(text, table))
             }
-            _ => format!("{comments}{} = {}", rest.join("."), &text[value.start..self.lines.end]),
+            _ => format!(
+                "{comments}{} = {}",
+                rest.join("."),
+                &text[value.start..self.lines.end]
+            ),
         })
     }
 }
@@ -95,6 +122,9 @@ pub(super) fn as_table(text: &str, id: &AgentId, all: &[Headerless<'_>]) -> Stri
     if all.is_empty() {
         return String::new();
     }
-    let lines = all.iter().filter_map(|key| key.below_header(text, id)).map(|line| line.trim_end().to_owned() + "\n");
+    let lines = all
+        .iter()
+        .filter_map(|key| key.below_header(text, id))
+        .map(|line| line.trim_end().to_owned() + "\n");
     format!("[agents.{id}]\n{}", lines.collect::<String>())
 }

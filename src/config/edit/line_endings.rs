@@ -15,14 +15,33 @@ pub(super) struct TextForm {
 pub(super) fn remove(text: &str) -> (Cow<'_, str>, TextForm) {
     let plain = text.strip_prefix(BYTE_ORDER_MARK);
     let (has_mark, plain) = (plain.is_some(), plain.unwrap_or(text));
-    let has_carriage_returns = plain.contains("\r\n") && plain.matches("\r\n").count() == plain.matches('\n').count();
-    let plain = if has_carriage_returns { Cow::Owned(plain.replace("\r\n", "\n")) } else { Cow::Borrowed(plain) };
-    (plain, TextForm { has_mark, has_carriage_returns })
+    let has_carriage_returns =
+        plain.contains("\r\n") && plain.matches("\r\n").count() == plain.matches('\n').count();
+    let plain = if has_carriage_returns {
+        Cow::Owned(plain.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(plain)
+    };
+    (
+        plain,
+        TextForm {
+            has_mark,
+            has_carriage_returns,
+        },
+    )
 }
 
 impl TextForm {
     pub(super) fn put_back(self, text: &str) -> String {
-        let text = if self.has_carriage_returns { Cow::Owned(text.replace('\n', "\r\n")) } else { Cow::Borrowed(text) };
-        if self.has_mark { format!("{BYTE_ORDER_MARK}{text}") } else { text.into_owned() }
+        let text = if self.has_carriage_returns {
+            Cow::Owned(text.replace('\n', "\r\n"))
+        } else {
+            Cow::Borrowed(text)
+        };
+        if self.has_mark {
+            format!("{BYTE_ORDER_MARK}{text}")
+        } else {
+            text.into_owned()
+        }
     }
 }

@@ -8,7 +8,9 @@ pub(super) fn line_start(text: &str, byte: usize) -> usize {
 
 /// The start of the next line.
 pub(super) fn line_end(text: &str, byte: usize) -> usize {
-    text[byte..].find('\n').map_or(text.len(), |index| byte + index + 1)
+    text[byte..]
+        .find('\n')
+        .map_or(text.len(), |index| byte + index + 1)
 }
 
 /// The start of the comment lines directly above a line.
@@ -25,7 +27,11 @@ pub(super) fn with_comments(text: &str, mut start: usize) -> usize {
 
 /// The text with a line end. Without a line end, the last line would swallow the next.
 pub(super) fn whole_lines(text: &str) -> String {
-    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+    if text.is_empty() || text.ends_with('\n') {
+        text.to_owned()
+    } else {
+        format!("{text}\n")
+    }
 }
 
 /// The text with other words in some places.

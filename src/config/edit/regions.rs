@@ -45,16 +45,25 @@ pub(super) fn cut(text: &str, regions: &[Region]) -> Cut {
 /// The regions of agents, with the tables inside them.
 pub(super) fn of_agents(text: &str, root: &Table, is_meant: impl Fn(&str) -> bool) -> Vec<Region> {
     let mut regions = Vec::new();
-    for (name, table) in agents_of(root).into_iter().filter(|(name, _)| is_meant(name)) {
+    for (name, table) in agents_of(root)
+        .into_iter()
+        .filter(|(name, _)| is_meant(name))
+    {
         for (header, table) in with_headers(table) {
-            regions.push(Region { name: name.to_owned(), lines: lines_of(text, root, &header, table) });
+            regions.push(Region {
+                name: name.to_owned(),
+                lines: lines_of(text, root, &header, table),
+            });
         }
     }
     regions
 }
 
 /// A list of inline tables is refused only if a binding in the list is meant.
-pub(super) fn of_bindings(text: &str, is_meant: impl Fn(&dyn TableLike) -> bool) -> Result<Vec<Region>, EditError> {
+pub(super) fn of_bindings(
+    text: &str,
+    is_meant: impl Fn(&dyn TableLike) -> bool,
+) -> Result<Vec<Region>, EditError> {
     let document = parse(text)?;
     let tables = binding_tables(document.as_table());
     if tables.is_empty() && bindings(document.as_table()).into_iter().any(&is_meant) {
@@ -62,14 +71,24 @@ pub(super) fn of_bindings(text: &str, is_meant: impl Fn(&dyn TableLike) -> bool)
     }
     let region_of = |table: &Table| {
         let lines = lines_of(text, document.as_table(), &table.span()?, table);
-        Some(Region { name: pattern_of(table), lines })
+        Some(Region {
+            name: pattern_of(table),
+            lines,
+        })
     };
-    Ok(tables.into_iter().filter(|table| is_meant(*table)).filter_map(region_of).collect())
+    Ok(tables
+        .into_iter()
+        .filter(|table| is_meant(*table))
+        .filter_map(region_of)
+        .collect())
 }
 
 /// A table and the tables inside it that have headers of their own, each with its header's place.
 pub(super) fn with_headers(table: &Table) -> Vec<(Range<usize>, &Table)> {
-    let own = table.span().filter(|_| !table.is_implicit() && !table.is_dotted()).map(|header| (header, table));
+    let own = table
+        .span()
+        .filter(|_| !table.is_implicit() && !table.is_dotted())
+        .map(|header| (header, table));
     let inner = table.iter().flat_map(|(_, item)| match item {
         Item::Table(inner) => with_headers(inner),
         Item::ArrayOfTables(array) => array.iter().flat_map(with_headers).collect(),
@@ -95,9 +114,17 @@ pub(super) fn comments_above(text: &str, root: &Table, line: usize) -> usize {
 /// The end of the last value above a place in the file.
 fn last_value_before(table: &Table, byte: usize) -> usize {
     let ends = table.iter().map(|(_, item)| match item {
-        Item::Value(value) => value.span().map(|span| span.end).filter(|end| *end <= byte).unwrap_or(0),
+        Item::Value(value) => value
+            .span()
+            .map(|span| span.end)
+            .filter(|end| *end <= byte)
+            .unwrap_or(0),
         Item::Table(inner) => last_value_before(inner, byte),
-        Item::ArrayOfTables(array) => array.iter().map(|inner| last_value_before(inner, byte)).max().unwrap_or(0),
+        Item::ArrayOfTables(array) => array
+            .iter()
+            .map(|inner| last_value_before(inner, byte))
+            .max()
+            .unwrap_or(0),
         Item::None => 0,
     });
     ends.max().unwrap_or(0)
@@ -116,7 +143,11 @@ fn last_value(table: &Table) -> usize {
 pub(super) fn insert_behind_agents(text: &str, table: &str) -> Result<String, EditError> {
     let document = parse(text)?;
     refuse_inline_agents(document.as_table(), |_| true)?;
-    Ok(insert_behind(text, &of_agents(text, document.as_table(), |_| true), table))
+    Ok(insert_behind(
+        text,
+        &of_agents(text, document.as_table(), |_| true),
+        table,
+    ))
 }
 
 pub(super) fn insert_behind_bindings(text: &str, table: &str) -> Result<String, EditError> {
@@ -136,6 +167,10 @@ fn insert_behind(text: &str, regions: &[Region], table: &str) -> String {
         before if before.ends_with('\n') => "\n",
         _ => "\n\n",
     };
-    let behind = if after.is_empty() || after.starts_with('\n') { "" } else { "\n" };
+    let behind = if after.is_empty() || after.starts_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
     format!("{before}{gap}{}\n{behind}{after}", table.trim_matches('\n'))
 }

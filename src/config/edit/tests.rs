@@ -45,22 +45,39 @@ fn id(text: &str) -> AgentId {
 /// Lines of a diff. All other lines are untouched.
 fn changes(after: &str) -> String {
     let (before, after): (Vec<&str>, Vec<&str>) = (FILE.lines().collect(), after.lines().collect());
-    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
-    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
+    let gone = before
+        .iter()
+        .filter(|line| !after.contains(line))
+        .map(|line| format!("- {line}"));
+    let new = after
+        .iter()
+        .filter(|line| !before.contains(line))
+        .map(|line| format!("+ {line}"));
     gone.chain(new).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn an_agent_is_added_behind_the_others() {
-    let dot = NewAgent { name: Some("Dot \"the\" 1st".into()), skills: Some(vec!["a".into()]), ..NewAgent::default() };
+    let dot = NewAgent {
+        name: Some("Dot \"the\" 1st".into()),
+        skills: Some(vec!["a".into()]),
+        ..NewAgent::default()
+    };
     let after = add_agent(FILE, &id("dot"), &dot).unwrap();
     assert_snapshot!(changes(&after), @r#"
     + [agents.dot]
     + name = 'Dot "the" 1st'
     + skills = ["a"]
     "#);
-    assert!(after.contains("[agents.ada]\n\n[agents.dot]\n") && after.contains("\n\n# Places. Keep this.\n"), "{after}");
-    assert_eq!(add_agent("", &id("dot"), &NewAgent::default()).unwrap(), "[agents.dot]\n");
+    assert!(
+        after.contains("[agents.ada]\n\n[agents.dot]\n")
+            && after.contains("\n\n# Places. Keep this.\n"),
+        "{after}"
+    );
+    assert_eq!(
+        add_agent("", &id("dot"), &NewAgent::default()).unwrap(),
+        "[agents.dot]\n"
+    );
 }
 
 #[test]
@@ -169,11 +186,20 @@ fn the_default_is_one_key() {
     - default_agent = "main"   # who opens
     + default_agent = "ada"   # who opens
     "#);
-    assert_eq!(set_default("", &id("ada")).unwrap(), "default_agent = \"ada\"\n");
+    assert_eq!(
+        set_default("", &id("ada")).unwrap(),
+        "default_agent = \"ada\"\n"
+    );
     let without = "# Top.\n\n# About ada.\n[agents.ada]\n";
-    assert_eq!(set_default(without, &id("ada")).unwrap(), "# Top.\n\ndefault_agent = \"ada\"\n\n# About ada.\n[agents.ada]\n");
+    assert_eq!(
+        set_default(without, &id("ada")).unwrap(),
+        "# Top.\n\ndefault_agent = \"ada\"\n\n# About ada.\n[agents.ada]\n"
+    );
     let with_key = "switch = 1\n[agents.ada]\n";
-    assert_eq!(set_default(with_key, &id("ada")).unwrap(), "default_agent = \"ada\"\nswitch = 1\n[agents.ada]\n");
+    assert_eq!(
+        set_default(with_key, &id("ada")).unwrap(),
+        "default_agent = \"ada\"\nswitch = 1\n[agents.ada]\n"
+    );
 }
 
 #[test]
@@ -183,7 +209,13 @@ fn a_form_that_cannot_be_edited_is_told() {
     assert_snapshot!(told("agents = { rose = { name = \"R\" } }\n"), @"agent rose is written in a way that cannot be edited by program. Write it as a table [agents.<id>], or make this change by hand");
     assert!(add_agent("agents = { rose = {} }\n", &id("dot"), &NewAgent::default()).is_err());
     assert!(add_binding("bindings = []\n", "local", &id("rose")).is_err());
-    assert!(take_out_agent("bindings = [{ match = \"local\", agent = \"ada\" }]\n[agents.rose]\n", &id("rose")).is_ok());
+    assert!(
+        take_out_agent(
+            "bindings = [{ match = \"local\", agent = \"ada\" }]\n[agents.rose]\n",
+            &id("rose")
+        )
+        .is_ok()
+    );
     assert_snapshot!(told("[agents"), @"config.toml is not TOML, so it was not changed. `parlor config check` shows where");
 }
 
@@ -200,27 +232,74 @@ const FORMS: [&str; 6] = [
 #[test]
 fn every_form_can_be_renamed_taken_out_and_put_back() {
     for plain in FORMS {
-        for text in [plain.to_owned(), plain.replace('\n', "\r\n"), format!("\u{feff}{plain}")] {
+        for text in [
+            plain.to_owned(),
+            plain.replace('\n', "\r\n"),
+            format!("\u{feff}{plain}"),
+        ] {
             let before: toml::Table = text.parse().unwrap();
-            let parsed = |text: &str| text.parse::<toml::Table>().unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let parsed = |text: &str| {
+                text.parse::<toml::Table>()
+                    .unwrap_or_else(|error| panic!("{error}\n{text}"))
+            };
             let renamed = rename_agent(&text, &id("rose"), &id("rosa")).unwrap();
-            assert_eq!(parsed(&renamed)["agents"]["rosa"], before["agents"]["rose"], "{renamed}");
-            assert!(parsed(&renamed)["agents"].get("rose").is_none(), "{renamed}");
-            assert_eq!(parsed(&rename_agent(&text, &id("rose"), &id("rose")).unwrap()), before, "a restore under its own id");
+            assert_eq!(
+                parsed(&renamed)["agents"]["rosa"],
+                before["agents"]["rose"],
+                "{renamed}"
+            );
+            assert!(
+                parsed(&renamed)["agents"].get("rose").is_none(),
+                "{renamed}"
+            );
+            assert_eq!(
+                parsed(&rename_agent(&text, &id("rose"), &id("rose")).unwrap()),
+                before,
+                "a restore under its own id"
+            );
             let taken = take_out_agent(&text, &id("rose")).unwrap();
-            assert!(!taken.text.contains("rose") && !taken.text.contains("# x"), "{}", taken.text);
-            assert!(!text.contains("# x") || taken.piece.contains("# x"), "{}", taken.piece);
-            assert_eq!(taken.piece.contains("# The writer."), text.contains("# The writer."), "{}", taken.piece);
+            assert!(
+                !taken.text.contains("rose") && !taken.text.contains("# x"),
+                "{}",
+                taken.text
+            );
+            assert!(
+                !text.contains("# x") || taken.piece.contains("# x"),
+                "{}",
+                taken.piece
+            );
+            assert_eq!(
+                taken.piece.contains("# The writer."),
+                text.contains("# The writer."),
+                "{}",
+                taken.piece
+            );
             let back = put_back(&taken.text, &taken.piece).unwrap();
-            assert_eq!(parsed(&back)["agents"]["rose"], before["agents"]["rose"], "{back}");
+            assert_eq!(
+                parsed(&back)["agents"]["rose"],
+                before["agents"]["rose"],
+                "{back}"
+            );
             assert_eq!(parsed(&back)["access"], before["access"]);
             let more = add_agent(&text, &id("dot"), &NewAgent::default()).unwrap();
-            assert!(parsed(&more)["agents"].get("dot").is_some() && parsed(&more)["agents"].get("rose").is_some(), "{more}");
+            assert!(
+                parsed(&more)["agents"].get("dot").is_some()
+                    && parsed(&more)["agents"].get("rose").is_some(),
+                "{more}"
+            );
             let default = set_default(&text, &id("rose")).unwrap();
-            assert_eq!(parsed(&default)["default_agent"].as_str(), Some("rose"), "{default}");
+            assert_eq!(
+                parsed(&default)["default_agent"].as_str(),
+                Some("rose"),
+                "{default}"
+            );
             for edited in [&renamed, &taken.text, &back, &more, &default] {
                 assert_eq!(edited.starts_with('\u{feff}'), text.starts_with('\u{feff}'));
-                assert!(!text.contains('\r') || edited.matches('\n').count() == edited.matches("\r\n").count(), "{edited:?}");
+                assert!(
+                    !text.contains('\r')
+                        || edited.matches('\n').count() == edited.matches("\r\n").count(),
+                    "{edited:?}"
+                );
             }
         }
     }
@@ -311,13 +390,18 @@ fn a_list_loses_one_agent_and_no_comment_of_another() {
     ]
     "#);
     let twice = "[agents.main]\nread_memory_from = [\"rose\", \"rose\"]\n";
-    assert_eq!(take_out_agent(twice, &id("rose")).unwrap().text, "[agents.main]\nread_memory_from = []\n");
+    assert_eq!(
+        take_out_agent(twice, &id("rose")).unwrap().text,
+        "[agents.main]\nread_memory_from = []\n"
+    );
 }
 
 #[test]
 fn an_agent_comes_back_into_its_lists() {
     let taken = take_out_agent(LISTS, &id("rose")).unwrap();
-    let back = taken.mentions.iter().fold(taken.text, |text, list| add_mention(&text, list, &id("rose")).unwrap().unwrap());
+    let back = taken.mentions.iter().fold(taken.text, |text, list| {
+        add_mention(&text, list, &id("rose")).unwrap().unwrap()
+    });
     assert_snapshot!(back, @r#"
     [agents.main]
     read_memory_from = ["ada", "rose"]
@@ -335,8 +419,16 @@ fn an_agent_comes_back_into_its_lists() {
       "ada", "main", "rose", # these two
     ]
     "#);
-    assert_eq!(add_mention(&back, "agents.main.read_memory_from", &id("rose")).unwrap(), None, "it is there");
-    assert_eq!(add_mention(&back, "agents.gone.read_memory_from", &id("rose")).unwrap(), None, "there is no such list");
+    assert_eq!(
+        add_mention(&back, "agents.main.read_memory_from", &id("rose")).unwrap(),
+        None,
+        "it is there"
+    );
+    assert_eq!(
+        add_mention(&back, "agents.gone.read_memory_from", &id("rose")).unwrap(),
+        None,
+        "there is no such list"
+    );
     let renamed = rename_agent(LISTS, &id("rose"), &id("rosa")).unwrap();
     assert_eq!(renamed, LISTS.replace("rose", "rosa"));
 }
@@ -346,10 +438,19 @@ fn an_agent_comes_back_into_its_lists() {
 fn a_line_of_a_text_is_no_comment_of_the_next_table() {
     let text = "[agents.ada]\nsystem_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n# Rose writes.\n[agents.rose]\npersonality = \"night.md\"\n";
     let without = take_out_agent(text, &id("rose")).unwrap();
-    assert_eq!(without.piece, "# Rose writes.\n[agents.rose]\npersonality = \"night.md\"\n");
-    assert_eq!(without.text, "[agents.ada]\nsystem_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n");
+    assert_eq!(
+        without.piece,
+        "# Rose writes.\n[agents.rose]\npersonality = \"night.md\"\n"
+    );
+    assert_eq!(
+        without.text,
+        "[agents.ada]\nsystem_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n"
+    );
     let close = text.replace("# Rose writes.\n", "");
-    assert_eq!(take_out_agent(&close, &id("rose")).unwrap().text, without.text);
+    assert_eq!(
+        take_out_agent(&close, &id("rose")).unwrap().text,
+        without.text
+    );
     let ada = take_out_agent(text, &id("ada")).unwrap();
     assert_eq!(ada.piece, without.text);
     let renamed = rename_agent(text, &id("ada"), &id("ida")).unwrap();
@@ -362,7 +463,10 @@ fn a_line_of_a_text_is_no_comment_of_the_next_key() {
     let text = "agents.ada.system_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n# Rose writes.\nagents.rose.name = \"R\"\n";
     for text in [text.to_owned(), text.replace("# Rose writes.\n", "")] {
         let taken = take_out_agent(&text, &id("rose")).unwrap();
-        assert_eq!(taken.text, "agents.ada.system_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n");
+        assert_eq!(
+            taken.text,
+            "agents.ada.system_prompt = \"\"\"\n# Rules\n# Be kind\"\"\"\n"
+        );
         assert!(taken.piece.ends_with("name = \"R\"\n"), "{}", taken.piece);
     }
 }
@@ -370,9 +474,17 @@ fn a_line_of_a_text_is_no_comment_of_the_next_key() {
 /// An agent may have the name of its own table.
 #[test]
 fn an_agent_called_agents_is_renamed() {
-    for text in ["agents.agents.name = \"A\"\n", "[agents]\nagents.name = \"A\"\n", "[agents.agents]\nname = \"A\"\n"] {
+    for text in [
+        "agents.agents.name = \"A\"\n",
+        "[agents]\nagents.name = \"A\"\n",
+        "[agents.agents]\nname = \"A\"\n",
+    ] {
         let renamed = rename_agent(text, &id("agents"), &id("ada")).unwrap();
-        assert_eq!(renamed.parse::<toml::Table>().unwrap()["agents"]["ada"]["name"].as_str(), Some("A"), "{renamed}");
+        assert_eq!(
+            renamed.parse::<toml::Table>().unwrap()["agents"]["ada"]["name"].as_str(),
+            Some("A"),
+            "{renamed}"
+        );
         let piece = take_out_agent(text, &id("agents")).unwrap().piece;
         assert_eq!(piece, "[agents.agents]\nname = \"A\"\n");
     }
@@ -384,10 +496,21 @@ fn lines_that_an_edit_is_not_about_stay_as_they_are() {
     let text = "agents.rose.name = 'R'\r\nswitch = 1\nagents.ada.name = 'A'\nagents.rose.emoji = 'r'\n[ shared_paths . \"a\" ]\nread = []\n[shared_paths.'a'.b]\nx = 1 # end";
     let rest = "switch = 1\nagents.ada.name = 'A'\n[ shared_paths . \"a\" ]\nread = []\n[shared_paths.'a'.b]\nx = 1 # end";
     assert_eq!(take_out_agent(text, &id("rose")).unwrap().text, rest);
-    assert_eq!(rename_agent(text, &id("rose"), &id("rosa")).unwrap(), text.replace("rose", "rosa"));
-    assert_eq!(set_default(text, &id("ada")).unwrap().replace("default_agent = \"ada\"\n", ""), text);
+    assert_eq!(
+        rename_agent(text, &id("rose"), &id("rosa")).unwrap(),
+        text.replace("rose", "rosa")
+    );
+    assert_eq!(
+        set_default(text, &id("ada"))
+            .unwrap()
+            .replace("default_agent = \"ada\"\n", ""),
+        text
+    );
     let binding = "\n\n[[bindings]]\nmatch = \"local\"\nagent = \"ada\"\n";
-    assert_eq!(add_binding(text, "local", &id("ada")).unwrap(), format!("{text}{binding}"));
+    assert_eq!(
+        add_binding(text, "local", &id("ada")).unwrap(),
+        format!("{text}{binding}")
+    );
 }
 
 proptest! {

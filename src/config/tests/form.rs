@@ -75,7 +75,10 @@ fn no_other_store_can_be_chosen() {
     2 problems in config.toml; nothing was started.
     "#);
     for key in ["store", "database", "db"] {
-        assert!(report(&format!("{key} = \"postgres://localhost\"\n")).contains("one SQLite file"), "{key}");
+        assert!(
+            report(&format!("{key} = \"postgres://localhost\"\n")).contains("one SQLite file"),
+            "{key}"
+        );
     }
 }
 

@@ -13,14 +13,22 @@ use super::{Config, Draft, Secrets, Source, draft};
 
 /// A draft on a machine without any of the secrets.
 fn drafted(text: &str) -> Draft {
-    let source = Source { path: "config.toml".into(), text: text.to_owned() };
+    let source = Source {
+        path: "config.toml".into(),
+        text: text.to_owned(),
+    };
     draft(source, Path::new("home"), Secrets::WherePresent)
 }
 
 fn report(text: &str) -> String {
-    drafted(text).finish().expect_err("the text has a problem").to_string()
+    drafted(text)
+        .finish()
+        .expect_err("the text has a problem")
+        .to_string()
 }
 
 fn config(text: &str) -> Config {
-    drafted(text).finish().unwrap_or_else(|report| panic!("{report}"))
+    drafted(text)
+        .finish()
+        .unwrap_or_else(|report| panic!("{report}"))
 }

@@ -7,11 +7,25 @@ const AGENTS: &str = "[agents.rose]\n[agents.ada]\n";
 
 #[test]
 fn a_peer_group_has_its_members_in_order() {
-    let text = format!("{AGENTS}[peer_groups.desk]\nmembers = [\"rose\", \"ada\"]\nplatform = \"telegram\"\n");
+    let text = format!(
+        "{AGENTS}[peer_groups.desk]\nmembers = [\"rose\", \"ada\"]\nplatform = \"telegram\"\n"
+    );
     let groups = config(&text).peer_groups;
-    let [group] = groups.as_slice() else { panic!("one group") };
-    assert_eq!((group.name.as_str(), group.platform), ("desk", Some(Platform::Telegram)));
-    assert_eq!(group.members.iter().map(|member| member.as_str()).collect::<Vec<_>>(), ["rose", "ada"]);
+    let [group] = groups.as_slice() else {
+        panic!("one group")
+    };
+    assert_eq!(
+        (group.name.as_str(), group.platform),
+        ("desk", Some(Platform::Telegram))
+    );
+    assert_eq!(
+        group
+            .members
+            .iter()
+            .map(|member| member.as_str())
+            .collect::<Vec<_>>(),
+        ["rose", "ada"]
+    );
 }
 
 /// S3.8

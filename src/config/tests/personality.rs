@@ -8,14 +8,26 @@ use super::{config, report};
 #[test]
 fn a_personality_is_a_path_inside_the_agents_folder() {
     let personality = |path: &str| {
-        let config = config(&format!("[agents.rose]\npersonality = \"{path}\"\nsystem_prompt = \"Prices are in euros.\"\n"));
-        assert_eq!(config.agents[1].system_prompt.as_deref(), Some("Prices are in euros."));
-        config.agents[1].personality.as_ref().map(|path| path.value.clone()).expect("it is set")
+        let config = config(&format!(
+            "[agents.rose]\npersonality = \"{path}\"\nsystem_prompt = \"Prices are in euros.\"\n"
+        ));
+        assert_eq!(
+            config.agents[1].system_prompt.as_deref(),
+            Some("Prices are in euros.")
+        );
+        config.agents[1]
+            .personality
+            .as_ref()
+            .map(|path| path.value.clone())
+            .expect("it is set")
     };
     assert_eq!(personality("night.md"), "night.md");
     assert_eq!(personality("./voices//night.md"), "voices/night.md");
     assert_eq!(personality("voices/.night..md"), "voices/.night..md");
-    assert!(config("[agents.rose]\n").agents[1].personality.is_none(), "without the key there is none");
+    assert!(
+        config("[agents.rose]\n").agents[1].personality.is_none(),
+        "without the key there is none"
+    );
 }
 
 /// S0.6

@@ -19,12 +19,25 @@ fn drafted_in(text: &str, home: &Path, secrets: Secrets) -> Draft {
         "EMPTY" => Some(" ".to_owned()),
         _ => None,
     };
-    let source = Source { path: "config.toml".into(), text: text.to_owned() };
-    draft_in(source, &Vault { home, secrets, environment: &environment })
+    let source = Source {
+        path: "config.toml".into(),
+        text: text.to_owned(),
+    };
+    draft_in(
+        source,
+        &Vault {
+            home,
+            secrets,
+            environment: &environment,
+        },
+    )
 }
 
 fn report(text: &str) -> String {
-    drafted(text).finish().expect_err("the text has a problem").to_string()
+    drafted(text)
+        .finish()
+        .expect_err("the text has a problem")
+        .to_string()
 }
 
 /// No printed form of a draft may show the secret.
@@ -46,7 +59,9 @@ fn a_secret_does_not_print() {
 
 #[test]
 fn a_token_comes_from_the_environment() {
-    let config = drafted("[telegram]\ntoken = { env = \"GOOD\" }\n").finish().unwrap();
+    let config = drafted("[telegram]\ntoken = { env = \"GOOD\" }\n")
+        .finish()
+        .unwrap();
     assert_eq!(config.telegram.unwrap().platform.token.expose(), "123:abc");
 }
 
@@ -54,7 +69,13 @@ fn a_token_comes_from_the_environment() {
 fn a_token_comes_from_a_file_in_the_home_folder() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("bot"), "123:abc\r\n\n").unwrap();
-    let config = drafted_in("[telegram]\ntoken = { file = \"bot\" }\n", home.path(), Secrets::Required).finish().unwrap();
+    let config = drafted_in(
+        "[telegram]\ntoken = { file = \"bot\" }\n",
+        home.path(),
+        Secrets::Required,
+    )
+    .finish()
+    .unwrap();
     assert_eq!(config.telegram.unwrap().platform.token.expose(), "123:abc");
 }
 
@@ -98,9 +119,15 @@ fn a_missing_secret_says_how_to_give_it() {
 #[test]
 fn a_missing_secret_is_fine_when_none_is_needed() {
     let text = "[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n[providers.openai]\nkind = \"openai\"\napi_key = { file = \"none\" }\n";
-    let config = drafted_in(text, Path::new("home"), Secrets::WherePresent).finish().unwrap();
+    let config = drafted_in(text, Path::new("home"), Secrets::WherePresent)
+        .finish()
+        .unwrap();
     assert_eq!(config.telegram.unwrap().platform.token.expose(), "");
-    let wrong_form = drafted_in("[telegram]\ntoken = 5\n", Path::new("home"), Secrets::WherePresent);
+    let wrong_form = drafted_in(
+        "[telegram]\ntoken = 5\n",
+        Path::new("home"),
+        Secrets::WherePresent,
+    );
     assert_eq!(wrong_form.problems.len(), 1);
 }
 
@@ -250,14 +277,35 @@ fn a_secret_in_the_wrong_spot_is_not_shown_either() {
 #[test]
 fn a_home_folder_without_a_config_says_what_to_do() {
     let home = tempfile::tempdir().unwrap();
-    let error = load(home.path(), Secrets::Required).unwrap_err().to_string();
+    let error = load(home.path(), Secrets::Required)
+        .unwrap_err()
+        .to_string();
     let path = home.path().join("config.toml");
-    assert_eq!(error, format!("There is no config file at {}. Run `parlor init` to write one.", path.display()));
+    assert_eq!(
+        error,
+        format!(
+            "There is no config file at {}. Run `parlor init` to write one.",
+            path.display()
+        )
+    );
     std::fs::write(&path, b"default_agent = \"\xff\"\n").unwrap();
-    let error = load(home.path(), Secrets::Required).unwrap_err().to_string();
-    assert_eq!(error, format!("The config file {} is not UTF-8 text. Save it as UTF-8 and try again.", path.display()));
+    let error = load(home.path(), Secrets::Required)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        format!(
+            "The config file {} is not UTF-8 text. Save it as UTF-8 and try again.",
+            path.display()
+        )
+    );
     std::fs::write(&path, "").unwrap();
-    assert!(load(home.path(), Secrets::Required).unwrap().finish().is_ok());
+    assert!(
+        load(home.path(), Secrets::Required)
+            .unwrap()
+            .finish()
+            .is_ok()
+    );
 }
 
 /// Numbers of tokens are no tokens.

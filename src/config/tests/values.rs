@@ -10,7 +10,11 @@ use crate::domain::AgentId;
 #[test]
 fn without_an_agents_table_there_is_main() {
     let config = config("group_sessions = \"shared\"\n");
-    let ids: Vec<_> = config.agents.iter().map(|agent| agent.id.as_str()).collect();
+    let ids: Vec<_> = config
+        .agents
+        .iter()
+        .map(|agent| agent.id.as_str())
+        .collect();
     assert_eq!(ids, ["main"]);
     assert_eq!(config.default_agent, AgentId::main());
 }
@@ -18,7 +22,11 @@ fn without_an_agents_table_there_is_main() {
 #[test]
 fn agents_keep_their_order_and_main_comes_first_when_not_listed() {
     let config = config("[agents.zoe]\n[agents.adam]\n");
-    let ids: Vec<_> = config.agents.iter().map(|agent| agent.id.as_str()).collect();
+    let ids: Vec<_> = config
+        .agents
+        .iter()
+        .map(|agent| agent.id.as_str())
+        .collect();
     assert_eq!(ids, ["main", "zoe", "adam"]);
     assert_eq!(config.agents[0].span, None);
     assert_eq!(config.agents[1].span, Some(8..11));
@@ -75,8 +83,14 @@ fn a_provider_on_this_machine_needs_no_key() {
     let config = config(
         "[providers.local]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:8080/v1\"\n[providers.ollama]\nkind = \"ollama\"\n",
     );
-    assert_eq!(config.providers["local"].base_url, "http://127.0.0.1:8080/v1/");
-    assert_eq!(config.providers["ollama"].base_url, "http://localhost:11434/");
+    assert_eq!(
+        config.providers["local"].base_url,
+        "http://127.0.0.1:8080/v1/"
+    );
+    assert_eq!(
+        config.providers["ollama"].base_url,
+        "http://localhost:11434/"
+    );
 }
 
 #[test]
@@ -149,7 +163,10 @@ fn a_broken_binding_is_left_out_of_the_draft() {
     let draft = drafted(text);
     assert_eq!(draft.config.bindings.len(), 1);
     assert_eq!(draft.config.bindings[0].pattern.value, "telegram");
-    assert_eq!(draft.config.bindings[0].roles.as_ref().unwrap().value, [7, 8]);
+    assert_eq!(
+        draft.config.bindings[0].roles.as_ref().unwrap().value,
+        [7, 8]
+    );
     assert_eq!(draft.problems.len(), 1);
 }
 
@@ -243,9 +260,20 @@ fn an_agent_id_is_a_slug() {
 #[test]
 fn a_webhook_has_an_address_of_ours_by_default() {
     let text = "[telegram]\ntoken = { env = \"T\" }\nmode = \"webhook\"\nwebhook = { url = \"https://bot.example.org/hook/\" }\n";
-    let Transport::Webhook(webhook) = config(text).telegram.unwrap().transport else { panic!("a webhook is set") };
-    assert_eq!((webhook.url.as_str(), webhook.listen.to_string().as_str()), ("https://bot.example.org/hook", "127.0.0.1:8443"));
-    assert_eq!(config(&text.replace("\"webhook\"", "\"polling\"")).telegram.unwrap().transport, Transport::Polling);
+    let Transport::Webhook(webhook) = config(text).telegram.unwrap().transport else {
+        panic!("a webhook is set")
+    };
+    assert_eq!(
+        (webhook.url.as_str(), webhook.listen.to_string().as_str()),
+        ("https://bot.example.org/hook", "127.0.0.1:8443")
+    );
+    assert_eq!(
+        config(&text.replace("\"webhook\"", "\"polling\""))
+            .telegram
+            .unwrap()
+            .transport,
+        Transport::Polling
+    );
 }
 
 #[test]
@@ -286,7 +314,8 @@ fn a_webhook_needs_addresses_that_can_be_used() {
 
 #[test]
 fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
-    let telegram = |proxy: &str| format!("[telegram]\ntoken = {{ env = \"T\" }}\nproxy = {proxy}\n");
+    let telegram =
+        |proxy: &str| format!("[telegram]\ntoken = {{ env = \"T\" }}\nproxy = {proxy}\n");
     assert_snapshot!(report(&telegram("\"socks5://127.0.0.1:1080\"")), @r#"
     error: `proxy` is not a proxy that can be used
      --> config.toml:3:9
@@ -309,9 +338,21 @@ fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
 
     1 problem in config.toml; nothing was started.
     "#);
-    assert!(config(&telegram("\"http://127.0.0.1:3128\"")).telegram.unwrap().proxy.is_some());
+    assert!(
+        config(&telegram("\"http://127.0.0.1:3128\""))
+            .telegram
+            .unwrap()
+            .proxy
+            .is_some()
+    );
     // The variable is not set here. A missing variable counts only when the gateway starts.
-    assert!(config(&telegram("{ env = \"TELEGRAM_PROXY\" }")).telegram.unwrap().proxy.is_none());
+    assert!(
+        config(&telegram("{ env = \"TELEGRAM_PROXY\" }"))
+            .telegram
+            .unwrap()
+            .proxy
+            .is_none()
+    );
 }
 
 #[test]
@@ -489,10 +530,23 @@ fn models_and_their_settings_are_read() {
     let config = config(text);
     let ollama = &config.providers["ollama"];
     assert_eq!(ollama.models, ["llama3:8b"]);
-    assert_eq!((&ollama.vision, ollama.context_tokens), (&Vision::These(vec!["llava".into()]), Some(16_384)));
+    assert_eq!(
+        (&ollama.vision, ollama.context_tokens),
+        (&Vision::These(vec!["llava".into()]), Some(16_384))
+    );
     let rose = &config.agents[1];
-    assert_eq!(rose.fallback.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ollama/llava", "offline"]);
-    let settings = ModelSettings { temperature: Some(1.0), max_tokens: Some(500), reasoning: Some(Reasoning::None) };
+    assert_eq!(
+        rose.fallback
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>(),
+        ["ollama/llava", "offline"]
+    );
+    let settings = ModelSettings {
+        temperature: Some(1.0),
+        max_tokens: Some(500),
+        reasoning: Some(Reasoning::None),
+    };
     assert_eq!(rose.settings, settings);
 }
 /// S4.38
@@ -505,11 +559,33 @@ fn limits_are_read_and_0_means_none() {
          limits = { max_minutes = 2, tokens_per_turn = 0, tokens_per_day = 1_000, cost_per_day = 1.5, turns_per_minute = 3 }\n",
     );
     let limits = config.agents[1].limits;
-    assert_eq!((config.max_running, limits.max_steps, limits.max_minutes, limits.turns_per_minute), (7, 40, 2, 3));
-    assert_eq!((limits.tokens_per_turn, limits.day.tokens, limits.day.cost), (None, Some(1_000), Some(Money(1_500_000))));
-    assert_eq!((config.access.limits.tokens_per_day, config.access.limits.turns_per_minute), (Some(5), 0));
-    let price = config.price(config.agents[1].model.as_ref().unwrap()).unwrap();
-    assert_eq!((price.input, price.output, price.cached), (Money(100_000), Money(2_000_000), Money(100_000)));
+    assert_eq!(
+        (
+            config.max_running,
+            limits.max_steps,
+            limits.max_minutes,
+            limits.turns_per_minute
+        ),
+        (7, 40, 2, 3)
+    );
+    assert_eq!(
+        (limits.tokens_per_turn, limits.day.tokens, limits.day.cost),
+        (None, Some(1_000), Some(Money(1_500_000)))
+    );
+    assert_eq!(
+        (
+            config.access.limits.tokens_per_day,
+            config.access.limits.turns_per_minute
+        ),
+        (Some(5), 0)
+    );
+    let price = config
+        .price(config.agents[1].model.as_ref().unwrap())
+        .unwrap();
+    assert_eq!(
+        (price.input, price.output, price.cached),
+        (Money(100_000), Money(2_000_000), Money(100_000))
+    );
 }
 
 #[test]
@@ -566,7 +642,13 @@ fn agents_read_each_memory_once_and_know_their_budget() {
     let config = config(
         "[memory]\ndefault_visibility = \"global\"\n[agents.rose]\nrecall_tokens = 5\nread_memory_from = [\"main\", \"main\"]\n",
     );
-    assert_eq!(config.memory.default_visibility, crate::config::Visibility::Global);
+    assert_eq!(
+        config.memory.default_visibility,
+        crate::config::Visibility::Global
+    );
     let rose = &config.agents[1].memory;
-    assert_eq!((rose.recall, rose.recall_tokens, rose.read_from.as_slice()), (true, 5, [AgentId::main()].as_slice()));
+    assert_eq!(
+        (rose.recall, rose.recall_tokens, rose.read_from.as_slice()),
+        (true, 5, [AgentId::main()].as_slice())
+    );
 }

@@ -5,7 +5,8 @@ use std::collections::{HashSet, VecDeque};
 use serde_json::{Value, json};
 
 use super::bounds::{
-    MAX_CALL_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_THOUGHT_BYTES, MOST_CALLS, within_bytes, within_count, within_values,
+    MAX_CALL_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_THOUGHT_BYTES, MOST_CALLS, within_bytes,
+    within_count, within_values,
 };
 use super::json::Arguments;
 use super::thinking::Spoken;
@@ -52,7 +53,9 @@ impl Stop {
             "length" | "max_tokens" | "max_output_tokens" | "MAX_TOKENS" => Stop::MaxTokens,
             "model_context_window_exceeded" | "model_length" => Stop::WindowFull,
             "content_filter" | "refusal" => Stop::Filtered,
-            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "LANGUAGE" => Stop::Filtered,
+            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "LANGUAGE" => {
+                Stop::Filtered
+            }
             "IMAGE_SAFETY" | "IMAGE_PROHIBITED_CONTENT" | "IMAGE_RECITATION" => Stop::Filtered,
             _ => Stop::Done,
         }
@@ -138,10 +141,18 @@ impl Answer {
     }
 
     /// More of the last thought, and of its signature.
-    pub(super) fn add_to_thought(&mut self, text: &str, more_signature: &str) -> Result<(), ModelError> {
+    pub(super) fn add_to_thought(
+        &mut self,
+        text: &str,
+        more_signature: &str,
+    ) -> Result<(), ModelError> {
         self.work();
         self.count_thought(text.len() + more_signature.len())?;
-        if let Some(Thought::Thinking { thinking, signature }) = self.thoughts.last_mut() {
+        if let Some(Thought::Thinking {
+            thinking,
+            signature,
+        }) = self.thoughts.last_mut()
+        {
             thinking.push_str(text);
             signature.push_str(more_signature);
         }
@@ -154,16 +165,29 @@ impl Answer {
         }
     }
 
-    pub(super) fn begin_call(&mut self, number: Option<u64>, id: &str, name: &str) -> Result<Place, ModelError> {
+    pub(super) fn begin_call(
+        &mut self,
+        number: Option<u64>,
+        id: &str,
+        name: &str,
+    ) -> Result<Place, ModelError> {
         within_count(self.calls.len() + 1, MOST_CALLS, "tool calls")?;
-        self.calls.push(Draft { number, ..Draft::default() });
+        self.calls.push(Draft {
+            number,
+            ..Draft::default()
+        });
         let place = Place(self.calls.len() - 1);
         self.name_call(place, id, name)?;
         Ok(place)
     }
 
     /// Sets the id and the name, unless empty. Servers may repeat both with each piece.
-    pub(super) fn name_call(&mut self, place: Place, id: &str, name: &str) -> Result<(), ModelError> {
+    pub(super) fn name_call(
+        &mut self,
+        place: Place,
+        id: &str,
+        name: &str,
+    ) -> Result<(), ModelError> {
         within_bytes(name.len(), MAX_NAME_BYTES, "for a tool's name")?;
         let draft = &mut self.calls[place.0];
         let before = draft.id.len() + draft.name.len();
@@ -178,7 +202,11 @@ impl Answer {
         self.count_call(now)
     }
 
-    pub(super) fn add_arguments(&mut self, place: Place, arguments: Option<Arguments<'_>>) -> Result<(), ModelError> {
+    pub(super) fn add_arguments(
+        &mut self,
+        place: Place,
+        arguments: Option<Arguments<'_>>,
+    ) -> Result<(), ModelError> {
         match arguments {
             Some(Arguments::Piece(piece)) => {
                 self.count_call(piece.len())?;
@@ -194,7 +222,11 @@ impl Answer {
     }
 
     /// All arguments of a call at its end, in place of the pieces.
-    pub(super) fn set_arguments(&mut self, place: Place, arguments: &str) -> Result<(), ModelError> {
+    pub(super) fn set_arguments(
+        &mut self,
+        place: Place,
+        arguments: &str,
+    ) -> Result<(), ModelError> {
         let before = std::mem::take(&mut self.calls[place.0].pieces);
         self.call_bytes -= before.len();
         self.add_arguments(place, Some(Arguments::Piece(arguments.to_owned())))
@@ -212,7 +244,10 @@ impl Answer {
 
     /// The newest call with this number.
     pub(super) fn call_with_number(&self, number: u64) -> Option<Place> {
-        self.calls.iter().rposition(|call| call.number == Some(number)).map(Place)
+        self.calls
+            .iter()
+            .rposition(|call| call.number == Some(number))
+            .map(Place)
     }
 
     pub(super) fn last_call(&self) -> Option<Place> {
@@ -231,7 +266,10 @@ impl Answer {
     }
 
     /// The end of a complete answer, and the thoughts before its calls.
-    pub(super) fn finish(&mut self, max_tokens: Option<u32>) -> Result<(ModelEvent, Vec<Thought>), ModelError> {
+    pub(super) fn finish(
+        &mut self,
+        max_tokens: Option<u32>,
+    ) -> Result<(ModelEvent, Vec<Thought>), ModelError> {
         let usage = sane(self.usage);
         let counted = Some(usage.output_tokens).filter(|tokens| *tokens > 0);
         let cut = match self.stop {
@@ -244,11 +282,24 @@ impl Answer {
             Some(Stop::Done) | None => None,
         };
         let tool_calls = tool_calls(std::mem::take(&mut self.calls), cut.is_some());
-        Ok((ModelEvent::Done { tool_calls, usage, cut }, std::mem::take(&mut self.thoughts)))
+        Ok((
+            ModelEvent::Done {
+                tool_calls,
+                usage,
+                cut,
+            },
+            std::mem::take(&mut self.thoughts),
+        ))
     }
 }
 
-fn sane(Usage { input_tokens, output_tokens, cached_tokens }: Usage) -> Usage {
+fn sane(
+    Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+    }: Usage,
+) -> Usage {
     Usage {
         input_tokens: input_tokens.min(MOST_TOKENS),
         output_tokens: output_tokens.min(MOST_TOKENS),
@@ -261,9 +312,17 @@ fn tool_calls(drafts: Vec<Draft>, is_cut: bool) -> Vec<ToolCall> {
     let mut ids = HashSet::new();
     let call = |(number, draft): (usize, Draft)| {
         let may_be_cut = is_cut && number == last;
-        let arguments = if draft.pieces.is_empty() { &draft.whole } else { &draft.pieces };
+        let arguments = if draft.pieces.is_empty() {
+            &draft.whole
+        } else {
+            &draft.pieces
+        };
         let arguments = read_arguments(arguments.trim(), may_be_cut);
-        ToolCall { id: distinct(draft.id, &mut ids), name: draft.name, arguments }
+        ToolCall {
+            id: distinct(draft.id, &mut ids),
+            name: draft.name,
+            arguments,
+        }
     };
     drafts.into_iter().enumerate().map(call).collect()
 }
@@ -271,13 +330,17 @@ fn tool_calls(drafts: Vec<Draft>, is_cut: bool) -> Vec<ToolCall> {
 /// Results name their call by its id, so two calls never share an id.
 fn distinct(id: String, taken: &mut HashSet<String>) -> String {
     let is_good = !id.is_empty() && !taken.contains(&id);
-    let id = if is_good { id } else { format!("call_{}", uuid::Uuid::new_v4().simple()) };
+    let id = if is_good {
+        id
+    } else {
+        format!("call_{}", uuid::Uuid::new_v4().simple())
+    };
     taken.insert(id.clone());
     id
 }
 
-/// The last call of an answer that was cut off may lack a part of its arguments, or all of them. A part of an object is never
-/// an object, and stays text.
+/// The last call of an answer that was cut off may lack a part of its arguments, or all of them. A
+/// part of an object is never an object, and stays text.
 fn read_arguments(text: &str, may_be_cut: bool) -> Value {
     match text {
         "" if !may_be_cut => json!({}),
@@ -306,18 +369,31 @@ mod tests {
     fn text_thoughts_and_calls_have_an_end() {
         let mut answer = answer();
         let half = "x".repeat(MAX_TEXT_BYTES / 2);
-        assert_eq!([(); 3].map(|()| answer.say(&half).is_ok()), [true, true, false]);
+        assert_eq!(
+            [(); 3].map(|()| answer.say(&half).is_ok()),
+            [true, true, false]
+        );
         let half = "x".repeat(MAX_THOUGHT_BYTES / 2);
-        assert_eq!([(); 3].map(|()| answer.think(&half).is_ok()), [true, true, false]);
-        let taken = (0..100).take_while(|number| answer.begin_call(Some(*number), "", "now").is_ok()).count();
+        assert_eq!(
+            [(); 3].map(|()| answer.think(&half).is_ok()),
+            [true, true, false]
+        );
+        let taken = (0..100)
+            .take_while(|number| answer.begin_call(Some(*number), "", "now").is_ok())
+            .count();
         assert_eq!(taken, MOST_CALLS);
     }
 
     #[test]
     fn kept_thoughts_have_an_end_also_when_they_are_empty() {
         let mut answer = answer();
-        let empty = || Thought::Thinking { thinking: String::new(), signature: String::new() };
-        let taken = (0..1_000_000).take_while(|_| answer.begin_thought(empty()).is_ok()).count();
+        let empty = || Thought::Thinking {
+            thinking: String::new(),
+            signature: String::new(),
+        };
+        let taken = (0..1_000_000)
+            .take_while(|_| answer.begin_thought(empty()).is_ok())
+            .count();
         assert_eq!(taken, MAX_THOUGHT_BYTES / THOUGHT_BYTES);
     }
 
@@ -325,9 +401,15 @@ mod tests {
     fn calls_are_counted_together_with_their_names() {
         let mut answer = answer();
         let piece = |bytes: usize| Some(Arguments::Piece("x".repeat(bytes)));
-        let one = answer.begin_call(Some(4_000_000_000), "a", "b").expect("any number is a name");
-        answer.add_arguments(one, piece(MAX_CALL_BYTES - 3)).expect("within the limit");
-        answer.set_arguments(one, &"y".repeat(MAX_CALL_BYTES - 3)).expect("instead of the pieces");
+        let one = answer
+            .begin_call(Some(4_000_000_000), "a", "b")
+            .expect("any number is a name");
+        answer
+            .add_arguments(one, piece(MAX_CALL_BYTES - 3))
+            .expect("within the limit");
+        answer
+            .set_arguments(one, &"y".repeat(MAX_CALL_BYTES - 3))
+            .expect("instead of the pieces");
         let other = answer.begin_call(None, "", "").expect("a second");
         assert_eq!(
             what(answer.add_arguments(other, piece(2))),

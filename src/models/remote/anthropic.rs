@@ -81,7 +81,8 @@ struct Block<'a> {
     cache_control: Option<CacheControl>,
 }
 
-/// Anthropic keeps everything before a mark: the tools and the prompt for all turns, the talk so far for the next step.
+/// Anthropic keeps everything before a mark: the tools and the prompt for all turns, the talk so
+/// far for the next step.
 #[derive(Serialize)]
 struct CacheControl {
     r#type: &'static str,
@@ -97,10 +98,21 @@ enum Part<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum OtherPart<'a> {
-    Text { text: Cow<'a, str> },
-    Image { source: Source<'a> },
-    ToolUse { id: String, name: &'a str, input: Cow<'a, Value> },
-    ToolResult { content: &'a str, tool_use_id: String },
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    ToolUse {
+        id: String,
+        name: &'a str,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        content: &'a str,
+        tool_use_id: String,
+    },
 }
 
 #[derive(Serialize)]
@@ -113,64 +125,115 @@ struct Source<'a> {
 pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest, thoughts: &Thoughts) -> Body<'a> {
     let claude = Claude::of(model);
     let settings = request.settings;
-    let mut messages: Vec<Message<'_>> = groups(&request.messages).map(|group| message(group, thoughts)).collect();
+    let mut messages: Vec<Message<'_>> = groups(&request.messages)
+        .map(|group| message(group, thoughts))
+        .collect();
     if let Some(last) = messages.last_mut() {
         last.mark();
     }
-    let system = (!request.system.is_empty()).then(|| [Block { cache_control: Some(MARK), ..text(&request.system) }]);
+    let system = (!request.system.is_empty()).then(|| {
+        [Block {
+            cache_control: Some(MARK),
+            ..text(&request.system)
+        }]
+    });
     Body {
         model,
         stream: true,
         system,
         tools: request.tools.iter().map(tool).collect(),
         messages,
-        thinking: settings.reasoning.and_then(|reasoning| thinking(claude, reasoning)),
-        output_config: settings.reasoning.and_then(|reasoning| output_config(claude, reasoning)),
+        thinking: settings
+            .reasoning
+            .and_then(|reasoning| thinking(claude, reasoning)),
+        output_config: settings
+            .reasoning
+            .and_then(|reasoning| output_config(claude, reasoning)),
         temperature: settings.temperature,
-        max_tokens: settings.max_tokens.unwrap_or_else(|| claude.longest_answer()),
+        max_tokens: settings
+            .max_tokens
+            .unwrap_or_else(|| claude.longest_answer()),
     }
 }
 
-const MARK: CacheControl = CacheControl { r#type: "ephemeral" };
+const MARK: CacheControl = CacheControl {
+    r#type: "ephemeral",
+};
 
 fn thinking(claude: Claude, reasoning: Reasoning) -> Option<Thinking> {
     let budget = match reasoning {
         Reasoning::None => return claude.thinks_unasked().then_some(Thinking::Disabled),
-        _ if claude.chooses_when_to_think() => return Some(Thinking::Adaptive { display: "summarized" }),
+        _ if claude.chooses_when_to_think() => {
+            return Some(Thinking::Adaptive {
+                display: "summarized",
+            });
+        }
         _ if claude.knows_effort() => return None,
         Reasoning::Low => LOW_BUDGET,
         Reasoning::Medium => MEDIUM_BUDGET,
         Reasoning::High => HIGH_BUDGET,
     };
-    Some(Thinking::Enabled { budget_tokens: budget })
+    Some(Thinking::Enabled {
+        budget_tokens: budget,
+    })
 }
 
 fn output_config(claude: Claude, reasoning: Reasoning) -> Option<OutputConfig> {
     let has_word = claude.knows_effort() && reasoning != Reasoning::None;
-    has_word.then(|| OutputConfig { effort: effort(reasoning) })
+    has_word.then(|| OutputConfig {
+        effort: effort(reasoning),
+    })
 }
 
 fn tool(tool: &ToolSpec) -> Tool<'_> {
-    Tool { name: &tool.name, description: &tool.description, input_schema: &tool.parameters }
+    Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: &tool.parameters,
+    }
 }
 
 fn message<'a>(group: Group<'a>, thoughts: &Thoughts) -> Message<'a> {
     match group {
-        Group::Said { text: said, images } if images.is_empty() => Message { role: "user", content: Content::Text(said.into()) },
+        Group::Said { text: said, images } if images.is_empty() => Message {
+            role: "user",
+            content: Content::Text(said.into()),
+        },
         Group::Said { text: said, images } => {
             let blocks = images.into_iter().map(image).chain([text(said)]).collect();
-            Message { role: "user", content: Content::Blocks(blocks) }
+            Message {
+                role: "user",
+                content: Content::Blocks(blocks),
+            }
         }
-        Group::Answered { text: said, calls: [] } => Message { role: "assistant", content: Content::Text(said.into()) },
+        Group::Answered {
+            text: said,
+            calls: [],
+        } => Message {
+            role: "assistant",
+            content: Content::Text(said.into()),
+        },
         Group::Answered { text: said, calls } => {
-            let before = thoughts.before(calls).into_iter().map(|thought| plain(Part::Thought(thought)));
+            let before = thoughts
+                .before(calls)
+                .into_iter()
+                .map(|thought| plain(Part::Thought(thought)));
             let said = (!said.is_empty()).then(|| text(said));
-            let blocks = before.chain(said).chain(calls.iter().map(tool_use)).collect();
-            Message { role: "assistant", content: Content::Blocks(blocks) }
+            let blocks = before
+                .chain(said)
+                .chain(calls.iter().map(tool_use))
+                .collect();
+            Message {
+                role: "assistant",
+                content: Content::Blocks(blocks),
+            }
         }
         Group::Results(results) => {
             let blocks = results.into_iter().map(tool_result).collect();
-            Message { role: "user", content: Content::Blocks(blocks) }
+            Message {
+                role: "user",
+                content: Content::Blocks(blocks),
+            }
         }
     }
 }
@@ -190,7 +253,10 @@ impl Message<'_> {
 }
 
 fn plain(part: Part<'_>) -> Block<'_> {
-    Block { part, cache_control: None }
+    Block {
+        part,
+        cache_control: None,
+    }
 }
 
 fn text<'a>(text: impl Into<Cow<'a, str>>) -> Block<'a> {
@@ -198,21 +264,39 @@ fn text<'a>(text: impl Into<Cow<'a, str>>) -> Block<'a> {
 }
 
 fn image(image: &Image) -> Block<'_> {
-    let source = Source { r#type: "base64", media_type: image.kind.media_type(), data: &image.data };
+    let source = Source {
+        r#type: "base64",
+        media_type: image.kind.media_type(),
+        data: &image.data,
+    };
     plain(Part::Other(OtherPart::Image { source }))
 }
 
 fn tool_use(call: &ToolCall) -> Block<'_> {
-    plain(Part::Other(OtherPart::ToolUse { id: fitting_id(&call.id), name: &call.name, input: arguments(call) }))
+    plain(Part::Other(OtherPart::ToolUse {
+        id: fitting_id(&call.id),
+        name: &call.name,
+        input: arguments(call),
+    }))
 }
 
 fn tool_result(result: Outcome<'_>) -> Block<'_> {
-    plain(Part::Other(OtherPart::ToolResult { content: result.content, tool_use_id: fitting_id(result.call_id) }))
+    plain(Part::Other(OtherPart::ToolResult {
+        content: result.content,
+        tool_use_id: fitting_id(result.call_id),
+    }))
 }
 
-/// Another provider may have made the id before Anthropic took over, and Anthropic takes only plain ids.
+/// Another provider may have made the id before Anthropic took over, and Anthropic takes only plain
+/// ids.
 fn fitting_id(id: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
+    let plain = |letter: char| {
+        if letter.is_ascii_alphanumeric() || letter == '-' {
+            letter
+        } else {
+            '_'
+        }
+    };
     id.chars().map(plain).collect()
 }
 
@@ -294,7 +378,11 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
         return Ok(());
     }
     let told: Told<'_> = read(&event.data)?;
-    let kind = if told.r#type.is_empty() { &event.name } else { &told.r#type };
+    let kind = if told.r#type.is_empty() {
+        &event.name
+    } else {
+        &told.r#type
+    };
     match kind.as_str() {
         "message_start" => count(&told.message.usage, answer),
         "content_block_start" => begin_block(told.index, told.content_block, answer)?,
@@ -315,13 +403,21 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
 fn begin_block(index: u64, block: ContentBlock<'_>, answer: &mut Answer) -> Result<(), ModelError> {
     match block.r#type.as_str() {
         "text" => answer.say(&block.text),
-        "thinking" => answer.begin_thought(Thought::Thinking { thinking: block.thinking, signature: block.signature }),
+        "thinking" => answer.begin_thought(Thought::Thinking {
+            thinking: block.thinking,
+            signature: block.signature,
+        }),
         "redacted_thinking" => answer.begin_thought(Thought::RedactedThinking { data: block.data }),
         "tool_use" => {
             let place = answer.begin_call(Some(index), &block.id, &block.name)?;
-            // Anthropic begins with an empty object and sends pieces; others send all arguments here.
+            // Anthropic begins with an empty object and sends pieces; others send all arguments
+            // here.
             match Arguments::of(block.input) {
-                Some(Arguments::Whole(empty)) if empty.chars().all(|letter| "{} \n".contains(letter)) => Ok(()),
+                Some(Arguments::Whole(empty))
+                    if empty.chars().all(|letter| "{} \n".contains(letter)) =>
+                {
+                    Ok(())
+                }
                 input => answer.add_arguments(place, input),
             }
         }
@@ -335,14 +431,19 @@ fn take_delta(index: u64, delta: Delta, answer: &mut Answer) -> Result<(), Model
         answer.add_to_thought(&delta.thinking, &delta.signature)?;
     }
     match answer.call_with_number(index) {
-        Some(place) if !delta.partial_json.is_empty() => answer.add_arguments(place, Some(Arguments::Piece(delta.partial_json))),
+        Some(place) if !delta.partial_json.is_empty() => {
+            answer.add_arguments(place, Some(Arguments::Piece(delta.partial_json)))
+        }
         _ => Ok(()),
     }
 }
 
-/// Anthropic counts cached input apart from the other input. The end may repeat the numbers of the beginning, or some of them.
+/// Anthropic counts cached input apart from the other input. The end may repeat the numbers of the
+/// beginning, or some of them.
 fn count(counted: &Counted, answer: &mut Answer) {
-    let cached = counted.cache_creation_input_tokens.saturating_add(counted.cache_read_input_tokens);
+    let cached = counted
+        .cache_creation_input_tokens
+        .saturating_add(counted.cache_read_input_tokens);
     if let Some(input) = counted.input_tokens {
         answer.usage.input_tokens = input.saturating_add(cached);
     }

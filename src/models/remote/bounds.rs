@@ -1,4 +1,5 @@
-//! Limits on everything from a model server: a hostile or broken server costs a few megabytes at most.
+//! Limits on everything from a model server: a hostile or broken server costs a few megabytes at
+//! most.
 
 use crate::models::ModelError;
 
@@ -12,11 +13,13 @@ pub(super) const MAX_CALL_BYTES: usize = 512 * KB;
 pub(super) const MAX_NAME_BYTES: usize = KB;
 /// Tool calls of an answer. A longer list is a model gone wrong.
 pub(super) const MOST_CALLS: usize = 64;
-/// An event of a stream. Last events of OpenAI Responses repeat the prompt, the tools and the whole answer.
+/// An event of a stream. Last events of OpenAI Responses repeat the prompt, the tools and the whole
+/// answer.
 pub(super) const MAX_EVENT_BYTES: usize = 4 * MB;
 /// All events of a stream. Each token is wrapped in a few hundred bytes.
 pub(super) const MAX_STREAM_BYTES: usize = 128 * MB;
-/// JSON values in an event, or in the arguments of a call. A value of two bytes takes a hundred in memory.
+/// JSON values in an event, or in the arguments of a call. A value of two bytes takes a hundred in
+/// memory.
 const MOST_VALUES: usize = 20_000;
 /// The beginning of an error page is enough to know the kind of error.
 pub(super) const MAX_ERROR_BYTES: usize = 64 * KB;
@@ -24,14 +27,29 @@ pub(super) const MAX_ERROR_BYTES: usize = 64 * KB;
 const KB: usize = 1024;
 const MB: usize = 1024 * KB;
 
-/// An error if there is more than the most. `what` is in the plural or without a number: "text", "tool calls".
+/// An error if there is more than the most. `what` is in the plural or without a number: "text",
+/// "tool calls".
 pub(super) fn within_bytes(bytes: usize, most: usize, what: &str) -> Result<(), ModelError> {
-    let limit = || if most.is_multiple_of(MB) { format!("{} MB", most / MB) } else { format!("{} KB", most / KB) };
-    if bytes <= most { Ok(()) } else { Err(too_much(&limit(), what)) }
+    let limit = || {
+        if most.is_multiple_of(MB) {
+            format!("{} MB", most / MB)
+        } else {
+            format!("{} KB", most / KB)
+        }
+    };
+    if bytes <= most {
+        Ok(())
+    } else {
+        Err(too_much(&limit(), what))
+    }
 }
 
 pub(super) fn within_count(count: usize, most: usize, what: &str) -> Result<(), ModelError> {
-    if count <= most { Ok(()) } else { Err(too_much(&most.to_string(), what)) }
+    if count <= most {
+        Ok(())
+    } else {
+        Err(too_much(&most.to_string(), what))
+    }
 }
 
 fn too_much(limit: &str, what: &str) -> ModelError {
@@ -65,7 +83,11 @@ mod tests {
             "the model server sent more than 512 KB of text; it was stopped"
         );
         assert_eq!(
-            what(within_bytes(MAX_EVENT_BYTES + 1, MAX_EVENT_BYTES, "in one event")),
+            what(within_bytes(
+                MAX_EVENT_BYTES + 1,
+                MAX_EVENT_BYTES,
+                "in one event"
+            )),
             "the model server sent more than 4 MB in one event; it was stopped"
         );
         assert_eq!(

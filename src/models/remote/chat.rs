@@ -1,4 +1,5 @@
-//! OpenAI's chat completions, spoken by most servers: <https://platform.openai.com/docs/api-reference/chat>.
+//! OpenAI's chat completions, spoken by most servers:
+//! <https://platform.openai.com/docs/api-reference/chat>.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,17 +109,35 @@ struct Called<'a> {
     arguments: String,
 }
 
-pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest, cache_key: Option<&'a str>) -> Body<'a> {
-    let system = (!request.system.is_empty()).then_some(Message::System { content: &request.system });
+pub(super) fn body<'a>(
+    model: &'a str,
+    request: &'a ModelRequest,
+    cache_key: Option<&'a str>,
+) -> Body<'a> {
+    let system = (!request.system.is_empty()).then_some(Message::System {
+        content: &request.system,
+    });
     let settings = request.settings;
     let is_newer = NEWER_MODELS.iter().any(|newer| model.starts_with(newer));
     Body {
         model,
         stream: true,
         reasoning_effort: settings.reasoning.map(effort),
-        tools: request.tools.iter().map(|tool| Tool { r#type: "function", function: function(tool) }).collect(),
-        messages: system.into_iter().chain(groups(&request.messages).flat_map(messages)).collect(),
-        stream_options: StreamOptions { include_usage: true },
+        tools: request
+            .tools
+            .iter()
+            .map(|tool| Tool {
+                r#type: "function",
+                function: function(tool),
+            })
+            .collect(),
+        messages: system
+            .into_iter()
+            .chain(groups(&request.messages).flat_map(messages))
+            .collect(),
+        stream_options: StreamOptions {
+            include_usage: true,
+        },
         temperature: settings.temperature,
         max_tokens: settings.max_tokens.filter(|_| !is_newer),
         max_completion_tokens: settings.max_tokens.filter(|_| is_newer),
@@ -127,28 +146,55 @@ pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest, cache_key: Opt
 }
 
 fn function(tool: &ToolSpec) -> Function<'_> {
-    Function { name: &tool.name, description: &tool.description, parameters: &tool.parameters, strict: false }
+    Function {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.parameters,
+        strict: false,
+    }
 }
 
 fn messages(group: Group<'_>) -> Vec<Message<'_>> {
     match group {
-        Group::Said { text, images } if images.is_empty() => vec![Message::User { content: Content::Text(text) }],
+        Group::Said { text, images } if images.is_empty() => vec![Message::User {
+            content: Content::Text(text),
+        }],
         Group::Said { text, images } => {
-            let images = images.into_iter().map(|image| Part::ImageUrl { image_url: ImageUrl { url: DataUrl(image) } });
-            vec![Message::User { content: Content::Parts(images.chain([Part::Text { text }]).collect()) }]
+            let images = images.into_iter().map(|image| Part::ImageUrl {
+                image_url: ImageUrl {
+                    url: DataUrl(image),
+                },
+            });
+            vec![Message::User {
+                content: Content::Parts(images.chain([Part::Text { text }]).collect()),
+            }]
         }
         Group::Answered { text, calls } => {
-            vec![Message::Assistant { content: text, tool_calls: calls.iter().map(call).collect() }]
+            vec![Message::Assistant {
+                content: text,
+                tool_calls: calls.iter().map(call).collect(),
+            }]
         }
-        Group::Results(results) => {
-            results.into_iter().map(|result| Message::Tool { content: result.content, tool_call_id: result.call_id }).collect()
-        }
+        Group::Results(results) => results
+            .into_iter()
+            .map(|result| Message::Tool {
+                content: result.content,
+                tool_call_id: result.call_id,
+            })
+            .collect(),
     }
 }
 
 fn call(call: &ToolCall) -> Call<'_> {
-    let function = Called { name: &call.name, arguments: arguments(call).to_string() };
-    Call { r#type: "function", id: &call.id, function }
+    let function = Called {
+        name: &call.name,
+        arguments: arguments(call).to_string(),
+    };
+    Call {
+        r#type: "function",
+        id: &call.id,
+        function,
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -256,7 +302,9 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
             cached_tokens: usage.prompt_tokens_details.cached_tokens,
         };
     }
-    let Some(choice) = chunk.choices.into_iter().next() else { return Ok(()) };
+    let Some(choice) = chunk.choices.into_iter().next() else {
+        return Ok(());
+    };
     let is_first = !answer.has_text() && !answer.has_calls();
     if let Some(delta) = choice.delta.or(choice.message.filter(|_| is_first)) {
         take_delta(delta, answer)?;
@@ -277,7 +325,10 @@ fn take_delta(delta: Delta<'_>, answer: &mut Answer) -> Result<(), ModelError> {
         take_content(content, answer)?;
     }
     answer.say(&delta.refusal)?;
-    delta.tool_calls.into_iter().try_for_each(|call| take_call(call, answer))
+    delta
+        .tool_calls
+        .into_iter()
+        .try_for_each(|call| take_call(call, answer))
 }
 
 /// A text, or a list of texts and thoughts.
@@ -297,7 +348,9 @@ fn take_thought(thought: &RawValue, answer: &mut Answer) -> Result<(), ModelErro
         return answer.think(&text);
     }
     let parts: Vec<ContentPart<'_>> = serde_json::from_str(thought.get()).unwrap_or_default();
-    parts.into_iter().try_for_each(|part| answer.think(&part.text))
+    parts
+        .into_iter()
+        .try_for_each(|part| answer.think(&part.text))
 }
 
 fn take_call(delta: CallDelta<'_>, answer: &mut Answer) -> Result<(), ModelError> {
@@ -314,8 +367,8 @@ fn take_call(delta: CallDelta<'_>, answer: &mut Answer) -> Result<(), ModelError
     answer.add_arguments(place, Arguments::of(arguments))
 }
 
-/// The call that a piece belongs to; `None` for the first piece of a call. Some servers give all calls the same number, others
-/// no number, and others a new id with each piece.
+/// The call that a piece belongs to; `None` for the first piece of a call. Some servers give all
+/// calls the same number, others no number, and others a new id with each piece.
 fn continued(index: Option<u64>, id: &str, name: &str, answer: &Answer) -> Option<Place> {
     let begun = match index {
         Some(index) => answer.call_with_number(index)?,

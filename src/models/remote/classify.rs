@@ -1,7 +1,8 @@
 //! Turns errors of servers and of the network into a few cases for callers, in our own words.
 //!
-//! Providers name their errors in free text, with keys and prompts among the words, and reqwest puts the URL into its messages.
-//! So bodies and messages are only searched for known words here, never passed on.
+//! Providers name their errors in free text, with keys and prompts among the words, and reqwest
+//! puts the URL into its messages. So bodies and messages are only searched for known words here,
+//! never passed on.
 
 use std::time::Duration;
 
@@ -28,16 +29,36 @@ const TOO_LONG: &[&str] = &[
     "too large for model",                  // Mistral
 ];
 const OVERLOADED: &[&str] = &["overloaded", "\"unavailable\""];
-const RATE_LIMITED: &[&str] = &["rate_limit", "rate limit", "resource_exhausted", "too many requests"];
+const RATE_LIMITED: &[&str] = &[
+    "rate_limit",
+    "rate limit",
+    "resource_exhausted",
+    "too many requests",
+];
 const NO_CREDIT: &[&str] = &["insufficient_quota", "credit balance"];
-const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid", "invalid_api_key", "authentication_error"];
-const POLICY: &[&str] = &["content_policy", "content policy", "content_filter", "usage policy", "safety system"];
+const BAD_KEY: &[&str] = &[
+    "api key not valid",
+    "api_key_invalid",
+    "invalid_api_key",
+    "authentication_error",
+];
+const POLICY: &[&str] = &[
+    "content_policy",
+    "content policy",
+    "content_filter",
+    "usage policy",
+    "safety system",
+];
 
 pub(super) fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
     let code = status.as_u16();
     match code {
-        429 if has_any(body, NO_CREDIT) => unavailable(format!("the account has no credit left ({code})")),
-        429 => ModelError::RateLimited { retry_after: retry_after(headers, body, Utc::now()) },
+        429 if has_any(body, NO_CREDIT) => {
+            unavailable(format!("the account has no credit left ({code})"))
+        }
+        429 => ModelError::RateLimited {
+            retry_after: retry_after(headers, body, Utc::now()),
+        },
         502 | 503 | 504 | 529 => ModelError::Overloaded,
         401 => unavailable(format!("the key was not accepted ({code})")),
         402 => unavailable(format!("the account has no credit left ({code})")),
@@ -45,7 +66,8 @@ pub(super) fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> 
         404 => unavailable(format!("no such model ({code})")),
         413 => ModelError::ContextTooLong,
         300..=399 => unavailable(format!("its address leads elsewhere ({code})")),
-        400..=499 => of_words(body).unwrap_or_else(|| refused(format!("the request was not accepted ({code})"))),
+        400..=499 => of_words(body)
+            .unwrap_or_else(|| refused(format!("the request was not accepted ({code})"))),
         _ if has_any(body, OVERLOADED) => ModelError::Overloaded,
         _ => broken(&format!("the model server failed ({code})")),
     }
@@ -71,11 +93,16 @@ struct InnerError {
 /// An error of a server that had answered 200 before.
 pub(super) fn of_error_event(data: &str) -> ModelError {
     let event: ErrorEvent = serde_json::from_str(data).unwrap_or_default();
-    let status = event.code.or(event.error.code).and_then(|code| StatusCode::from_u16(code).ok());
+    let status = event
+        .code
+        .or(event.error.code)
+        .and_then(|code| StatusCode::from_u16(code).ok());
     let text = &data[..data.floor_char_boundary(MAX_ERROR_BYTES)];
     match status {
         Some(status) => of_status(status, &HeaderMap::new(), text),
-        None => of_words(text).unwrap_or_else(|| broken("the model server failed while it answered")),
+        None => {
+            of_words(text).unwrap_or_else(|| broken("the model server failed while it answered"))
+        }
     }
 }
 
@@ -119,16 +146,22 @@ pub(super) fn unreadable() -> ModelError {
     broken("the model server's answer could not be read")
 }
 
-/// The pause that the provider asks for: milliseconds, seconds or a date in a header, or Gemini's field.
+/// The pause that the provider asks for: milliseconds, seconds or a date in a header, or Gemini's
+/// field.
 fn retry_after(headers: &HeaderMap, body: &str, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let milliseconds = text("retry-after-ms").and_then(|text| seconds(text).map(|duration| duration / 1000));
-    let plain = || text(RETRY_AFTER.as_str()).and_then(|text| seconds(text).or_else(|| until(text, now)));
+    let milliseconds =
+        text("retry-after-ms").and_then(|text| seconds(text).map(|duration| duration / 1000));
+    let plain =
+        || text(RETRY_AFTER.as_str()).and_then(|text| seconds(text).or_else(|| until(text, now)));
     milliseconds.or_else(plain).or_else(|| retry_delay(body))
 }
 
 fn seconds(text: &str) -> Option<Duration> {
-    text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    text.trim()
+        .parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
 fn until(date: &str, now: DateTime<Utc>) -> Option<Duration> {
@@ -141,7 +174,9 @@ fn retry_delay(body: &str) -> Option<Duration> {
     within_values(body).ok()?;
     let body: Value = serde_json::from_str(body).ok()?;
     let details = body.pointer("/error/details")?.as_array()?;
-    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail.get("retryDelay")?.as_str())?;
     seconds(delay.strip_suffix('s')?)
 }
 
@@ -171,19 +206,51 @@ mod tests {
 
     fn check(code: u16, body: &str, expected: &str) {
         let status = StatusCode::from_u16(code).expect("a status");
-        assert_eq!(of_status(status, &HeaderMap::new(), body).to_string(), expected, "{code} {body}");
+        assert_eq!(
+            of_status(status, &HeaderMap::new(), body).to_string(),
+            expected,
+            "{code} {body}"
+        );
     }
 
     #[test]
     fn statuses_become_the_cases_a_caller_acts_on() {
         let too_long = "the conversation is longer than the model can read";
-        check(400, r#"{"error":{"code":"context_length_exceeded"}}"#, too_long);
-        check(400, "This model's maximum context length is 128000 tokens", too_long);
-        check(400, "Your input exceeds the context window of this model.", too_long);
-        check(400, "prompt is too long: 210000 tokens > 200000 maximum", too_long);
-        check(400, "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000", too_long);
-        check(400, "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).", too_long);
-        check(400, "the request exceeds the available context size", too_long);
+        check(
+            400,
+            r#"{"error":{"code":"context_length_exceeded"}}"#,
+            too_long,
+        );
+        check(
+            400,
+            "This model's maximum context length is 128000 tokens",
+            too_long,
+        );
+        check(
+            400,
+            "Your input exceeds the context window of this model.",
+            too_long,
+        );
+        check(
+            400,
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            too_long,
+        );
+        check(
+            400,
+            "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000",
+            too_long,
+        );
+        check(
+            400,
+            "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).",
+            too_long,
+        );
+        check(
+            400,
+            "the request exceeds the available context size",
+            too_long,
+        );
         check(413, r#"{"error":{"type":"request_too_large"}}"#, too_long);
 
         check(429, "", "the model provider limits us");
@@ -199,52 +266,140 @@ mod tests {
         );
         check(503, "", "the model provider is overloaded");
         check(529, "", "the model provider is overloaded");
-        check(500, r#"{"type":"overloaded_error"}"#, "the model provider is overloaded");
+        check(
+            500,
+            r#"{"type":"overloaded_error"}"#,
+            "the model provider is overloaded",
+        );
 
-        check(400, "Your credit balance is too low", "the model provider refused: the account has no credit left");
-        check(400, "API key not valid. Please pass a valid API key.", "the model provider refused: the key was not accepted");
-        check(400, "content_policy_violation", "the model provider refused: the provider's content policy forbids it");
-        check(400, "tools.0.name: bad", "the model provider refused: the request was not accepted (400)");
-        check(401, "sk-secret is wrong", "the model provider refused: the key was not accepted (401)");
-        check(403, "", "the model provider refused: the key may not do this (403)");
+        check(
+            400,
+            "Your credit balance is too low",
+            "the model provider refused: the account has no credit left",
+        );
+        check(
+            400,
+            "API key not valid. Please pass a valid API key.",
+            "the model provider refused: the key was not accepted",
+        );
+        check(
+            400,
+            "content_policy_violation",
+            "the model provider refused: the provider's content policy forbids it",
+        );
+        check(
+            400,
+            "tools.0.name: bad",
+            "the model provider refused: the request was not accepted (400)",
+        );
+        check(
+            401,
+            "sk-secret is wrong",
+            "the model provider refused: the key was not accepted (401)",
+        );
+        check(
+            403,
+            "",
+            "the model provider refused: the key may not do this (403)",
+        );
         check(404, "", "the model provider refused: no such model (404)");
-        check(302, "", "the model provider refused: its address leads elsewhere (302)");
-        check(500, "boom at db-17", "the model call failed: the model server failed (500)");
+        check(
+            302,
+            "",
+            "the model provider refused: its address leads elsewhere (302)",
+        );
+        check(
+            500,
+            "boom at db-17",
+            "the model call failed: the model server failed (500)",
+        );
     }
 
     #[test]
     fn errors_inside_a_stream_are_told_apart() {
-        let check = |body: Value, expected: ModelError| assert_eq!(of_error_event(&body.to_string()), expected, "{body}");
-        check(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), ModelError::Overloaded);
-        check(json!({"error": {"code": 503, "status": "UNAVAILABLE"}}), ModelError::Overloaded);
-        check(json!({"code": 429, "message": "slow down"}), ModelError::RateLimited { retry_after: None });
-        check(json!({"type": "error", "code": "rate_limit_exceeded"}), ModelError::RateLimited { retry_after: None });
-        check(json!({"message": "maximum context length"}), ModelError::ContextTooLong);
-        check(json!({"error": {"code": 500, "message": "boom"}}), broken("the model server failed (500)"));
-        check(json!({"error": {"code": 12, "message": "boom"}}), broken("the model server failed while it answered"));
-        check(json!({"error": "model runner has unexpectedly stopped"}), broken("the model server failed while it answered"));
+        let check = |body: Value, expected: ModelError| {
+            assert_eq!(of_error_event(&body.to_string()), expected, "{body}");
+        };
+        check(
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+            ModelError::Overloaded,
+        );
+        check(
+            json!({"error": {"code": 503, "status": "UNAVAILABLE"}}),
+            ModelError::Overloaded,
+        );
+        check(
+            json!({"code": 429, "message": "slow down"}),
+            ModelError::RateLimited { retry_after: None },
+        );
+        check(
+            json!({"type": "error", "code": "rate_limit_exceeded"}),
+            ModelError::RateLimited { retry_after: None },
+        );
+        check(
+            json!({"message": "maximum context length"}),
+            ModelError::ContextTooLong,
+        );
+        check(
+            json!({"error": {"code": 500, "message": "boom"}}),
+            broken("the model server failed (500)"),
+        );
+        check(
+            json!({"error": {"code": 12, "message": "boom"}}),
+            broken("the model server failed while it answered"),
+        );
+        check(
+            json!({"error": "model runner has unexpectedly stopped"}),
+            broken("the model server failed while it answered"),
+        );
         let far = format!("{}context length", " ".repeat(MAX_ERROR_BYTES));
-        check(json!({"message": far}), broken("the model server failed while it answered"));
-        check(json!(null), broken("the model server failed while it answered"));
-        check(json!({"message": "sk-secret"}), broken("the model server failed while it answered"));
+        check(
+            json!({"message": far}),
+            broken("the model server failed while it answered"),
+        );
+        check(
+            json!(null),
+            broken("the model server failed while it answered"),
+        );
+        check(
+            json!({"message": "sk-secret"}),
+            broken("the model server failed while it answered"),
+        );
     }
 
     #[test]
     fn retry_after_is_read_in_every_form() {
-        let now = DateTime::parse_from_rfc2822("Wed, 21 Oct 2026 07:28:00 GMT").expect("a date").to_utc();
+        let now = DateTime::parse_from_rfc2822("Wed, 21 Oct 2026 07:28:00 GMT")
+            .expect("a date")
+            .to_utc();
         let check = |name: &'static str, value: &'static str, expected: Option<Duration>| {
-            let headers = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))]);
+            let headers = HeaderMap::from_iter([(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )]);
             assert_eq!(retry_after(&headers, "", now), expected, "{name}: {value}");
         };
         check("retry-after", "7", Some(Duration::from_secs(7)));
         check("retry-after", "0.5", Some(Duration::from_millis(500)));
-        check("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT", Some(Duration::from_secs(30)));
-        check("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT", Some(Duration::ZERO));
+        check(
+            "retry-after",
+            "Wed, 21 Oct 2026 07:28:30 GMT",
+            Some(Duration::from_secs(30)),
+        );
+        check(
+            "retry-after",
+            "Wed, 21 Oct 2026 07:27:00 GMT",
+            Some(Duration::ZERO),
+        );
         check("retry-after", "-1", None);
         check("retry-after", "soon", None);
         check("retry-after-ms", "250", Some(Duration::from_millis(250)));
-        let gemini = r#"{"error":{"code":429,"details":[{"@type":"Help"},{"retryDelay":"34.5s"}]}}"#;
-        assert_eq!(retry_after(&HeaderMap::new(), gemini, now), Some(Duration::from_millis(34_500)));
+        let gemini =
+            r#"{"error":{"code":429,"details":[{"@type":"Help"},{"retryDelay":"34.5s"}]}}"#;
+        assert_eq!(
+            retry_after(&HeaderMap::new(), gemini, now),
+            Some(Duration::from_millis(34_500))
+        );
         assert_eq!(retry_after(&HeaderMap::new(), "not json", now), None);
     }
 }

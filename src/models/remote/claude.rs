@@ -1,4 +1,5 @@
-//! Facts behind the names of Anthropic's models: the longest answer, and the way to ask for thoughts.
+//! Facts behind the names of Anthropic's models: the longest answer, and the way to ask for
+//! thoughts.
 
 /// A Claude by its family and version; others have neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,14 +19,17 @@ enum Family {
 }
 
 impl Claude {
-    /// `claude-opus-4-5-20251101`, `claude-3-5-sonnet-latest`, and `anthropic/claude-opus-4.5` at routers.
+    /// `claude-opus-4-5-20251101`, `claude-3-5-sonnet-latest`, and `anthropic/claude-opus-4.5` at
+    /// routers.
     pub(super) fn of(model: &str) -> Self {
         let own = model.split_once("claude-").map_or("", |(_, own)| own);
         let words = || own.split(['-', '.', '@', ':']);
         let family = words().find_map(Family::of).unwrap_or(Family::Unknown);
         // Numbers of more than two digits are dates.
         let is_version = |word: &&str| (1..=2).contains(&word.len());
-        let mut numbers = words().filter(is_version).filter_map(|word| word.parse().ok());
+        let mut numbers = words()
+            .filter(is_version)
+            .filter_map(|word| word.parse().ok());
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         Claude { family, version }
     }
@@ -61,7 +65,8 @@ impl Claude {
 
     /// Whether a model thinks by default.
     pub(super) fn thinks_unasked(self) -> bool {
-        matches!(self.family, Family::Opus | Family::Sonnet | Family::Haiku) && self.version >= (5, 0)
+        matches!(self.family, Family::Opus | Family::Sonnet | Family::Haiku)
+            && self.version >= (5, 0)
     }
 }
 
@@ -83,7 +88,9 @@ mod tests {
 
     #[test]
     fn names_are_read_in_all_their_forms() {
-        let check = |name: &str, family, version| assert_eq!(Claude::of(name), Claude { family, version }, "{name}");
+        let check = |name: &str, family, version| {
+            assert_eq!(Claude::of(name), Claude { family, version }, "{name}");
+        };
         check("claude-opus-4-5-20251101", Family::Opus, (4, 5));
         check("claude-opus-4-20250514", Family::Opus, (4, 0));
         check("claude-3-5-sonnet-latest", Family::Sonnet, (3, 5));

@@ -1,6 +1,7 @@
 //! Cuts the body of an answer into events: server-sent events, or lines of JSON. Pure.
 //!
-//! Crates for server-sent events either bound nothing or read no lines of JSON, so both are read here.
+//! Crates for server-sent events either bound nothing or read no lines of JSON, so both are read
+//! here.
 
 use super::bounds::{MAX_EVENT_BYTES, MAX_STREAM_BYTES, within_bytes};
 use super::classify::unreadable;
@@ -40,11 +41,23 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn new(framing: Framing) -> Self {
         let (line, event) = (Vec::new(), Event::default());
-        Events { framing, line, event, has_data: false, event_bytes: 0, after_return: false, taken: 0 }
+        Events {
+            framing,
+            line,
+            event,
+            has_data: false,
+            event_bytes: 0,
+            after_return: false,
+            taken: 0,
+        }
     }
 
     /// Takes in the next bytes and hands on each complete event.
-    pub(super) fn take(&mut self, bytes: &[u8], mut each: impl FnMut(Event) -> Result<(), ModelError>) -> Result<(), ModelError> {
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(Event) -> Result<(), ModelError>,
+    ) -> Result<(), ModelError> {
         self.taken = self.taken.saturating_add(bytes.len());
         within_bytes(self.taken, MAX_STREAM_BYTES, "in one answer")?;
         let mut rest = bytes;
@@ -52,7 +65,9 @@ impl Events {
             if std::mem::take(&mut self.after_return) && rest.starts_with(b"\n") {
                 rest = &rest[1..];
             }
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else { break };
+            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+                break;
+            };
             self.add_to_line(&rest[..end])?;
             self.after_return = rest[end] == b'\r';
             rest = &rest[end + 1..];
@@ -88,7 +103,10 @@ impl Events {
         }
         match self.framing {
             Framing::Lines if line.trim().is_empty() => Ok(None),
-            Framing::Lines => Ok(Some(Event { name: String::new(), data: line.trim().to_owned() })),
+            Framing::Lines => Ok(Some(Event {
+                name: String::new(),
+                data: line.trim().to_owned(),
+            })),
             Framing::ServerSent if line.is_empty() => Ok(self.end_event()),
             Framing::ServerSent => {
                 self.read_field(line);
@@ -149,8 +167,15 @@ mod tests {
     }
 
     fn check(stream: &str, expected: &[(&str, &str)]) {
-        let expected: Vec<_> = expected.iter().map(|(name, data)| ((*name).to_owned(), (*data).to_owned())).collect();
-        assert_eq!(events(Framing::ServerSent, &[stream.as_bytes()]), Ok(expected), "{stream:?}");
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, data)| ((*name).to_owned(), (*data).to_owned()))
+            .collect();
+        assert_eq!(
+            events(Framing::ServerSent, &[stream.as_bytes()]),
+            Ok(expected),
+            "{stream:?}"
+        );
     }
 
     #[test]
@@ -161,50 +186,81 @@ mod tests {
         check("data: a\r\n\r\ndata: b\r\n\r\n", &[("", "a"), ("", "b")]);
         check("data: a\r\rdata: b\r\r", &[("", "a"), ("", "b")]);
         check("data: {\ndata:  1}\n\n", &[("", "{\n 1}")]);
-        check(": keep-alive\n\nid: 7\nretry: 10\n\ndata: a\n\n", &[("", "a")]);
+        check(
+            ": keep-alive\n\nid: 7\nretry: 10\n\ndata: a\n\n",
+            &[("", "a")],
+        );
         check("\u{feff}data: a\n\n", &[("", "a")]);
         check("event: ping\n\ndata: a\n\n", &[("", "a")]);
         check("data\ndata: \n\n", &[]);
         check("error: {\"code\":500}\n\n", &[("error", "{\"code\":500}")]);
         check("data: [DONE]", &[("", "[DONE]")]);
         check("data: [DONE]\n", &[("", "[DONE]")]);
-        check("{\"error\": {\"code\": 503}}\n", &[("", "{\"error\": {\"code\": 503}}")]);
+        check(
+            "{\"error\": {\"code\": 503}}\n",
+            &[("", "{\"error\": {\"code\": 503}}")],
+        );
         check("<html>\n<p>no: such thing\n", &[]);
         check("", &[]);
     }
 
     #[test]
     fn each_line_of_json_is_an_event() {
-        let lines = events(Framing::Lines, &[b"{\"a\":1}\r\n\n  \n{\"b\":", b"2}\n{\"c\":3}"]);
-        let expected = [r#"{"a":1}"#, r#"{"b":2}"#, r#"{"c":3}"#].map(|line| (String::new(), line.to_owned()));
+        let lines = events(
+            Framing::Lines,
+            &[b"{\"a\":1}\r\n\n  \n{\"b\":", b"2}\n{\"c\":3}"],
+        );
+        let expected =
+            [r#"{"a":1}"#, r#"{"b":2}"#, r#"{"c":3}"#].map(|line| (String::new(), line.to_owned()));
         assert_eq!(lines, Ok(expected.to_vec()));
     }
 
     #[test]
     fn bytes_that_are_no_text_are_refused() {
-        assert_eq!(events(Framing::ServerSent, &[b"data: \xff\n\n"]), Err(unreadable()));
+        assert_eq!(
+            events(Framing::ServerSent, &[b"data: \xff\n\n"]),
+            Err(unreadable())
+        );
     }
 
     #[test]
     fn events_and_streams_have_an_end() {
-        let too_long = |pieces: &[&[u8]], framing| events(framing, pieces).map(|events| events.len()).map_err(|e| e.to_string());
+        let too_long = |pieces: &[&[u8]], framing| {
+            events(framing, pieces)
+                .map(|events| events.len())
+                .map_err(|e| e.to_string())
+        };
         let most = "x".repeat(MAX_EVENT_BYTES);
-        let message = Err("the model server sent more than 4 MB in one event; it was stopped".to_owned());
+        let message =
+            Err("the model server sent more than 4 MB in one event; it was stopped".to_owned());
         assert_eq!(too_long(&[most.as_bytes()], Framing::Lines), Ok(1));
-        assert_eq!(too_long(&[most.as_bytes(), b"\n", most.as_bytes()], Framing::Lines), Ok(2));
+        assert_eq!(
+            too_long(&[most.as_bytes(), b"\n", most.as_bytes()], Framing::Lines),
+            Ok(2)
+        );
         assert_eq!(too_long(&[most.as_bytes(), b"y"], Framing::Lines), message);
-        assert_eq!(too_long(&[b"data: ", most.as_bytes()], Framing::ServerSent), message);
+        assert_eq!(
+            too_long(&[b"data: ", most.as_bytes()], Framing::ServerSent),
+            message
+        );
         let lines = b"data: x\r\n".repeat(MAX_EVENT_BYTES / 7 + 1);
         assert_eq!(too_long(&[&lines], Framing::ServerSent), message);
         let mut long = Events::new(Framing::ServerSent);
         long.taken = MAX_STREAM_BYTES - 8;
-        let mut ping = || long.take(b": ping\n\n", |_| Ok(())).map_err(|error| error.to_string());
+        let mut ping = || {
+            long.take(b": ping\n\n", |_| Ok(()))
+                .map_err(|error| error.to_string())
+        };
         assert_eq!(ping(), Ok(()));
-        assert_eq!(ping(), Err("the model server sent more than 128 MB in one answer; it was stopped".to_owned()));
+        assert_eq!(
+            ping(),
+            Err("the model server sent more than 128 MB in one answer; it was stopped".to_owned())
+        );
     }
 
     proptest! {
-        /// The same events, wherever the network cuts the bytes: in a character, between `\r` and `\n`.
+        /// The same events, wherever the network cuts the bytes: in a character, between `\r` and
+        /// `\n`.
         #[test]
         fn chunks_make_no_difference(stream in "((data|event|error|x)?:? ?[aé{}\n\r]{0,8}(\n|\r|\r\n){0,2}){0,8}", cuts in prop::collection::vec(0usize..80, 0..8)) {
             let bytes = stream.as_bytes();

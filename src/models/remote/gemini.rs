@@ -134,13 +134,21 @@ struct ResponseContent<'a> {
 pub(super) fn body<'a>(model: &str, request: &'a ModelRequest) -> Body<'a> {
     let settings = request.settings;
     let config = GenerationConfig {
-        thinking_config: settings.reasoning.and_then(|reasoning| thinking(model, reasoning)),
+        thinking_config: settings
+            .reasoning
+            .and_then(|reasoning| thinking(model, reasoning)),
         temperature: settings.temperature,
         max_output_tokens: settings.max_tokens,
     };
     let functions: Vec<Function<'_>> = request.tools.iter().map(function).collect();
-    let tools = (!functions.is_empty()).then_some(Tools { function_declarations: functions });
-    let system = || Instruction { parts: [Part::Text { text: request.system.as_str().into() }] };
+    let tools = (!functions.is_empty()).then_some(Tools {
+        function_declarations: functions,
+    });
+    let system = || Instruction {
+        parts: [Part::Text {
+            text: request.system.as_str().into(),
+        }],
+    };
     Body {
         system_instruction: (!request.system.is_empty()).then(system),
         tools: tools.into_iter().collect(),
@@ -158,11 +166,19 @@ fn thinking(model: &str, reasoning: Reasoning) -> Option<ThinkingConfig> {
         Reasoning::High => ("HIGH", HIGH_BUDGET),
     };
     let wants_level = LEVEL_MODELS.iter().any(|part| model.contains(part));
-    Some(if wants_level { ThinkingConfig::ThinkingLevel(level) } else { ThinkingConfig::ThinkingBudget(budget) })
+    Some(if wants_level {
+        ThinkingConfig::ThinkingLevel(level)
+    } else {
+        ThinkingConfig::ThinkingBudget(budget)
+    })
 }
 
 fn function(tool: &ToolSpec) -> Function<'_> {
-    Function { name: &tool.name, description: &tool.description, parameters_json_schema: &tool.parameters }
+    Function {
+        name: &tool.name,
+        description: &tool.description,
+        parameters_json_schema: &tool.parameters,
+    }
 }
 
 fn contents<'a>(model: &str, request: &'a ModelRequest) -> Vec<Message<'a>> {
@@ -172,38 +188,77 @@ fn contents<'a>(model: &str, request: &'a ModelRequest) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     for group in groups(&request.messages) {
         if let Group::Answered { calls, .. } = &group {
-            names.extend(calls.iter().map(|call| (call.id.as_str(), call.name.as_str())));
+            names.extend(
+                calls
+                    .iter()
+                    .map(|call| (call.id.as_str(), call.name.as_str())),
+            );
         }
         messages.push(message(group, wants_signature, &names));
     }
     messages
 }
 
-fn message<'a>(group: Group<'a>, wants_signature: bool, names: &HashMap<&'a str, &'a str>) -> Message<'a> {
+fn message<'a>(
+    group: Group<'a>,
+    wants_signature: bool,
+    names: &HashMap<&'a str, &'a str>,
+) -> Message<'a> {
     match group {
         Group::Said { text, images } => {
-            let parts = images.into_iter().map(image).chain([Part::Text { text: text.into() }]).collect();
-            Message { role: "user", parts }
+            let parts = images
+                .into_iter()
+                .map(image)
+                .chain([Part::Text { text: text.into() }])
+                .collect();
+            Message {
+                role: "user",
+                parts,
+            }
         }
         Group::Answered { text, calls } => {
             let text = (!text.is_empty()).then(|| Part::Text { text: text.into() });
-            let signature = |number: usize| (wants_signature && number == 0).then_some(NO_SIGNATURE);
-            let calls = calls.iter().enumerate().map(|(number, one)| call(one, signature(number)));
-            Message { role: "model", parts: text.into_iter().chain(calls).collect() }
+            let signature =
+                |number: usize| (wants_signature && number == 0).then_some(NO_SIGNATURE);
+            let calls = calls
+                .iter()
+                .enumerate()
+                .map(|(number, one)| call(one, signature(number)));
+            Message {
+                role: "model",
+                parts: text.into_iter().chain(calls).collect(),
+            }
         }
-        Group::Results(results) => {
-            Message { role: "user", parts: results.into_iter().map(|result| response(result, names)).collect() }
-        }
+        Group::Results(results) => Message {
+            role: "user",
+            parts: results
+                .into_iter()
+                .map(|result| response(result, names))
+                .collect(),
+        },
     }
 }
 
 fn image(image: &Image) -> Part<'_> {
-    Part::Image { inline_data: InlineData { mime_type: image.kind.media_type(), data: &image.data } }
+    Part::Image {
+        inline_data: InlineData {
+            mime_type: image.kind.media_type(),
+            data: &image.data,
+        },
+    }
 }
 
 fn call<'a>(call: &'a ToolCall, thought_signature: Option<&'static str>) -> Part<'a> {
-    let id = (!call.id.is_empty() && name_in_stand_in(&call.id).is_none()).then_some(call.id.as_str());
-    Part::Call { function_call: Call { id, name: &call.name, args: arguments(call) }, thought_signature }
+    let id =
+        (!call.id.is_empty() && name_in_stand_in(&call.id).is_none()).then_some(call.id.as_str());
+    Part::Call {
+        function_call: Call {
+            id,
+            name: &call.name,
+            args: arguments(call),
+        },
+        thought_signature,
+    }
 }
 
 /// Gemini refuses a result with the id of a call and the name of another tool.
@@ -212,8 +267,13 @@ fn response<'a>(result: Outcome<'a>, names: &HashMap<&'a str, &'a str>) -> Part<
     let stand_in = name_in_stand_in(result.call_id);
     let name = known.or(stand_in).unwrap_or(result.call_id);
     let id = (known.is_some() && stand_in.is_none()).then_some(result.call_id);
-    let response = ResponseContent { name, content: result.content };
-    Part::Result { function_response: Response { id, name, response } }
+    let response = ResponseContent {
+        name,
+        content: result.content,
+    };
+    Part::Result {
+        function_response: Response { id, name, response },
+    }
 }
 
 /// Gemini gives most calls no id. This is theirs on our side, and never sent.
@@ -302,22 +362,32 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
     }
     if let Some(counted) = chunk.usage_metadata {
         answer.usage = Usage {
-            input_tokens: counted.prompt_token_count.saturating_add(counted.tool_use_prompt_token_count),
-            output_tokens: counted.candidates_token_count.saturating_add(counted.thoughts_token_count),
+            input_tokens: counted
+                .prompt_token_count
+                .saturating_add(counted.tool_use_prompt_token_count),
+            output_tokens: counted
+                .candidates_token_count
+                .saturating_add(counted.thoughts_token_count),
             cached_tokens: counted.cached_content_token_count,
         };
     }
     match chunk.candidates.into_iter().next() {
         Some(candidate) => take_candidate(candidate, answer),
         // The prompt was blocked.
-        None if chunk.prompt_feedback.is_some() => Err(ModelError::Refused("no answer was given to this prompt".to_owned())),
+        None if chunk.prompt_feedback.is_some() => Err(ModelError::Refused(
+            "no answer was given to this prompt".to_owned(),
+        )),
         None => Ok(()),
     }
 }
 
 /// The reason to stop comes last in a stream.
 fn take_candidate(candidate: Candidate<'_>, answer: &mut Answer) -> Result<(), ModelError> {
-    candidate.content.parts.into_iter().try_for_each(|part| take_part(part, answer))?;
+    candidate
+        .content
+        .parts
+        .into_iter()
+        .try_for_each(|part| take_part(part, answer))?;
     if let Some(reason) = candidate.finish_reason {
         answer.stop = Some(Stop::of(&reason));
         answer.is_complete = true;
@@ -330,7 +400,10 @@ fn take_part(part: CandidatePart<'_>, answer: &mut Answer) -> Result<(), ModelEr
         Some(FunctionCall { id, name, args }) => {
             let id = if id.is_empty() { stand_in(&name) } else { id };
             let place = answer.begin_call(None, &id, &name)?;
-            answer.add_arguments(place, Some(Arguments::of(args).unwrap_or(Arguments::Whole("{}"))))
+            answer.add_arguments(
+                place,
+                Some(Arguments::of(args).unwrap_or(Arguments::Whole("{}"))),
+            )
         }
         None if part.thought => answer.think(&part.text),
         None => answer.say(&part.text),

@@ -14,12 +14,15 @@ pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, ModelErro
 }
 
 /// A field that may be missing, null or of another type: each of these is the default.
-pub(super) fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
-/// Arguments of a tool call: most servers send JSON inside a string, piece by piece, others the JSON itself.
+/// Arguments of a tool call: most servers send JSON inside a string, piece by piece, others the
+/// JSON itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Arguments<'a> {
     Piece(String),
@@ -74,7 +77,13 @@ mod tests {
         };
         check("{}", None);
         check(r#"{"arguments": null}"#, None);
-        check(r#"{"arguments": "{\"a\":"}"#, Some(Arguments::Piece(r#"{"a":"#.to_owned())));
-        check(r#"{"arguments": {"a": 1}}"#, Some(Arguments::Whole(r#"{"a": 1}"#)));
+        check(
+            r#"{"arguments": "{\"a\":"}"#,
+            Some(Arguments::Piece(r#"{"a":"#.to_owned())),
+        );
+        check(
+            r#"{"arguments": {"a": 1}}"#,
+            Some(Arguments::Whole(r#"{"a": 1}"#)),
+        );
     }
 }

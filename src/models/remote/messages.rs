@@ -10,10 +10,18 @@ use crate::models::{Content, Image, ModelMessage, ToolCall};
 
 /// Messages that go to the server together.
 pub(super) enum Group<'a> {
-    /// Words of people, with pictures. The words are one text, because not every server takes a list of texts.
-    Said { text: String, images: Vec<&'a Image> },
-    /// An answer of the model. Never without both text and calls: providers refuse an empty message.
-    Answered { text: &'a str, calls: &'a [ToolCall] },
+    /// Words of people, with pictures. The words are one text, because not every server takes a
+    /// list of texts.
+    Said {
+        text: String,
+        images: Vec<&'a Image>,
+    },
+    /// An answer of the model. Never without both text and calls: providers refuse an empty
+    /// message.
+    Answered {
+        text: &'a str,
+        calls: &'a [ToolCall],
+    },
     /// All results of a step.
     Results(Vec<Outcome<'a>>),
 }
@@ -42,15 +50,29 @@ fn group(messages: &[ModelMessage]) -> Option<Group<'_>> {
     match messages.first()? {
         ModelMessage::User(_) => {
             let contents: Vec<&Content> = messages.iter().filter_map(content).collect();
-            let texts: Vec<&str> = contents.iter().map(|content| content.text.as_str()).collect();
-            let images = contents.iter().flat_map(|content| &content.images).collect();
-            Some(Group::Said { text: texts.join("\n\n"), images })
+            let texts: Vec<&str> = contents
+                .iter()
+                .map(|content| content.text.as_str())
+                .collect();
+            let images = contents
+                .iter()
+                .flat_map(|content| &content.images)
+                .collect();
+            Some(Group::Said {
+                text: texts.join("\n\n"),
+                images,
+            })
         }
         ModelMessage::Assistant { text, tool_calls } => {
             let is_empty = text.is_empty() && tool_calls.is_empty();
-            (!is_empty).then_some(Group::Answered { text, calls: tool_calls })
+            (!is_empty).then_some(Group::Answered {
+                text,
+                calls: tool_calls,
+            })
         }
-        ModelMessage::ToolResult { .. } => Some(Group::Results(messages.iter().filter_map(outcome).collect())),
+        ModelMessage::ToolResult { .. } => Some(Group::Results(
+            messages.iter().filter_map(outcome).collect(),
+        )),
     }
 }
 
@@ -68,10 +90,14 @@ fn outcome(message: &ModelMessage) -> Option<Outcome<'_>> {
     }
 }
 
-/// The arguments of an earlier call. Arguments that were not an object were refused when they came; sent back, they would
-/// spoil the whole request.
+/// The arguments of an earlier call. Arguments that were not an object were refused when they came;
+/// sent back, they would spoil the whole request.
 pub(super) fn arguments(call: &ToolCall) -> Cow<'_, Value> {
-    if call.arguments.is_object() { Cow::Borrowed(&call.arguments) } else { Cow::Owned(json!({})) }
+    if call.arguments.is_object() {
+        Cow::Borrowed(&call.arguments)
+    } else {
+        Cow::Owned(json!({}))
+    }
 }
 
 /// A picture for OpenAI's dialects. Written out only in the request.
@@ -79,7 +105,12 @@ pub(super) struct DataUrl<'a>(pub(super) &'a Image);
 
 impl fmt::Display for DataUrl<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "data:{};base64,{}", self.0.kind.media_type(), self.0.data)
+        write!(
+            f,
+            "data:{};base64,{}",
+            self.0.kind.media_type(),
+            self.0.data
+        )
     }
 }
 

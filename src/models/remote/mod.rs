@@ -1,6 +1,7 @@
 //! Models behind an API: a client for five dialects.
 //!
-//! Written here, because client crates take events, error pages and tool calls of any length from a server.
+//! Written here, because client crates take events, error pages and tool calls of any length from a
+//! server.
 
 mod answer;
 mod anthropic;
@@ -53,7 +54,11 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn new(provider: Provider, client: SharedClient) -> Self {
-        Self { provider, client, thoughts: Thoughts::default() }
+        Self {
+            provider,
+            client,
+            thoughts: Thoughts::default(),
+        }
     }
 
     fn body(&self, model: &str, request: &ModelRequest) -> Result<Vec<u8>, ModelError> {
@@ -69,27 +74,41 @@ impl Remote {
 
     /// Other servers speak OpenAI's first dialect too, and some refuse an unknown field.
     fn cache_key<'a>(&self, request: &'a ModelRequest) -> Option<&'a str> {
-        let is_known =
-            self.provider.kind == ProviderKind::OpenAiResponses || self.provider.base_url.starts_with("https://api.openai.com/");
+        let is_known = self.provider.kind == ProviderKind::OpenAiResponses
+            || self
+                .provider
+                .base_url
+                .starts_with("https://api.openai.com/");
         Some(request.cache_key.as_str()).filter(|key| is_known && !key.is_empty())
     }
 }
 
 fn written(body: &impl Serialize) -> Result<Vec<u8>, ModelError> {
-    serde_json::to_vec(body).map_err(|_| ModelError::Broken("the request could not be made".to_owned()))
+    serde_json::to_vec(body)
+        .map_err(|_| ModelError::Broken("the request could not be made".to_owned()))
 }
 
 #[async_trait]
 impl ModelProvider for Remote {
-    async fn stream(&self, model: &str, mut request: ModelRequest) -> Result<ModelStream, ModelError> {
+    async fn stream(
+        &self,
+        model: &str,
+        mut request: ModelRequest,
+    ) -> Result<ModelStream, ModelError> {
         let kind = self.provider.kind;
         if kind == ProviderKind::Anthropic && self.thoughts.are_missing(&request.messages) {
-            // Anthropic refuses to think on where the thoughts before are gone, after a restart or another model's step.
+            // Anthropic refuses to think on where the thoughts before are gone, after a restart or
+            // another model's step.
             request.settings.reasoning = None;
         }
         let turn = self.client.turn().await;
-        let asking = self.client.get()?.post(request::address(&self.provider, model)?);
-        let asking = asking.headers(request::headers(&self.provider)?).body(self.body(model, &request)?);
+        let asking = self
+            .client
+            .get()?
+            .post(request::address(&self.provider, model)?);
+        let asking = asking
+            .headers(request::headers(&self.provider)?)
+            .body(self.body(model, &request)?);
         Ok(Call {
             max_tokens: request.settings.max_tokens,
             progress: Progress::Asking(asking),
@@ -112,21 +131,31 @@ pub(super) struct SharedClient {
 
 impl Default for SharedClient {
     fn default() -> Self {
-        SharedClient { client: Arc::default(), calls: Arc::new(Semaphore::new(open_files::shares().model_calls)) }
+        SharedClient {
+            client: Arc::default(),
+            calls: Arc::new(Semaphore::new(open_files::shares().model_calls)),
+        }
     }
 }
 
 impl SharedClient {
     async fn turn(&self) -> OwnedSemaphorePermit {
-        self.calls.clone().acquire_owned().await.expect("the semaphore is never closed")
+        self.calls
+            .clone()
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed")
     }
 
     fn get(&self) -> Result<&reqwest::Client, ModelError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        // Redirects would carry the key to another server, in headers reqwest does not know as secret.
-        let client = http::client_builder().redirect(reqwest::redirect::Policy::none()).build();
+        // Redirects would carry the key to another server, in headers reqwest does not know as
+        // secret.
+        let client = http::client_builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .build();
         let client = client.map_err(|_| ModelError::Broken("cannot set up HTTPS".to_owned()))?;
         Ok(self.client.get_or_init(|| client))
     }
@@ -184,7 +213,9 @@ impl Call {
     }
 
     async fn read_on(&mut self, response: &mut reqwest::Response) -> Result<(), ModelError> {
-        let bytes = timeout(STALL, response.chunk()).await.map_err(|_| ModelError::Stalled)?;
+        let bytes = timeout(STALL, response.chunk())
+            .await
+            .map_err(|_| ModelError::Stalled)?;
         match bytes.map_err(|error| of_transport(&error))? {
             Some(bytes) => self.reading.take(&bytes),
             None => self.reading.take_end(),
@@ -192,12 +223,15 @@ impl Call {
     }
 
     fn finish(&mut self) {
-        let end = self.reading.finish(self.max_tokens).map(|(done, thoughts)| {
-            if let ModelEvent::Done { tool_calls, .. } = &done {
-                self.thoughts.keep(tool_calls, thoughts);
-            }
-            done
-        });
+        let end = self
+            .reading
+            .finish(self.max_tokens)
+            .map(|(done, thoughts)| {
+                if let ModelEvent::Done { tool_calls, .. } = &done {
+                    self.thoughts.keep(tool_calls, thoughts);
+                }
+                done
+            });
         self.end(end);
     }
 
@@ -209,19 +243,25 @@ impl Call {
 }
 
 async fn ask(asking: reqwest::RequestBuilder) -> Result<reqwest::Response, ModelError> {
-    let response = timeout(STALL, asking.send()).await.map_err(|_| ModelError::Stalled)?;
+    let response = timeout(STALL, asking.send())
+        .await
+        .map_err(|_| ModelError::Stalled)?;
     let response = response.map_err(|error| of_transport(&error))?;
     if !response.status().is_success() {
         return Err(refusal(response).await);
     }
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     if content_type.is_some_and(|content_type| content_type.starts_with("text/html")) {
         return Err(web_page());
     }
     Ok(response)
 }
 
-/// The beginning of an error page tells enough, and so does the status where the page does not come.
+/// The beginning of an error page tells enough, and so does the status where the page does not
+/// come.
 async fn refusal(mut response: reqwest::Response) -> ModelError {
     let mut body = Vec::new();
     let reading = async {
@@ -232,5 +272,9 @@ async fn refusal(mut response: reqwest::Response) -> ModelError {
         }
     };
     let _ = timeout(STALL, reading).await;
-    of_status(response.status(), response.headers(), &String::from_utf8_lossy(&body))
+    of_status(
+        response.status(),
+        response.headers(),
+        &String::from_utf8_lossy(&body),
+    )
 }

@@ -80,14 +80,27 @@ struct Called<'a> {
 
 pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest) -> Body<'a> {
     let settings = request.settings;
-    let options = Options { temperature: settings.temperature, num_predict: settings.max_tokens };
+    let options = Options {
+        temperature: settings.temperature,
+        num_predict: settings.max_tokens,
+    };
     let system = (!request.system.is_empty()).then(|| said("system", request.system.as_str()));
     Body {
         model,
         stream: true,
         options: (options != Options::default()).then_some(options),
-        tools: request.tools.iter().map(|tool| Tool { r#type: "function", function: function(tool) }).collect(),
-        messages: system.into_iter().chain(groups(&request.messages).flat_map(messages)).collect(),
+        tools: request
+            .tools
+            .iter()
+            .map(|tool| Tool {
+                r#type: "function",
+                function: function(tool),
+            })
+            .collect(),
+        messages: system
+            .into_iter()
+            .chain(groups(&request.messages).flat_map(messages))
+            .collect(),
         think: settings.reasoning.map(|reasoning| match reasoning {
             Reasoning::None => Think::Not(false),
             reasoning => Think::Level(effort(reasoning)),
@@ -96,11 +109,20 @@ pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest) -> Body<'a> {
 }
 
 fn function(tool: &ToolSpec) -> Function<'_> {
-    Function { name: &tool.name, description: &tool.description, parameters: &tool.parameters }
+    Function {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.parameters,
+    }
 }
 
 fn said<'a>(role: &'static str, text: impl Into<Cow<'a, str>>) -> Message<'a> {
-    Message { role, content: Some(text.into()), images: Vec::new(), tool_calls: Vec::new() }
+    Message {
+        role,
+        content: Some(text.into()),
+        images: Vec::new(),
+        tool_calls: Vec::new(),
+    }
 }
 
 /// Ollama's message holds one result only.
@@ -108,24 +130,41 @@ fn messages(group: Group<'_>) -> Vec<Message<'_>> {
     match group {
         Group::Said { text, images } => {
             let images = images.into_iter().map(|image| &*image.data).collect();
-            vec![Message { images, ..said("user", text).without_empty() }]
+            vec![Message {
+                images,
+                ..said("user", text).without_empty()
+            }]
         }
         Group::Answered { text, calls } => {
             let tool_calls = calls.iter().map(call).collect();
-            vec![Message { tool_calls, ..said("assistant", text).without_empty() }]
+            vec![Message {
+                tool_calls,
+                ..said("assistant", text).without_empty()
+            }]
         }
-        Group::Results(results) => results.into_iter().map(|result| said("tool", result.content)).collect(),
+        Group::Results(results) => results
+            .into_iter()
+            .map(|result| said("tool", result.content))
+            .collect(),
     }
 }
 
 impl Message<'_> {
     fn without_empty(self) -> Self {
-        Message { content: self.content.filter(|content| !content.is_empty()), ..self }
+        Message {
+            content: self.content.filter(|content| !content.is_empty()),
+            ..self
+        }
     }
 }
 
 fn call(call: &ToolCall) -> Call<'_> {
-    Call { function: Called { name: &call.name, arguments: arguments(call) } }
+    Call {
+        function: Called {
+            name: &call.name,
+            arguments: arguments(call),
+        },
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -186,7 +225,10 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
     answer.think(&line.message.thinking)?;
     answer.think(&line.message.reasoning_content)?;
     answer.say(&line.message.content)?;
-    line.message.tool_calls.into_iter().try_for_each(|call| take_call(call, answer))?;
+    line.message
+        .tool_calls
+        .into_iter()
+        .try_for_each(|call| take_call(call, answer))?;
     if line.done {
         answer.usage = Usage {
             input_tokens: line.prompt_eval_count,
@@ -203,5 +245,8 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
 fn take_call(call: WholeCall<'_>, answer: &mut Answer) -> Result<(), ModelError> {
     let WholeFunction { name, arguments } = call.function;
     let place = answer.begin_call(None, &call.id, &name)?;
-    answer.add_arguments(place, Some(Arguments::of(arguments).unwrap_or(Arguments::Whole("{}"))))
+    answer.add_arguments(
+        place,
+        Some(Arguments::of(arguments).unwrap_or(Arguments::Whole("{}"))),
+    )
 }

@@ -17,8 +17,16 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn new(kind: ProviderKind) -> Self {
-        let framing = if kind == ProviderKind::Ollama { Framing::Lines } else { Framing::ServerSent };
-        Reading { kind, events: Events::new(framing), answer: Answer::new(kind) }
+        let framing = if kind == ProviderKind::Ollama {
+            Framing::Lines
+        } else {
+            Framing::ServerSent
+        };
+        Reading {
+            kind,
+            events: Events::new(framing),
+            answer: Answer::new(kind),
+        }
     }
 
     pub(super) fn next_event(&mut self) -> Option<ModelEvent> {
@@ -32,14 +40,31 @@ impl Reading {
     /// Bytes behind the end of an answer are ignored.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
         let (kind, answer) = (self.kind, &mut self.answer);
-        self.events.take(bytes, |event| if answer.is_complete { Ok(()) } else { take(kind, &event, answer) })
+        self.events.take(bytes, |event| {
+            if answer.is_complete {
+                Ok(())
+            } else {
+                take(kind, &event, answer)
+            }
+        })
     }
 
-    /// The body has ended. A server that has told why the model stopped may leave out the rest of the ceremony.
+    /// The body has ended. A server that has told why the model stopped may leave out the rest of
+    /// the ceremony.
     pub(super) fn take_end(&mut self) -> Result<(), ModelError> {
-        self.take_last().map_err(|error| if error == unreadable() { ModelError::CutOff } else { error })?;
+        self.take_last().map_err(|error| {
+            if error == unreadable() {
+                ModelError::CutOff
+            } else {
+                error
+            }
+        })?;
         self.answer.is_complete |= self.answer.stop.is_some();
-        if self.answer.is_complete { Ok(()) } else { Err(ModelError::CutOff) }
+        if self.answer.is_complete {
+            Ok(())
+        } else {
+            Err(ModelError::CutOff)
+        }
     }
 
     fn take_last(&mut self) -> Result<(), ModelError> {
@@ -55,7 +80,10 @@ impl Reading {
     }
 
     /// The end of a complete answer, and the thoughts before its calls.
-    pub(super) fn finish(&mut self, max_tokens: Option<u32>) -> Result<(ModelEvent, Vec<Thought>), ModelError> {
+    pub(super) fn finish(
+        &mut self,
+        max_tokens: Option<u32>,
+    ) -> Result<(ModelEvent, Vec<Thought>), ModelError> {
         self.answer.finish(max_tokens)
     }
 }

@@ -39,9 +39,13 @@ pub(super) fn address(provider: &Provider, model: &str) -> Result<Url, ModelErro
 }
 
 pub(super) fn headers(provider: &Provider) -> Result<HeaderMap, ModelError> {
-    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+    let mut headers =
+        HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     if provider.kind == ProviderKind::Anthropic {
-        headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(ANTHROPIC_VERSION));
+        headers.insert(
+            HeaderName::from_static("anthropic-version"),
+            HeaderValue::from_static(ANTHROPIC_VERSION),
+        );
     }
     if let Some(key) = &provider.api_key {
         let (name, value) = key_header(provider.kind, key);
@@ -56,7 +60,9 @@ fn key_header(kind: ProviderKind, key: &Secret) -> (HeaderName, String) {
     let key = key.expose();
     match kind {
         // An Ollama behind a proxy may want a key.
-        ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Ollama => (AUTHORIZATION, format!("Bearer {key}")),
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Ollama => {
+            (AUTHORIZATION, format!("Bearer {key}"))
+        }
         ProviderKind::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
         ProviderKind::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
     }
@@ -86,22 +92,54 @@ mod tests {
             assert_eq!(url.as_str(), expected);
         };
         let base = "https://example.org/v1/";
-        check(ProviderKind::OpenAi, base, "a", "https://example.org/v1/chat/completions");
-        check(ProviderKind::OpenAiResponses, base, "a", "https://example.org/v1/responses");
-        check(ProviderKind::Anthropic, base, "a", "https://example.org/v1/messages");
-        check(ProviderKind::Ollama, "http://localhost:11434/", "a", "http://localhost:11434/api/chat");
+        check(
+            ProviderKind::OpenAi,
+            base,
+            "a",
+            "https://example.org/v1/chat/completions",
+        );
+        check(
+            ProviderKind::OpenAiResponses,
+            base,
+            "a",
+            "https://example.org/v1/responses",
+        );
+        check(
+            ProviderKind::Anthropic,
+            base,
+            "a",
+            "https://example.org/v1/messages",
+        );
+        check(
+            ProviderKind::Ollama,
+            "http://localhost:11434/",
+            "a",
+            "http://localhost:11434/api/chat",
+        );
         let stream = "https://example.org/v1/models/gemini-3-pro:streamGenerateContent?alt=sse";
         check(ProviderKind::Gemini, base, "gemini-3-pro", stream);
-        check(ProviderKind::Gemini, base, "a?b#c", "https://example.org/v1/models/a%3Fb%23c:streamGenerateContent?alt=sse");
-        assert_eq!(address(&provider(ProviderKind::OpenAi, "nowhere", None), "a"), Err(malformed()));
+        check(
+            ProviderKind::Gemini,
+            base,
+            "a?b#c",
+            "https://example.org/v1/models/a%3Fb%23c:streamGenerateContent?alt=sse",
+        );
+        assert_eq!(
+            address(&provider(ProviderKind::OpenAi, "nowhere", None), "a"),
+            Err(malformed())
+        );
     }
 
     #[test]
     fn keys_stay_secret() {
-        let headers = headers(&provider(ProviderKind::OpenAi, "", Some("hunter2"))).expect("headers");
+        let headers =
+            headers(&provider(ProviderKind::OpenAi, "", Some("hunter2"))).expect("headers");
         assert_eq!(headers[AUTHORIZATION], "Bearer hunter2");
         assert!(!format!("{headers:?}").contains("hunter2"));
-        assert_eq!(super::headers(&provider(ProviderKind::Gemini, "", Some("a\nb"))), Err(malformed()));
+        assert_eq!(
+            super::headers(&provider(ProviderKind::Gemini, "", Some("a\nb"))),
+            Err(malformed())
+        );
         let none = super::headers(&provider(ProviderKind::Anthropic, "", None)).expect("headers");
         assert_eq!(none.len(), 2, "no key, no header for it: {none:?}");
     }

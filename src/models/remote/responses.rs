@@ -51,16 +51,29 @@ struct Tool<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
-    Said { role: &'static str, content: Content<'a> },
+    Said {
+        role: &'static str,
+        content: Content<'a>,
+    },
     Typed(TypedItem<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum TypedItem<'a> {
-    Message { role: &'static str, content: [Part<'a>; 1] },
-    FunctionCall { call_id: &'a str, name: &'a str, arguments: String },
-    FunctionCallOutput { call_id: &'a str, output: &'a str },
+    Message {
+        role: &'static str,
+        content: [Part<'a>; 1],
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: String,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: &'a str,
+    },
 }
 
 #[derive(Serialize)]
@@ -73,19 +86,32 @@ enum Content<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
-    InputText { text: String },
-    InputImage { detail: &'static str, image_url: DataUrl<'a> },
-    OutputText { text: &'a str },
+    InputText {
+        text: String,
+    },
+    InputImage {
+        detail: &'static str,
+        image_url: DataUrl<'a>,
+    },
+    OutputText {
+        text: &'a str,
+    },
 }
 
-pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest, cache_key: Option<&'a str>) -> Body<'a> {
+pub(super) fn body<'a>(
+    model: &'a str,
+    request: &'a ModelRequest,
+    cache_key: Option<&'a str>,
+) -> Body<'a> {
     let settings = request.settings;
     Body {
         store: false,
         model,
         stream: true,
         instructions: &request.system,
-        reasoning: settings.reasoning.map(|reasoning| Effort { effort: effort(reasoning) }),
+        reasoning: settings.reasoning.map(|reasoning| Effort {
+            effort: effort(reasoning),
+        }),
         tools: request.tools.iter().map(tool).collect(),
         input: groups(&request.messages).flat_map(items).collect(),
         temperature: settings.temperature,
@@ -95,32 +121,60 @@ pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest, cache_key: Opt
 }
 
 fn tool(tool: &ToolSpec) -> Tool<'_> {
-    Tool { r#type: "function", name: &tool.name, description: &tool.description, parameters: &tool.parameters }
+    Tool {
+        r#type: "function",
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.parameters,
+    }
 }
 
 fn items(group: Group<'_>) -> Vec<Item<'_>> {
     match group {
-        Group::Said { text, images } if images.is_empty() => vec![Item::Said { role: "user", content: Content::Text(text) }],
+        Group::Said { text, images } if images.is_empty() => vec![Item::Said {
+            role: "user",
+            content: Content::Text(text),
+        }],
         Group::Said { text, images } => {
-            let images = images.into_iter().map(|image| Part::InputImage { detail: "auto", image_url: DataUrl(image) });
+            let images = images.into_iter().map(|image| Part::InputImage {
+                detail: "auto",
+                image_url: DataUrl(image),
+            });
             let parts = images.chain([Part::InputText { text }]).collect();
-            vec![Item::Said { role: "user", content: Content::Parts(parts) }]
+            vec![Item::Said {
+                role: "user",
+                content: Content::Parts(parts),
+            }]
         }
         Group::Answered { text, calls } => {
-            let message = || TypedItem::Message { role: "assistant", content: [Part::OutputText { text }] };
+            let message = || TypedItem::Message {
+                role: "assistant",
+                content: [Part::OutputText { text }],
+            };
             let message = (!text.is_empty()).then(message);
-            message.into_iter().chain(calls.iter().map(call)).map(Item::Typed).collect()
+            message
+                .into_iter()
+                .chain(calls.iter().map(call))
+                .map(Item::Typed)
+                .collect()
         }
         Group::Results(results) => results.into_iter().map(output).map(Item::Typed).collect(),
     }
 }
 
 fn call(call: &ToolCall) -> TypedItem<'_> {
-    TypedItem::FunctionCall { call_id: &call.id, name: &call.name, arguments: arguments(call).to_string() }
+    TypedItem::FunctionCall {
+        call_id: &call.id,
+        name: &call.name,
+        arguments: arguments(call).to_string(),
+    }
 }
 
 fn output<'a>(result: Outcome<'a>) -> TypedItem<'a> {
-    TypedItem::FunctionCallOutput { call_id: result.call_id, output: result.content }
+    TypedItem::FunctionCallOutput {
+        call_id: result.call_id,
+        output: result.content,
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -205,26 +259,42 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
         return Ok(());
     }
     let told: Told<'_> = read(&event.data)?;
-    let kind = if told.r#type.is_empty() { &event.name } else { &told.r#type };
+    let kind = if told.r#type.is_empty() {
+        &event.name
+    } else {
+        &told.r#type
+    };
     match kind.as_str() {
         "response.output_text.delta" | "response.refusal.delta" => answer.say(&told.delta),
-        "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => answer.think(&told.delta),
-        "response.output_item.added" if told.item.is_call() => {
-            answer.begin_call(Some(told.output_index), &told.item.call_id, &told.item.name).map(|_| ())
+        "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
+            answer.think(&told.delta)
         }
-        "response.function_call_arguments.delta" => match answer.call_with_number(told.output_index) {
-            Some(place) => answer.add_arguments(place, Some(Arguments::Piece(told.delta))),
-            None => Ok(()),
-        },
-        "response.output_item.done" if told.item.is_call() => end_call(&told.item, told.output_index, answer),
+        "response.output_item.added" if told.item.is_call() => answer
+            .begin_call(Some(told.output_index), &told.item.call_id, &told.item.name)
+            .map(|_| ()),
+        "response.function_call_arguments.delta" => {
+            match answer.call_with_number(told.output_index) {
+                Some(place) => answer.add_arguments(place, Some(Arguments::Piece(told.delta))),
+                None => Ok(()),
+            }
+        }
+        "response.output_item.done" if told.item.is_call() => {
+            end_call(&told.item, told.output_index, answer)
+        }
         "response.completed" => end(told.response, Stop::Done, answer),
         "response.incomplete" => {
             // Servers that do not say why stopped at the longest answer.
             let reason = told.response.incomplete_details.reason.as_str();
-            let stop = if reason == "content_filter" { Stop::Filtered } else { Stop::MaxTokens };
+            let stop = if reason == "content_filter" {
+                Stop::Filtered
+            } else {
+                Stop::MaxTokens
+            };
             end(told.response, stop, answer)
         }
-        "response.failed" => Err(of_error_event(told.response.error.map_or("", RawValue::get))),
+        "response.failed" => Err(of_error_event(
+            told.response.error.map_or("", RawValue::get),
+        )),
         "error" => Err(of_error_event(&event.data)),
         _ => Ok(()),
     }
@@ -253,14 +323,30 @@ fn end_call(item: &OutputItem<'_>, number: u64, answer: &mut Answer) -> Result<(
 fn end(response: Response<'_>, stop: Stop, answer: &mut Answer) -> Result<(), ModelError> {
     if !answer.has_calls() {
         let calls = response.output.iter().filter(|item| item.is_call());
-        (0..).zip(calls).try_for_each(|(number, item)| end_call(item, number, answer))?;
+        (0..)
+            .zip(calls)
+            .try_for_each(|(number, item)| end_call(item, number, answer))?;
     }
     if !answer.has_text() {
-        let texts = response.output.iter().filter(|item| item.r#type == "message").flat_map(|item| &item.content);
-        texts.flat_map(|part| [&part.text, &part.refusal]).try_for_each(|text| answer.say(text))?;
+        let texts = response
+            .output
+            .iter()
+            .filter(|item| item.r#type == "message")
+            .flat_map(|item| &item.content);
+        texts
+            .flat_map(|part| [&part.text, &part.refusal])
+            .try_for_each(|text| answer.say(text))?;
     }
-    let Counted { input_tokens, output_tokens, input_tokens_details } = response.usage;
-    answer.usage = Usage { input_tokens, output_tokens, cached_tokens: input_tokens_details.cached_tokens };
+    let Counted {
+        input_tokens,
+        output_tokens,
+        input_tokens_details,
+    } = response.usage;
+    answer.usage = Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens: input_tokens_details.cached_tokens,
+    };
     answer.stop = Some(stop);
     answer.is_complete = true;
     Ok(())

@@ -50,17 +50,37 @@ fn came(kind: ProviderKind, pieces: &[&[u8]]) -> Came {
     reading.tell_rest();
     hear(&mut reading);
     let thoughts = end.as_ref().map_or(0, |(_, thoughts)| thoughts.len());
-    Came { text, worked, end: end.map(|(done, _)| whole(done)), thoughts }
+    Came {
+        text,
+        worked,
+        end: end.map(|(done, _)| whole(done)),
+        thoughts,
+    }
 }
 
 fn whole(done: ModelEvent) -> End {
-    let ModelEvent::Done { tool_calls, usage, cut } = done else { panic!("an answer ends with `Done`") };
+    let ModelEvent::Done {
+        tool_calls,
+        usage,
+        cut,
+    } = done
+    else {
+        panic!("an answer ends with `Done`")
+    };
     let is_made = |id: &str| id.len() > 16 && (id.starts_with("call_") || id.starts_with("call#"));
     let calls = tool_calls.into_iter().map(|call| {
-        let id = if is_made(&call.id) { "made".to_owned() } else { call.id };
+        let id = if is_made(&call.id) {
+            "made".to_owned()
+        } else {
+            call.id
+        };
         (call.name, call.arguments, id)
     });
-    End { calls: calls.collect(), usage, cut }
+    End {
+        calls: calls.collect(),
+        usage,
+        cut,
+    }
 }
 
 fn call(name: &str, arguments: Value, id: &str) -> (String, Value, String) {
@@ -68,23 +88,38 @@ fn call(name: &str, arguments: Value, id: &str) -> (String, Value, String) {
 }
 
 fn done(calls: Vec<(String, Value, String)>) -> Result<End, ModelError> {
-    Ok(End { calls, usage: Usage::default(), cut: None })
+    Ok(End {
+        calls,
+        usage: Usage::default(),
+        cut: None,
+    })
 }
 
 /// Server-sent events without names.
 fn sse(events: &[Value]) -> String {
-    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+    events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect()
 }
 
 fn deltas(deltas: &[Value], reason: &str) -> String {
-    let chunk = |delta: &Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+    let chunk =
+        |delta: &Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
     let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
     sse(&deltas.iter().map(chunk).chain([last]).collect::<Vec<_>>()) + "data: [DONE]\n\n"
 }
 
 fn calls_of(deltas_with_calls: &[Value]) -> Result<End, ModelError> {
-    let with_calls: Vec<Value> = deltas_with_calls.iter().map(|calls| json!({"tool_calls": calls})).collect();
-    came(ProviderKind::OpenAi, &[deltas(&with_calls, "tool_calls").as_bytes()]).end
+    let with_calls: Vec<Value> = deltas_with_calls
+        .iter()
+        .map(|calls| json!({"tool_calls": calls}))
+        .collect();
+    came(
+        ProviderKind::OpenAi,
+        &[deltas(&with_calls, "tool_calls").as_bytes()],
+    )
+    .end
 }
 
 /// A long answer of each dialect: a thought, text with letters of several bytes, two calls, usage.
@@ -138,7 +173,8 @@ fn recordings() -> [(ProviderKind, String); 5] {
     .iter()
     .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()))
     .collect();
-    let part = |part: Value| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]});
+    let part =
+        |part: Value| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]});
     let counts = json!({"promptTokenCount": 9, "candidatesTokenCount": 3, "thoughtsTokenCount": 1, "cachedContentTokenCount": 5});
     let gemini = sse(&[
         part(json!({"text": "hm, “é”", "thought": true})),
@@ -167,24 +203,44 @@ fn recordings() -> [(ProviderKind, String); 5] {
 fn answers_are_the_same_wherever_the_network_cuts_them() {
     for (kind, recording) in recordings() {
         let bytes = recording.as_bytes();
-        let calls = vec![call("now", json!({"zone": "Zürich"}), "a"), call("now", json!({}), "b")];
-        let usage = Usage { input_tokens: 9, output_tokens: 4, cached_tokens: 5 };
+        let calls = vec![
+            call("now", json!({"zone": "Zürich"}), "a"),
+            call("now", json!({}), "b"),
+        ];
+        let usage = Usage {
+            input_tokens: 9,
+            output_tokens: 4,
+            cached_tokens: 5,
+        };
         let expected = Came {
             text: "Grüße, 日本 🌹".to_owned(),
             worked: true,
-            end: Ok(End { calls, usage, cut: None }),
-            thoughts: if kind == ProviderKind::Anthropic { 2 } else { 0 },
+            end: Ok(End {
+                calls,
+                usage,
+                cut: None,
+            }),
+            thoughts: if kind == ProviderKind::Anthropic {
+                2
+            } else {
+                0
+            },
         };
         assert_eq!(came(kind, &[bytes]), expected, "{kind:?}");
         for cut in 0..bytes.len() {
-            assert_eq!(came(kind, &[&bytes[..cut], &bytes[cut..]]), expected, "{kind:?} cut at {cut}");
+            assert_eq!(
+                came(kind, &[&bytes[..cut], &bytes[cut..]]),
+                expected,
+                "{kind:?} cut at {cut}"
+            );
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(came(kind, &single), expected, "{kind:?} byte by byte");
     }
 }
 
-/// Every beginning of an answer is a beginning of its text, and never a whole answer with another end.
+/// Every beginning of an answer is a beginning of its text, and never a whole answer with another
+/// end.
 #[test]
 fn answers_that_just_stop_are_cut_off() {
     for (kind, recording) in recordings() {
@@ -192,9 +248,16 @@ fn answers_that_just_stop_are_cut_off() {
         let whole = came(kind, &[bytes]);
         for cut in 0..bytes.len() {
             let part = came(kind, &[&bytes[..cut]]);
-            assert!(whole.text.starts_with(&part.text), "{kind:?} stopped at {cut}");
+            assert!(
+                whole.text.starts_with(&part.text),
+                "{kind:?} stopped at {cut}"
+            );
             match part.end {
-                Ok(end) => assert_eq!(Some(end.calls), whole.end.clone().ok().map(|end| end.calls), "{kind:?} at {cut}"),
+                Ok(end) => assert_eq!(
+                    Some(end.calls),
+                    whole.end.clone().ok().map(|end| end.calls),
+                    "{kind:?} at {cut}"
+                ),
                 Err(error) => assert_eq!(error, ModelError::CutOff, "{kind:?} stopped at {cut}"),
             }
         }
@@ -210,20 +273,38 @@ fn pieces_of_calls_find_their_call() {
 
     // Numbers that jump, and pieces that take turns.
     let jumping = [
-        json!([piece(7, "x", "one", "{\"a\":"), piece(4_000_000_000, "y", "two", "{")]),
+        json!([
+            piece(7, "x", "one", "{\"a\":"),
+            piece(4_000_000_000, "y", "two", "{")
+        ]),
         json!([piece(7, "", "", "1}")]),
         json!([{"index": 4_000_000_000_u64, "function": {"arguments": "}"}}]),
     ];
     assert_eq!(calls_of(&jumping), done(vec![one("x"), two("y")]));
     // All with the same number.
     assert_eq!(
-        calls_of(&[json!([piece(0, "x", "one", "{\"a\":1}")]), json!([piece(0, "y", "two", "{}")])]),
+        calls_of(&[
+            json!([piece(0, "x", "one", "{\"a\":1}")]),
+            json!([piece(0, "y", "two", "{}")])
+        ]),
         done(vec![one("x"), two("y")])
     );
     // A new id with each piece.
-    assert_eq!(calls_of(&[json!([piece(0, "x", "one", "{\"a\":")]), json!([piece(0, "z", "", "1}")])]), done(vec![one("x")]));
+    assert_eq!(
+        calls_of(&[
+            json!([piece(0, "x", "one", "{\"a\":")]),
+            json!([piece(0, "z", "", "1}")])
+        ]),
+        done(vec![one("x")])
+    );
     // The name and the id with each piece.
-    assert_eq!(calls_of(&[json!([piece(0, "x", "one", "{\"a\":")]), json!([piece(0, "x", "one", "1}")])]), done(vec![one("x")]));
+    assert_eq!(
+        calls_of(&[
+            json!([piece(0, "x", "one", "{\"a\":")]),
+            json!([piece(0, "x", "one", "1}")])
+        ]),
+        done(vec![one("x")])
+    );
     // No numbers.
     let unnumbered = [
         json!([bare(json!("x"), json!("one"), json!("{\"a\":"))]),
@@ -232,10 +313,16 @@ fn pieces_of_calls_find_their_call() {
     ];
     assert_eq!(calls_of(&unnumbered), done(vec![one("x"), two("y")]));
     // Neither numbers nor ids.
-    let nameless = [json!([bare(json!(null), json!("one"), json!("{\"a\":1}")), bare(json!(null), json!("two"), json!(null))])];
+    let nameless = [json!([
+        bare(json!(null), json!("one"), json!("{\"a\":1}")),
+        bare(json!(null), json!("two"), json!(null))
+    ])];
     assert_eq!(calls_of(&nameless), done(vec![one("made"), two("made")]));
     // An object in place of text.
-    assert_eq!(calls_of(&[json!([bare(json!("x"), json!("one"), json!({"a": 1}))])]), done(vec![one("x")]));
+    assert_eq!(
+        calls_of(&[json!([bare(json!("x"), json!("one"), json!({"a": 1}))])]),
+        done(vec![one("x")])
+    );
 }
 
 #[test]
@@ -247,63 +334,180 @@ fn odd_chunks_of_chat_completions_do_no_harm() {
         + "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":-2}}";
     let odd = came(ProviderKind::OpenAi, &[odd.as_bytes()]);
     assert_eq!((odd.text.as_str(), odd.worked), ("yes", true));
-    let usage = Usage { input_tokens: 1, ..Usage::default() };
-    assert_eq!(odd.end, Ok(End { calls: Vec::new(), usage, cut: Some(Cut::AtTokens(None)) }), "also without [DONE]");
+    let usage = Usage {
+        input_tokens: 1,
+        ..Usage::default()
+    };
+    assert_eq!(
+        odd.end,
+        Ok(End {
+            calls: Vec::new(),
+            usage,
+            cut: Some(Cut::AtTokens(None))
+        }),
+        "also without [DONE]"
+    );
 }
 
 #[test]
 fn reasons_to_stop_are_told_apart() {
-    let filtered = Err(ModelError::Refused("the answer was stopped by the provider's content filter".to_owned()));
-    let cut = |cut: Cut| Ok(End { calls: Vec::new(), usage: Usage::default(), cut: Some(cut) });
+    let filtered = Err(ModelError::Refused(
+        "the answer was stopped by the provider's content filter".to_owned(),
+    ));
+    let cut = |cut: Cut| {
+        Ok(End {
+            calls: Vec::new(),
+            usage: Usage::default(),
+            cut: Some(cut),
+        })
+    };
     let check = |kind, stream: String, expected: Result<End, ModelError>| {
-        assert_eq!(came(kind, &[stream.as_bytes()]).end, expected, "{kind:?} {stream}");
+        assert_eq!(
+            came(kind, &[stream.as_bytes()]).end,
+            expected,
+            "{kind:?} {stream}"
+        );
     };
     let chat = |reason: &str| deltas(&[], reason);
     check(ProviderKind::OpenAi, chat("stop"), done(Vec::new()));
-    check(ProviderKind::OpenAi, chat("length"), cut(Cut::AtTokens(None)));
-    check(ProviderKind::OpenAi, chat("model_length"), cut(Cut::WindowFull));
-    check(ProviderKind::OpenAi, chat("content_filter"), filtered.clone());
-    check(ProviderKind::OpenAi, chat("something_new"), done(Vec::new()));
-    let incomplete = |why: Value| sse(&[json!({"type": "response.incomplete", "response": {"incomplete_details": why}})]);
-    check(ProviderKind::OpenAiResponses, incomplete(json!({"reason": "max_output_tokens"})), cut(Cut::AtTokens(None)));
-    check(ProviderKind::OpenAiResponses, incomplete(json!(null)), cut(Cut::AtTokens(None)));
-    check(ProviderKind::OpenAiResponses, incomplete(json!({"reason": "content_filter"})), filtered.clone());
-    let claude = |reason: &str| {
-        sse(&[json!({"type": "message_delta", "delta": {"stop_reason": reason}}), json!({"type": "message_stop"})])
+    check(
+        ProviderKind::OpenAi,
+        chat("length"),
+        cut(Cut::AtTokens(None)),
+    );
+    check(
+        ProviderKind::OpenAi,
+        chat("model_length"),
+        cut(Cut::WindowFull),
+    );
+    check(
+        ProviderKind::OpenAi,
+        chat("content_filter"),
+        filtered.clone(),
+    );
+    check(
+        ProviderKind::OpenAi,
+        chat("something_new"),
+        done(Vec::new()),
+    );
+    let incomplete = |why: Value| {
+        sse(&[json!({"type": "response.incomplete", "response": {"incomplete_details": why}})])
     };
-    check(ProviderKind::Anthropic, claude("end_turn"), done(Vec::new()));
-    check(ProviderKind::Anthropic, claude("max_tokens"), cut(Cut::AtTokens(None)));
-    check(ProviderKind::Anthropic, claude("model_context_window_exceeded"), cut(Cut::WindowFull));
+    check(
+        ProviderKind::OpenAiResponses,
+        incomplete(json!({"reason": "max_output_tokens"})),
+        cut(Cut::AtTokens(None)),
+    );
+    check(
+        ProviderKind::OpenAiResponses,
+        incomplete(json!(null)),
+        cut(Cut::AtTokens(None)),
+    );
+    check(
+        ProviderKind::OpenAiResponses,
+        incomplete(json!({"reason": "content_filter"})),
+        filtered.clone(),
+    );
+    let claude = |reason: &str| {
+        sse(&[
+            json!({"type": "message_delta", "delta": {"stop_reason": reason}}),
+            json!({"type": "message_stop"}),
+        ])
+    };
+    check(
+        ProviderKind::Anthropic,
+        claude("end_turn"),
+        done(Vec::new()),
+    );
+    check(
+        ProviderKind::Anthropic,
+        claude("max_tokens"),
+        cut(Cut::AtTokens(None)),
+    );
+    check(
+        ProviderKind::Anthropic,
+        claude("model_context_window_exceeded"),
+        cut(Cut::WindowFull),
+    );
     check(ProviderKind::Anthropic, claude("refusal"), filtered.clone());
     let gemini = |reason: &str| sse(&[json!({"candidates": [{"finishReason": reason}]})]);
     check(ProviderKind::Gemini, gemini("STOP"), done(Vec::new()));
-    check(ProviderKind::Gemini, gemini("MAX_TOKENS"), cut(Cut::AtTokens(None)));
+    check(
+        ProviderKind::Gemini,
+        gemini("MAX_TOKENS"),
+        cut(Cut::AtTokens(None)),
+    );
     check(ProviderKind::Gemini, gemini("SAFETY"), filtered);
-    let blocked = sse(&[json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}})]);
-    check(ProviderKind::Gemini, blocked, Err(ModelError::Refused("no answer was given to this prompt".to_owned())));
-    let ollama = |reason: &str| json!({"message": {}, "done": true, "done_reason": reason}).to_string();
+    let blocked = sse(&[
+        json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}),
+    ]);
+    check(
+        ProviderKind::Gemini,
+        blocked,
+        Err(ModelError::Refused(
+            "no answer was given to this prompt".to_owned(),
+        )),
+    );
+    let ollama =
+        |reason: &str| json!({"message": {}, "done": true, "done_reason": reason}).to_string();
     check(ProviderKind::Ollama, ollama("stop"), done(Vec::new()));
-    check(ProviderKind::Ollama, ollama("length"), cut(Cut::AtTokens(None)));
+    check(
+        ProviderKind::Ollama,
+        ollama("length"),
+        cut(Cut::AtTokens(None)),
+    );
 }
 
 #[test]
 fn errors_in_a_stream_are_found_in_every_dialect() {
     let check = |kind, stream: &str, expected: ModelError| {
-        assert_eq!(came(kind, &[stream.as_bytes()]).end, Err(expected), "{kind:?} {stream}");
+        assert_eq!(
+            came(kind, &[stream.as_bytes()]).end,
+            Err(expected),
+            "{kind:?} {stream}"
+        );
     };
-    check(ProviderKind::OpenAi, "data: {\"error\":{\"code\":503}}\n\n", ModelError::Overloaded);
+    check(
+        ProviderKind::OpenAi,
+        "data: {\"error\":{\"code\":503}}\n\n",
+        ModelError::Overloaded,
+    );
     check(
         ProviderKind::OpenAi,
         "error: {\"code\":500,\"message\":\"the context size\"}\n\n",
         ModelError::Broken("the model server failed (500)".into()),
     );
-    check(ProviderKind::OpenAi, "error: {\"message\":\"the context size is exceeded\"}\n\n", ModelError::ContextTooLong);
-    check(ProviderKind::OpenAi, "data: not json\n\n", ModelError::Broken("the model server's answer could not be read".into()));
-    check(ProviderKind::OpenAi, "data: {\"choices\":", ModelError::CutOff);
-    check(ProviderKind::OpenAi, "{\"error\":{\"code\":503}}", ModelError::Overloaded);
+    check(
+        ProviderKind::OpenAi,
+        "error: {\"message\":\"the context size is exceeded\"}\n\n",
+        ModelError::ContextTooLong,
+    );
+    check(
+        ProviderKind::OpenAi,
+        "data: not json\n\n",
+        ModelError::Broken("the model server's answer could not be read".into()),
+    );
+    check(
+        ProviderKind::OpenAi,
+        "data: {\"choices\":",
+        ModelError::CutOff,
+    );
+    check(
+        ProviderKind::OpenAi,
+        "{\"error\":{\"code\":503}}",
+        ModelError::Overloaded,
+    );
     let failed = "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\"}}}\n\n";
-    check(ProviderKind::OpenAiResponses, failed, ModelError::RateLimited { retry_after: None });
-    check(ProviderKind::OpenAiResponses, "data: [DONE]\n\n", ModelError::CutOff);
+    check(
+        ProviderKind::OpenAiResponses,
+        failed,
+        ModelError::RateLimited { retry_after: None },
+    );
+    check(
+        ProviderKind::OpenAiResponses,
+        "data: [DONE]\n\n",
+        ModelError::CutOff,
+    );
     let unnamed = "event: error\ndata: {\"error\":{\"type\":\"overloaded_error\"}}\n\n";
     check(ProviderKind::Anthropic, unnamed, ModelError::Overloaded);
     check(
@@ -311,7 +515,11 @@ fn errors_in_a_stream_are_found_in_every_dialect() {
         "data: {\"error\":{\"code\":429,\"status\":\"RESOURCE_EXHAUSTED\"}}\n\n",
         ModelError::RateLimited { retry_after: None },
     );
-    check(ProviderKind::Ollama, "{\"error\":\"the prompt exceeds the context length\"}\n", ModelError::ContextTooLong);
+    check(
+        ProviderKind::Ollama,
+        "{\"error\":\"the prompt exceeds the context length\"}\n",
+        ModelError::ContextTooLong,
+    );
 }
 
 #[test]
@@ -323,33 +531,63 @@ fn what_comes_only_in_the_last_event_counts_too() {
     ]);
     let whole = sse(&[json!({"type": "response.completed", "response": {"output": output}})]);
     let whole = came(ProviderKind::OpenAiResponses, &[whole.as_bytes()]);
-    assert_eq!((whole.text.as_str(), whole.end), ("Good morning.", done(vec![call("now", json!({}), "a")])));
+    assert_eq!(
+        (whole.text.as_str(), whole.end),
+        ("Good morning.", done(vec![call("now", json!({}), "a")]))
+    );
     let message = json!({"content": "Hello.", "tool_calls": [{"id": "a", "function": {"name": "now", "arguments": "{}"}}]});
     let beside = json!({"choices": [{"delta": {"content": "Hel"}, "message": {"content": "Hel"}}]});
     let last = json!({"choices": [{"delta": {"content": "lo."}, "message": {"content": "Hello."}, "finish_reason": "stop"}]});
-    assert_eq!(came(ProviderKind::OpenAi, &[sse(&[beside, last]).as_bytes()]).text, "Hello.");
-    let unstreamed = json!({"choices": [{"message": message, "finish_reason": "stop"}]}).to_string();
+    assert_eq!(
+        came(ProviderKind::OpenAi, &[sse(&[beside, last]).as_bytes()]).text,
+        "Hello."
+    );
+    let unstreamed =
+        json!({"choices": [{"message": message, "finish_reason": "stop"}]}).to_string();
     let unstreamed = came(ProviderKind::OpenAi, &[unstreamed.as_bytes()]);
-    assert_eq!((unstreamed.text.as_str(), unstreamed.end), ("Hello.", done(vec![call("now", json!({}), "a")])));
+    assert_eq!(
+        (unstreamed.text.as_str(), unstreamed.end),
+        ("Hello.", done(vec![call("now", json!({}), "a")]))
+    );
     let begun = sse(&[
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hello."}}),
         json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "a", "name": "now", "input": {"zone": "UTC"}}}),
         json!({"type": "message_stop"}),
     ]);
     let begun = came(ProviderKind::Anthropic, &[begun.as_bytes()]);
-    assert_eq!((begun.text.as_str(), begun.end), ("Hello.", done(vec![call("now", json!({"zone": "UTC"}), "a")])));
+    assert_eq!(
+        (begun.text.as_str(), begun.end),
+        (
+            "Hello.",
+            done(vec![call("now", json!({"zone": "UTC"}), "a")])
+        )
+    );
 }
 
 #[test]
 fn counts_beyond_sense_are_cut() {
-    let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": null});
-    let stream = sse(&[json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage})]);
-    let end = came(ProviderKind::OpenAi, &[stream.as_bytes()]).end.expect("a whole answer");
-    assert_eq!(end.usage, Usage { input_tokens: 1_000_000_000, output_tokens: 3, cached_tokens: 0 });
+    let usage =
+        json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": null});
+    let stream =
+        sse(&[json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage})]);
+    let end = came(ProviderKind::OpenAi, &[stream.as_bytes()])
+        .end
+        .expect("a whole answer");
+    assert_eq!(
+        end.usage,
+        Usage {
+            input_tokens: 1_000_000_000,
+            output_tokens: 3,
+            cached_tokens: 0
+        }
+    );
 }
 
 #[test]
 fn a_refusal_in_words_is_shown() {
-    let refused = came(ProviderKind::OpenAi, &[deltas(&[json!({"refusal": "I cannot help with that."})], "stop").as_bytes()]);
+    let refused = came(
+        ProviderKind::OpenAi,
+        &[deltas(&[json!({"refusal": "I cannot help with that."})], "stop").as_bytes()],
+    );
     assert_eq!(refused.text, "I cannot help with that.");
 }

@@ -1,12 +1,13 @@
-//! Takes thoughts out of the text. Most servers send them apart, but some leave them in front of the answer:
-//! `<think>the person wants …</think>Good morning.`
+//! Takes thoughts out of the text. Most servers send them apart, but some leave them in front of
+//! the answer: `<think>the person wants …</think>Good morning.`
 
 use crate::config::ProviderKind;
 
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
 
-/// Spaces before a thought. A longer beginning is no thought, and is not looked through again with each piece.
+/// Spaces before a thought. A longer beginning is no thought, and is not looked through again with
+/// each piece.
 const MAX_HELD_BYTES: usize = 1024;
 
 /// The text of one answer, piece by piece.
@@ -30,7 +31,14 @@ impl Spoken {
     /// Only servers that run others' models leave thoughts in.
     pub(super) fn new(kind: ProviderKind) -> Self {
         let may_think = matches!(kind, ProviderKind::OpenAi | ProviderKind::Ollama);
-        Spoken { state: if may_think { State::Beginning } else { State::Speaking }, held: String::new() }
+        Spoken {
+            state: if may_think {
+                State::Beginning
+            } else {
+                State::Speaking
+            },
+            held: String::new(),
+        }
     }
 
     /// The part of the next piece for people.
@@ -47,7 +55,11 @@ impl Spoken {
         }
         if self.state == State::Leading {
             self.held = self.held.trim_start().to_owned();
-            self.state = if self.held.is_empty() { State::Leading } else { State::Speaking };
+            self.state = if self.held.is_empty() {
+                State::Leading
+            } else {
+                State::Speaking
+            };
         }
         let speaks = self.state == State::Speaking && !self.held.is_empty();
         speaks.then(|| std::mem::take(&mut self.held))
@@ -71,7 +83,9 @@ impl Spoken {
             }
             // The end of the thought is kept: the closing word may be cut in two.
             None => {
-                let kept = self.held.floor_char_boundary(self.held.len().saturating_sub(CLOSING.len()));
+                let kept = self
+                    .held
+                    .floor_char_boundary(self.held.len().saturating_sub(CLOSING.len()));
                 self.held.drain(..kept);
             }
         }
@@ -92,7 +106,10 @@ mod tests {
 
     fn spoken(kind: ProviderKind, pieces: &[&str]) -> String {
         let mut spoken = Spoken::new(kind);
-        let mut said: String = pieces.iter().filter_map(|piece| spoken.take((*piece).to_owned())).collect();
+        let mut said: String = pieces
+            .iter()
+            .filter_map(|piece| spoken.take((*piece).to_owned()))
+            .collect();
         said.extend(spoken.rest());
         said
     }
@@ -103,7 +120,10 @@ mod tests {
             assert_eq!(spoken(ProviderKind::OpenAi, pieces), expected, "{pieces:?}");
         };
         check(&["<think>hm</think>Good morning."], "Good morning.");
-        check(&["\n<th", "ink>h", "m</th", "ink>\n", "\nGood ", "morning."], "Good morning.");
+        check(
+            &["\n<th", "ink>h", "m</th", "ink>\n", "\nGood ", "morning."],
+            "Good morning.",
+        );
         check(&["<think>", "</think>", "\n\n", "yes"], "yes");
         check(&["<think>never ends"], "");
         check(&["Good ", "morning."], "Good morning.");
@@ -116,7 +136,10 @@ mod tests {
 
     #[test]
     fn servers_that_send_thoughts_apart_are_left_alone() {
-        assert_eq!(spoken(ProviderKind::Anthropic, &["<think>", "x</think>"]), "<think>x</think>");
+        assert_eq!(
+            spoken(ProviderKind::Anthropic, &["<think>", "x</think>"]),
+            "<think>x</think>"
+        );
     }
 
     proptest! {

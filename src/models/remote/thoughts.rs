@@ -24,7 +24,10 @@ pub(super) enum Thought {
 impl Thought {
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Thought::Thinking { thinking, signature } => thinking.len() + signature.len(),
+            Thought::Thinking {
+                thinking,
+                signature,
+            } => thinking.len() + signature.len(),
             Thought::RedactedThinking { data } => data.len(),
         }
     }
@@ -66,28 +69,44 @@ const MAX_KEPT_BYTES: usize = 8 * 1024 * 1024;
 impl Thoughts {
     pub(super) fn keep(&self, calls: &[ToolCall], mut thoughts: Vec<Thought>) {
         thoughts.retain(Thought::can_go_back);
-        let Some(first) = calls.first().filter(|_| !thoughts.is_empty()) else { return };
+        let Some(first) = calls.first().filter(|_| !thoughts.is_empty()) else {
+            return;
+        };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_back(Kept { call: first.id.clone(), thoughts });
+        kept.push_back(Kept {
+            call: first.id.clone(),
+            thoughts,
+        });
         let mut bytes: usize = kept.iter().map(Kept::bytes).sum();
         while kept.len() > MOST_KEPT || bytes > MAX_KEPT_BYTES {
-            let Some(oldest) = kept.pop_front() else { break };
+            let Some(oldest) = kept.pop_front() else {
+                break;
+            };
             bytes -= oldest.bytes();
         }
     }
 
     /// Thoughts before these calls; empty if they are not kept any more.
     pub(super) fn before(&self, calls: &[ToolCall]) -> Vec<Thought> {
-        let Some(first) = calls.first() else { return Vec::new() };
+        let Some(first) = calls.first() else {
+            return Vec::new();
+        };
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().rev().find(|kept| kept.call == first.id).map(|kept| kept.thoughts.clone()).unwrap_or_default()
+        kept.iter()
+            .rev()
+            .find(|kept| kept.call == first.id)
+            .map(|kept| kept.thoughts.clone())
+            .unwrap_or_default()
     }
 
-    /// Whether the last step of a conversation called tools after thoughts of which none are kept here.
+    /// Whether the last step of a conversation called tools after thoughts of which none are kept
+    /// here.
     pub(super) fn are_missing(&self, messages: &[ModelMessage]) -> bool {
         let is_result = |message: &ModelMessage| matches!(message, ModelMessage::ToolResult { .. });
         match messages.iter().rfind(|message| !is_result(message)) {
-            Some(ModelMessage::Assistant { tool_calls, .. }) if !tool_calls.is_empty() => self.before(tool_calls).is_empty(),
+            Some(ModelMessage::Assistant { tool_calls, .. }) if !tool_calls.is_empty() => {
+                self.before(tool_calls).is_empty()
+            }
             _ => false,
         }
     }
@@ -100,11 +119,18 @@ mod tests {
     use super::*;
 
     fn call(id: &str) -> ToolCall {
-        ToolCall { id: id.to_owned(), name: "now".to_owned(), arguments: json!({}) }
+        ToolCall {
+            id: id.to_owned(),
+            name: "now".to_owned(),
+            arguments: json!({}),
+        }
     }
 
     fn thought(bytes: usize) -> Thought {
-        Thought::Thinking { thinking: "t".repeat(bytes), signature: "s".to_owned() }
+        Thought::Thinking {
+            thinking: "t".repeat(bytes),
+            signature: "s".to_owned(),
+        }
     }
 
     #[test]
@@ -125,10 +151,15 @@ mod tests {
     #[test]
     fn thoughts_without_a_signature_are_not_kept() {
         let thoughts = Thoughts::default();
-        let unsigned = Thought::Thinking { thinking: "hm".to_owned(), signature: String::new() };
+        let unsigned = Thought::Thinking {
+            thinking: "hm".to_owned(),
+            signature: String::new(),
+        };
         thoughts.keep(&[call("a")], vec![unsigned]);
         assert!(thoughts.before(&[call("a")]).is_empty());
-        let redacted = Thought::RedactedThinking { data: "x".to_owned() };
+        let redacted = Thought::RedactedThinking {
+            data: "x".to_owned(),
+        };
         thoughts.keep(&[call("a")], vec![redacted.clone()]);
         assert_eq!(thoughts.before(&[call("a")]), [redacted]);
     }

@@ -31,10 +31,14 @@ pub(crate) fn append_question(
 ) -> rusqlite::Result<()> {
     for (said, message) in said.iter().zip(accepted.messages()) {
         let parts = std::iter::once(message).chain(&message.joined);
-        let ids: String = parts.clone().map(|part| format!(" {}", part.inbound.message.0)).collect();
+        let ids: String = parts
+            .clone()
+            .map(|part| format!(" {}", part.inbound.message.0))
+            .collect();
         append_words(tx, accepted.id, said, &format!("{ids} "), spot, now)?;
         if any_is_deleted(tx, parts)? {
-            let mut blank = tx.prepare_cached("UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1")?;
+            let mut blank =
+                tx.prepare_cached("UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1")?;
             blank.execute(params![tx.last_insert_rowid(), DELETED, now])?;
         }
     }
@@ -42,16 +46,33 @@ pub(crate) fn append_question(
 }
 
 /// Messages may be deleted while a turn answers them.
-fn any_is_deleted<'a>(tx: &Transaction<'_>, mut rows: impl Iterator<Item = &'a Accepted>) -> rusqlite::Result<bool> {
-    rows.try_fold(false, |is_deleted, row| Ok(is_deleted || inbox::is_deleted(tx, row.id)?))
+fn any_is_deleted<'a>(
+    tx: &Transaction<'_>,
+    mut rows: impl Iterator<Item = &'a Accepted>,
+) -> rusqlite::Result<bool> {
+    rows.try_fold(false, |is_deleted, row| {
+        Ok(is_deleted || inbox::is_deleted(tx, row.id)?)
+    })
 }
 
 /// Appends a person's message without an answer. A message deleted meanwhile is not written.
-pub(crate) fn append_person(tx: &Transaction<'_>, said: &Accepted, spot: Spot, now: i64) -> rusqlite::Result<bool> {
+pub(crate) fn append_person(
+    tx: &Transaction<'_>,
+    said: &Accepted,
+    spot: Spot,
+    now: i64,
+) -> rusqlite::Result<bool> {
     if inbox::is_deleted(tx, said.id)? {
         return Ok(false);
     }
-    append_words(tx, said.id, &said.inbound, &format!(" {} ", said.inbound.message.0), spot, now)?;
+    append_words(
+        tx,
+        said.id,
+        &said.inbound,
+        &format!(" {} ", said.inbound.message.0),
+        spot,
+        now,
+    )?;
     Ok(true)
 }
 
@@ -67,24 +88,53 @@ fn append_words(
         "INSERT INTO messages (place_id, conversation, kind, inbox_id, part_uid, person, person_name, text, written_as, created_at)
          VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    let (place, person) = (places::ensure(tx, &inbound.origin.key, now)?, inbound.origin.person.to_string());
+    let (place, person) = (
+        places::ensure(tx, &inbound.origin.key, now)?,
+        inbound.origin.person.to_string(),
+    );
     let (part, name) = (spot.part.map(|uid| uid.to_string()), &inbound.person_name);
-    let bound = params![place, spot.conversation.0, inbox_id, part, person, name, inbound.readable(), written_as, now];
+    let bound = params![
+        place,
+        spot.conversation.0,
+        inbox_id,
+        part,
+        person,
+        name,
+        inbound.readable(),
+        written_as,
+        now
+    ];
     statement.execute(bound).map(drop)
 }
 
 /// Appends talk among people. Newer talk replaces the oldest.
-pub(crate) fn append_observed(tx: &Transaction<'_>, said: &Accepted, part: Option<AgentUid>, now: i64) -> rusqlite::Result<()> {
+pub(crate) fn append_observed(
+    tx: &Transaction<'_>,
+    said: &Accepted,
+    part: Option<AgentUid>,
+    now: i64,
+) -> rusqlite::Result<()> {
     let place = &said.inbound.origin.key;
-    if !append_person(tx, said, Spot { conversation: conversation(tx, place)?, part }, now)? {
+    if !append_person(
+        tx,
+        said,
+        Spot {
+            conversation: conversation(tx, place)?,
+            part,
+        },
+        now,
+    )? {
         return Ok(());
     }
-    tx.prepare_cached("UPDATE messages SET observed = 1 WHERE id = ?1")?.execute([tx.last_insert_rowid()])?;
+    tx.prepare_cached("UPDATE messages SET observed = 1 WHERE id = ?1")?
+        .execute([tx.last_insert_rowid()])?;
     let mut forget = tx.prepare_cached(
         "DELETE FROM messages WHERE place_id = ?1 AND observed = 1 AND id <= (
              SELECT id FROM messages WHERE place_id = ?1 AND observed = 1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
     )?;
-    forget.execute(params![places::ensure(tx, place, now)?, MOST_OBSERVED]).map(drop)
+    forget
+        .execute(params![places::ensure(tx, place, now)?, MOST_OBSERVED])
+        .map(drop)
 }
 
 /// The turn behind an agent's message.
@@ -110,7 +160,15 @@ pub(crate) fn append_agent(
          VALUES (?1, ?2, 'agent', ?3, ?4, ?4, ?5, ?6, ?7)",
     )?;
     let (place, person) = (places::ensure(tx, place, now)?, asked.person.to_string());
-    statement.insert(params![place, conversation.0, asked.inbox_id, uid.to_string(), person, text, now])
+    statement.insert(params![
+        place,
+        conversation.0,
+        asked.inbox_id,
+        uid.to_string(),
+        person,
+        text,
+        now
+    ])
 }
 
 /// Appends a line about an agent or the place itself, such as a switch to another agent.
@@ -126,7 +184,15 @@ pub(crate) fn append_mark(
         "INSERT INTO messages (place_id, conversation, kind, part_uid, text, created_at) VALUES (?1, ?2, 'handoff', ?3, ?4, ?5)",
     )?;
     let (conversation, part) = (conversation(tx, place)?, part.map(|uid| uid.to_string()));
-    statement.execute(params![places::ensure(tx, place, now)?, conversation.0, part, text, now]).map(drop)
+    statement
+        .execute(params![
+            places::ensure(tx, place, now)?,
+            conversation.0,
+            part,
+            text,
+            now
+        ])
+        .map(drop)
 }
 
 /// Appends a short line about an event elsewhere, for the agent behind the event. Details are in
@@ -160,5 +226,7 @@ pub(crate) fn append_sent(
 
 fn explain_last(tx: &Transaction<'_>, meta: &Value) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("UPDATE messages SET meta_json = ?2 WHERE id = ?1")?;
-    statement.execute(params![tx.last_insert_rowid(), meta.to_string()]).map(drop)
+    statement
+        .execute(params![tx.last_insert_rowid(), meta.to_string()])
+        .map(drop)
 }

@@ -21,14 +21,24 @@ const AMONG_OTHERS: &str = "SELECT id FROM messages
 
 /// Blanks the words of these messages of a platform, in every conversation. Summaries that cover
 /// them are deleted. Messages taken as one share a row, and lose all their words.
-pub(crate) fn blank(tx: &Transaction<'_>, platform: Platform, messages: &[MessageId], now: i64) -> rusqlite::Result<()> {
+pub(crate) fn blank(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    messages: &[MessageId],
+    now: i64,
+) -> rusqlite::Result<()> {
     let places = format!("{}:*", platform.as_str());
     let mut rows = BTreeSet::<i64>::new();
     for sql in [ALONE, AMONG_OTHERS] {
         let mut statement = tx.prepare_cached(sql)?;
         for message in messages {
-            let found = statement.query_map(params![format!(" {} ", message.0), places], |row| row.get(0))?;
-            found.map(|row| row.map(|row| rows.insert(row))).collect::<rusqlite::Result<Vec<_>>>()?;
+            let found = statement
+                .query_map(params![format!(" {} ", message.0), places], |row| {
+                    row.get(0)
+                })?;
+            found
+                .map(|row| row.map(|row| rows.insert(row)))
+                .collect::<rusqlite::Result<Vec<_>>>()?;
         }
     }
     let mut statement = tx.prepare_cached(
@@ -50,7 +60,12 @@ pub(crate) fn was_blanked(
     since: i64,
 ) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM messages WHERE place_id = ?1 AND conversation = ?2 AND id <= ?3 AND deleted_at >= ?4";
-    connection.prepare_cached(sql)?.exists(params![places::id(connection, place)?, conversation.0, upto, since])
+    connection.prepare_cached(sql)?.exists(params![
+        places::id(connection, place)?,
+        conversation.0,
+        upto,
+        since
+    ])
 }
 
 #[cfg(test)]
@@ -83,25 +98,68 @@ mod tests {
 
     /// Four questions. The third has two messages taken as one.
     fn write(tx: &Transaction<'_>) -> rusqlite::Result<Vec<i64>> {
-        let agent = "00000000-0000-0000-0000-000000000001".parse::<AgentUid>().unwrap();
-        tx.execute("INSERT INTO agents (uid, slug, created_at) VALUES (?1, 'a', 0)", [agent.to_string()])?;
-        let spot = Spot { conversation: conversation(tx, &place())?, part: None };
-        let together = Accepted { joined: vec![accepted("", "4")], ..accepted("", "3") };
-        let said =
-            [("one", accepted("", "1")), ("two", accepted("", "22")), ("three and four", together), ("five", accepted("", "5"))];
+        let agent = "00000000-0000-0000-0000-000000000001"
+            .parse::<AgentUid>()
+            .unwrap();
+        tx.execute(
+            "INSERT INTO agents (uid, slug, created_at) VALUES (?1, 'a', 0)",
+            [agent.to_string()],
+        )?;
+        let spot = Spot {
+            conversation: conversation(tx, &place())?,
+            part: None,
+        };
+        let together = Accepted {
+            joined: vec![accepted("", "4")],
+            ..accepted("", "3")
+        };
+        let said = [
+            ("one", accepted("", "1")),
+            ("two", accepted("", "22")),
+            ("three and four", together),
+            ("five", accepted("", "5")),
+        ];
         for (words, accepted) in said {
-            let said = Inbound { text: words.into(), ..accepted.inbound.clone() };
+            let said = Inbound {
+                text: words.into(),
+                ..accepted.inbound.clone()
+            };
             append_question(tx, &accepted, &[said], spot, 10)?;
         }
-        let rows: Vec<i64> = after(tx, &place(), spot.conversation, View::Whole, 0)?.iter().map(|message| message.id).collect();
-        let summary = Summary { text: "one, two".into(), upto: rows[1], messages: 2 };
-        summaries::keep(tx, &place(), (spot.conversation, View::Whole), agent, &summary, 11)?;
+        let rows: Vec<i64> = after(tx, &place(), spot.conversation, View::Whole, 0)?
+            .iter()
+            .map(|message| message.id)
+            .collect();
+        let summary = Summary {
+            text: "one, two".into(),
+            upto: rows[1],
+            messages: 2,
+        };
+        summaries::keep(
+            tx,
+            &place(),
+            (spot.conversation, View::Whole),
+            agent,
+            &summary,
+            11,
+        )?;
         Ok(rows)
     }
 
     fn texts(tx: &Transaction<'_>) -> String {
-        let messages = after(tx, &place(), conversation(tx, &place()).unwrap(), View::Whole, 0).unwrap();
-        messages.into_iter().map(|message| message.said.text).collect::<Vec<_>>().join(" / ")
+        let messages = after(
+            tx,
+            &place(),
+            conversation(tx, &place()).unwrap(),
+            View::Whole,
+            0,
+        )
+        .unwrap();
+        messages
+            .into_iter()
+            .map(|message| message.said.text)
+            .collect::<Vec<_>>()
+            .join(" / ")
     }
 
     fn delete(tx: &Transaction<'_>, message: &str, now: i64) -> rusqlite::Result<()> {
@@ -114,21 +172,38 @@ mod tests {
         let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
         let work = |tx: &Transaction<'_>| {
             let (rows, own) = (write(tx)?, conversation(tx, &place())?);
-            let is_summed_up = || summaries::of(tx, &place(), own, View::Whole).map(|summary| summary.is_some());
+            let is_summed_up =
+                || summaries::of(tx, &place(), own, View::Whole).map(|summary| summary.is_some());
             delete(tx, "2", 20)?;
             blank(tx, Platform::Telegram, &[MessageId("1".into())], 20)?;
-            assert_eq!(texts(tx), "one / two / three and four / five", "those are other messages");
+            assert_eq!(
+                texts(tx),
+                "one / two / three and four / five",
+                "those are other messages"
+            );
             delete(tx, "5", 20)?;
             delete(tx, "4", 20)?;
             assert_eq!(texts(tx), "one / two / [deleted] / [deleted]");
-            assert!(is_summed_up()?, "the summary stands for what was said before");
-            assert!(!was_blanked(tx, &place(), own, rows[1], 0)? && was_blanked(tx, &place(), own, rows[3], 20)?);
+            assert!(
+                is_summed_up()?,
+                "the summary stands for what was said before"
+            );
+            assert!(
+                !was_blanked(tx, &place(), own, rows[1], 0)?
+                    && was_blanked(tx, &place(), own, rows[3], 20)?
+            );
             delete(tx, "1", 30)?;
             assert_eq!(texts(tx), "[deleted] / two / [deleted] / [deleted]");
             assert!(!is_summed_up()?, "it has words of it");
-            assert!(was_blanked(tx, &place(), own, rows[1], 30)? && !was_blanked(tx, &place(), own, rows[1], 31)?);
+            assert!(
+                was_blanked(tx, &place(), own, rows[1], 30)?
+                    && !was_blanked(tx, &place(), own, rows[1], 31)?
+            );
             delete(tx, "1", 40)?;
-            assert!(!was_blanked(tx, &place(), own, rows[1], 31)?, "deleted once");
+            assert!(
+                !was_blanked(tx, &place(), own, rows[1], 31)?,
+                "deleted once"
+            );
             Ok(())
         };
         db.write(work).await.unwrap();
@@ -139,10 +214,17 @@ mod tests {
     async fn few_rows_are_looked_at() {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
-        for (sql, index) in [(ALONE, "messages_written_as"), (AMONG_OTHERS, "messages_of_several")] {
+        for (sql, index) in [
+            (ALONE, "messages_written_as"),
+            (AMONG_OTHERS, "messages_of_several"),
+        ] {
             let explain = format!("EXPLAIN QUERY PLAN {sql}");
-            let plan: String =
-                db.read(move |connection| connection.query_row(&explain, ["", ""], |row| row.get("detail"))).await.unwrap();
+            let plan: String = db
+                .read(move |connection| {
+                    connection.query_row(&explain, ["", ""], |row| row.get("detail"))
+                })
+                .await
+                .unwrap();
             assert!(plan.contains(index), "{plan}");
         }
     }

@@ -36,7 +36,11 @@ pub(crate) enum ExportedKind {
 
 /// Exports the conversations with messages of an agent, as far as the agent's view goes. Messages
 /// of other agents and talk among people are left out.
-pub(crate) fn export(connection: &Connection, uid: AgentUid, view: View) -> rusqlite::Result<Vec<ExportedMessage>> {
+pub(crate) fn export(
+    connection: &Connection,
+    uid: AgentUid,
+    view: View,
+) -> rusqlite::Result<Vec<ExportedMessage>> {
     let mut statement = connection.prepare(&format!(
         "SELECT key, messages.conversation, kind, person, person_name, text, messages.created_at, part_uid IS ?2
          FROM messages JOIN places ON places.id = place_id
@@ -66,9 +70,16 @@ pub(crate) fn export(connection: &Connection, uid: AgentUid, view: View) -> rusq
 
 /// Imports conversations of an agent. If a place has a conversation already, that conversation goes
 /// on, and the imported messages are kept as a past conversation.
-pub(crate) fn import(tx: &Transaction<'_>, uid: AgentUid, carried: &[ExportedMessage]) -> rusqlite::Result<()> {
+pub(crate) fn import(
+    tx: &Transaction<'_>,
+    uid: AgentUid,
+    carried: &[ExportedMessage],
+) -> rusqlite::Result<()> {
     let mut known = tx.prepare("SELECT 1 FROM places WHERE key = ?1 AND active_at IS NOT NULL")?;
-    let places: BTreeSet<&str> = carried.iter().map(|message| message.place.as_str()).collect();
+    let places: BTreeSet<&str> = carried
+        .iter()
+        .map(|message| message.place.as_str())
+        .collect();
     let mut begun = BTreeSet::new();
     for place in places {
         if known.exists([place])? {
@@ -86,7 +97,11 @@ pub(crate) fn import(tx: &Transaction<'_>, uid: AgentUid, carried: &[ExportedMes
     )?;
     for message in carried {
         let is_new = !begun.contains(message.place.as_str());
-        let conversation = if is_new { message.conversation.max(1) } else { 0 };
+        let conversation = if is_new {
+            message.conversation.max(1)
+        } else {
+            0
+        };
         let (kind, speaker) = match message.kind {
             ExportedKind::Person => ("person", None),
             ExportedKind::Agent => ("agent", Some(uid.to_string())),
@@ -97,7 +112,17 @@ pub(crate) fn import(tx: &Transaction<'_>, uid: AgentUid, carried: &[ExportedMes
         if is_new {
             touch.execute(params![message.place, conversation, message.created_at])?;
         }
-        insert.execute(params![message.place, conversation, kind, speaker, part, person, name, message.text, at])?;
+        insert.execute(params![
+            message.place,
+            conversation,
+            kind,
+            speaker,
+            part,
+            person,
+            name,
+            message.text,
+            at
+        ])?;
     }
     Ok(())
 }

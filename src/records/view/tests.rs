@@ -18,7 +18,9 @@ use crate::storage::Db;
 const AGENTS: usize = 3;
 
 fn uid(agent: usize) -> AgentUid {
-    format!("00000000-0000-0000-0000-00000000000{agent}").parse().unwrap()
+    format!("00000000-0000-0000-0000-00000000000{agent}")
+        .parse()
+        .unwrap()
 }
 
 fn place() -> SessionKey {
@@ -34,7 +36,10 @@ fn inbound(text: &str, message: &str, note: Option<Note>) -> Inbound {
         addressed: Addressed::Privately,
         message: MessageId(message.into()),
         sent_at: 0,
-        extras: Extras { note, ..Extras::default() },
+        extras: Extras {
+            note,
+            ..Extras::default()
+        },
     }
 }
 
@@ -44,10 +49,17 @@ async fn store() -> (TempDir, Connection) {
     let path = home.path().join("parlor.db");
     drop(Db::open(&path).await.unwrap());
     let connection = Connection::open(path).unwrap();
-    connection.pragma_update(None, "foreign_keys", "on").unwrap();
+    connection
+        .pragma_update(None, "foreign_keys", "on")
+        .unwrap();
     for agent in 0..AGENTS {
         let sql = "INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, 0)";
-        connection.execute(sql, params![uid(agent).to_string(), format!("agent-{agent}")]).unwrap();
+        connection
+            .execute(
+                sql,
+                params![uid(agent).to_string(), format!("agent-{agent}")],
+            )
+            .unwrap();
     }
     (home, connection)
 }
@@ -103,16 +115,28 @@ fn person() -> PersonId {
 }
 
 fn asked(person: &PersonId) -> Asked<'_> {
-    Asked { inbox_id: 1, person }
+    Asked {
+        inbox_id: 1,
+        person,
+    }
 }
 
 impl<'a> Diary<'a> {
     fn new(tx: &'a Transaction<'a>) -> Self {
-        Diary { tx, now: 0, words: Vec::new(), past: Vec::new(), told: Vec::new() }
+        Diary {
+            tx,
+            now: 0,
+            words: Vec::new(),
+            past: Vec::new(),
+            told: Vec::new(),
+        }
     }
 
     fn word(&mut self, owner: Option<usize>) -> String {
-        let word = format!("word{}x", self.now * 100 + i64::try_from(self.words.len()).unwrap());
+        let word = format!(
+            "word{}x",
+            self.now * 100 + i64::try_from(self.words.len()).unwrap()
+        );
         self.words.push((owner, word.clone()));
         word
     }
@@ -124,7 +148,10 @@ impl<'a> Diary<'a> {
     }
 
     fn spot(&self, owner: Option<usize>) -> Spot {
-        Spot { conversation: transcript::conversation(self.tx, &place()).unwrap(), part: owner.map(uid) }
+        Spot {
+            conversation: transcript::conversation(self.tx, &place()).unwrap(),
+            part: owner.map(uid),
+        }
     }
 
     fn happened(&mut self, act: &Act) -> rusqlite::Result<()> {
@@ -132,18 +159,31 @@ impl<'a> Diary<'a> {
         let (tx, now) = (self.tx, self.now);
         transcript::touch(tx, &place(), now)?;
         match *act {
-            Act::Asked { of, messages, is_answered } => {
-                let mut said: Vec<Inbound> = (0..messages).map(|_| self.written(Some(of))).collect();
+            Act::Asked {
+                of,
+                messages,
+                is_answered,
+            } => {
+                let mut said: Vec<Inbound> =
+                    (0..messages).map(|_| self.written(Some(of))).collect();
                 let mut all = said.iter().map(|inbound| Accepted::new(0, inbound.clone()));
                 let mut accepted = all.next().unwrap();
                 accepted.backlog = all.collect();
                 // The text as the agent reads it.
-                said.iter_mut().for_each(|said| said.text.push_str(", with a file"));
+                said.iter_mut()
+                    .for_each(|said| said.text.push_str(", with a file"));
                 let spot = self.spot(Some(of));
                 transcript::append_question(tx, &accepted, &said, spot, now)?;
                 if is_answered {
                     let word = self.word(Some(of));
-                    transcript::append_agent(tx, &place(), spot.conversation, (uid(of), &word), asked(&person()), now)?;
+                    transcript::append_agent(
+                        tx,
+                        &place(),
+                        spot.conversation,
+                        (uid(of), &word),
+                        asked(&person()),
+                        now,
+                    )?;
                 }
             }
             Act::Overheard { by } => {
@@ -151,17 +191,38 @@ impl<'a> Diary<'a> {
                 transcript::append_observed(tx, &heard, Some(uid(by)), now)?;
             }
             Act::Edited { nth } => {
-                let Some(nth) = nth.checked_rem(self.told.len()) else { return Ok(()) };
+                let Some(nth) = nth.checked_rem(self.told.len()) else {
+                    return Ok(());
+                };
                 let owner = self.told[nth];
                 let inbound = inbound(&self.word(owner), &nth.to_string(), Some(Note::Edit));
                 let part = of_note(tx, &inbound, Note::Edit)?;
-                assert_eq!(part, owner.map(uid), "an edit is of the part of what it changes");
-                transcript::append_person(tx, &Accepted::new(0, inbound), Spot { part, ..self.spot(None) }, now)?;
+                assert_eq!(
+                    part,
+                    owner.map(uid),
+                    "an edit is of the part of what it changes"
+                );
+                transcript::append_person(
+                    tx,
+                    &Accepted::new(0, inbound),
+                    Spot {
+                        part,
+                        ..self.spot(None)
+                    },
+                    now,
+                )?;
             }
             Act::Sent { by } => {
                 let word = self.word(Some(by));
                 let meta = json!({ "v": 1, "kind": "message_send" });
-                transcript::append_sent(tx, &place(), (uid(by), &word), asked(&person()), &meta, now)?;
+                transcript::append_sent(
+                    tx,
+                    &place(),
+                    (uid(by), &word),
+                    asked(&person()),
+                    &meta,
+                    now,
+                )?;
             }
             Act::RunEnded { of } => {
                 let word = self.word(Some(of));
@@ -190,25 +251,53 @@ impl<'a> Diary<'a> {
         let view = View::PartOf(uid(by));
         let conversation = transcript::conversation(self.tx, &place())?;
         let shown = shown(self.tx, view);
-        let Some(upto) = transcript::after(self.tx, &place(), conversation, view, 0)?.last().map(|message| message.id) else {
+        let Some(upto) = transcript::after(self.tx, &place(), conversation, view, 0)?
+            .last()
+            .map(|message| message.id)
+        else {
             return Ok(());
         };
-        let summary = Summary { text: shown, upto, messages: 1 };
-        summaries::keep(self.tx, &place(), (conversation, view), uid(by), &summary, self.now)
+        let summary = Summary {
+            text: shown,
+            upto,
+            messages: 1,
+        };
+        summaries::keep(
+            self.tx,
+            &place(),
+            (conversation, view),
+            uid(by),
+            &summary,
+            self.now,
+        )
     }
 }
 
 /// Everything a turn reads of a place without searching.
 fn shown(connection: &Connection, view: View) -> String {
     let history = transcript::history(connection, &place(), view).unwrap();
-    let mut texts: Vec<String> = history.summary.into_iter().map(|summary| summary.text).collect();
-    texts.extend(history.messages.into_iter().map(|message| message.said.text));
+    let mut texts: Vec<String> = history
+        .summary
+        .into_iter()
+        .map(|summary| summary.text)
+        .collect();
+    texts.extend(
+        history
+            .messages
+            .into_iter()
+            .map(|message| message.said.text),
+    );
     texts.join("\n")
 }
 
 fn found(connection: &Connection, view: View) -> String {
-    let found = transcript::search(connection, &place(), view, &["word".to_owned()], u32::MAX).unwrap();
-    found.into_iter().map(|(said, _)| said.text).collect::<Vec<_>>().join("\n")
+    let found =
+        transcript::search(connection, &place(), view, &["word".to_owned()], u32::MAX).unwrap();
+    found
+        .into_iter()
+        .map(|(said, _)| said.text)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn any_act() -> impl Strategy<Value = Act> {
@@ -243,16 +332,38 @@ async fn no_agent_reads_a_word_of_a_part_it_did_not_take_part_in() {
             let (shown, found) = (shown(&tx, view), found(&tx, view));
             for (owner, word) in &diary.words {
                 let is_its_own = view.shows(owner.map(uid));
-                prop_assert_eq!(shown.contains(word), is_its_own, "{} for {}, of {:?}: {}", word, agent, owner, shown);
+                prop_assert_eq!(
+                    shown.contains(word),
+                    is_its_own,
+                    "{} for {}, of {:?}: {}",
+                    word,
+                    agent,
+                    owner,
+                    shown
+                );
             }
             for (owner, word) in diary.words.iter().chain(&diary.past) {
-                prop_assert_eq!(found.contains(word), view.shows(owner.map(uid)), "{} for {}, of {:?}", word, agent, owner);
+                prop_assert_eq!(
+                    found.contains(word),
+                    view.shows(owner.map(uid)),
+                    "{} for {}, of {:?}",
+                    word,
+                    agent,
+                    owner
+                );
             }
             for (_, word) in &diary.past {
                 prop_assert!(!shown.contains(word), "/new ends everyone's");
             }
-            let own = diary.words.iter().filter(|(owner, _)| *owner == Some(agent)).count();
-            prop_assert_eq!(transcript::length(&tx, &place(), view).unwrap(), i64::try_from(own).unwrap());
+            let own = diary
+                .words
+                .iter()
+                .filter(|(owner, _)| *owner == Some(agent))
+                .count();
+            prop_assert_eq!(
+                transcript::length(&tx, &place(), view).unwrap(),
+                i64::try_from(own).unwrap()
+            );
             for carried in transcript::export(&tx, uid(agent), view).unwrap() {
                 prop_assert!(carried.own);
             }
@@ -269,7 +380,11 @@ async fn no_agent_reads_a_word_of_a_part_it_did_not_take_part_in() {
 #[test]
 fn a_part_is_shown_to_its_agent() {
     let check = |switch: Switch, part: Option<usize>, expected: bool| {
-        assert_eq!(View::of(switch, uid(1)).shows(part.map(uid)), expected, "{switch} {part:?}");
+        assert_eq!(
+            View::of(switch, uid(1)).shows(part.map(uid)),
+            expected,
+            "{switch} {part:?}"
+        );
     };
     check(Switch::Separate, Some(1), true);
     check(Switch::Separate, Some(0), false);
@@ -288,12 +403,41 @@ async fn everything_that_is_written_down_belongs_to_one_agent_or_nobody() {
         let tx = connection.transaction().unwrap();
         let mut diary = Diary::new(&tx);
         diary.happened(&act).unwrap();
-        let reads = |agent| diary.words.iter().all(|(_, word)| shown(&tx, View::PartOf(uid(agent))).contains(word));
+        let reads = |agent| {
+            diary
+                .words
+                .iter()
+                .all(|(_, word)| shown(&tx, View::PartOf(uid(agent))).contains(word))
+        };
         assert_eq!((reads(0), reads(1)), (agent_0, agent_1), "{act:?}");
     };
-    check(Act::Asked { of: 0, messages: 1, is_answered: true }, true, false);
-    check(Act::Asked { of: 1, messages: 3, is_answered: true }, false, true);
-    check(Act::Asked { of: 0, messages: 1, is_answered: false }, true, false);
+    check(
+        Act::Asked {
+            of: 0,
+            messages: 1,
+            is_answered: true,
+        },
+        true,
+        false,
+    );
+    check(
+        Act::Asked {
+            of: 1,
+            messages: 3,
+            is_answered: true,
+        },
+        false,
+        true,
+    );
+    check(
+        Act::Asked {
+            of: 0,
+            messages: 1,
+            is_answered: false,
+        },
+        true,
+        false,
+    );
     check(Act::Overheard { by: 0 }, true, false);
     check(Act::Sent { by: 1 }, false, true);
     check(Act::RunEnded { of: 0 }, true, false);
@@ -308,10 +452,28 @@ async fn a_summary_of_the_whole_is_shown_to_nobody_who_has_a_part() {
     let (_home, mut connection) = store().await;
     let tx = connection.transaction().unwrap();
     let mut diary = Diary::new(&tx);
-    diary.happened(&Act::Asked { of: 0, messages: 1, is_answered: true }).unwrap();
+    diary
+        .happened(&Act::Asked {
+            of: 0,
+            messages: 1,
+            is_answered: true,
+        })
+        .unwrap();
     let conversation = transcript::conversation(&tx, &place()).unwrap();
-    let summary = Summary { text: "all of it".into(), upto: 1, messages: 1 };
-    summaries::keep(&tx, &place(), (conversation, View::Whole), uid(0), &summary, 9).unwrap();
+    let summary = Summary {
+        text: "all of it".into(),
+        upto: 1,
+        messages: 1,
+    };
+    summaries::keep(
+        &tx,
+        &place(),
+        (conversation, View::Whole),
+        uid(0),
+        &summary,
+        9,
+    )
+    .unwrap();
     assert!(shown(&tx, View::Whole).contains("all of it"));
     assert!(!shown(&tx, View::PartOf(uid(0))).contains("all of it"));
     assert!(!shown(&tx, View::PartOf(uid(1))).contains("all of it"));
@@ -323,10 +485,23 @@ async fn what_was_told_to_an_agent_that_was_destroyed_is_nobodys() {
     let (_home, mut connection) = store().await;
     let tx = connection.transaction().unwrap();
     let mut diary = Diary::new(&tx);
-    diary.happened(&Act::Asked { of: 0, messages: 1, is_answered: true }).unwrap();
-    diary.happened(&Act::Asked { of: 1, messages: 1, is_answered: true }).unwrap();
+    diary
+        .happened(&Act::Asked {
+            of: 0,
+            messages: 1,
+            is_answered: true,
+        })
+        .unwrap();
+    diary
+        .happened(&Act::Asked {
+            of: 1,
+            messages: 1,
+            is_answered: true,
+        })
+        .unwrap();
     transcript::purge(&tx, uid(0)).unwrap();
-    tx.execute("DELETE FROM agents WHERE uid = ?1", [uid(0).to_string()]).expect("nothing hangs on it");
+    tx.execute("DELETE FROM agents WHERE uid = ?1", [uid(0).to_string()])
+        .expect("nothing hangs on it");
     let told = &diary.words[0].1;
     assert!(shown(&tx, View::Whole).contains(told));
     assert!(!shown(&tx, View::PartOf(uid(1))).contains(told));

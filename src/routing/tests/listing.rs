@@ -184,7 +184,11 @@ fn equal_roles_by_the_order_of_the_file() {
 
 #[test]
 fn a_pin_over_a_binding() {
-    let explanation = explain(&table(RULES), Some(&pin("main")), &message("telegram:topic:-100:7"));
+    let explanation = explain(
+        &table(RULES),
+        Some(&pin("main")),
+        &message("telegram:topic:-100:7"),
+    );
     insta::assert_snapshot!(explanation, @r#"
     telegram:topic:-100:7 goes to main
     because of pin set by telegram:9
@@ -225,8 +229,15 @@ fn nothing_but_the_default() {
 
 #[test]
 fn the_same_for_programs() {
-    let explanation = explain(&table("telegram:group:-100 name=ops* -> ops"), None, &message("telegram:topic:-100:8 name=ops"));
-    let named = explanation.steps.iter().find(|step| !step.bindings.is_empty());
+    let explanation = explain(
+        &table("telegram:group:-100 name=ops* -> ops"),
+        None,
+        &message("telegram:topic:-100:8 name=ops"),
+    );
+    let named = explanation
+        .steps
+        .iter()
+        .find(|step| !step.bindings.is_empty());
     insta::assert_json_snapshot!((&explanation.route, &explanation.reason, named), @r#"
     [
       {

@@ -18,7 +18,10 @@ fn rules(text: &str) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for line in text.split_inclusive('\n') {
         if !line.trim().is_empty() {
-            bindings.push(Binding { index: bindings.len(), ..rule(line, start) });
+            bindings.push(Binding {
+                index: bindings.len(),
+                ..rule(line, start)
+            });
         }
         start += line.len();
     }
@@ -29,12 +32,23 @@ fn rule(line: &str, start: usize) -> Binding {
     let (matched, agent) = line.split_once("->").expect("a rule ends with `-> agent`");
     let words: Vec<&str> = matched.split_whitespace().collect();
     let span = |word: &str| span_in(line, word, start);
-    let spanned = |word: &str| Spanned { value: word.to_owned(), span: span(word) };
-    let filter = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)).map(spanned);
+    let spanned = |word: &str| Spanned {
+        value: word.to_owned(),
+        span: span(word),
+    };
+    let filter = |key: &str| {
+        words
+            .iter()
+            .find_map(|word| word.strip_prefix(key))
+            .map(spanned)
+    };
     Binding {
         index: 0,
         pattern: spanned(words[0]),
-        agent: Spanned { value: AgentId::parse(agent.trim()).unwrap(), span: span(agent) },
+        agent: Spanned {
+            value: AgentId::parse(agent.trim()).unwrap(),
+            span: span(agent),
+        },
         locked: words.contains(&"locked"),
         require_mention: filter("require_mention=").map(|written| written.value == "true"),
         users: filter("users=").map(list),
@@ -50,11 +64,17 @@ fn span_in(line: &str, word: &str, start: usize) -> Range<usize> {
 }
 
 fn list<T: FromStr>(written: Spanned<String>) -> Spanned<Vec<T>> {
-    Spanned { value: parts(&written.value), span: written.span }
+    Spanned {
+        value: parts(&written.value),
+        span: written.span,
+    }
 }
 
 fn parts<T: FromStr>(text: &str) -> Vec<T> {
-    text.split(',').filter(|part| !part.is_empty()).map(|part| part.parse().ok().expect("an item of the right kind")).collect()
+    text.split(',')
+        .filter(|part| !part.is_empty())
+        .map(|part| part.parse().ok().expect("an item of the right kind"))
+        .collect()
 }
 
 /// `telegram:topic:-100:7 by=telegram:6 name=Ops server=8 category=3 roles=9,10 tags=bug`; by the
@@ -75,7 +95,10 @@ fn message(text: &str) -> Origin {
 }
 
 fn build(bindings: &[Binding]) -> (Table, Vec<Problem>) {
-    let agents = bindings.iter().map(|binding| binding.agent.value.clone()).chain([AgentId::main()]);
+    let agents = bindings
+        .iter()
+        .map(|binding| binding.agent.value.clone())
+        .chain([AgentId::main()]);
     Table::from_bindings(AgentId::main(), agents, bindings)
 }
 
@@ -90,5 +113,9 @@ fn routed(text: &str, place: &str) -> Route {
 }
 
 fn pin(agent: &str) -> Pin {
-    Pin { agent: AgentId::parse(agent).unwrap(), once: false, set_by: "telegram:9".parse().unwrap() }
+    Pin {
+        agent: AgentId::parse(agent).unwrap(),
+        once: false,
+        set_by: "telegram:9".parse().unwrap(),
+    }
 }

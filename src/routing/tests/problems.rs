@@ -8,7 +8,10 @@ fn problems_of(text: &str) -> String {
     let shown = problems.iter().map(|problem| {
         let spot = &text[problem.span.clone()];
         let help = problem.help.as_deref().unwrap_or("none");
-        format!("{}\n  at {spot:?}: {}\n  help: {help}\n", problem.message, problem.label)
+        format!(
+            "{}\n  at {spot:?}: {}\n  help: {help}\n",
+            problem.message, problem.label
+        )
     });
     shown.collect()
 }
@@ -136,7 +139,10 @@ fn every_form_is_understood_and_printed_the_same() {
         "local:home",
         "local:home:work",
     ] {
-        assert_eq!(crate::routing::pattern::parse(form).unwrap().to_string(), form);
+        assert_eq!(
+            crate::routing::pattern::parse(form).unwrap().to_string(),
+            form
+        );
     }
 }
 
@@ -229,7 +235,9 @@ fn names_and_tags_where_there_are_no_topics() {
       at "": no tag has an empty name
       help: write the tag's name, or leave `tag` out
     "#);
-    check_fine("telegram:topic:-5:7 name=ops -> ops\ntelegram:dm:5 name=ops -> ops\nlocal:home name=ops -> ops");
+    check_fine(
+        "telegram:topic:-5:7 name=ops -> ops\ntelegram:dm:5 name=ops -> ops\nlocal:home name=ops -> ops",
+    );
 }
 
 #[test]
@@ -276,8 +284,12 @@ fn rules_of_equal_strength() {
 #[test]
 fn rules_that_only_look_equal() {
     check_fine("telegram:group:-5 name=ops* -> ops\ntelegram:group:-5 name=dev* -> rose");
-    check_fine("telegram:group:-5 users=telegram:1 -> ops\ntelegram:group:-5 users=telegram:2 -> rose");
-    check_fine("telegram:group:-5 name=ops users=telegram:1 -> ops\ntelegram:group:-5 name=ops users=telegram:2 -> rose");
+    check_fine(
+        "telegram:group:-5 users=telegram:1 -> ops\ntelegram:group:-5 users=telegram:2 -> rose",
+    );
+    check_fine(
+        "telegram:group:-5 name=ops users=telegram:1 -> ops\ntelegram:group:-5 name=ops users=telegram:2 -> rose",
+    );
     check_fine("discord:channel:20 tag=bug -> ops\ndiscord:channel:20 tag=later -> rose");
     check_fine("discord:guild:8 roles=1 -> ops\ndiscord:guild:8 roles=2 -> rose");
     check_fine("discord:channel:20 users=discord:5 -> ops\ndiscord:channel:20 roles=2 -> rose");
@@ -313,5 +325,10 @@ fn rules_that_are_never_reached() {
 fn a_refused_rule_is_not_in_the_table() {
     let (table, problems) = build(&rules("telegram:topic:5:7 -> ops\ntelegram -> rose"));
     assert_eq!(problems.len(), 1);
-    assert_eq!(route(&table, None, &message("telegram:topic:-5:7")).rule.to_string(), "bindings[1]: platform telegram");
+    assert_eq!(
+        route(&table, None, &message("telegram:topic:-5:7"))
+            .rule
+            .to_string(),
+        "bindings[1]: platform telegram"
+    );
 }

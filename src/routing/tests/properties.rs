@@ -95,22 +95,50 @@ const PLACES: [&str; 15] = [
 
 fn any_rules() -> impl Strategy<Value = Vec<Binding>> {
     let filters = subsequence(vec!["users", "roles", "name", "tag"], 0..=3);
-    let rule = (select(PATTERNS.to_vec()), filters, any_filter_values()).prop_map(|(pattern, filters, values)| {
-        let chosen = |kind: &&str| values.iter().find(|value| value.starts_with(*kind)).cloned();
-        format!("{pattern} {}", filters.iter().filter_map(chosen).collect::<Vec<_>>().join(" "))
-    });
+    let rule = (select(PATTERNS.to_vec()), filters, any_filter_values()).prop_map(
+        |(pattern, filters, values)| {
+            let chosen = |kind: &&str| {
+                values
+                    .iter()
+                    .find(|value| value.starts_with(*kind))
+                    .cloned()
+            };
+            format!(
+                "{pattern} {}",
+                filters
+                    .iter()
+                    .filter_map(chosen)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            )
+        },
+    );
     proptest::collection::vec(rule, 0..25).prop_map(|lines| {
-        let numbered = lines.iter().enumerate().map(|(number, line)| format!("{line} -> agent-{number}\n"));
+        let numbered = lines
+            .iter()
+            .enumerate()
+            .map(|(number, line)| format!("{line} -> agent-{number}\n"));
         rules(&numbered.collect::<String>())
     })
 }
 
 fn any_filter_values() -> impl Strategy<Value = Vec<String>> {
-    let users = select(vec!["telegram:5", "telegram:6", "discord:5", "discord:5,discord:6,telegram:5", "local:you"]);
+    let users = select(vec![
+        "telegram:5",
+        "telegram:6",
+        "discord:5",
+        "discord:5,discord:6,telegram:5",
+        "local:you",
+    ]);
     let roles = select(vec!["90", "91", "90,91"]);
     let name = select(vec!["ops", "o*", "*S", "?ork", "*"]);
     (users, roles, name, select(vec!["bug", "Later"])).prop_map(|(users, roles, name, tag)| {
-        vec![format!("users={users}"), format!("roles={roles}"), format!("name={name}"), format!("tag={tag}")]
+        vec![
+            format!("users={users}"),
+            format!("roles={roles}"),
+            format!("name={name}"),
+            format!("tag={tag}"),
+        ]
     })
 }
 
@@ -121,9 +149,16 @@ fn any_message() -> impl Strategy<Value = Origin> {
         (Just(place), subsequence(facts, count))
     });
     (place, select(vec!["5", "6"])).prop_map(|((place, facts), person)| {
-        let platform = place.split(':').next().filter(|platform| *platform != "cron").unwrap_or("telegram");
+        let platform = place
+            .split(':')
+            .next()
+            .filter(|platform| *platform != "cron")
+            .unwrap_or("telegram");
         let person = only_writer(place).unwrap_or(person);
-        message(&format!("{place} by={platform}:{person} {}", facts.join(" ")))
+        message(&format!(
+            "{place} by={platform}:{person} {}",
+            facts.join(" ")
+        ))
     })
 }
 
@@ -136,7 +171,13 @@ fn only_writer(place: &str) -> Option<&str> {
 
 fn facts_of(place: &str) -> Vec<&'static str> {
     match place.split(':').collect::<Vec<_>>().as_slice() {
-        ["discord", "thread", ..] => vec!["name=ops", "roles=90", "tags=bug,later", "category=30", "server=40"],
+        ["discord", "thread", ..] => vec![
+            "name=ops",
+            "roles=90",
+            "tags=bug,later",
+            "category=30",
+            "server=40",
+        ],
         ["discord", "channel", ..] => vec!["roles=90", "category=30", "server=40"],
         ["telegram", "topic", ..] | ["telegram", "dm", _, _] => vec!["name=ops"],
         _ => Vec::new(),
@@ -157,14 +198,27 @@ fn strongest(bindings: &[Binding], origin: &Origin) -> Vec<(usize, Rank)> {
         .filter_map(|(index, binding)| Some((strength(binding, origin)?, index)))
         .collect();
     let best = matching.iter().map(|(strength, _)| *strength).min();
-    matching.iter().filter(|(strength, _)| Some(*strength) == best).map(|(strength, index)| (*index, strength.0)).collect()
+    matching
+        .iter()
+        .filter(|(strength, _)| Some(*strength) == best)
+        .map(|(strength, index)| (*index, strength.0))
+        .collect()
 }
 
 /// Rank, distance of the place, filters; smaller is stronger.
 fn strength(binding: &Binding, origin: &Origin) -> Option<(Rank, u8, Reverse<usize>)> {
-    let has = [binding.users.is_some(), binding.roles.is_some(), binding.name.is_some(), binding.tag.is_some()];
+    let has = [
+        binding.users.is_some(),
+        binding.roles.is_some(),
+        binding.name.is_some(),
+        binding.tag.is_some(),
+    ];
     let (rank, distance) = rank(binding, origin)?;
-    Some((rank, distance, Reverse(has.into_iter().filter(|has| *has).count())))
+    Some((
+        rank,
+        distance,
+        Reverse(has.into_iter().filter(|has| *has).count()),
+    ))
 }
 
 /// Compares texts, to share nothing with the code under test.
@@ -174,7 +228,10 @@ fn rank(binding: &Binding, origin: &Origin) -> Option<(Rank, u8)> {
     let pattern = binding.pattern.value.as_str();
     let in_topic = matches!(
         place.as_slice(),
-        ["telegram", "topic", ..] | ["telegram", "dm", _, _] | ["discord", "thread", ..] | ["local", _, _]
+        ["telegram", "topic", ..]
+            | ["telegram", "dm", _, _]
+            | ["discord", "thread", ..]
+            | ["local", _, _]
     );
     let named = binding.name.is_some() || binding.tag.is_some();
     let group = matches!(place[1], "group" | "topic").then(|| place[2]);
@@ -186,25 +243,57 @@ fn rank(binding: &Binding, origin: &Origin) -> Option<(Rank, u8)> {
     let wide = |applies: bool, rank: Rank| (applies && !named).then_some((rank, 0));
     match pattern.split(':').collect::<Vec<_>>().as_slice() {
         [platform] => wide(place[0] == *platform, Rank::Platform),
-        [platform, "dm"] => wide(key.starts_with(&format!("{platform}:dm:")), Rank::PrivateChats),
-        [platform, "user", id] => wide(place[0] == *platform && person == format!("{platform}:{id}"), Rank::Person),
-        ["telegram", "topic", chat, "*"] => at(place[1] == "topic" && place[2] == *chat, Rank::EveryTopic, 0),
-        ["discord", "category", id] => at(origin.category.is_some_and(|own| own.to_string() == *id), Rank::Category, 2),
+        [platform, "dm"] => wide(
+            key.starts_with(&format!("{platform}:dm:")),
+            Rank::PrivateChats,
+        ),
+        [platform, "user", id] => wide(
+            place[0] == *platform && person == format!("{platform}:{id}"),
+            Rank::Person,
+        ),
+        ["telegram", "topic", chat, "*"] => at(
+            place[1] == "topic" && place[2] == *chat,
+            Rank::EveryTopic,
+            0,
+        ),
+        ["discord", "category", id] => at(
+            origin.category.is_some_and(|own| own.to_string() == *id),
+            Rank::Category,
+            2,
+        ),
         ["discord", "guild", id] => {
-            let rank = if binding.roles.is_some() { Rank::ServerRole } else { Rank::Server };
-            at(origin.server.is_some_and(|own| own.to_string() == *id), rank, 3)
+            let rank = if binding.roles.is_some() {
+                Rank::ServerRole
+            } else {
+                Rank::Server
+            };
+            at(
+                origin.server.is_some_and(|own| own.to_string() == *id),
+                rank,
+                3,
+            )
         }
-        ["telegram", "group", chat, user] => {
-            (group == Some(*chat) && person == format!("telegram:{user}")).then_some((Rank::Member, 0))
-        }
-        ["discord", "channel", id, user] => {
-            (channel == Some(*id) && person == format!("discord:{user}")).then_some((Rank::Member, 0))
-        }
+        ["telegram", "group", chat, user] => (group == Some(*chat)
+            && person == format!("telegram:{user}"))
+        .then_some((Rank::Member, 0)),
+        ["discord", "channel", id, user] => (channel == Some(*id)
+            && person == format!("discord:{user}"))
+        .then_some((Rank::Member, 0)),
         ["telegram", "group", chat] => at(group == Some(*chat), Rank::Place, 1),
-        ["discord", "channel", id] => {
-            at(channel == Some(*id), if place[1] == "thread" { Rank::ParentChannel } else { Rank::Place }, 1)
-        }
-        ["telegram", "dm", user] => at(place[..2] == ["telegram", "dm"] && place[2] == *user, Rank::Place, 1),
+        ["discord", "channel", id] => at(
+            channel == Some(*id),
+            if place[1] == "thread" {
+                Rank::ParentChannel
+            } else {
+                Rank::Place
+            },
+            1,
+        ),
+        ["telegram", "dm", user] => at(
+            place[..2] == ["telegram", "dm"] && place[2] == *user,
+            Rank::Place,
+            1,
+        ),
         ["discord", "dm", _] => at(key == pattern, Rank::Place, 1),
         ["local", room] => at(place[0] == "local" && place[1] == *room, Rank::Place, 1),
         _ => (key == pattern).then_some((Rank::ExactTopic, 0)),
@@ -212,12 +301,29 @@ fn rank(binding: &Binding, origin: &Origin) -> Option<(Rank, u8)> {
 }
 
 fn filters_hold(binding: &Binding, origin: &Origin) -> bool {
-    let local_topic = || origin.key.to_string().strip_prefix("local:home:").map(str::to_owned);
+    let local_topic = || {
+        origin
+            .key
+            .to_string()
+            .strip_prefix("local:home:")
+            .map(str::to_owned)
+    };
     let name = origin.name.clone().or_else(local_topic);
-    let glob = |glob: &str| name.as_deref().is_some_and(|name| glob_matches(&glob.to_lowercase(), &name.to_lowercase()));
+    let glob = |glob: &str| {
+        name.as_deref()
+            .is_some_and(|name| glob_matches(&glob.to_lowercase(), &name.to_lowercase()))
+    };
     let tagged = |tag: &str| origin.tags.iter().any(|own| own.eq_ignore_ascii_case(tag));
-    binding.users.as_ref().is_none_or(|users| users.value.contains(&origin.person))
-        && binding.roles.as_ref().is_none_or(|roles| origin.roles.iter().any(|role| roles.value.contains(&role.0)))
+    binding
+        .users
+        .as_ref()
+        .is_none_or(|users| users.value.contains(&origin.person))
+        && binding.roles.as_ref().is_none_or(|roles| {
+            origin
+                .roles
+                .iter()
+                .any(|role| roles.value.contains(&role.0))
+        })
         && binding.name.as_ref().is_none_or(|name| glob(&name.value))
         && binding.tag.as_ref().is_none_or(|tag| tagged(&tag.value))
 }
@@ -225,8 +331,12 @@ fn filters_hold(binding: &Binding, origin: &Origin) -> bool {
 fn glob_matches(glob: &str, name: &str) -> bool {
     match (glob.chars().next(), name.chars().next()) {
         (None, None) => true,
-        (Some('*'), _) => glob_matches(&glob[1..], name) || (!name.is_empty() && glob_matches(glob, &name[1..])),
-        (Some(wanted), Some(found)) => (wanted == '?' || wanted == found) && glob_matches(&glob[1..], &name[1..]),
+        (Some('*'), _) => {
+            glob_matches(&glob[1..], name) || (!name.is_empty() && glob_matches(glob, &name[1..]))
+        }
+        (Some(wanted), Some(found)) => {
+            (wanted == '?' || wanted == found) && glob_matches(&glob[1..], &name[1..])
+        }
         _ => false,
     }
 }

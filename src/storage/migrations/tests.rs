@@ -10,7 +10,11 @@ use crate::storage::open;
 const STEPS_BETWEEN_KILLS: i32 = 200;
 
 fn opened(path: &Path) -> Connection {
-    std::fs::OpenOptions::new().append(true).create(true).open(path).expect("can be made");
+    std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .expect("can be made");
     open::prepare(path).expect("opens")
 }
 
@@ -44,13 +48,20 @@ fn killed_at_every_step(home: &TempDir, steps: &[Step]) -> Vec<TempDir> {
         during();
         false
     };
-    connection.progress_handler(STEPS_BETWEEN_KILLS, Some(handler)).expect("can be set");
+    connection
+        .progress_handler(STEPS_BETWEEN_KILLS, Some(handler))
+        .expect("can be set");
     migrate(&mut connection, steps).expect("works");
-    connection.progress_handler(0, None::<fn() -> bool>).expect("can be set");
+    connection
+        .progress_handler(0, None::<fn() -> bool>)
+        .expect("can be set");
     take();
     drop(connection);
     drop(take);
-    Arc::into_inner(kills).expect("the handler is gone").into_inner().expect("nobody panicked")
+    Arc::into_inner(kills)
+        .expect("the handler is gone")
+        .into_inner()
+        .expect("nobody panicked")
 }
 
 /// The schema of a home after a start.
@@ -61,9 +72,12 @@ fn schema_of(home: &Path, steps: &[Step]) -> Vec<String> {
 }
 
 fn schema(connection: &Connection) -> Vec<String> {
-    let sql = "SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
+    let sql =
+        "SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
     let mut statement = connection.prepare(sql).expect("a statement");
-    let rows = statement.query_map([], |row| row.get(0)).expect("an answer");
+    let rows = statement
+        .query_map([], |row| row.get(0))
+        .expect("an answer");
     rows.collect::<rusqlite::Result<_>>().expect("reads")
 }
 
@@ -76,7 +90,11 @@ fn check_kills(steps: &[Step], made_before: &[Step]) {
     assert!(kills.len() > 5, "{} moments", kills.len());
     let whole = schema_of(home.path(), steps);
     for (number, kill) in kills.iter().enumerate() {
-        assert_eq!(schema_of(kill.path(), steps), whole, "killed at moment {number}");
+        assert_eq!(
+            schema_of(kill.path(), steps),
+            whole,
+            "killed at moment {number}"
+        );
     }
 }
 
@@ -90,9 +108,22 @@ fn with_later_steps() -> Vec<Step> {
     let filled = "CREATE TABLE later (number INTEGER) STRICT;
                   WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 400)
                   INSERT INTO later SELECT number FROM numbers;";
-    let changed = "ALTER TABLE later ADD COLUMN name TEXT; CREATE INDEX later_by_name ON later (name);";
+    let changed =
+        "ALTER TABLE later ADD COLUMN name TEXT; CREATE INDEX later_by_name ON later (name);";
     let next = newest(&steps()) + 1;
-    steps().into_iter().chain([Step { version: next, sql: filled }, Step { version: next + 1, sql: changed }]).collect()
+    steps()
+        .into_iter()
+        .chain([
+            Step {
+                version: next,
+                sql: filled,
+            },
+            Step {
+                version: next + 1,
+                sql: changed,
+            },
+        ])
+        .collect()
 }
 
 #[test]
@@ -108,10 +139,18 @@ fn a_step_that_fails_changes_nothing() {
     migrate(&mut connection, &steps()).expect("works");
     let before = schema(&connection);
     let mut broken = with_later_steps();
-    broken.push(Step { version: newest(&broken) + 1, sql: "CREATE TABLE later (number INTEGER) STRICT" });
+    broken.push(Step {
+        version: newest(&broken) + 1,
+        sql: "CREATE TABLE later (number INTEGER) STRICT",
+    });
     let last = newest(&broken);
-    assert!(matches!(migrate(&mut connection, &broken), Err(MigrationError::Step { version, .. }) if version == last));
-    assert_eq!(user_version(&connection).expect("a number"), newest(&steps()));
+    assert!(
+        matches!(migrate(&mut connection, &broken), Err(MigrationError::Step { version, .. }) if version == last)
+    );
+    assert_eq!(
+        user_version(&connection).expect("a number"),
+        newest(&steps())
+    );
     assert_eq!(schema(&connection), before);
 }
 
@@ -120,8 +159,13 @@ fn a_step_that_fails_changes_nothing() {
 fn a_file_with_other_tables_is_left_alone() {
     let home = TempDir::new().expect("a folder");
     let mut connection = opened(&home.path().join("parlor.db"));
-    connection.execute_batch("CREATE TABLE notes (text TEXT)").expect("can be made");
-    assert!(matches!(bring_up_to_date(&mut connection), Err(MigrationError::Unknown)));
+    connection
+        .execute_batch("CREATE TABLE notes (text TEXT)")
+        .expect("can be made");
+    assert!(matches!(
+        bring_up_to_date(&mut connection),
+        Err(MigrationError::Unknown)
+    ));
     assert_eq!(schema(&connection).len(), 1);
 }
 
@@ -129,6 +173,15 @@ fn a_file_with_other_tables_is_left_alone() {
 fn every_file_is_a_step_of_its_own() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let steps = steps();
-    assert_eq!(steps.len(), std::fs::read_dir(folder).expect("reads").count(), "each is embedded, and its name can be read");
-    assert!(steps.windows(2).all(|pair| pair[0].version < pair[1].version), "no number is there twice");
+    assert_eq!(
+        steps.len(),
+        std::fs::read_dir(folder).expect("reads").count(),
+        "each is embedded, and its name can be read"
+    );
+    assert!(
+        steps
+            .windows(2)
+            .all(|pair| pair[0].version < pair[1].version),
+        "no number is there twice"
+    );
 }

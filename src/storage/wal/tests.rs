@@ -14,7 +14,9 @@ impl Scratch {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         let connection = Connection::open(folder.path().join("parlor.db")).expect("opens");
-        connection.pragma_update(None, "journal_mode", "wal").expect("can be set");
+        connection
+            .pragma_update(None, "journal_mode", "wal")
+            .expect("can be set");
         let scratch = Scratch { folder, connection };
         scratch.commit("CREATE TABLE scratch (text TEXT)");
         scratch.fold();
@@ -26,17 +28,22 @@ impl Scratch {
     }
 
     fn commit(&self, sql: &str) {
-        self.connection.execute_batch(&format!("BEGIN IMMEDIATE; {sql}")).expect("works");
+        self.connection
+            .execute_batch(&format!("BEGIN IMMEDIATE; {sql}"))
+            .expect("works");
         commits::count(&self.connection).expect("counts");
         self.connection.execute_batch("COMMIT").expect("works");
     }
 
     fn fill(&self, commits: usize) {
-        (0..commits).for_each(|_| self.commit("INSERT INTO scratch VALUES (hex(randomblob(3000)))"));
+        (0..commits)
+            .for_each(|_| self.commit("INSERT INTO scratch VALUES (hex(randomblob(3000)))"));
     }
 
     fn fold(&self) {
-        self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).expect("works");
+        self.connection
+            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
+            .expect("works");
     }
 
     fn copy(&self) -> Vec<u8> {
@@ -61,7 +68,10 @@ fn a_log_fits_the_database_it_was_begun_on_and_what_became_of_it() {
     assert!(scratch.fits(&begun));
     scratch.fill(3);
     assert!(scratch.fits(&begun), "the log still has everything since");
-    scratch.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).expect("works");
+    scratch
+        .connection
+        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+        .expect("works");
     assert!(scratch.fits(&scratch.copy()), "some of it is in both");
     assert!(scratch.fits(&begun));
 }
@@ -100,7 +110,10 @@ fn a_log_fits_no_other_database() {
 fn a_log_that_is_cut_or_damaged_is_read_as_far_as_it_is_good() {
     let scratch = Scratch::new();
     scratch.fill(3);
-    let (database, log) = (scratch.copy(), std::fs::read(beside(&scratch.path())).expect("reads"));
+    let (database, log) = (
+        scratch.copy(),
+        std::fs::read(beside(&scratch.path())).expect("reads"),
+    );
     let apart = TempDir::new().expect("a folder");
     let path = apart.path().join("parlor.db");
     std::fs::write(&path, &database).expect("writes");
@@ -123,9 +136,19 @@ fn a_log_that_is_cut_or_damaged_is_read_as_far_as_it_is_good() {
 #[test]
 fn the_counts_are_those_that_sqlite_reads() {
     let scratch = Scratch::new();
-    let count = || scratch.connection.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0)).expect("a number");
+    let count = || {
+        scratch
+            .connection
+            .query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0))
+            .expect("a number")
+    };
     let first = count().wrapping_add(1);
     scratch.fill(4);
-    let counts = counts(&beside(&scratch.path())).expect("reads").expect("there are some");
-    assert_eq!((counts.first.0.cast_signed(), counts.last.0.cast_signed()), (first, count()));
+    let counts = counts(&beside(&scratch.path()))
+        .expect("reads")
+        .expect("there are some");
+    assert_eq!(
+        (counts.first.0.cast_signed(), counts.last.0.cast_signed()),
+        (first, count())
+    );
 }

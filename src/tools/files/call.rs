@@ -46,7 +46,9 @@ where
         Err(outcome) => return outcome,
     };
     let agent = scope.agent.clone();
-    in_background(move || work(&agent.files, arguments)).await.map_or_else(Outcome::say, Outcome::say)
+    in_background(move || work(&agent.files, arguments))
+        .await
+        .map_or_else(Outcome::say, Outcome::say)
 }
 
 pub(super) async fn in_background<T: Send + 'static>(
@@ -65,7 +67,11 @@ pub(super) fn find(files: &Files, path: &str, want: Want) -> Result<Found, Failu
 /// A path inside a found folder, as the model writes paths.
 pub(super) fn shown(prefix: &str, path: &Path) -> String {
     // A name must not look like a second line, or like another name.
-    let path: String = path.to_string_lossy().chars().map(|c| if is_odd(c) { '�' } else { c }).collect();
+    let path: String = path
+        .to_string_lossy()
+        .chars()
+        .map(|c| if is_odd(c) { '�' } else { c })
+        .collect();
     match prefix {
         // A name that looks like a path to another folder is written with `./`, as `find` reads it.
         "" if path.starts_with('@') || path.starts_with("shared/") => format!("./{path}"),

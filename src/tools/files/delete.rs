@@ -1,4 +1,5 @@
-//! `file_delete`: deletes a file or an empty folder, because an agent must be able to tidy a full workspace.
+//! `file_delete`: deletes a file or an empty folder, because an agent must be able to tidy a full
+//! workspace.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -42,6 +43,9 @@ impl Tool for FileDelete {
 
 fn delete(files: &Files, Arguments { path }: Arguments) -> Result<String, Failure> {
     let found = find(files, &path, Want::Write)?;
-    found.workspace.remove(&found.path).map_err(|error| failed(&path, &error))?;
+    found
+        .workspace
+        .remove(&found.path)
+        .map_err(|error| failed(&path, &error))?;
     Ok(format!("Deleted `{path}`."))
 }

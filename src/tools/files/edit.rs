@@ -53,13 +53,20 @@ impl Tool for FileEdit {
 }
 
 fn edit(files: &Files, arguments: Arguments) -> Result<String, Failure> {
-    let Arguments { path, old, new, all } = arguments;
+    let Arguments {
+        path,
+        old,
+        new,
+        all,
+    } = arguments;
     let found = find(files, &path, Want::Write)?;
-    let edited = found.workspace.edit(&found.path, MAX_FILE_BYTES, |content| {
-        let text = String::from_utf8(content).map_err(|_| Refused::Edit(EditError::NoText))?;
-        let (changed, count) = replaced(&text, &old, &new, all).map_err(Refused::Edit)?;
-        Ok((changed.into_bytes(), count))
-    });
+    let edited = found
+        .workspace
+        .edit(&found.path, MAX_FILE_BYTES, |content| {
+            let text = String::from_utf8(content).map_err(|_| Refused::Edit(EditError::NoText))?;
+            let (changed, count) = replaced(&text, &old, &new, all).map_err(Refused::Edit)?;
+            Ok((changed.into_bytes(), count))
+        });
     match edited {
         Ok(1) => Ok(format!("Replaced it in `{path}`.")),
         Ok(count) => Ok(format!("Replaced it in {count} places of `{path}`.")),
@@ -87,7 +94,9 @@ pub(super) enum EditError {
     NothingToFind,
     #[error("`old` and `new` are the same")]
     NothingToDo,
-    #[error("`old` is not in it. Read the file again: it must match exactly, spaces and line breaks included")]
+    #[error(
+        "`old` is not in it. Read the file again: it must match exactly, spaces and line breaks included"
+    )]
     NotFound,
     #[error("`old` is in it {0} times. Give more of what is around it, or set `all`")]
     Ambiguous(usize),
@@ -96,7 +105,12 @@ pub(super) enum EditError {
 }
 
 /// The new text, and how many places changed.
-pub(super) fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<(String, usize), EditError> {
+pub(super) fn replaced(
+    text: &str,
+    old: &str,
+    new: &str,
+    all: bool,
+) -> Result<(String, usize), EditError> {
     if old.is_empty() {
         return Err(EditError::NothingToFind);
     }

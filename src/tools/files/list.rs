@@ -31,7 +31,9 @@ impl Tool for FileList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "file_list".into(),
-            description: format!("Lists a folder: names, and sizes in bytes. Without a path, your workspace. {PATHS}"),
+            description: format!(
+                "Lists a folder: names, and sizes in bytes. Without a path, your workspace. {PATHS}"
+            ),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -58,17 +60,31 @@ fn list(files: &Files, Arguments { path, recursive }: Arguments) -> Result<Strin
     let depth = if recursive { usize::MAX } else { 1 };
     let walked = found.workspace.walk(&found.path, depth, |entry| {
         entries.push(entry);
-        if entries.len() < MAX_SEEN { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if entries.len() < MAX_SEEN {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     });
     walked.map_err(|error| failed(&path, &error))?;
     entries.sort_by(|one, other| one.path.cmp(&other.path));
-    let mut lines: Vec<String> = entries.iter().take(MAX_ENTRIES).map(|entry| line(&found.prefix, entry)).collect();
+    let mut lines: Vec<String> = entries
+        .iter()
+        .take(MAX_ENTRIES)
+        .map(|entry| line(&found.prefix, entry))
+        .collect();
     if entries.is_empty() {
         lines.push("(nothing is in it)".into());
     }
     if entries.len() > MAX_ENTRIES {
-        let more = if entries.len() == MAX_SEEN { "more".to_owned() } else { format!("{} more", entries.len() - MAX_ENTRIES) };
-        lines.push(format!("[cut: {more} not shown; list one of the folders, or search]"));
+        let more = if entries.len() == MAX_SEEN {
+            "more".to_owned()
+        } else {
+            format!("{} more", entries.len() - MAX_ENTRIES)
+        };
+        lines.push(format!(
+            "[cut: {more} not shown; list one of the folders, or search]"
+        ));
     }
     let is_own_root = found.prefix.is_empty() && found.path == std::path::Path::new(".");
     if is_own_root && !files.others().is_empty() {
@@ -81,7 +97,9 @@ fn line(prefix: &str, entry: &Entry) -> String {
     let path = shown(prefix, &entry.path);
     let odd = match entry.path.to_str() {
         None => " (its name is no UTF-8, so it cannot be used)",
-        Some(name) if name.contains(is_odd) => " (its name has characters that cannot be seen, so it cannot be used)",
+        Some(name) if name.contains(is_odd) => {
+            " (its name has characters that cannot be seen, so it cannot be used)"
+        }
         Some(_) => "",
     };
     match entry.kind {
@@ -94,8 +112,15 @@ fn line(prefix: &str, entry: &Entry) -> String {
 
 fn besides(files: &Files) -> String {
     let open = files.others().iter().map(|opened| {
-        let right = if opened.may_write { "read and write" } else { "read" };
+        let right = if opened.may_write {
+            "read and write"
+        } else {
+            "read"
+        };
         format!("{}/ ({right})", opened.prefix)
     });
-    format!("[also open to you: {}]", open.collect::<Vec<_>>().join(", "))
+    format!(
+        "[also open to you: {}]",
+        open.collect::<Vec<_>>().join(", ")
+    )
 }

@@ -11,7 +11,8 @@ use crate::agents::{FileError, Files, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
-/// Bytes in a result: less than the limit for results of all tools, so that the note about a cut is not cut itself.
+/// Bytes in a result: less than the limit for results of all tools, so that the note about a cut is
+/// not cut itself.
 const MAX_SHOWN_BYTES: usize = 24 * 1024;
 /// How far into a file lines are counted. A piece further on is reached with `offset`.
 const MAX_SCANNED_BYTES: u64 = 64 * 1024 * 1024;
@@ -64,15 +65,26 @@ impl Tool for FileRead {
 
 fn read(files: &Files, arguments: Arguments) -> Result<String, Failure> {
     let found = find(files, &arguments.path, Want::Read)?;
-    let (file, _) = found.workspace.open(&found.path).map_err(|error| failed(&arguments.path, &error))?;
+    let (file, _) = found
+        .workspace
+        .open(&found.path)
+        .map_err(|error| failed(&arguments.path, &error))?;
     let piece = match (arguments.offset, arguments.length) {
-        (None, None) => by_lines(BufReader::new(file), arguments.start_line.unwrap_or(1), arguments.lines.unwrap_or(u64::MAX)),
+        (None, None) => by_lines(
+            BufReader::new(file),
+            arguments.start_line.unwrap_or(1),
+            arguments.lines.unwrap_or(u64::MAX),
+        ),
         (offset, length) => by_bytes(file, offset.unwrap_or(0), length.unwrap_or(u64::MAX)),
     };
-    let Piece { bytes, note } = piece.map_err(|error| failed(&arguments.path, &FileError::from(error)))?;
+    let Piece { bytes, note } =
+        piece.map_err(|error| failed(&arguments.path, &FileError::from(error)))?;
     if bytes.contains(&0) {
         let advice = "It has zero bytes in it. `file_send` can send it to the people here.";
-        return Err(Failure::Said(format!("`{}` is no text. {advice}", arguments.path)));
+        return Err(Failure::Said(format!(
+            "`{}` is no text. {advice}",
+            arguments.path
+        )));
     }
     let text = String::from_utf8_lossy(&bytes);
     let is_broken = matches!(text, std::borrow::Cow::Owned(_));
@@ -80,8 +92,15 @@ fn read(files: &Files, arguments: Arguments) -> Result<String, Failure> {
     if text.is_empty() && note.is_none() {
         return Ok(format!("`{}` is empty.", arguments.path));
     }
-    for note in note.into_iter().chain(is_broken.then(|| "[some bytes are not UTF-8 and are shown as �]".to_owned())) {
-        text.push_str(if text.is_empty() || text.ends_with('\n') { "" } else { "\n" });
+    for note in note
+        .into_iter()
+        .chain(is_broken.then(|| "[some bytes are not UTF-8 and are shown as �]".to_owned()))
+    {
+        text.push_str(if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        });
         text.push_str(&note);
     }
     Ok(text)
@@ -98,8 +117,15 @@ fn by_lines(file: impl BufRead, start: u64, lines: u64) -> std::io::Result<Piece
     let start = start.max(1);
     for skipped in 1..start {
         if skip_line(&mut file)? == 0 {
-            let note = if file.limit() == 0 { too_far() } else { format!("[there are only {} lines]", skipped - 1) };
-            return Ok(Piece { bytes: Vec::new(), note: Some(note) });
+            let note = if file.limit() == 0 {
+                too_far()
+            } else {
+                format!("[there are only {} lines]", skipped - 1)
+            };
+            return Ok(Piece {
+                bytes: Vec::new(),
+                note: Some(note),
+            });
         }
     }
     let mut bytes = Vec::new();
@@ -109,23 +135,39 @@ fn by_lines(file: impl BufRead, start: u64, lines: u64) -> std::io::Result<Piece
         let room = (MAX_SHOWN_BYTES - before) as u64;
         (&mut file).take(room).read_until(b'\n', &mut bytes)?;
         if bytes.len() == before {
-            return Ok(Piece { bytes, note: (file.limit() == 0).then(too_far) });
+            return Ok(Piece {
+                bytes,
+                note: (file.limit() == 0).then(too_far),
+            });
         }
         let is_cut = bytes.len() == MAX_SHOWN_BYTES && bytes.last() != Some(&b'\n');
         if is_cut && before == 0 {
             trim_end(&mut bytes);
-            let note = format!("[cut inside line {number}, which is very long; read on with offset and length]");
-            return Ok(Piece { bytes, note: Some(note) });
+            let note = format!(
+                "[cut inside line {number}, which is very long; read on with offset and length]"
+            );
+            return Ok(Piece {
+                bytes,
+                note: Some(note),
+            });
         }
         if is_cut || bytes.len() == MAX_SHOWN_BYTES {
             bytes.truncate(if is_cut { before } else { bytes.len() });
             let next = if is_cut { number } else { number + 1 };
-            return Ok(Piece { bytes, note: Some(format!("[cut before line {next}; read on with start_line = {next}]")) });
+            return Ok(Piece {
+                bytes,
+                note: Some(format!(
+                    "[cut before line {next}; read on with start_line = {next}]"
+                )),
+            });
         }
         number += 1;
     }
     let has_more = !file.fill_buf()?.is_empty();
-    Ok(Piece { bytes, note: has_more.then(|| format!("[more follows from line {number}]")) })
+    Ok(Piece {
+        bytes,
+        note: has_more.then(|| format!("[more follows from line {number}]")),
+    })
 }
 
 /// Returns the length of a line without keeping the line.
@@ -146,17 +188,26 @@ fn skip_line(file: &mut impl BufRead) -> std::io::Result<usize> {
 }
 
 fn too_far() -> String {
-    format!("[lines are counted up to {} MB; read further on with offset]", MAX_SCANNED_BYTES / (1024 * 1024))
+    format!(
+        "[lines are counted up to {} MB; read further on with offset]",
+        MAX_SCANNED_BYTES / (1024 * 1024)
+    )
 }
 
 fn by_bytes(mut file: impl Read + Seek, offset: u64, length: u64) -> std::io::Result<Piece> {
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
-    file.by_ref().take(length.min(MAX_SHOWN_BYTES as u64)).read_to_end(&mut bytes)?;
+    file.by_ref()
+        .take(length.min(MAX_SHOWN_BYTES as u64))
+        .read_to_end(&mut bytes)?;
     let has_more = file.read(&mut [0])? > 0;
     let end = offset.saturating_add(bytes.len() as u64);
     // A piece may begin and end inside a character.
-    let inside = bytes.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
+    let inside = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000)
+        .count();
     bytes.drain(..inside);
     trim_end(&mut bytes);
     let note = match (bytes.is_empty(), has_more) {
@@ -184,7 +235,11 @@ mod tests {
 
     fn lines(text: &str, start: u64, count: u64) -> String {
         let Piece { bytes, note } = by_lines(Cursor::new(text), start, count).unwrap();
-        format!("{}{}", String::from_utf8(bytes).unwrap(), note.unwrap_or_default())
+        format!(
+            "{}{}",
+            String::from_utf8(bytes).unwrap(),
+            note.unwrap_or_default()
+        )
     }
 
     #[test]
@@ -200,18 +255,30 @@ mod tests {
 
     #[test]
     fn a_long_file_is_cut_between_lines_and_can_be_read_on() {
-        let text: String = (1..=3000).map(|number| format!("line {number:>6} é\n")).collect();
+        let text: String = (1..=3000)
+            .map(|number| format!("line {number:>6} é\n"))
+            .collect();
         let mut read = String::new();
         let mut start = 1;
         for _ in 0..9 {
             let Piece { bytes, note } = by_lines(Cursor::new(&text), start, u64::MAX).unwrap();
             read += &String::from_utf8(bytes).unwrap();
             let Some(note) = note else { break };
-            start = note.rsplit("= ").next().unwrap().trim_end_matches(']').parse().unwrap();
+            start = note
+                .rsplit("= ")
+                .next()
+                .unwrap()
+                .trim_end_matches(']')
+                .parse()
+                .unwrap();
         }
         assert_eq!(read, text);
         let long = "é".repeat(MAX_SHOWN_BYTES);
-        assert!(lines(&long, 1, 1).ends_with("é[cut inside line 1, which is very long; read on with offset and length]"));
+        assert!(
+            lines(&long, 1, 1).ends_with(
+                "é[cut inside line 1, which is very long; read on with offset and length]"
+            )
+        );
     }
 
     #[test]
@@ -224,7 +291,11 @@ mod tests {
         ] {
             let Piece { bytes, note } = by_bytes(Cursor::new("ééé"), offset, length).unwrap();
             assert_eq!(
-                format!("{}{}", String::from_utf8(bytes).unwrap(), note.unwrap_or_default()),
+                format!(
+                    "{}{}",
+                    String::from_utf8(bytes).unwrap(),
+                    note.unwrap_or_default()
+                ),
                 expected,
                 "{offset}+{length}"
             );

@@ -67,16 +67,30 @@ impl Tool for FileSearch {
     }
 }
 
-fn search(files: &Files, Arguments { path, glob, pattern }: Arguments) -> Result<String, Failure> {
+fn search(
+    files: &Files,
+    Arguments {
+        path,
+        glob,
+        pattern,
+    }: Arguments,
+) -> Result<String, Failure> {
     if glob.is_none() && pattern.is_none() {
         return Err(Failure::Said("Give a `glob`, a `pattern`, or both.".into()));
     }
     let found = find(files, &path, Want::Read)?;
     let glob = glob.map(|glob| name_pattern(&glob)).transpose()?;
     let pattern = pattern.map(|pattern| line_pattern(&pattern)).transpose()?;
-    let mut candidates = candidates(&found, glob.as_ref()).map_err(|error| failed(&path, &error))?;
-    let mut search =
-        Search { found, pattern, results: Vec::new(), bytes_left: MAX_BYTES, until: Instant::now() + MAX_TIME, end: None };
+    let mut candidates =
+        candidates(&found, glob.as_ref()).map_err(|error| failed(&path, &error))?;
+    let mut search = Search {
+        found,
+        pattern,
+        results: Vec::new(),
+        bytes_left: MAX_BYTES,
+        until: Instant::now() + MAX_TIME,
+        end: None,
+    };
     if candidates.len() > MAX_FILES {
         candidates.truncate(MAX_FILES);
         search.end = Some(format!("only {MAX_FILES} files were looked at"));
@@ -87,11 +101,19 @@ fn search(files: &Files, Arguments { path, glob, pattern }: Arguments) -> Result
 }
 
 fn name_pattern(glob: &str) -> Result<Names, Failure> {
-    let build = |glob: &str| GlobBuilder::new(glob).literal_separator(true).build().map(|glob| glob.compile_matcher());
-    let matcher =
-        build(glob.trim_start_matches("./")).map_err(|error| Failure::Said(format!("The glob does not work: {error}.")))?;
+    let build = |glob: &str| {
+        GlobBuilder::new(glob)
+            .literal_separator(true)
+            .build()
+            .map(|glob| glob.compile_matcher())
+    };
+    let matcher = build(glob.trim_start_matches("./"))
+        .map_err(|error| Failure::Said(format!("The glob does not work: {error}.")))?;
     // A glob without a slash, like `*.md`, is about names in all folders.
-    Ok(Names { matcher, is_bare: !glob.contains('/') })
+    Ok(Names {
+        matcher,
+        is_bare: !glob.contains('/'),
+    })
 }
 
 struct Names {
@@ -101,21 +123,32 @@ struct Names {
 
 impl Names {
     fn fits(&self, path: &Path) -> bool {
-        let path = if self.is_bare { Path::new(path.file_name().unwrap_or_default()) } else { path };
+        let path = if self.is_bare {
+            Path::new(path.file_name().unwrap_or_default())
+        } else {
+            path
+        };
         self.matcher.is_match(path)
     }
 }
 
 fn line_pattern(pattern: &str) -> Result<Regex, Failure> {
-    let built = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES).build();
+    let built = RegexBuilder::new(pattern)
+        .size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(MAX_PATTERN_BYTES)
+        .build();
     built.map_err(|error| Failure::Said(format!("The pattern does not work: {error}")))
 }
 
-/// All files with a fitting name. A file above the limit is added, to tell that the limit was reached.
+/// All files with a fitting name. A file above the limit is added, to tell that the limit was
+/// reached.
 fn candidates(found: &Found, names: Option<&Names>) -> Result<Vec<PathBuf>, FileError> {
     let fits = |path: &Path| names.is_none_or(|names| names.fits(path));
     if found.path != Path::new(".") && found.workspace.look(&found.path)? == EntryKind::File {
-        return Ok(Some(found.path.clone()).filter(|path| fits(path)).into_iter().collect());
+        return Ok(Some(found.path.clone())
+            .filter(|path| fits(path))
+            .into_iter()
+            .collect());
     }
     let until = Instant::now() + MAX_TIME;
     let mut files = Vec::new();
@@ -126,7 +159,11 @@ fn candidates(found: &Found, names: Option<&Names>) -> Result<Vec<PathBuf>, File
             files.push(entry.path);
         }
         let is_enough = files.len() > MAX_FILES || Instant::now() > until;
-        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_enough {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     })?;
     Ok(files)
 }
@@ -156,20 +193,35 @@ impl Search {
 
     /// Unreadable files and files without text are left out.
     fn lines_of(&mut self, path: &Path, pattern: &Regex) -> ControlFlow<()> {
-        let Ok((file, _)) = self.found.workspace.open(path) else { return ControlFlow::Continue(()) };
+        let Ok((file, _)) = self.found.workspace.open(path) else {
+            return ControlFlow::Continue(());
+        };
         let mut reader = BufReader::new(file);
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();
             // A longer line is searched as several lines.
-            let Ok(read) = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) else { break };
+            let Ok(read) = reader
+                .by_ref()
+                .take(MAX_LINE_BYTES)
+                .read_until(b'\n', &mut line)
+            else {
+                break;
+            };
             if read == 0 || line.contains(&0) {
                 break;
             }
             self.spend(read as u64)?;
             if pattern.is_match(line.trim_ascii_end()) {
-                let text: String = String::from_utf8_lossy(&line).trim().chars().take(MAX_SHOWN_CHARS).collect();
-                self.add(format!("{}:{number}: {text}", shown(&self.found.prefix, path)))?;
+                let text: String = String::from_utf8_lossy(&line)
+                    .trim()
+                    .chars()
+                    .take(MAX_SHOWN_CHARS)
+                    .collect();
+                self.add(format!(
+                    "{}:{number}: {text}",
+                    shown(&self.found.prefix, path)
+                ))?;
             }
         }
         ControlFlow::Continue(())
@@ -204,7 +256,10 @@ impl Search {
         if lines.is_empty() {
             lines.push("Nothing was found.".into());
         }
-        lines.extend(self.end.map(|reason| format!("[stopped early: {reason}; search more narrowly]")));
+        lines.extend(
+            self.end
+                .map(|reason| format!("[stopped early: {reason}; search more narrowly]")),
+        );
         lines.join("\n")
     }
 }

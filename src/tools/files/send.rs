@@ -56,7 +56,10 @@ impl Tool for FileSend {
         let (agent, told) = (scope.agent.clone(), path.clone());
         let copied = in_background(move || {
             let found = find(&agent.files, &path, Want::Read)?;
-            let (file, metadata) = found.workspace.open(&found.path).map_err(|error| failed(&path, &error))?;
+            let (file, metadata) = found
+                .workspace
+                .open(&found.path)
+                .map_err(|error| failed(&path, &error))?;
             let bytes = metadata.len();
             if bytes > max_bytes {
                 return Err(failed(&path, &FileError::TooLarge { bytes, max_bytes }));
@@ -70,8 +73,14 @@ impl Tool for FileSend {
                 file.caption = caption
                     .map(|caption| caption.trim().chars().take(MAX_CAPTION_CHARS).collect())
                     .filter(|caption: &String| !caption.is_empty());
-                let text = format!("`{told}` ({} bytes) will be sent after your answer.", file.bytes);
-                Outcome { text, effects: vec![Effect::SendFile(file)] }
+                let text = format!(
+                    "`{told}` ({} bytes) will be sent after your answer.",
+                    file.bytes
+                );
+                Outcome {
+                    text,
+                    effects: vec![Effect::SendFile(file)],
+                }
             }
             Err(text) => Outcome::say(text),
         }

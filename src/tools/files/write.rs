@@ -22,7 +22,9 @@ impl Tool for FileWrite {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "file_write".into(),
-            description: format!("Writes a text file, in place of what was there. Folders are made as needed. {PATHS}"),
+            description: format!(
+                "Writes a text file, in place of what was there. Folders are made as needed. {PATHS}"
+            ),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -48,8 +50,17 @@ fn write(files: &Files, Arguments { path, content }: Arguments) -> Result<String
     let found = find(files, &path, Want::Write)?;
     let bytes = content.len() as u64;
     if bytes > MAX_FILE_BYTES {
-        return Err(failed(&path, &FileError::TooLarge { bytes, max_bytes: MAX_FILE_BYTES }));
+        return Err(failed(
+            &path,
+            &FileError::TooLarge {
+                bytes,
+                max_bytes: MAX_FILE_BYTES,
+            },
+        ));
     }
-    found.workspace.write(&found.path, content.as_bytes()).map_err(|error| failed(&path, &error))?;
+    found
+        .workspace
+        .write(&found.path, content.as_bytes())
+        .map_err(|error| failed(&path, &error))?;
     Ok(format!("Wrote {bytes} bytes to `{path}`."))
 }

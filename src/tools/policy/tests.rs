@@ -2,11 +2,19 @@ use super::*;
 use crate::config::{Ceilings, RiskProfile};
 
 fn names(list: &[&str]) -> Vec<Spanned<String>> {
-    list.iter().map(|name| Spanned { value: (*name).to_owned(), span: 0..0 }).collect()
+    list.iter()
+        .map(|name| Spanned {
+            value: (*name).to_owned(),
+            span: 0..0,
+        })
+        .collect()
 }
 
 fn limits(allow: Option<&[&str]>, deny: &[&str]) -> ToolLimits {
-    ToolLimits { allow: allow.map(names), deny: names(deny) }
+    ToolLimits {
+        allow: allow.map(names),
+        deny: names(deny),
+    }
 }
 
 /// Everything is refused by every rule; taking the first rule away shows the next.
@@ -14,11 +22,21 @@ fn limits(allow: Option<&[&str]>, deny: &[&str]) -> ToolLimits {
 /// S3.9: the order is risk profile, the agent's own list, ceiling. S2.13: deny after allow.
 #[test]
 fn rules_are_asked_in_a_fixed_order() {
-    let mut profile = RiskProfile { name: "careful".into(), limits: limits(Some(&[]), &["shell"]), max_risk: Some(Risk::Look) };
-    let mut policy =
-        ToolPolicy { profile: Some(profile.clone()), own: limits(Some(&[]), &["shell"]), ceilings: Ceilings::default() };
-    let ask = |policy: &ToolPolicy| decide(policy, "shell", Risk::Reach, Role::Guest).map_err(|refusal| refusal.to_string());
-    let refused = |policy: &ToolPolicy, expected: &str| assert_eq!(ask(policy), Err(expected.to_owned()));
+    let mut profile = RiskProfile {
+        name: "careful".into(),
+        limits: limits(Some(&[]), &["shell"]),
+        max_risk: Some(Risk::Look),
+    };
+    let mut policy = ToolPolicy {
+        profile: Some(profile.clone()),
+        own: limits(Some(&[]), &["shell"]),
+        ceilings: Ceilings::default(),
+    };
+    let ask = |policy: &ToolPolicy| {
+        decide(policy, "shell", Risk::Reach, Role::Guest).map_err(|refusal| refusal.to_string())
+    };
+    let refused =
+        |policy: &ToolPolicy, expected: &str| assert_eq!(ask(policy), Err(expected.to_owned()));
 
     refused(&policy, "the risk profile `careful` does not allow it");
     profile.limits = limits(Some(&["shell"]), &["shell"]);
@@ -26,13 +44,19 @@ fn rules_are_asked_in_a_fixed_order() {
     refused(&policy, "the risk profile `careful` denies it");
     profile.limits = limits(None, &[]);
     policy.profile = Some(profile);
-    refused(&policy, "the risk profile `careful` stops at `look`, and this is a `reach` tool");
+    refused(
+        &policy,
+        "the risk profile `careful` stops at `look`, and this is a `reach` tool",
+    );
     policy.profile = None;
     refused(&policy, "the agent's `tools.allow` does not name it");
     policy.own = limits(Some(&["shell"]), &["shell"]);
     refused(&policy, "the agent's `tools.deny` names it");
     policy.own = limits(None, &[]);
-    refused(&policy, "a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool");
+    refused(
+        &policy,
+        "a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool",
+    );
     policy.ceilings.guest = Risk::Reach;
     assert_eq!(ask(&policy), Ok(()));
 }
@@ -41,7 +65,11 @@ fn rules_are_asked_in_a_fixed_order() {
 fn guests_only_look_unless_the_config_says_otherwise() {
     let policy = ToolPolicy::default();
     let check = |role, risk, expected: bool| {
-        assert_eq!(decide(&policy, "any", risk, role).is_ok(), expected, "{role:?} {risk:?}");
+        assert_eq!(
+            decide(&policy, "any", risk, role).is_ok(),
+            expected,
+            "{role:?} {risk:?}"
+        );
     };
     check(Role::Guest, Risk::Look, true);
     check(Role::Guest, Risk::Change, false);
@@ -57,22 +85,58 @@ fn a_run_is_within_its_parents_limits() {
         let mut agent = crate::agents::tests::agent_of(std::path::Path::new("home"), "main");
         agent.tools.own.deny = names(deny);
         let tools = tools.map(|tools| tools.iter().map(|name| (*name).to_owned()).collect());
-        Parent { agent: agent.into(), place: "local:desk".parse().unwrap(), run: "1-0-0".into(), relation, tools }
+        Parent {
+            agent: agent.into(),
+            place: "local:desk".parse().unwrap(),
+            run: "1-0-0".into(),
+            relation,
+            tools,
+        }
     };
     let check = |parent: &Parent, tool: &str, expected: Result<(), &str>| {
-        let decided = for_run(parent, tool, Risk::Look, Role::Owner).map_err(|refusal| refusal.to_string());
-        assert_eq!(decided, expected.map_err(str::to_owned), "{tool} {:?}", parent.relation);
+        let decided =
+            for_run(parent, tool, Risk::Look, Role::Owner).map_err(|refusal| refusal.to_string());
+        assert_eq!(
+            decided,
+            expected.map_err(str::to_owned),
+            "{tool} {:?}",
+            parent.relation
+        );
     };
-    let (child, peer) = (parent(Relation::Subagent, None, &["now"]), parent(Relation::Peer, None, &["now"]));
-    check(&child, "now", Err("the agent you work for may not use it: the agent's `tools.deny` names it"));
+    let (child, peer) = (
+        parent(Relation::Subagent, None, &["now"]),
+        parent(Relation::Peer, None, &["now"]),
+    );
+    check(
+        &child,
+        "now",
+        Err("the agent you work for may not use it: the agent's `tools.deny` names it"),
+    );
     check(&peer, "now", Ok(()));
     for relation in [&child, &peer] {
         check(relation, "file_read", Ok(()));
         check(relation, "spawn", Err("a subagent cannot start another"));
-        check(relation, "agent_send", Err("you were asked by another agent yourself, and messages go one hop"));
+        check(
+            relation,
+            "agent_send",
+            Err("you were asked by another agent yourself, and messages go one hop"),
+        );
     }
-    check(&parent(Relation::Subagent, Some(&["now"]), &[]), "now", Ok(()));
-    check(&parent(Relation::Subagent, Some(&["now"]), &[]), "file_read", Err("whoever gave you this task left it out"));
-    let guest = for_run(&parent(Relation::Subagent, None, &[]), "file_write", Risk::Change, Role::Guest);
+    check(
+        &parent(Relation::Subagent, Some(&["now"]), &[]),
+        "now",
+        Ok(()),
+    );
+    check(
+        &parent(Relation::Subagent, Some(&["now"]), &[]),
+        "file_read",
+        Err("whoever gave you this task left it out"),
+    );
+    let guest = for_run(
+        &parent(Relation::Subagent, None, &[]),
+        "file_write",
+        Risk::Change,
+        Role::Guest,
+    );
     assert!(matches!(guest, Err(Refusal::Parent(_))));
 }

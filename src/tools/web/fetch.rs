@@ -20,10 +20,12 @@ const MAX_REDIRECTS: usize = 5;
 /// Bytes of a page, after unpacking.
 pub(super) const MAX_BYTES: usize = 2 * 1024 * 1024;
 const MAX_URL_BYTES: usize = 4096;
-/// Ports of web servers. Servers on other ports could mistake a request for a command of their own protocol.
+/// Ports of web servers. Servers on other ports could mistake a request for a command of their own
+/// protocol.
 const PORTS: [u16; 4] = [80, 443, 8080, 8443];
 
-/// Rules for addresses, ports and the lookup of names. Tests have rules of their own; the config cannot change them.
+/// Rules for addresses, ports and the lookup of names. Tests have rules of their own; the config
+/// cannot change them.
 #[derive(Clone)]
 pub(super) struct Rules {
     pub(super) may_connect: fn(IpAddr) -> bool,
@@ -34,7 +36,11 @@ pub(super) struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { may_connect: is_public, may_use_port: |port| PORTS.contains(&port), lookup: |_| None }
+        Rules {
+            may_connect: is_public,
+            may_use_port: |port| PORTS.contains(&port),
+            lookup: |_| None,
+        }
     }
 }
 
@@ -71,14 +77,26 @@ pub(super) enum FetchError {
 
 /// The HTTP client of all fetches, without redirects and without a proxy.
 pub(super) fn client(rules: &Rules) -> Client {
-    let builder = crate::http::client_builder().redirect(Policy::none()).no_proxy().referer(false);
-    let builder = builder.dns_resolver(Arc::new(Guarded(rules.clone()))).pool_max_idle_per_host(1);
-    builder.build().expect("a client without special settings can be built")
+    let builder = crate::http::client_builder()
+        .redirect(Policy::none())
+        .no_proxy()
+        .referer(false);
+    let builder = builder
+        .dns_resolver(Arc::new(Guarded(rules.clone())))
+        .pool_max_idle_per_host(1);
+    builder
+        .build()
+        .expect("a client without special settings can be built")
 }
 
-pub(super) async fn fetch(client: &Client, rules: &Rules, address: &str) -> Result<Page, FetchError> {
+pub(super) async fn fetch(
+    client: &Client,
+    rules: &Rules,
+    address: &str,
+) -> Result<Page, FetchError> {
     /// Pages fetched at the same time. Further calls wait.
-    static FETCHES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(open_files::shares().pages));
+    static FETCHES: LazyLock<Semaphore> =
+        LazyLock::new(|| Semaphore::new(open_files::shares().pages));
     let _turn = FETCHES.acquire().await;
     let fetched = tokio::time::timeout(MAX_TIME, follow(client, rules, address)).await;
     fetched.unwrap_or(Err(FetchError::TooSlow))
@@ -88,9 +106,14 @@ async fn follow(client: &Client, rules: &Rules, address: &str) -> Result<Page, F
     let mut url = Url::parse(address).map_err(|_| FetchError::NoAddress)?;
     for _ in 0..=MAX_REDIRECTS {
         check(rules, &url)?;
-        let request = client.get(url.clone()).header(ACCEPT, "text/html, text/plain;q=0.9, */*;q=0.5");
+        let request = client
+            .get(url.clone())
+            .header(ACCEPT, "text/html, text/plain;q=0.9, */*;q=0.5");
         let response = request.send().await.map_err(not_reached)?;
-        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let location = response
+            .headers()
+            .get(LOCATION)
+            .and_then(|location| location.to_str().ok());
         match location.filter(|_| response.status().is_redirection()) {
             Some(location) => url = url.join(location).map_err(|_| FetchError::NoAddress)?,
             None => return page(url, response).await,
@@ -110,31 +133,53 @@ fn check(rules: &Rules, url: &Url) -> Result<(), FetchError> {
     let port = url.port_or_known_default().unwrap_or(0);
     let host = url.host_str().ok_or(FetchError::NoAddress)?;
     // An IP address needs no resolver, so this is its only check.
-    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let literal = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
     if literal.is_ok_and(|ip| !(rules.may_connect)(ip)) {
         return Err(FetchError::NotPublic(host.to_owned()));
     }
-    if (rules.may_use_port)(port) { Ok(()) } else { Err(FetchError::Port(port)) }
+    if (rules.may_use_port)(port) {
+        Ok(())
+    } else {
+        Err(FetchError::Port(port))
+    }
 }
 
 async fn page(url: Url, mut response: Response) -> Result<Page, FetchError> {
     if !response.status().is_success() {
         return Err(FetchError::Status(response.status().as_u16()));
     }
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_owned();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(not_reached)? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_BYTES {
             body.truncate(MAX_BYTES);
-            return Ok(Page { url, content_type, body, is_cut: true });
+            return Ok(Page {
+                url,
+                content_type,
+                body,
+                is_cut: true,
+            });
         }
     }
-    Ok(Page { url, content_type, body, is_cut: false })
+    Ok(Page {
+        url,
+        content_type,
+        body,
+        is_cut: false,
+    })
 }
 
-/// Resolves names for connections. A name with a forbidden address is refused altogether, because such a name is an attack or
-/// a mistake.
+/// Resolves names for connections. A name with a forbidden address is refused altogether, because
+/// such a name is an attack or a mistake.
 struct Guarded(Rules);
 
 /// A name that leads to a private address.
@@ -150,7 +195,10 @@ impl Resolve for Guarded {
                 Some(known) => known.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
-            if !addresses.iter().all(|address| (rules.may_connect)(address.ip())) {
+            if !addresses
+                .iter()
+                .all(|address| (rules.may_connect)(address.ip()))
+            {
                 return Err(Forbidden(name.as_str().to_owned()).into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
@@ -168,5 +216,9 @@ fn not_reached(error: reqwest::Error) -> FetchError {
         }
         cause = next;
     }
-    if is_timeout { FetchError::TooSlow } else { FetchError::NotReached(cause.to_string()) }
+    if is_timeout {
+        FetchError::TooSlow
+    } else {
+        FetchError::NotReached(cause.to_string())
+    }
 }

@@ -78,24 +78,48 @@ impl Tool for WebFetch {
 impl WebFetch {
     async fn text_of(&self, arguments: &Arguments) -> Result<String, String> {
         let client = self.client.get_or_init(|| fetch::client(&self.rules));
-        let page = fetch::fetch(client, &self.rules, &arguments.url).await.map_err(|error: FetchError| error.to_string())?;
-        let Page { url, content_type, body, is_cut } = page;
+        let page = fetch::fetch(client, &self.rules, &arguments.url)
+            .await
+            .map_err(|error: FetchError| error.to_string())?;
+        let Page {
+            url,
+            content_type,
+            body,
+            is_cut,
+        } = page;
         let kind = content_type.clone();
         let laid_out = background::run(move || readable::readable(&kind, &body));
-        let text = laid_out.await.map_err(|_| "its text could not be made out".to_owned())?;
+        let text = laid_out
+            .await
+            .map_err(|_| "its text could not be made out".to_owned())?;
         let text = text.ok_or_else(|| format!("it is `{content_type}`, which is no text"))?;
-        Ok(format!("{url}\n\n{}", piece(text.trim(), arguments.offset, is_cut)))
+        Ok(format!(
+            "{url}\n\n{}",
+            piece(text.trim(), arguments.offset, is_cut)
+        ))
     }
 }
 
-/// The whole text, or a piece from the offset on. A long whole text is cut later, and kept in the workspace.
+/// The whole text, or a piece from the offset on. A long whole text is cut later, and kept in the
+/// workspace.
 fn piece(text: &str, offset: usize, is_cut: bool) -> String {
     let start = text.floor_char_boundary(offset);
-    let end = if offset == 0 { text.len() } else { text.floor_char_boundary(start.saturating_add(MAX_SHOWN_BYTES)) };
+    let end = if offset == 0 {
+        text.len()
+    } else {
+        text.floor_char_boundary(start.saturating_add(MAX_SHOWN_BYTES))
+    };
     let rest = match (end < text.len(), is_cut) {
         (true, _) => format!("\n[more follows from offset {end} of {}]", text.len()),
-        (false, true) => format!("\n[the page has more than {} MB; the rest was not fetched]", MAX_BYTES / (1024 * 1024)),
+        (false, true) => format!(
+            "\n[the page has more than {} MB; the rest was not fetched]",
+            MAX_BYTES / (1024 * 1024)
+        ),
         (false, false) => String::new(),
     };
-    if text.is_empty() { "(the page has no text)".to_owned() } else { format!("{}{rest}", &text[start..end]) }
+    if text.is_empty() {
+        "(the page has no text)".to_owned()
+    } else {
+        format!("{}{rest}", &text[start..end])
+    }
 }

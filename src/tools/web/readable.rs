@@ -13,7 +13,8 @@ const DECLARED_WITHIN: usize = 1024;
 pub(super) fn readable(content_type: &str, body: &[u8]) -> Option<String> {
     let (kind, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let kind = kind.trim().to_ascii_lowercase();
-    let is_html = ["text/html", "application/xhtml+xml"].contains(&kind.as_str()) || (kind.is_empty() && looks_like_html(body));
+    let is_html = ["text/html", "application/xhtml+xml"].contains(&kind.as_str())
+        || (kind.is_empty() && looks_like_html(body));
     if !is_html && !is_text(&kind, body) {
         return None;
     }
@@ -28,11 +29,18 @@ pub(super) fn readable(content_type: &str, body: &[u8]) -> Option<String> {
 
 fn is_text(kind: &str, body: &[u8]) -> bool {
     let said = kind.starts_with("text/")
-        || ["application/json", "application/xml", "application/javascript", "application/yaml", "application/toml"]
-            .contains(&kind)
+        || [
+            "application/json",
+            "application/xml",
+            "application/javascript",
+            "application/yaml",
+            "application/toml",
+        ]
+        .contains(&kind)
         || kind.ends_with("+json")
         || kind.ends_with("+xml");
-    (said || kind.is_empty()) && !body.iter().take(DECLARED_WITHIN).any(|byte| *byte == 0) || is_utf16(body) && said
+    (said || kind.is_empty()) && !body.iter().take(DECLARED_WITHIN).any(|byte| *byte == 0)
+        || is_utf16(body) && said
 }
 
 fn is_utf16(body: &[u8]) -> bool {
@@ -40,20 +48,25 @@ fn is_utf16(body: &[u8]) -> bool {
 }
 
 fn looks_like_html(body: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(&body[..body.len().min(DECLARED_WITHIN)]).to_ascii_lowercase();
+    let head =
+        String::from_utf8_lossy(&body[..body.len().min(DECLARED_WITHIN)]).to_ascii_lowercase();
     head.contains("<html") || head.contains("<!doctype html")
 }
 
 /// A mark at the beginning decides, then the server, then the page itself, then UTF-8.
 fn decoded(parameters: &str, body: &[u8]) -> String {
-    let encoding = charset(parameters).or_else(|| declared(body)).unwrap_or(UTF_8);
+    let encoding = charset(parameters)
+        .or_else(|| declared(body))
+        .unwrap_or(UTF_8);
     encoding.decode(body).0.into_owned()
 }
 
 fn charset(text: &str) -> Option<&'static Encoding> {
     let at = text.to_ascii_lowercase().find("charset=")? + "charset=".len();
     let label = text[at..].trim_start_matches(['"', '\'']);
-    let label = label.split(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c)).next()?;
+    let label = label
+        .split(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c))
+        .next()?;
     Encoding::for_label(label.as_bytes())
 }
 
@@ -86,11 +99,23 @@ mod tests {
     #[test]
     fn letters_of_any_land_are_read() {
         let check = |content_type: &str, body: &[u8], expected: &str| {
-            assert_eq!(readable(content_type, body).unwrap().trim(), expected, "{content_type}");
+            assert_eq!(
+                readable(content_type, body).unwrap().trim(),
+                expected,
+                "{content_type}"
+            );
         };
         check("text/plain; charset=iso-8859-1", b"caf\xe9", "café");
-        check("text/plain; charset=\"Shift_JIS\"", b"\x93\xfa\x96\x7b", "日本");
-        check("text/html", b"<meta charset=windows-1251><p>\xec\xe8\xf0</p>", "мир");
+        check(
+            "text/plain; charset=\"Shift_JIS\"",
+            b"\x93\xfa\x96\x7b",
+            "日本",
+        );
+        check(
+            "text/html",
+            b"<meta charset=windows-1251><p>\xec\xe8\xf0</p>",
+            "мир",
+        );
         check("text/plain", "grün".as_bytes(), "grün");
         check("text/plain", b"\xff\xfeh\0i\0", "hi");
         check("application/problem+json", b"{}", "{}");
@@ -99,29 +124,60 @@ mod tests {
 
     #[test]
     fn what_is_not_made_of_words_is_refused() {
-        for kind in ["image/png", "application/pdf", "application/octet-stream", "video/mp4"] {
+        for kind in [
+            "image/png",
+            "application/pdf",
+            "application/octet-stream",
+            "video/mp4",
+        ] {
             assert_eq!(readable(kind, b"abc"), None, "{kind}");
         }
         assert_eq!(readable("", b"\0\x01\x02"), None);
         assert_eq!(readable("text/plain", b"\0\x01\x02"), None);
     }
 
-    /// A parser would put what is left open back into every paragraph, or have it lie in each other without end.
+    /// A parser would put what is left open back into every paragraph, or have it lie in each other
+    /// without end.
     #[test]
     fn pages_that_are_made_to_grow_do_not() {
         let formatting: String = (0..900).map(|n| format!("<b id={n}>")).collect();
         let growing = format!("<p>{formatting}{}", "<p>x".repeat(400_000));
-        assert_eq!(readable("text/html", growing.as_bytes()).unwrap().matches('x').count(), 400_000);
-        for unit in
-            ["<div>a<p>b", "<div></x>a", "<div title=\"</div>\">a", "<table><tr><td>a", "<p><b id=1><object></b></object>a"]
-        {
+        assert_eq!(
+            readable("text/html", growing.as_bytes())
+                .unwrap()
+                .matches('x')
+                .count(),
+            400_000
+        );
+        for unit in [
+            "<div>a<p>b",
+            "<div></x>a",
+            "<div title=\"</div>\">a",
+            "<table><tr><td>a",
+            "<p><b id=1><object></b></object>a",
+        ] {
             let text = readable("text/html", unit.repeat(50_000).as_bytes()).unwrap();
             assert_eq!(text.matches('a').count(), 50_000, "{unit}");
         }
         assert!(readable("text/html", b"<<<&&&<a href=").is_some());
         // Beginnings of tags, comments and references that never end.
-        for unit in ["<", "&", "</", "<!-", "<!--", "<![CDATA[", "&#", "<a '", "<svg>", "<script><!--", "&not"] {
-            assert!(readable("text/html", unit.repeat(150_000).as_bytes()).is_some(), "{unit}");
+        for unit in [
+            "<",
+            "&",
+            "</",
+            "<!-",
+            "<!--",
+            "<![CDATA[",
+            "&#",
+            "<a '",
+            "<svg>",
+            "<script><!--",
+            "&not",
+        ] {
+            assert!(
+                readable("text/html", unit.repeat(150_000).as_bytes()).is_some(),
+                "{unit}"
+            );
         }
     }
 }

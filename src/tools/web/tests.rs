@@ -17,7 +17,10 @@ struct Site {
 impl Site {
     async fn start(answers: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let site = Site { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let site = Site {
+            address: listener.local_addr().unwrap(),
+            asked: Arc::default(),
+        };
         let asked = site.asked.clone();
         tokio::spawn(async move {
             while let Ok((mut connection, _)) = listener.accept().await {
@@ -43,24 +46,37 @@ impl Site {
 }
 
 fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
-/// As in production, but 127.0.0.1 counts as public, any port is fine, and names lead where the test says.
+/// As in production, but 127.0.0.1 counts as public, any port is fine, and names lead where the
+/// test says.
 fn tool() -> WebFetch {
     let rules = Rules {
         may_connect: |ip| ip == IpAddr::from([127, 0, 0, 1]) || address::is_public(ip),
         may_use_port: |_| true,
         lookup: |name| {
-            let known = NAMES.iter().filter(|(known, _)| *known == name).map(|(_, ip)| ip.parse().unwrap());
+            let known = NAMES
+                .iter()
+                .filter(|(known, _)| *known == name)
+                .map(|(_, ip)| ip.parse().unwrap());
             Some(known.collect())
         },
     };
-    WebFetch { rules, client: OnceLock::new() }
+    WebFetch {
+        rules,
+        client: OnceLock::new(),
+    }
 }
 
 async fn read(tool: &WebFetch, url: &str) -> String {
-    tool.call(&scope_in(Path::new("home")), json!({ "url": url })).await.text
+    tool.call(&scope_in(Path::new("home")), json!({ "url": url }))
+        .await
+        .text
 }
 
 const NAMES: &[(&str, &str)] = &[
@@ -76,14 +92,24 @@ const NAMES: &[(&str, &str)] = &[
 async fn a_page_comes_as_text_over_redirects() {
     let site = Site::start(|path| match path {
         "/old" => answer("301 Moved", "location: /new\r\n", ""),
-        "/new" => answer("200 OK", "content-type: text/html\r\n", "<h1>Hello</h1><p>caf&eacute;"),
+        "/new" => answer(
+            "200 OK",
+            "content-type: text/html\r\n",
+            "<h1>Hello</h1><p>caf&eacute;",
+        ),
         _ => answer("404 Not Found", "", "no"),
     })
     .await;
     let tool = tool();
-    let (old, new) = (site.url("good.example", "/old"), site.url("good.example", "/new"));
+    let (old, new) = (
+        site.url("good.example", "/old"),
+        site.url("good.example", "/new"),
+    );
     assert_eq!(read(&tool, &old).await, format!("{new}\n\n# Hello\n\ncafé"));
-    assert_eq!(read(&tool, &site.url("good.example", "/no")).await, "The page was not fetched: the server answered 404.");
+    assert_eq!(
+        read(&tool, &site.url("good.example", "/no")).await,
+        "The page was not fetched: the server answered 404."
+    );
 }
 
 #[tokio::test]
@@ -102,29 +128,69 @@ async fn nothing_leads_to_an_address_that_is_not_public() {
     .await;
     let tool = tool();
     let check = async |url: String, reason: &str| {
-        assert_eq!(read(&tool, &url).await, format!("The page was not fetched: {reason}."), "{url}");
+        assert_eq!(
+            read(&tool, &url).await,
+            format!("The page was not fetched: {reason}."),
+            "{url}"
+        );
     };
-    let not_public = |host: &str| format!("`{host}` is not on the public internet, and nothing else is fetched");
-    for name in ["inside.example", "meta.example", "mixed.example", "mapped.example"] {
+    let not_public =
+        |host: &str| format!("`{host}` is not on the public internet, and nothing else is fetched");
+    for name in [
+        "inside.example",
+        "meta.example",
+        "mixed.example",
+        "mapped.example",
+    ] {
         check(site.url(name, "/"), &not_public(name)).await;
     }
     assert_eq!(site.asked(), 0);
-    for literal in ["10.1.2.3", "[::1]", "[::ffff:7f00:1]", "[64:ff9b::a9fe:a9fe]", "169.254.169.254", "[fd00:ec2::254]"] {
+    for literal in [
+        "10.1.2.3",
+        "[::1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::a9fe:a9fe]",
+        "169.254.169.254",
+        "[fd00:ec2::254]",
+    ] {
         check(format!("http://{literal}/"), &not_public(literal)).await;
     }
     // Other spellings of 127.0.0.2 and 10.0.0.1.
-    for (written, host) in
-        [("2130706434", "127.0.0.2"), ("0x7f.2", "127.0.0.2"), ("0177.0.0.2", "127.0.0.2"), ("012.1", "10.0.0.1")]
-    {
+    for (written, host) in [
+        ("2130706434", "127.0.0.2"),
+        ("0x7f.2", "127.0.0.2"),
+        ("0177.0.0.2", "127.0.0.2"),
+        ("012.1", "10.0.0.1"),
+    ] {
         check(format!("http://{written}/"), &not_public(host)).await;
     }
     assert_eq!(site.asked(), 0);
-    check(site.url("good.example", "/to-name"), &not_public("inside.example")).await;
-    check(site.url("good.example", "/to-meta"), &not_public("169.254.169.254")).await;
+    check(
+        site.url("good.example", "/to-name"),
+        &not_public("inside.example"),
+    )
+    .await;
+    check(
+        site.url("good.example", "/to-meta"),
+        &not_public("169.254.169.254"),
+    )
+    .await;
     check(site.url("good.example", "/to-six"), &not_public("[::1]")).await;
-    check(site.url("good.example", "/to-file"), "this is no web address; it begins with http:// or https://").await;
-    check(site.url("good.example", "/to-login"), "addresses with a name or password in them are not fetched").await;
-    check(site.url("good.example", "/round"), "it leads on to more than 5 other addresses").await;
+    check(
+        site.url("good.example", "/to-file"),
+        "this is no web address; it begins with http:// or https://",
+    )
+    .await;
+    check(
+        site.url("good.example", "/to-login"),
+        "addresses with a name or password in them are not fetched",
+    )
+    .await;
+    check(
+        site.url("good.example", "/round"),
+        "it leads on to more than 5 other addresses",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -132,31 +198,77 @@ async fn what_the_config_cannot_change_refuses_this_machine() {
     let site = Site::start(|_| answer("200 OK", "content-type: text/plain\r\n", "secret")).await;
     let tool = WebFetch::default();
     let check = async |url: &str, reason: &str| {
-        assert_eq!(read(&tool, url).await, format!("The page was not fetched: {reason}."), "{url}");
+        assert_eq!(
+            read(&tool, url).await,
+            format!("The page was not fetched: {reason}."),
+            "{url}"
+        );
     };
-    let not_public = |host: &str| format!("`{host}` is not on the public internet, and nothing else is fetched");
+    let not_public =
+        |host: &str| format!("`{host}` is not on the public internet, and nothing else is fetched");
     check(&site.url("127.0.0.1", "/"), &not_public("127.0.0.1")).await;
     check("http://localhost/", &not_public("localhost")).await;
-    check("http://localhost:22/", "port 22 is not one that web pages are on").await;
-    check("ftp://example.org/", "this is no web address; it begins with http:// or https://").await;
-    check("example.org", "this is no web address; it begins with http:// or https://").await;
+    check(
+        "http://localhost:22/",
+        "port 22 is not one that web pages are on",
+    )
+    .await;
+    check(
+        "ftp://example.org/",
+        "this is no web address; it begins with http:// or https://",
+    )
+    .await;
+    check(
+        "example.org",
+        "this is no web address; it begins with http:// or https://",
+    )
+    .await;
     assert_eq!(site.asked(), 0);
 }
 
 #[tokio::test]
 async fn large_and_wordless_pages_are_bounded() {
     let site = Site::start(|path| match path {
-        "/huge" => answer("200 OK", "content-type: text/plain\r\n", &"é".repeat(MAX_BYTES)),
+        "/huge" => answer(
+            "200 OK",
+            "content-type: text/plain\r\n",
+            &"é".repeat(MAX_BYTES),
+        ),
         _ => answer("200 OK", "content-type: image/png\r\n", "\u{1}"),
     })
     .await;
     let tool = tool();
     let text = read(&tool, &site.url("good.example", "/huge")).await;
-    assert!(text.len() > MAX_BYTES && text.ends_with("é\n[the page has more than 2 MB; the rest was not fetched]"));
-    let second = tool.text_of(&Arguments { url: site.url("good.example", "/huge"), offset: 4 }).await.unwrap();
-    assert!(second.ends_with("é\n[more follows from offset 24580 of 2097152]"), "{}", &second[second.len() - 80..]);
-    let last = tool.text_of(&Arguments { url: site.url("good.example", "/huge"), offset: MAX_BYTES - 4 }).await.unwrap();
-    assert!(last.ends_with("\n\néé\n[the page has more than 2 MB; the rest was not fetched]"), "{last}");
+    assert!(
+        text.len() > MAX_BYTES
+            && text.ends_with("é\n[the page has more than 2 MB; the rest was not fetched]")
+    );
+    let second = tool
+        .text_of(&Arguments {
+            url: site.url("good.example", "/huge"),
+            offset: 4,
+        })
+        .await
+        .unwrap();
+    assert!(
+        second.ends_with("é\n[more follows from offset 24580 of 2097152]"),
+        "{}",
+        &second[second.len() - 80..]
+    );
+    let last = tool
+        .text_of(&Arguments {
+            url: site.url("good.example", "/huge"),
+            offset: MAX_BYTES - 4,
+        })
+        .await
+        .unwrap();
+    assert!(
+        last.ends_with("\n\néé\n[the page has more than 2 MB; the rest was not fetched]"),
+        "{last}"
+    );
     let picture = read(&tool, &site.url("good.example", "/picture")).await;
-    assert_eq!(picture, "The page was not fetched: it is `image/png`, which is no text.");
+    assert_eq!(
+        picture,
+        "The page was not fetched: it is `image/png`, which is no text."
+    );
 }

@@ -1,13 +1,19 @@
-//! Reads HTML as text, start tags and end tags, without scripts, styles and other content that no browser shows as text.
+//! Reads HTML as text, start tags and end tags, without scripts, styles and other content that no
+//! browser shows as text.
 
 use std::borrow::Cow;
 
 use html5gum::{StartTag, State, Token, Tokenizer};
 
-/// A piece of a page, for a reader who needs two attributes. Names are in lower case and character references are decoded.
+/// A piece of a page, for a reader who needs two attributes. Names are in lower case and character
+/// references are decoded.
 pub(super) enum Piece<'a> {
     Text(Cow<'a, str>),
-    Start { name: Cow<'a, str>, href: Cow<'a, str>, alt: Cow<'a, str> },
+    Start {
+        name: Cow<'a, str>,
+        href: Cow<'a, str>,
+        alt: Cow<'a, str>,
+    },
     End(Cow<'a, str>),
 }
 
@@ -23,7 +29,11 @@ pub(super) fn for_each(html: &str, mut each: impl FnMut(Piece<'_>)) {
                     tokens.set_state(state);
                 }
                 if hidden.is_none() {
-                    if is_hidden(&tag) { hidden = Some(tag.name.0) } else { each(start(&tag)) }
+                    if is_hidden(&tag) {
+                        hidden = Some(tag.name.0);
+                    } else {
+                        each(start(&tag));
+                    }
                 }
             }
             Token::EndTag(tag) if hidden.as_ref() == Some(&tag.name.0) => hidden = None,
@@ -35,8 +45,16 @@ pub(super) fn for_each(html: &str, mut each: impl FnMut(Piece<'_>)) {
 }
 
 fn start(tag: &StartTag<()>) -> Piece<'_> {
-    let attribute = |name: &[u8]| tag.attributes.get(name).map_or(Cow::Borrowed(""), |value| text(value));
-    Piece::Start { name: text(&tag.name), href: attribute(b"href"), alt: attribute(b"alt") }
+    let attribute = |name: &[u8]| {
+        tag.attributes
+            .get(name)
+            .map_or(Cow::Borrowed(""), |value| text(value))
+    };
+    Piece::Start {
+        name: text(&tag.name),
+        href: attribute(b"href"),
+        alt: attribute(b"alt"),
+    }
 }
 
 /// The tokenizer's state for the content of elements without inner tags.

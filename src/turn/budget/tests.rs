@@ -9,16 +9,31 @@ use crate::models::{Lineup, ModelMessage, Models};
 use crate::tools::{Scope, ToolBox};
 use crate::turn::{Charge, Run, Step, TurnError, TurnLimits, TurnRequest};
 
-const NONE: DayLimits = DayLimits { tokens: None, cost: None };
+const NONE: DayLimits = DayLimits {
+    tokens: None,
+    cost: None,
+};
 
 /// S4.38
 #[test]
 fn a_day_is_over_at_its_limit_and_nearly_so_at_four_fifths() {
-    let tokens = DayLimits { tokens: Some(1_000), ..NONE };
-    let cost = DayLimits { cost: Some(Money(5_000_000)), ..NONE };
-    let both = DayLimits { tokens: Some(1_000), cost: Some(Money(5_000_000)) };
+    let tokens = DayLimits {
+        tokens: Some(1_000),
+        ..NONE
+    };
+    let cost = DayLimits {
+        cost: Some(Money(5_000_000)),
+        ..NONE
+    };
+    let both = DayLimits {
+        tokens: Some(1_000),
+        cost: Some(Money(5_000_000)),
+    };
     let check = |limits: DayLimits, tokens, micros, expected| {
-        let spent = Spent { tokens, cost: Money(micros) };
+        let spent = Spent {
+            tokens,
+            cost: Money(micros),
+        };
         assert_eq!(of_day(&limits, spent), expected, "{limits:?} {spent:?}");
     };
     check(NONE, u64::MAX, u64::MAX, Verdict::Fine);
@@ -38,25 +53,47 @@ fn a_day_is_over_at_its_limit_and_nearly_so_at_four_fifths() {
 
 #[test]
 fn what_is_cached_has_its_own_price_and_is_not_paid_twice() {
-    let price = Price { input: Money(2_500_000), output: Money(10_000_000), cached: Money(250_000) };
+    let price = Price {
+        input: Money(2_500_000),
+        output: Money(10_000_000),
+        cached: Money(250_000),
+    };
     let check = |input_tokens, cached_tokens, output_tokens, expected| {
-        assert_eq!(cost(&price, Usage { input_tokens, output_tokens, cached_tokens }), Money(expected));
+        assert_eq!(
+            cost(
+                &price,
+                Usage {
+                    input_tokens,
+                    output_tokens,
+                    cached_tokens
+                }
+            ),
+            Money(expected)
+        );
     };
     check(0, 0, 0, 0);
     check(1_000_000, 0, 0, 2_500_000);
     check(1_000_000, 1_000_000, 0, 250_000);
     check(1_000_000, 400_000, 100_000, 1_500_000 + 100_000 + 1_000_000);
     check(1, 0, 0, 3);
-    // A provider that reports nonsense costs no more than its output and what it calls cached input.
+    // A provider that reports nonsense costs no more than its output and what it calls cached
+    // input.
     check(10, 20, 0, 3);
 }
 
 #[test]
 fn a_day_is_the_day_on_the_wall() {
     let east = FixedOffset::east_opt(2 * 60 * 60).unwrap();
-    let at = |text: &str| DateTime::parse_from_rfc3339(text).unwrap().timestamp_millis();
+    let at = |text: &str| {
+        DateTime::parse_from_rfc3339(text)
+            .unwrap()
+            .timestamp_millis()
+    };
     let late = at("2026-03-01T23:30:00Z");
-    assert_eq!((day(&Utc, late).to_string(), day(&east, late).to_string()), ("2026-03-01".into(), "2026-03-02".into()));
+    assert_eq!(
+        (day(&Utc, late).to_string(), day(&east, late).to_string()),
+        ("2026-03-01".into(), "2026-03-02".into())
+    );
     assert_eq!(end_of_day(&Utc, late), at("2026-03-02T00:00:00Z"));
     assert_eq!(end_of_day(&east, late), at("2026-03-02T22:00:00Z"));
 }
@@ -64,8 +101,17 @@ fn a_day_is_the_day_on_the_wall() {
 #[test]
 fn limits_read_well() {
     let zone = FixedOffset::east_opt(60 * 60).unwrap();
-    let free_at = DateTime::parse_from_rfc3339("2026-03-01T23:00:00Z").unwrap().timestamp_millis();
-    let told = |whose, limit| Over { whose, limit, free_at }.told(&zone);
+    let free_at = DateTime::parse_from_rfc3339("2026-03-01T23:00:00Z")
+        .unwrap()
+        .timestamp_millis();
+    let told = |whose, limit| {
+        Over {
+            whose,
+            limit,
+            free_at,
+        }
+        .told(&zone)
+    };
     insta::assert_snapshot!(told(Whose::Agents, Limit::TokensPerDay), @"I have used up my tokens for today. Please ask again tomorrow; I am free at 00:00.");
     insta::assert_snapshot!(told(Whose::Agents, Limit::CostPerDay), @"I have used up my money for today. Please ask again tomorrow; I am free at 00:00.");
     insta::assert_snapshot!(told(Whose::Persons, Limit::TokensPerDay), @"You have used up your tokens for today. Please ask again tomorrow; I am free at 00:00.");
@@ -83,10 +129,21 @@ fn run(limits: AgentLimits) -> Run {
         parent: None,
     };
     let messages = vec![ModelMessage::user("use now {}")];
-    let lineup = Lineup { models: vec![ModelRef::Offline], settings: Default::default(), cache_key: String::new() };
+    let lineup = Lineup {
+        models: vec![ModelRef::Offline],
+        settings: Default::default(),
+        cache_key: String::new(),
+    };
     let tools = ToolBox::standard().view(&scope.agent, scope.role);
     let limits = TurnLimits::of(&limits);
-    Run::new(TurnRequest { lineup, system: String::new(), messages, tools, scope, limits })
+    Run::new(TurnRequest {
+        lineup,
+        system: String::new(),
+        messages,
+        tools,
+        scope,
+        limits,
+    })
 }
 
 /// S3.16: what another agent spends for a turn counts against it and stops it.
@@ -94,19 +151,38 @@ fn run(limits: AgentLimits) -> Run {
 async fn a_turn_stops_when_others_have_spent_its_tokens() {
     let models = Models::new(&Default::default());
     let (events, _listens) = tokio::sync::mpsc::channel(8);
-    let mut run = run(AgentLimits { tokens_per_turn: Some(1_000), ..AgentLimits::default() });
-    assert!(matches!(run.ask(&models, &events).await, Ok(Step::Wants(_))));
+    let mut run = run(AgentLimits {
+        tokens_per_turn: Some(1_000),
+        ..AgentLimits::default()
+    });
+    assert!(matches!(
+        run.ask(&models, &events).await,
+        Ok(Step::Wants(_))
+    ));
     let own = run.usage();
     assert!(tokens(own) > 0, "a call counts before its tools have run");
-    run.charge(Charge { steps: 0, usage: Usage { input_tokens: 990, output_tokens: 10, cached_tokens: 0 } });
-    assert_eq!(run.ask(&models, &events).await.unwrap_err(), TurnError::TooManyTokens(1_000));
+    run.charge(Charge {
+        steps: 0,
+        usage: Usage {
+            input_tokens: 990,
+            output_tokens: 10,
+            cached_tokens: 0,
+        },
+    });
+    assert_eq!(
+        run.ask(&models, &events).await.unwrap_err(),
+        TurnError::TooManyTokens(1_000)
+    );
     assert_eq!(run.usage(), own, "whoever spent it has written it down");
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_counts_but_for_the_time_aside() {
     let minute = std::time::Duration::from_secs(60);
-    let mut run = run(AgentLimits { max_minutes: 3, ..AgentLimits::default() });
+    let mut run = run(AgentLimits {
+        max_minutes: 3,
+        ..AgentLimits::default()
+    });
     tokio::time::advance(minute).await;
     run.put_aside();
     tokio::time::advance(10 * minute).await;

@@ -20,7 +20,10 @@ fn shipped_home() -> TempDir {
 }
 
 fn agent(home: &Path, id: &str, emoji: &str) -> Agent {
-    Agent { emoji: Some(emoji.to_owned()), ..agent_of(home, id) }
+    Agent {
+        emoji: Some(emoji.to_owned()),
+        ..agent_of(home, id)
+    }
 }
 
 fn prompt_of(agent: &Agent) -> String {
@@ -39,7 +42,11 @@ fn parts(prompt: &str) -> (&str, &str) {
 fn the_host_of_a_fresh_home_has_this_prompt() {
     let home = shipped_home();
     let prompt = prompt_of(&agent(home.path(), "main", "☕"));
-    assert!(prompt.len() < FIRST_REQUEST_BYTES * 2 / 3, "{} bytes", prompt.len());
+    assert!(
+        prompt.len() < FIRST_REQUEST_BYTES * 2 / 3,
+        "{} bytes",
+        prompt.len()
+    );
     insta::assert_snapshot!(prompt, @"
     You are Main ☕ (agent id: main).
     You speak in a chat, through a gateway called Parlor. Write chat messages, in simple Markdown where it helps.
@@ -95,7 +102,10 @@ fn the_host_of_a_fresh_home_has_this_prompt() {
 #[test]
 fn rose_has_her_own_voice_and_the_house_ways() {
     let home = shipped_home();
-    let (rose, main) = (prompt_of(&agent(home.path(), "rose", "🌹")), prompt_of(&agent(home.path(), "main", "☕")));
+    let (rose, main) = (
+        prompt_of(&agent(home.path(), "rose", "🌹")),
+        prompt_of(&agent(home.path(), "main", "☕")),
+    );
     assert_eq!(parts(&rose).1, parts(&main).1);
     insta::assert_snapshot!(parts(&rose).0, @"
     You are Rose 🌹 (agent id: rose).
@@ -124,7 +134,10 @@ fn rose_has_her_own_voice_and_the_house_ways() {
 #[test]
 fn ada_has_her_own_voice_and_the_house_ways() {
     let home = shipped_home();
-    let (ada, main) = (prompt_of(&agent(home.path(), "ada", "🛠️")), prompt_of(&agent(home.path(), "main", "☕")));
+    let (ada, main) = (
+        prompt_of(&agent(home.path(), "ada", "🛠️")),
+        prompt_of(&agent(home.path(), "main", "☕")),
+    );
     assert_eq!(parts(&ada).1, parts(&main).1);
     insta::assert_snapshot!(parts(&ada).0, @"
     You are Ada 🛠️ (agent id: ada).
@@ -163,7 +176,10 @@ fn an_agent_without_a_folder_has_the_root_personality() {
 #[test]
 fn an_agent_without_any_file_still_has_a_prompt() {
     let home = TempDir::new().unwrap();
-    assert_eq!(prompt_of(&agent_of(home.path(), "dot")), format!("You are Dot (agent id: dot).\n{HOUSE_RULES}"));
+    assert_eq!(
+        prompt_of(&agent_of(home.path(), "dot")),
+        format!("You are Dot (agent id: dot).\n{HOUSE_RULES}")
+    );
 }
 
 /// S3.5
@@ -189,8 +205,15 @@ fn the_same_files_give_the_same_bytes() {
 #[test]
 fn an_agents_memory_stands_last_and_is_only_its_own() {
     let home = shipped_home();
-    fs::write(home.path().join("agents/rose/MEMORY.md"), "# Likes\nShort words.\n\n").unwrap();
-    assert!(prompt_of(&agent_of(home.path(), "rose")).ends_with("\n\n# MEMORY.md\n\n# Likes\nShort words."));
+    fs::write(
+        home.path().join("agents/rose/MEMORY.md"),
+        "# Likes\nShort words.\n\n",
+    )
+    .unwrap();
+    assert!(
+        prompt_of(&agent_of(home.path(), "rose"))
+            .ends_with("\n\n# MEMORY.md\n\n# Likes\nShort words.")
+    );
     assert!(!prompt_of(&agent_of(home.path(), "ada")).contains("Short words"));
 }
 
@@ -200,7 +223,14 @@ fn every_shipped_soul_begins_with_a_line_worth_quoting() {
     let home = shipped_home();
     let first_line = |id| {
         let identity = Identity::load(&agent_of(home.path(), id), false);
-        identity.get(IdentityFile::Soul).unwrap().content.lines().next().unwrap().to_owned()
+        identity
+            .get(IdentityFile::Soul)
+            .unwrap()
+            .content
+            .lines()
+            .next()
+            .unwrap()
+            .to_owned()
     };
     insta::assert_snapshot!(["main", "rose", "ada", "dot"].map(first_line).join("\n"), @"
     Come in, sit down, tell me what you need; I will help, or fetch the one who can.
@@ -216,10 +246,17 @@ fn a_prompt_that_is_too_long_loses_its_end_and_says_so() {
     let dot = agent_of(home.path(), "dot");
     fs::create_dir_all(&dot.folder).unwrap();
     for file in IdentityFile::ALL {
-        fs::write(dot.folder.join(file.name()), format!("{}\n", file.name()).repeat(1200)).unwrap();
+        fs::write(
+            dot.folder.join(file.name()),
+            format!("{}\n", file.name()).repeat(1200),
+        )
+        .unwrap();
     }
     let prompt = prompt_of(&dot);
-    let marks: Vec<&str> = prompt.lines().filter(|line| line.starts_with("[cut")).collect();
+    let marks: Vec<&str> = prompt
+        .lines()
+        .filter(|line| line.starts_with("[cut"))
+        .collect();
     insta::assert_snapshot!(marks.join("\n"), @"
     [cut: the prompt may have 64 KiB, and the rest of BOOTSTRAP.md did not fit]
     [cut: the prompt may have 64 KiB, and the rest of MEMORY.md did not fit]
@@ -240,13 +277,19 @@ fn skills_are_all_listed_also_when_there_is_little_room() {
     for number in 0..100 {
         let folder = home.path().join(format!("skills/skill-{number}"));
         fs::create_dir_all(&folder).unwrap();
-        let text = format!("---\nname: skill-{number}\ndescription: {}\n---\n", "long ".repeat(200));
+        let text = format!(
+            "---\nname: skill-{number}\ndescription: {}\n---\n",
+            "long ".repeat(200)
+        );
         fs::write(folder.join("SKILL.md"), text).unwrap();
     }
     let prompt = prompt_of(&dot);
     assert!((0..100).all(|number| prompt.contains(&format!("\n- skill-{number}: long"))));
     assert!(prompt.len() <= MAX_PROMPT_BYTES, "{}", prompt.len());
-    let none = Agent { skills: Some(Vec::new()), ..dot };
+    let none = Agent {
+        skills: Some(Vec::new()),
+        ..dot
+    };
     assert!(!prompt_of(&none).contains("# Skills"));
 }
 
@@ -268,27 +311,51 @@ proptest! {
 #[test]
 fn the_config_adds_to_the_soul_and_names_another() {
     let home = TempDir::new().unwrap();
-    let dot = Agent { system_prompt: Some("Prices are in euros.\n".into()), ..agent_of(home.path(), "dot") };
+    let dot = Agent {
+        system_prompt: Some("Prices are in euros.\n".into()),
+        ..agent_of(home.path(), "dot")
+    };
     fs::create_dir_all(&dot.folder).unwrap();
     fs::write(home.path().join("SOUL.md"), "Calm.").unwrap();
     fs::write(home.path().join("USER.md"), "Alice.").unwrap();
     fs::write(dot.folder.join("night.md"), "Sleepy.").unwrap();
-    let behind_rules = |agent: &Agent| prompt_of(agent).split_once(HOUSE_RULES).unwrap().1.to_owned();
-    assert_eq!(behind_rules(&dot), "\n\n# SOUL.md\n\nCalm.\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice.");
-    let at_night = Agent { personality: Some("night.md".into()), ..dot.clone() };
+    let behind_rules = |agent: &Agent| {
+        prompt_of(agent)
+            .split_once(HOUSE_RULES)
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    assert_eq!(
+        behind_rules(&dot),
+        "\n\n# SOUL.md\n\nCalm.\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice."
+    );
+    let at_night = Agent {
+        personality: Some("night.md".into()),
+        ..dot.clone()
+    };
     assert_eq!(
         behind_rules(&at_night),
         "\n\n# night.md\n\nSleepy.\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice."
     );
-    let missing = Agent { personality: Some("day.md".into()), ..dot };
-    assert_eq!(behind_rules(&missing), "\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice.");
+    let missing = Agent {
+        personality: Some("day.md".into()),
+        ..dot
+    };
+    assert_eq!(
+        behind_rules(&missing),
+        "\n\n# system_prompt\n\nPrices are in euros.\n\n# USER.md\n\nAlice."
+    );
 }
 
 /// S2.38: bounded like a file, and within the whole.
 #[test]
 fn a_long_system_prompt_is_cut_and_says_so() {
     let home = TempDir::new().unwrap();
-    let dot = Agent { system_prompt: Some("a line of it\n".repeat(3000)), ..agent_of(home.path(), "dot") };
+    let dot = Agent {
+        system_prompt: Some("a line of it\n".repeat(3000)),
+        ..agent_of(home.path(), "dot")
+    };
     let prompt = prompt_of(&dot);
     assert!(
         prompt.ends_with("\n[cut: system_prompt is 39 KiB and only its first 16 KiB are read]"),

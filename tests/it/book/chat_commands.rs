@@ -29,27 +29,54 @@ Discord asks for each argument by itself. In a written command they follow the n
 
 pub(super) fn page() -> String {
     let commands: String = SPECS.iter().map(command).collect();
-    let arguments: String = SPECS.iter().flat_map(|spec| spec.options.iter().map(|option| argument(spec, option))).collect();
+    let arguments: String = SPECS
+        .iter()
+        .flat_map(|spec| spec.options.iter().map(|option| argument(spec, option)))
+        .collect();
     format!("{BEGINNING}{commands}{ARGUMENTS}{arguments}")
 }
 
 fn command(spec: &Spec) -> String {
     let line = format!("/{} {}", spec.name, spec.arguments);
-    let people = if spec.owners_only { "owners" } else { "everybody" };
+    let people = if spec.owners_only {
+        "owners"
+    } else {
+        "everybody"
+    };
     let readers = match spec.audience {
         Audience::Place => "the place",
         Audience::Asker => "the person who asked",
     };
-    format!("| `{}` | {} | {people} | {readers} |\n", line.trim().replace('|', "\\|"), spec.summary)
+    format!(
+        "| `{}` | {} | {people} | {readers} |\n",
+        line.trim().replace('|', "\\|"),
+        spec.summary
+    )
 }
 
 fn argument(spec: &Spec, argument: &Argument) -> String {
-    let need = if argument.is_required { "" } else { " (optional)" };
-    format!("| `/{}` | {}{need} | {} | {} |\n", spec.name, argument.name, argument.summary, choices(argument.offers))
+    let need = if argument.is_required {
+        ""
+    } else {
+        " (optional)"
+    };
+    format!(
+        "| `/{}` | {}{need} | {} | {} |\n",
+        spec.name,
+        argument.name,
+        argument.summary,
+        choices(argument.offers)
+    )
 }
 
 fn choices(offers: Offers) -> String {
-    let or = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    let or = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| format!("`{word}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match offers {
         Offers::Nothing => "free text".to_owned(),
         Offers::Words(words) => or(words),

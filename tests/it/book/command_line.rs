@@ -17,26 +17,44 @@ These options work with every verb:
 pub(super) fn page() -> String {
     let mut parlor = parlor::cli::command();
     parlor.build();
-    let everywhere: Vec<&Arg> = parlor.get_arguments().filter(|argument| argument.is_global_set()).collect();
-    let verbs: String = parlor.get_subcommands().map(|verb| section(verb, "parlor", 2)).collect();
+    let everywhere: Vec<&Arg> = parlor
+        .get_arguments()
+        .filter(|argument| argument.is_global_set())
+        .collect();
+    let verbs: String = parlor
+        .get_subcommands()
+        .map(|verb| section(verb, "parlor", 2))
+        .collect();
     format!("{BEGINNING}{}{verbs}", table(&everywhere))
 }
 
 /// A verb, and those below it.
 fn section(verb: &Command, parent: &str, level: usize) -> String {
     let name = format!("{parent} {}", verb.get_name());
-    let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = verb
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let below: Vec<&Command> = verb.get_subcommands().collect();
-    let own: Vec<&Arg> = verb.get_arguments().filter(|argument| is_own(argument)).collect();
+    let own: Vec<&Arg> = verb
+        .get_arguments()
+        .filter(|argument| is_own(argument))
+        .collect();
     let mut text = format!("\n{} `{name}`\n\n{}.\n", "#".repeat(level), escaped(&about));
     if below.is_empty() {
         let usage = verb.clone().render_usage().to_string();
-        text.push_str(&format!("\n```text\n{}\n```\n", usage.trim_start_matches("Usage: ")));
+        text.push_str(&format!(
+            "\n```text\n{}\n```\n",
+            usage.trim_start_matches("Usage: ")
+        ));
     }
     if !own.is_empty() {
         text.push_str(&format!("\n{}", table(&own)));
     }
-    text + &below.iter().map(|verb| section(verb, &name, level + 1)).collect::<String>()
+    text + &below
+        .iter()
+        .map(|verb| section(verb, &name, level + 1))
+        .collect::<String>()
 }
 
 /// Not one of those that every verb has.
@@ -50,14 +68,41 @@ fn table(arguments: &[&Arg]) -> String {
 }
 
 fn row(argument: &Arg) -> String {
-    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-    let values: Vec<String> = argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    let help = argument
+        .get_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let values: Vec<String> = argument
+        .get_possible_values()
+        .iter()
+        .map(|value| format!("`{}`", value.get_name()))
+        .collect();
     let takes_one_of = argument.get_action().takes_values() && !values.is_empty();
-    let one_of = if takes_one_of { format!("; one of {}", values.join(", ")) } else { String::new() };
-    let environment = argument.get_env().map(|name| format!("; also by the environment variable `{}`", name.to_string_lossy()));
-    let defaults = argument.get_default_values().iter().filter(|_| argument.get_action().takes_values());
-    let default = defaults.map(|value| format!("`{}`", value.to_string_lossy())).collect::<Vec<_>>().join(", ");
-    format!("| `{}` | {}{one_of}{} | {default} |\n", written(argument), escaped(&help), environment.unwrap_or_default())
+    let one_of = if takes_one_of {
+        format!("; one of {}", values.join(", "))
+    } else {
+        String::new()
+    };
+    let environment = argument.get_env().map(|name| {
+        format!(
+            "; also by the environment variable `{}`",
+            name.to_string_lossy()
+        )
+    });
+    let defaults = argument
+        .get_default_values()
+        .iter()
+        .filter(|_| argument.get_action().takes_values());
+    let default = defaults
+        .map(|value| format!("`{}`", value.to_string_lossy()))
+        .collect::<Vec<_>>()
+        .join(", ");
+    format!(
+        "| `{}` | {}{one_of}{} | {default} |\n",
+        written(argument),
+        escaped(&help),
+        environment.unwrap_or_default()
+    )
 }
 
 /// As a person types it: `-a, --agent <AGENT>`.
@@ -68,8 +113,17 @@ fn written(argument: &Arg) -> String {
     let long = argument.get_long().map(|long| format!("--{long}"));
     let short = argument.get_short().map(|short| format!("-{short}"));
     let names = short.into_iter().chain(long).collect::<Vec<_>>().join(", ");
-    let values = argument.get_value_names().filter(|_| argument.get_action().takes_values()).unwrap_or_default();
-    format!("{names}{}", values.iter().map(|value| format!(" <{value}>")).collect::<String>())
+    let values = argument
+        .get_value_names()
+        .filter(|_| argument.get_action().takes_values())
+        .unwrap_or_default();
+    format!(
+        "{names}{}",
+        values
+            .iter()
+            .map(|value| format!(" <{value}>"))
+            .collect::<String>()
+    )
 }
 
 fn escaped(text: &str) -> String {

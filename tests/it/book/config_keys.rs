@@ -1,5 +1,6 @@
-//! The reference page of the config: which keys there are, from the code; what they mean and what their defaults are, from
-//! `config.example.toml`, which tests in `src/config` keep complete and true.
+//! The reference page of the config: which keys there are, from the code; what they mean and what
+//! their defaults are, from `config.example.toml`, which tests in `src/config` keep complete and
+//! true.
 
 use parlor::config::{Absence, Key, PLACES, Shape};
 
@@ -18,10 +19,19 @@ until it is written.
 /// Keys that the example file shows inside of a line, where it has no room for comments.
 const INLINE: [(&str, &str); 5] = [
     ("input", "Money for a million tokens that the model reads."),
-    ("output", "Money for a million tokens that the model writes."),
-    ("cached", "Money for a million tokens that the provider had in its cache. Without the key, they cost as much as `input`."),
+    (
+        "output",
+        "Money for a million tokens that the model writes.",
+    ),
+    (
+        "cached",
+        "Money for a million tokens that the provider had in its cache. Without the key, they cost as much as `input`.",
+    ),
     ("env", "The environment variable that has the secret."),
-    ("file", "The file that has the secret. A relative path begins in the home folder."),
+    (
+        "file",
+        "The file that has the secret. A relative path begins in the home folder.",
+    ),
 ];
 const SECRETS: &str = "A token or a key is written as `{ env = \"…\" }` or as `{ file = \"…\" }`, and never as plain text.";
 
@@ -44,7 +54,10 @@ struct Example {
 
 pub(super) fn page(example: &str) -> String {
     let example = Example::read(example);
-    let sections: String = PLACES.iter().map(|(place, shape)| section(&example, place, shape)).collect();
+    let sections: String = PLACES
+        .iter()
+        .map(|(place, shape)| section(&example, place, shape))
+        .collect();
     format!("{BEGINNING}{sections}")
 }
 
@@ -60,7 +73,12 @@ impl Example {
                 comment.clear();
             } else if let Some((key, value)) = line.split_once(" = ") {
                 let comment = std::mem::take(&mut comment).join(" ");
-                example.keys.push(Shown { place: place.clone(), key: key.to_owned(), value: value.to_owned(), comment });
+                example.keys.push(Shown {
+                    place: place.clone(),
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                    comment,
+                });
             } else {
                 comment.clear();
             }
@@ -69,21 +87,37 @@ impl Example {
     }
 
     fn key(&self, place: &str, key: &str) -> Option<&Shown> {
-        self.keys.iter().find(|shown| shown.place == place && shown.key == key)
+        self.keys
+            .iter()
+            .find(|shown| shown.place == place && shown.key == key)
     }
 
-    /// What is said about a key: there, where a key of the same name is explained, or together with the key above it.
+    /// What is said about a key: there, where a key of the same name is explained, or together with
+    /// the key above it.
     fn meaning(&self, place: &str, key: &str) -> &str {
         let told = |shown: &&Shown| !shown.comment.is_empty();
         let own = self.key(place, key).filter(told);
         let namesake = || self.keys.iter().filter(told).find(|shown| shown.key == key);
         let above = || {
-            let at = self.keys.iter().position(|shown| shown.place == place && shown.key == key)?;
+            let at = self
+                .keys
+                .iter()
+                .position(|shown| shown.place == place && shown.key == key)?;
             self.keys[..at].iter().rev().find(told)
         };
-        let inline = || INLINE.iter().find(|(name, _)| *name == key).map(|(_, meaning)| *meaning);
-        let found = own.or_else(namesake).or_else(above).map(|shown| shown.comment.as_str());
-        inline().or(found).unwrap_or_else(|| panic!("config.example.toml says nothing about `{key}` of [{place}]"))
+        let inline = || {
+            INLINE
+                .iter()
+                .find(|(name, _)| *name == key)
+                .map(|(_, meaning)| *meaning)
+        };
+        let found = own
+            .or_else(namesake)
+            .or_else(above)
+            .map(|shown| shown.comment.as_str());
+        inline().or(found).unwrap_or_else(|| {
+            panic!("config.example.toml says nothing about `{key}` of [{place}]")
+        })
     }
 
     fn about(&self, place: &str) -> &str {
@@ -96,7 +130,9 @@ impl Example {
 
 /// Tables whose last part is a name that the operator chooses.
 fn starred(table: &str) -> String {
-    let named = PLACES.iter().filter_map(|(place, _)| place.split_once(".*").map(|(group, _)| group));
+    let named = PLACES
+        .iter()
+        .filter_map(|(place, _)| place.split_once(".*").map(|(group, _)| group));
     let steps: Vec<&str> = table.split('.').collect();
     match named.into_iter().find(|group| *group == steps[0]) {
         Some(group) => [&[group, "*"], &steps[2..]].concat().join("."),
@@ -105,15 +141,34 @@ fn starred(table: &str) -> String {
 }
 
 fn section(example: &Example, place: &str, shape: &Shape) -> String {
-    let about = if place.contains('|') { SECRETS } else { example.about(place) };
-    let about = if about.is_empty() { String::new() } else { format!("{}\n\n", escaped(about)) };
-    let rows: String = shape.keys.iter().filter(|key| !is_top_table(place, key)).map(|key| row(example, place, key)).collect();
-    format!("\n## {}\n\n{about}| key | default | example | what it means |\n|---|---|---|---|\n{rows}", heading(place))
+    let about = if place.contains('|') {
+        SECRETS
+    } else {
+        example.about(place)
+    };
+    let about = if about.is_empty() {
+        String::new()
+    } else {
+        format!("{}\n\n", escaped(about))
+    };
+    let rows: String = shape
+        .keys
+        .iter()
+        .filter(|key| !is_top_table(place, key))
+        .map(|key| row(example, place, key))
+        .collect();
+    format!(
+        "\n## {}\n\n{about}| key | default | example | what it means |\n|---|---|---|---|\n{rows}",
+        heading(place)
+    )
 }
 
 /// The tables themselves are the sections of the page.
 fn is_top_table(place: &str, key: &Key) -> bool {
-    place.is_empty() && PLACES.iter().any(|(other, _)| other.split('.').next() == Some(key.name))
+    place.is_empty()
+        && PLACES
+            .iter()
+            .any(|(other, _)| other.split('.').next() == Some(key.name))
 }
 
 fn heading(place: &str) -> String {
@@ -131,22 +186,34 @@ fn row(example: &Example, place: &str, key: &Key) -> String {
     let name = key.name;
     if let Some(table) = table_of(place, name) {
         let heading = heading(table);
-        let anchor: String = heading.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect();
+        let anchor: String = heading
+            .chars()
+            .filter(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
         return format!("| `{name}` | | | A table of its own: [{heading}](#{anchor}) |\n");
     }
-    let value = example.key(place, name).map(|shown| format!("`{}`", shown.value.replace('|', "\\|"))).unwrap_or_default();
+    let value = example
+        .key(place, name)
+        .map(|shown| format!("`{}`", shown.value.replace('|', "\\|")))
+        .unwrap_or_default();
     let (default, example_value) = match key.absence {
         Absence::Default => (value, String::new()),
         Absence::Refused => ("*needed*".to_owned(), value),
         Absence::Nothing => (String::new(), value),
     };
-    format!("| `{name}` | {default} | {example_value} | {} |\n", escaped(example.meaning(place, name)))
+    format!(
+        "| `{name}` | {default} | {example_value} | {} |\n",
+        escaped(example.meaning(place, name))
+    )
 }
 
 /// The section about a key that is a table.
 fn table_of(place: &str, key: &str) -> Option<&'static str> {
     let table = format!("{place}.{key}");
-    PLACES.iter().map(|(place, _)| *place).find(|place| *place == table || *place == format!("{table}.*"))
+    PLACES
+        .iter()
+        .map(|(place, _)| *place)
+        .find(|place| *place == table || *place == format!("{table}.*"))
 }
 
 fn escaped(text: &str) -> String {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serenity::all::{
-    ClientBuilder, Context, CreateAllowedMentions, CreateMessage, EventHandler, GatewayIntents, Guild, Http, HttpBuilder,
-    Interaction, Message, MessageUpdateEvent, Ready, ResumedEvent,
+    ClientBuilder, Context, CreateAllowedMentions, CreateMessage, EventHandler, GatewayIntents,
+    Guild, Http, HttpBuilder, Interaction, Message, MessageUpdateEvent, Ready, ResumedEvent,
 };
 use serenity::async_trait;
 use tokio::sync::mpsc;
@@ -58,7 +58,13 @@ impl EventHandler for Handler {
         self.note(Got::Message(message.into()));
     }
 
-    async fn message_update(&self, _: Context, _: Option<Message>, _: Option<Message>, event: MessageUpdateEvent) {
+    async fn message_update(
+        &self,
+        _: Context,
+        _: Option<Message>,
+        _: Option<Message>,
+        event: MessageUpdateEvent,
+    ) {
         self.note(Got::Edited(event.into()));
     }
 
@@ -74,7 +80,10 @@ impl EventHandler for Handler {
 pub(super) fn http(discord: &FakeDiscord) -> Http {
     // Another test may have been first; all want the same provider.
     let _already_installed = rustls::crypto::ring::default_provider().install_default();
-    HttpBuilder::new(discord.token()).proxy(discord.url()).ratelimiter_disabled(true).build()
+    HttpBuilder::new(discord.token())
+        .proxy(discord.url())
+        .ratelimiter_disabled(true)
+        .build()
 }
 
 impl Bot {
@@ -88,8 +97,10 @@ impl Bot {
 
     pub(super) async fn start(discord: &FakeDiscord, intents: GatewayIntents) -> Self {
         let (sender, got) = mpsc::unbounded_channel();
-        let mut client =
-            ClientBuilder::new_with_http(http(discord), intents).event_handler(Handler(sender)).await.expect("a client");
+        let mut client = ClientBuilder::new_with_http(http(discord), intents)
+            .event_handler(Handler(sender))
+            .await
+            .expect("a client");
         let http = client.http.clone();
         let client = tokio::spawn(async move { client.start().await });
         Self { http, got, client }
@@ -98,7 +109,8 @@ impl Bot {
     /// The next thing that reached the bot.
     pub(super) async fn next(&mut self) -> Got {
         let got = tokio::time::timeout(Duration::from_secs(20), self.got.recv()).await;
-        got.expect("something comes within 20 s").expect("the bot runs")
+        got.expect("something comes within 20 s")
+            .expect("the bot runs")
     }
 
     /// The next message; everything before it is skipped.
@@ -120,12 +132,16 @@ impl Bot {
 
     /// How the client ended.
     pub(super) async fn end(self) -> serenity::Error {
-        let ended = tokio::time::timeout(Duration::from_secs(20), self.client).await.expect("the client ends");
+        let ended = tokio::time::timeout(Duration::from_secs(20), self.client)
+            .await
+            .expect("the client ends");
         ended.expect("no panic").expect_err("the client gives up")
     }
 }
 
 /// A message that pings nobody.
 pub(super) fn quiet(text: &str) -> CreateMessage {
-    CreateMessage::new().content(text).allowed_mentions(CreateAllowedMentions::new())
+    CreateMessage::new()
+        .content(text)
+        .allowed_mentions(CreateAllowedMentions::new())
 }

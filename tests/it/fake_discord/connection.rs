@@ -31,9 +31,18 @@ async fn serenity_sees_the_guild_with_all_kinds_of_channels() {
     assert_eq!(ready.user.id.get(), PARLOR_BOT.id);
     assert_eq!(seen.name, "Garden");
     assert_eq!(seen.channels.len(), 6);
-    assert_eq!(seen.channels[&ChannelId::new(8102)].available_tags[0].name, "bug");
-    assert_eq!(seen.channels[&ChannelId::new(8102)].kind, ChannelType::Forum);
-    assert_eq!(seen.channels[&ChannelId::new(8101)].parent_id, Some(ChannelId::new(8100)));
+    assert_eq!(
+        seen.channels[&ChannelId::new(8102)].available_tags[0].name,
+        "bug"
+    );
+    assert_eq!(
+        seen.channels[&ChannelId::new(8102)].kind,
+        ChannelType::Forum
+    );
+    assert_eq!(
+        seen.channels[&ChannelId::new(8101)].parent_id,
+        Some(ChannelId::new(8100))
+    );
     assert_eq!(seen.threads[0].parent_id, Some(ChannelId::new(8101)));
     assert_eq!(discord.calls(Route::GetGateway).len(), 1);
 }
@@ -46,21 +55,39 @@ async fn what_people_say_arrives_and_what_the_bot_says_stands_there() {
     let general = guild.text_channel(8101, "general");
     let mut bot = Bot::connect(&discord).await;
 
-    let said = general.says(ALICE, &format!("hello {}", PARLOR_BOT.mention())).await;
+    let said = general
+        .says(ALICE, &format!("hello {}", PARLOR_BOT.mention()))
+        .await;
     let message = bot.next_message().await;
     assert_eq!(message.id.get(), said.message_id);
     assert_eq!(message.guild_id.expect("in a guild").get(), 8001);
-    assert_eq!(message.member.as_ref().expect("a member").roles[0].get(), 61);
+    assert_eq!(
+        message.member.as_ref().expect("a member").roles[0].get(),
+        61
+    );
     assert_eq!(message.mentions[0].id.get(), PARLOR_BOT.id);
 
-    bot.http.broadcast_typing(message.channel_id).await.expect("typing");
+    bot.http
+        .broadcast_typing(message.channel_id)
+        .await
+        .expect("typing");
     discord.wait_for_typing(general.id).await;
-    let mut answer =
-        message.channel_id.send_message(&bot.http, quiet("@everyone hi").reference_message(&message)).await.expect("sent");
-    assert_eq!(general.wait_for_sent(1).await.reply_to, Some(said.message_id));
-    let edit = EditMessage::new().content("hi all").allowed_mentions(CreateAllowedMentions::new());
+    let mut answer = message
+        .channel_id
+        .send_message(&bot.http, quiet("@everyone hi").reference_message(&message))
+        .await
+        .expect("sent");
+    assert_eq!(
+        general.wait_for_sent(1).await.reply_to,
+        Some(said.message_id)
+    );
+    let edit = EditMessage::new()
+        .content("hi all")
+        .allowed_mentions(CreateAllowedMentions::new());
     answer.edit(&bot.http, edit).await.expect("edited");
-    let sent = discord.wait_for_text(answer.id.get(), |text| text == "hi all").await;
+    let sent = discord
+        .wait_for_text(answer.id.get(), |text| text == "hi all")
+        .await;
     assert_eq!(sent.versions, ["@everyone hi", "hi all"]);
     assert_eq!(general.texts(), ["hi all"]);
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serenity::all::{GatewayError, GatewayIntents, MessageType};
 
 use super::bot::{Bot, Got};
-use crate::support::fake_discord::{ALICE, BOB, FakeDiscord, Invalidation, OTHER_BOT, PARLOR_BOT, Room};
+use crate::support::fake_discord::{
+    ALICE, BOB, FakeDiscord, Invalidation, OTHER_BOT, PARLOR_BOT, Room,
+};
 
 async fn garden() -> (FakeDiscord, Room, Bot) {
     let discord = FakeDiscord::start().await;
@@ -17,7 +19,9 @@ async fn garden() -> (FakeDiscord, Room, Bot) {
 #[tokio::test]
 async fn a_forum_post_is_a_thread_and_then_a_message_with_its_id() {
     let discord = FakeDiscord::start().await;
-    let forum = discord.guild(8001, "Garden").forum(8102, "help", &[(51, "bug")]);
+    let forum = discord
+        .guild(8001, "Garden")
+        .forum(8102, "help", &[(51, "bug")]);
     let mut bot = Bot::connect(&discord).await;
 
     let post = forum.posts(ALICE, "Roses", &[51], "they wilt").await;
@@ -31,7 +35,10 @@ async fn a_forum_post_is_a_thread_and_then_a_message_with_its_id() {
         }
     }
     let message = message.expect("seen");
-    assert_eq!((thread, message.id.get(), message.channel_id.get()), (Some(post.id), post.id, post.id));
+    assert_eq!(
+        (thread, message.id.get(), message.channel_id.get()),
+        (Some(post.id), post.id, post.id)
+    );
     assert_eq!(message.content, "they wilt");
 }
 
@@ -51,13 +58,25 @@ async fn messages_carry_what_real_ones_carry() {
     assert_eq!(bot.next_message().await.kind, MessageType::MemberJoin);
     general.says(OTHER_BOT, "beep").await;
     assert!(bot.next_message().await.author.bot);
-    general.says(BOB, "from a bridge").through_webhook(9001).await;
-    assert_eq!(bot.next_message().await.webhook_id.expect("told").get(), 9001);
-    general.says(BOB, "see").attaching("a.txt", "text/plain", b"abc").await;
+    general
+        .says(BOB, "from a bridge")
+        .through_webhook(9001)
+        .await;
+    assert_eq!(
+        bot.next_message().await.webhook_id.expect("told").get(),
+        9001
+    );
+    general
+        .says(BOB, "see")
+        .attaching("a.txt", "text/plain", b"abc")
+        .await;
     assert_eq!(bot.next_message().await.attachments[0].size, 3);
     let private = discord.dm(ALICE).says("psst").await;
     let message = bot.next_message().await;
-    assert_eq!((message.guild_id, message.channel_id.get()), (None, private.channel_id));
+    assert_eq!(
+        (message.guild_id, message.channel_id.get()),
+        (None, private.channel_id)
+    );
 
     general.edits(first.message_id, "hello!").await;
     loop {
@@ -78,8 +97,13 @@ async fn without_the_intent_only_what_concerns_the_bot_has_content() {
 
     general.says(ALICE, "secret").await;
     assert_eq!(bot.next_message().await.content, "");
-    general.says(ALICE, &format!("{} hello", PARLOR_BOT.mention())).await;
-    assert_eq!(bot.next_message().await.content, format!("{} hello", PARLOR_BOT.mention()));
+    general
+        .says(ALICE, &format!("{} hello", PARLOR_BOT.mention()))
+        .await;
+    assert_eq!(
+        bot.next_message().await.content,
+        format!("{} hello", PARLOR_BOT.mention())
+    );
     discord.dm(ALICE).says("private").await;
     assert_eq!(bot.next_message().await.content, "private");
 }
@@ -90,11 +114,23 @@ async fn a_bot_that_may_not_connect_is_told_why() {
     let all = GatewayIntents::non_privileged() | GatewayIntents::MESSAGE_CONTENT;
     discord.close_next_identify(4004);
     let ended = Bot::start(&discord, all).await.end().await;
-    assert!(matches!(ended, serenity::Error::Gateway(GatewayError::InvalidAuthentication)), "{ended}");
+    assert!(
+        matches!(
+            ended,
+            serenity::Error::Gateway(GatewayError::InvalidAuthentication)
+        ),
+        "{ended}"
+    );
 
     discord.show_message_content(false);
     let ended = Bot::start(&discord, all).await.end().await;
-    assert!(matches!(ended, serenity::Error::Gateway(GatewayError::DisallowedGatewayIntents)), "{ended}");
+    assert!(
+        matches!(
+            ended,
+            serenity::Error::Gateway(GatewayError::DisallowedGatewayIntents)
+        ),
+        "{ended}"
+    );
     assert_eq!(discord.identifies().len(), 2);
 }
 
@@ -157,6 +193,15 @@ async fn held_events_can_come_in_the_wrong_order() {
     general.says(ALICE, "two").await;
     held.release_reversed();
     let events = discord.dispatched("MESSAGE_CREATE");
-    assert_eq!(events.iter().map(|it| it["d"]["content"].as_str()).collect::<Vec<_>>(), [Some("two"), Some("one")]);
-    assert_eq!(events[1]["s"].as_u64(), events[0]["s"].as_u64().map(|number| number + 1));
+    assert_eq!(
+        events
+            .iter()
+            .map(|it| it["d"]["content"].as_str())
+            .collect::<Vec<_>>(),
+        [Some("two"), Some("one")]
+    );
+    assert_eq!(
+        events[1]["s"].as_u64(),
+        events[0]["s"].as_u64().map(|number| number + 1)
+    );
 }

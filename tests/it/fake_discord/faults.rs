@@ -33,7 +33,11 @@ async fn error_answers_look_like_the_real_ones() {
     let mut answers = Vec::new();
     for fault in faults {
         discord.fail(Route::CreateMessage, fault).once();
-        answers.push(caller.refusal("POST", "/channels/8101/messages", quiet("hello")).await);
+        answers.push(
+            caller
+                .refusal("POST", "/channels/8101/messages", quiet("hello"))
+                .await,
+        );
     }
 
     assert_snapshot!(answers.join("\n"), @r#"
@@ -59,11 +63,29 @@ async fn a_rate_limit_tells_the_time_in_body_and_headers() {
     let mut seen = Vec::new();
     for fault in [Fault::RateLimited(0.25), Fault::GloballyRateLimited(1.5)] {
         discord.fail(Route::CreateMessage, fault).once();
-        let answer = caller.try_call("POST", "/channels/8101/messages", quiet("hello")).await.expect("answered");
-        let header = |name: &str| answer.headers().get(name).map_or("-", |value| value.to_str().expect("text")).to_owned();
-        let names = ["retry-after", "x-ratelimit-reset-after", "x-ratelimit-scope", "x-ratelimit-global"];
+        let answer = caller
+            .try_call("POST", "/channels/8101/messages", quiet("hello"))
+            .await
+            .expect("answered");
+        let header = |name: &str| {
+            answer
+                .headers()
+                .get(name)
+                .map_or("-", |value| value.to_str().expect("text"))
+                .to_owned()
+        };
+        let names = [
+            "retry-after",
+            "x-ratelimit-reset-after",
+            "x-ratelimit-scope",
+            "x-ratelimit-global",
+        ];
         let headers = names.map(header).join(" ");
-        seen.push(format!("{} {headers} {}", answer.status().as_u16(), answer.text().await.expect("text")));
+        seen.push(format!(
+            "{} {headers} {}",
+            answer.status().as_u16(),
+            answer.text().await.expect("text")
+        ));
     }
     assert_snapshot!(seen.join("\n"), @r#"
     429 1 0.250 user - {"message":"You are being rate limited.","retry_after":0.25,"global":false}
@@ -76,32 +98,65 @@ async fn a_fault_lasts_as_long_and_reaches_as_far_as_asked_for() {
     let (discord, general, caller) = a_room().await;
     let status = async |path: &str| caller.call("GET", path, Value::Null).await.0;
     discord.fail(Route::GetChannel, Fault::Html(502)).times(2);
-    let three = [status("/channels/8101").await, status("/channels/8101").await, status("/channels/8101").await];
+    let three = [
+        status("/channels/8101").await,
+        status("/channels/8101").await,
+        status("/channels/8101").await,
+    ];
     assert_eq!(three, [502, 502, 200]);
 
     let outage = discord.fail(Route::Any, Fault::Html(500)).until_dropped();
-    assert_eq!([status("/channels/8101").await, status("/users/@me").await], [500, 500]);
+    assert_eq!(
+        [status("/channels/8101").await, status("/users/@me").await],
+        [500, 500]
+    );
     drop(outage);
-    assert_eq!([status("/channels/8101").await, status("/users/@me").await], [200, 200]);
+    assert_eq!(
+        [status("/channels/8101").await, status("/users/@me").await],
+        [200, 200]
+    );
 
-    let _elsewhere = discord.fail(Route::GetChannel, Fault::UNAUTHORIZED).only_in(general.id + 1).until_dropped();
+    let _elsewhere = discord
+        .fail(Route::GetChannel, Fault::UNAUTHORIZED)
+        .only_in(general.id + 1)
+        .until_dropped();
     assert_eq!(status("/channels/8101").await, 200);
 }
 
 #[tokio::test]
 async fn a_dropped_connection_leaves_the_message_or_not() {
     let (discord, general, caller) = a_room().await;
-    discord.fail(Route::CreateMessage, Fault::DroppedBefore).once();
-    caller.try_call("POST", "/channels/8101/messages", quiet("before")).await.expect_err("cut");
+    discord
+        .fail(Route::CreateMessage, Fault::DroppedBefore)
+        .once();
+    caller
+        .try_call("POST", "/channels/8101/messages", quiet("before"))
+        .await
+        .expect_err("cut");
     assert!(general.texts().is_empty());
 
-    discord.fail(Route::CreateMessage, Fault::DroppedAfter).once();
-    caller.try_call("POST", "/channels/8101/messages", quiet("after")).await.expect_err("cut");
+    discord
+        .fail(Route::CreateMessage, Fault::DroppedAfter)
+        .once();
+    caller
+        .try_call("POST", "/channels/8101/messages", quiet("after"))
+        .await
+        .expect_err("cut");
     assert_eq!(general.texts(), ["after"]);
-    assert!(discord.calls(Route::CreateMessage).iter().all(|call| call.outcome == Outcome::Dropped));
+    assert!(
+        discord
+            .calls(Route::CreateMessage)
+            .iter()
+            .all(|call| call.outcome == Outcome::Dropped)
+    );
 
-    discord.fail(Route::CreateMessage, Fault::InvalidJson).once();
-    let answer = caller.try_call("POST", "/channels/8101/messages", quiet("broken")).await.expect("answered");
+    discord
+        .fail(Route::CreateMessage, Fault::InvalidJson)
+        .once();
+    let answer = caller
+        .try_call("POST", "/channels/8101/messages", quiet("broken"))
+        .await
+        .expect("answered");
     answer.json::<Value>().await.expect_err("no JSON");
     assert_eq!(general.texts(), ["after", "broken"]);
 }
@@ -139,8 +194,16 @@ async fn whatever_could_ping_somebody_fails_the_test() {
         json!({ "content": "hello", "allowed_mentions": { "parse": [], "replied_user": true } }),
     ];
     for body in loud {
-        caller.call("POST", "/channels/8101/messages", body.clone()).await;
-        caller.call("PATCH", &format!("/channels/8101/messages/{message_id}"), body).await;
+        caller
+            .call("POST", "/channels/8101/messages", body.clone())
+            .await;
+        caller
+            .call(
+                "PATCH",
+                &format!("/channels/8101/messages/{message_id}"),
+                body,
+            )
+            .await;
     }
     assert_eq!(discord.take_violations().len(), 8);
     discord.finish();
@@ -150,6 +213,12 @@ async fn whatever_could_ping_somebody_fails_the_test() {
 #[should_panic(expected = "without empty allowed_mentions")]
 async fn the_last_handle_tells_of_pings() {
     let (discord, general, caller) = a_room().await;
-    caller.call("POST", "/channels/8101/messages", json!({ "content": "hello" })).await;
+    caller
+        .call(
+            "POST",
+            "/channels/8101/messages",
+            json!({ "content": "hello" }),
+        )
+        .await;
     drop((discord, general));
 }

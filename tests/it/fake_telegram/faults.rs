@@ -27,7 +27,10 @@ async fn error_answers_look_like_the_real_ones() {
         Fault::Blocked,
         Fault::ThreadNotFound,
         Fault::MigratedTo(-1005),
-        Fault::Refused(400, "Bad Request: not enough rights to send text messages to the chat"),
+        Fault::Refused(
+            400,
+            "Bad Request: not enough rights to send text messages to the chat",
+        ),
     ];
 
     let mut answers = Vec::new();
@@ -53,7 +56,10 @@ async fn a_broken_gateway_answers_with_a_page() {
     let (telegram, bot) = telegram_with_alice().await;
     telegram.fail("sendMessage", Fault::Html(502)).once();
 
-    let response = bot.try_call("sendMessage", to_alice("hello")).await.expect("answered");
+    let response = bot
+        .try_call("sendMessage", to_alice("hello"))
+        .await
+        .expect("answered");
 
     assert_eq!(response.status(), 502);
     assert!(response.text().await.expect("a page").starts_with("<html>"));
@@ -62,25 +68,49 @@ async fn a_broken_gateway_answers_with_a_page() {
 #[tokio::test]
 async fn a_fault_lasts_as_long_as_asked_for() {
     let (telegram, bot) = telegram_with_alice().await;
-    let status = async |method| bot.try_call(method, to_alice("hello")).await.expect("answered").status().as_u16();
+    let status = async |method| {
+        bot.try_call(method, to_alice("hello"))
+            .await
+            .expect("answered")
+            .status()
+            .as_u16()
+    };
 
     telegram.fail("sendMessage", Fault::RetryAfter(1)).times(2);
-    assert_eq!([status("sendMessage").await, status("sendMessage").await, status("sendMessage").await], [429, 429, 200]);
+    assert_eq!(
+        [
+            status("sendMessage").await,
+            status("sendMessage").await,
+            status("sendMessage").await
+        ],
+        [429, 429, 200]
+    );
 
     let outage = telegram.fail(ANY_METHOD, Fault::Html(500)).until_dropped();
-    assert_eq!([status("sendMessage").await, status("getMe").await], [500, 500]);
+    assert_eq!(
+        [status("sendMessage").await, status("getMe").await],
+        [500, 500]
+    );
     drop(outage);
-    assert_eq!([status("sendMessage").await, status("getMe").await], [200, 200]);
+    assert_eq!(
+        [status("sendMessage").await, status("getMe").await],
+        [200, 200]
+    );
 }
 
 #[tokio::test]
 async fn a_fault_can_be_limited_to_one_chat() {
     let (telegram, bot) = telegram_with_alice().await;
     telegram.dm(BOB);
-    let _guard = telegram.fail("sendMessage", Fault::RetryAfter(9)).only_in(BOB.id).until_dropped();
+    let _guard = telegram
+        .fail("sendMessage", Fault::RetryAfter(9))
+        .only_in(BOB.id)
+        .until_dropped();
 
     bot.send(to_alice("hello")).await;
-    let refusal = bot.refusal("sendMessage", json!({ "chat_id": BOB.id, "text": "hello" })).await;
+    let refusal = bot
+        .refusal("sendMessage", json!({ "chat_id": BOB.id, "text": "hello" }))
+        .await;
     assert_eq!(refusal, "429 Too Many Requests: retry after 9");
 }
 
@@ -89,7 +119,9 @@ async fn a_connection_dropped_before_the_effect_leaves_no_message() {
     let (telegram, bot) = telegram_with_alice().await;
     telegram.fail("sendMessage", Fault::DroppedBefore).once();
 
-    bot.try_call("sendMessage", to_alice("hello")).await.expect_err("the connection is cut");
+    bot.try_call("sendMessage", to_alice("hello"))
+        .await
+        .expect_err("the connection is cut");
 
     assert!(telegram.sent().is_empty());
     assert_eq!(telegram.calls("sendMessage")[0].outcome, Outcome::Dropped);
@@ -101,10 +133,16 @@ async fn a_connection_dropped_after_the_effect_leaves_the_message() {
     let (telegram, bot) = telegram_with_alice().await;
     telegram.fail("sendMessage", Fault::DroppedAfter).once();
 
-    bot.try_call("sendMessage", to_alice("hello")).await.expect_err("the connection is cut");
+    bot.try_call("sendMessage", to_alice("hello"))
+        .await
+        .expect_err("the connection is cut");
     bot.send(to_alice("hello")).await;
 
-    assert_eq!(telegram.texts_in(ALICE.id, None), ["hello", "hello"], "a blind retry shows as a duplicate");
+    assert_eq!(
+        telegram.texts_in(ALICE.id, None),
+        ["hello", "hello"],
+        "a blind retry shows as a duplicate"
+    );
 }
 
 #[tokio::test]
@@ -112,7 +150,13 @@ async fn an_answer_that_breaks_off_is_no_json() {
     let (telegram, bot) = telegram_with_alice().await;
     telegram.fail("sendMessage", Fault::InvalidJson).once();
 
-    let answer = bot.try_call("sendMessage", to_alice("hello")).await.expect("answered").text().await.expect("text");
+    let answer = bot
+        .try_call("sendMessage", to_alice("hello"))
+        .await
+        .expect("answered")
+        .text()
+        .await
+        .expect("text");
 
     assert!(serde_json::from_str::<serde_json::Value>(&answer).is_err());
     assert_eq!(telegram.texts_in(ALICE.id, None), ["hello"]);
@@ -143,7 +187,10 @@ async fn a_held_answer_waits_while_the_message_already_stands() {
     let sending = tokio::spawn(async move { bot.send(to_alice("hello")).await });
 
     telegram.wait_for_sent(1).await;
-    assert_eq!(telegram.calls("sendMessage")[0].outcome, Outcome::Unanswered);
+    assert_eq!(
+        telegram.calls("sendMessage")[0].outcome,
+        Outcome::Unanswered
+    );
     assert!(!sending.is_finished());
 
     hold.release();

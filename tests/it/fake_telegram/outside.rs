@@ -1,4 +1,5 @@
-//! The fake under the eyes of a client from outside: aiogram, whose strict types follow Telegram's own documentation.
+//! The fake under the eyes of a client from outside: aiogram, whose strict types follow Telegram's
+//! own documentation.
 
 use std::io::Write;
 
@@ -9,7 +10,10 @@ use crate::support::fake_telegram::{ALICE, BOB, CAROL, FakeTelegram, Fault};
 
 /// The Python that has aiogram; `scripts/check` makes one and sets this.
 const PYTHON: &str = "PARLOR_AIOGRAM_PYTHON";
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/fake_telegram/aiogram_check.py");
+const SCRIPT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/fake_telegram/aiogram_check.py"
+);
 
 #[tokio::test]
 async fn aiogram_understands_what_the_fake_says() {
@@ -23,13 +27,29 @@ async fn aiogram_understands_what_the_fake_says() {
     };
     let telegram = FakeTelegram::start().await;
     everything_people_do(&telegram).await;
-    for fault in [Fault::RetryAfter(7), Fault::Blocked, Fault::Html(502), Fault::DroppedBefore] {
-        telegram.fail("sendChatAction", fault).only_in(ALICE.id).once();
+    for fault in [
+        Fault::RetryAfter(7),
+        Fault::Blocked,
+        Fault::Html(502),
+        Fault::DroppedBefore,
+    ] {
+        telegram
+            .fail("sendChatAction", fault)
+            .only_in(ALICE.id)
+            .once();
     }
-    let looked = tokio::process::Command::new(python).args([SCRIPT, telegram.api_url(), telegram.token()]).output();
+    let looked = tokio::process::Command::new(python)
+        .args([SCRIPT, telegram.api_url(), telegram.token()])
+        .output();
     let looked = looked.await.expect("Python starts");
-    let (said, complained) = (String::from_utf8_lossy(&looked.stdout), String::from_utf8_lossy(&looked.stderr));
-    assert!(looked.status.success() && said.ends_with("aiogram agrees\n"), "{said}{complained}");
+    let (said, complained) = (
+        String::from_utf8_lossy(&looked.stdout),
+        String::from_utf8_lossy(&looked.stderr),
+    );
+    assert!(
+        looked.status.success() && said.ends_with("aiogram agrees\n"),
+        "{said}{complained}"
+    );
 }
 
 /// One update of each shape that the fake has.
@@ -42,7 +62,10 @@ async fn everything_people_do(telegram: &FakeTelegram) {
 
     let supergroup = telegram.supergroup(-1002);
     let said = supergroup.says(BOB, "in a supergroup").await;
-    supergroup.says(CAROL, "a reply in a supergroup").replying_to(said.message_id).await;
+    supergroup
+        .says(CAROL, "a reply in a supergroup")
+        .replying_to(said.message_id)
+        .await;
 
     let forum = telegram.forum(-1001);
     let rose = forum.topic(101, "Rose");
@@ -50,17 +73,25 @@ async fn everything_people_do(telegram: &FakeTelegram) {
     rose.renames_topic(CAROL, "Roses").await;
     forum.says(BOB, "in General").await;
     forum.says_anonymously("as the group").await;
-    forum.says(BOB, "/help@parlor_bot 🌹 @parlor_bot and Bob").mentioning("Bob", BOB).await;
+    forum
+        .says(BOB, "/help@parlor_bot 🌹 @parlor_bot and Bob")
+        .mentioning("Bob", BOB)
+        .await;
     let closed = forum.topic(102, "Closed");
     closed.closes_topic(CAROL).await;
     closed.reopens_topic(CAROL).await;
     closed.closes_topic(CAROL).await;
     forum.promotes_bot(CAROL).await;
 
-    let keyboard = json!({ "inline_keyboard": [[{ "text": "Press", "callback_data": "press me" }]] });
+    let keyboard =
+        json!({ "inline_keyboard": [[{ "text": "Press", "callback_data": "press me" }]] });
     let params = json!({ "chat_id": ALICE.id, "text": "a button", "reply_markup": keyboard });
     let asked = Bot::new(telegram).call("sendMessage", params).await;
-    dm.presses(asked["result"]["message_id"].as_i64().expect("it was sent"), "press me").await;
+    dm.presses(
+        asked["result"]["message_id"].as_i64().expect("it was sent"),
+        "press me",
+    )
+    .await;
 
     telegram.channel(-1007).posts("news").await;
     telegram.group(-15).migrates_to(-1006).await;

@@ -15,9 +15,19 @@ async fn updates_come_again_until_an_offset_confirms_them() {
     dm.says("three").await;
 
     assert_eq!(bot.poll(json!({})).await, [first, first + 1, first + 2]);
-    assert_eq!(bot.poll(json!({ "offset": 0, "limit": 2 })).await, [first, first + 1]);
-    assert_eq!(bot.poll(json!({ "offset": first + 1 })).await, [first + 1, first + 2]);
-    assert_eq!(bot.poll(json!({})).await, [first + 1, first + 2], "the first is confirmed for good");
+    assert_eq!(
+        bot.poll(json!({ "offset": 0, "limit": 2 })).await,
+        [first, first + 1]
+    );
+    assert_eq!(
+        bot.poll(json!({ "offset": first + 1 })).await,
+        [first + 1, first + 2]
+    );
+    assert_eq!(
+        bot.poll(json!({})).await,
+        [first + 1, first + 2],
+        "the first is confirmed for good"
+    );
     telegram.confirmed(first).await;
 
     assert!(bot.poll(json!({ "offset": first + 3 })).await.is_empty());
@@ -42,7 +52,11 @@ async fn a_negative_offset_discards_all_but_the_last() {
 async fn an_offset_far_in_the_future_is_answered_from_the_oldest_update() {
     let telegram = FakeTelegram::start().await;
     let bot = Bot::new(&telegram);
-    let before = telegram.dm(ALICE).says("before the silence").await.update_id;
+    let before = telegram
+        .dm(ALICE)
+        .says("before the silence")
+        .await
+        .update_id;
     bot.poll(json!({ "offset": before + 1 })).await;
 
     telegram.restart_update_ids_at(500);
@@ -80,7 +94,10 @@ async fn the_newer_poll_ends_the_older_one() {
         @"409 Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
     );
     let pushed = telegram.dm(ALICE).says("hi").await;
-    assert_eq!(newer.await.expect("the newer poll ends"), [pushed.update_id]);
+    assert_eq!(
+        newer.await.expect("the newer poll ends"),
+        [pushed.update_id]
+    );
 }
 
 #[tokio::test]
@@ -100,7 +117,8 @@ async fn a_webhook_forbids_polling_until_it_is_deleted() {
 
     bot.call("deleteWebhook", json!({})).await;
     assert_eq!(bot.poll(json!({})).await, [pushed.update_id]);
-    bot.call("deleteWebhook", json!({ "drop_pending_updates": true })).await;
+    bot.call("deleteWebhook", json!({ "drop_pending_updates": true }))
+        .await;
     assert!(bot.poll(json!({})).await.is_empty());
 }
 
@@ -114,7 +132,10 @@ async fn an_update_can_be_delivered_again_after_its_confirmation() {
 
     telegram.push_again(first);
 
-    assert_eq!(bot.poll(json!({ "offset": first + 1 })).await, [first, second]);
+    assert_eq!(
+        bot.poll(json!({ "offset": first + 1 })).await,
+        [first, second]
+    );
     assert!(bot.poll(json!({ "offset": second + 1 })).await.is_empty());
     telegram.confirmed(first).await;
     telegram.all_confirmed().await;
@@ -135,7 +156,10 @@ async fn the_allowed_kinds_are_remembered_and_apply_to_new_updates() {
     telegram.confirmed(edit.update_id).await;
     bot.poll(json!({ "allowed_updates": [] })).await;
     let edit = dm.edits(old.message_id, "hello there").await;
-    assert_eq!(bot.poll(json!({ "offset": edit.update_id })).await, [edit.update_id]);
+    assert_eq!(
+        bot.poll(json!({ "offset": edit.update_id })).await,
+        [edit.update_id]
+    );
 }
 
 #[tokio::test]
@@ -143,7 +167,10 @@ async fn a_raw_update_keeps_its_id_or_gets_one() {
     let telegram = FakeTelegram::start().await;
     let bot = Bot::new(&telegram);
 
-    assert_eq!(telegram.push_raw(json!({ "update_id": 20_000, "message": "not a message" })), 20_000);
+    assert_eq!(
+        telegram.push_raw(json!({ "update_id": 20_000, "message": "not a message" })),
+        20_000
+    );
     assert_eq!(telegram.push_raw(json!({ "of_the_future": {} })), 20_001);
     assert_eq!(bot.poll(json!({})).await, [20_000, 20_001]);
 }

@@ -27,7 +27,10 @@ async fn message_in_a_named_topic() {
       "text": "hello"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, said.update_id), seen("hello", Some(101), true));
+    assert_eq!(
+        teloxide_sees(&telegram, said.update_id),
+        seen("hello", Some(101), true)
+    );
 }
 
 #[tokio::test]
@@ -35,7 +38,10 @@ async fn reply_in_a_named_topic() {
     let telegram = FakeTelegram::start().await;
     let rose = telegram.forum(CHAT).topic(101, "Rose");
     let said = rose.says(ALICE, "hello").await;
-    let reply = rose.says(BOB, "hello yourself").replying_to(said.message_id).await;
+    let reply = rose
+        .says(BOB, "hello yourself")
+        .replying_to(said.message_id)
+        .await;
 
     assert_snapshot!(json_of(&telegram, reply.update_id), @r#"
     { "update_id": 10002, "message": {
@@ -49,7 +55,10 @@ async fn reply_in_a_named_topic() {
       "text": "hello yourself"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, reply.update_id), seen("hello yourself", Some(101), true));
+    assert_eq!(
+        teloxide_sees(&telegram, reply.update_id),
+        seen("hello yourself", Some(101), true)
+    );
 }
 
 #[tokio::test]
@@ -58,7 +67,10 @@ async fn message_and_reply_in_general() {
     let general = telegram.forum(CHAT);
     let said = general.says(ALICE, "hello").await;
     let reply = general.says(BOB, "hi").replying_to(said.message_id).await;
-    let deeper = general.says(ALICE, "ho").replying_to(reply.message_id).await;
+    let deeper = general
+        .says(ALICE, "ho")
+        .replying_to(reply.message_id)
+        .await;
 
     assert_snapshot!(json_of(&telegram, said.update_id), @r#"
     { "update_id": 10001, "message": {
@@ -80,8 +92,14 @@ async fn message_and_reply_in_general() {
       "text": "ho"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, said.update_id), seen("hello", None, false));
-    assert_eq!(teloxide_sees(&telegram, deeper.update_id), seen("ho", Some(said.message_id), false));
+    assert_eq!(
+        teloxide_sees(&telegram, said.update_id),
+        seen("hello", None, false)
+    );
+    assert_eq!(
+        teloxide_sees(&telegram, deeper.update_id),
+        seen("ho", Some(said.message_id), false)
+    );
 }
 
 #[tokio::test]
@@ -102,14 +120,19 @@ async fn reply_in_a_plain_supergroup() {
       "text": "hi"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, reply.update_id), seen("hi", Some(said.message_id), false));
+    assert_eq!(
+        teloxide_sees(&telegram, reply.update_id),
+        seen("hi", Some(said.message_id), false)
+    );
 }
 
 #[tokio::test]
 async fn reply_in_a_basic_group_to_the_bot() {
     let telegram = FakeTelegram::start().await;
     let group = telegram.group(-5);
-    let from_bot = Bot::new(&telegram).send(json!({ "chat_id": -5, "text": "I am here" })).await;
+    let from_bot = Bot::new(&telegram)
+        .send(json!({ "chat_id": -5, "text": "I am here" }))
+        .await;
     let reply = group.says(ALICE, "good").replying_to(from_bot).await;
 
     assert_snapshot!(json_of(&telegram, reply.update_id), @r#"
@@ -122,7 +145,10 @@ async fn reply_in_a_basic_group_to_the_bot() {
       "text": "good"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, reply.update_id), seen("good", None, false));
+    assert_eq!(
+        teloxide_sees(&telegram, reply.update_id),
+        seen("good", None, false)
+    );
 }
 
 #[tokio::test]
@@ -152,8 +178,14 @@ async fn message_in_a_private_chat_and_in_a_private_topic() {
       "text": "hello"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, plain.update_id), seen("hello", None, false));
-    assert_eq!(teloxide_sees(&telegram, topic.update_id), seen("hello", Some(7), true));
+    assert_eq!(
+        teloxide_sees(&telegram, plain.update_id),
+        seen("hello", None, false)
+    );
+    assert_eq!(
+        teloxide_sees(&telegram, topic.update_id),
+        seen("hello", Some(7), true)
+    );
 }
 
 #[tokio::test]
@@ -176,7 +208,11 @@ async fn mentions_and_commands_are_marked_in_utf16_units() {
 #[tokio::test]
 async fn mention_of_somebody_without_a_username() {
     let telegram = FakeTelegram::start().await;
-    let said = telegram.group(-5).says(ALICE, "ask Bob").mentioning("Bob", BOB).await;
+    let said = telegram
+        .group(-5)
+        .says(ALICE, "ask Bob")
+        .mentioning("Bob", BOB)
+        .await;
 
     assert_snapshot!(json_of(&telegram, said.update_id), @r#"
     { "update_id": 10001, "message": {
@@ -188,13 +224,20 @@ async fn mention_of_somebody_without_a_username() {
       "entities": [{"type":"text_mention","user":{"id":222,"is_bot":false,"first_name":"Bob","language_code":"en"},"offset":4,"length":3}]
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, said.update_id), seen("ask Bob", None, false));
+    assert_eq!(
+        teloxide_sees(&telegram, said.update_id),
+        seen("ask Bob", None, false)
+    );
 }
 
 #[tokio::test]
 async fn entity_that_teloxide_does_not_know_hides_the_text() {
     let telegram = FakeTelegram::start().await;
-    let said = telegram.dm(ALICE).says("meet at 10:00").marking("10:00", "date_time").await;
+    let said = telegram
+        .dm(ALICE)
+        .says("meet at 10:00")
+        .marking("10:00", "date_time")
+        .await;
 
     assert_snapshot!(json_of(&telegram, said.update_id), @r#"
     { "update_id": 10001, "message": {
@@ -206,7 +249,11 @@ async fn entity_that_teloxide_does_not_know_hides_the_text() {
       "entities": [{"type":"date_time","offset":8,"length":5}]
     } }
     "#);
-    assert_eq!(teloxide_message(&telegram, said.update_id).text(), None, "this is the trap the shape is for");
+    assert_eq!(
+        teloxide_message(&telegram, said.update_id).text(),
+        None,
+        "this is the trap the shape is for"
+    );
 }
 
 #[tokio::test]
@@ -226,7 +273,10 @@ async fn edited_message() {
       "edit_date": 0
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, edited.update_id), seen("help me", None, false));
+    assert_eq!(
+        teloxide_sees(&telegram, edited.update_id),
+        seen("help me", None, false)
+    );
 }
 
 #[tokio::test]
@@ -243,7 +293,10 @@ async fn channel_post() {
       "text": "news"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, post.update_id), seen("news", None, false));
+    assert_eq!(
+        teloxide_sees(&telegram, post.update_id),
+        seen("news", None, false)
+    );
 }
 
 #[tokio::test]
@@ -260,7 +313,10 @@ async fn message_of_another_bot() {
       "text": "beep"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, said.update_id), seen("beep", None, false));
+    assert_eq!(
+        teloxide_sees(&telegram, said.update_id),
+        seen("beep", None, false)
+    );
 }
 
 #[tokio::test]
@@ -278,7 +334,10 @@ async fn message_of_an_anonymous_admin() {
       "text": "order!"
     } }
     "#);
-    assert_eq!(teloxide_sees(&telegram, said.update_id), seen("order!", None, false));
+    assert_eq!(
+        teloxide_sees(&telegram, said.update_id),
+        seen("order!", None, false)
+    );
 }
 
 #[tokio::test]
@@ -313,10 +372,26 @@ async fn service_messages_of_topics() {
       "forum_topic_closed": {}
     } }
     "#);
-    assert!(teloxide_message(&telegram, created).forum_topic_created().is_some());
-    assert!(teloxide_message(&telegram, renamed.update_id).forum_topic_edited().is_some());
-    assert!(teloxide_message(&telegram, closed.update_id).forum_topic_closed().is_some());
-    assert!(teloxide_message(&telegram, reopened.update_id).forum_topic_reopened().is_some());
+    assert!(
+        teloxide_message(&telegram, created)
+            .forum_topic_created()
+            .is_some()
+    );
+    assert!(
+        teloxide_message(&telegram, renamed.update_id)
+            .forum_topic_edited()
+            .is_some()
+    );
+    assert!(
+        teloxide_message(&telegram, closed.update_id)
+            .forum_topic_closed()
+            .is_some()
+    );
+    assert!(
+        teloxide_message(&telegram, reopened.update_id)
+            .forum_topic_reopened()
+            .is_some()
+    );
 }
 
 #[tokio::test]
@@ -324,7 +399,9 @@ async fn service_messages_of_members_and_migration() {
     let telegram = FakeTelegram::start().await;
     let group = telegram.group(-5);
     let dave = User::person(555, "Dave");
-    let joined = group.service(CAROL, "new_chat_members", json!([dave.json()])).await;
+    let joined = group
+        .service(CAROL, "new_chat_members", json!([dave.json()]))
+        .await;
     group.migrates_to(CHAT).await;
 
     assert_snapshot!(json_of(&telegram, joined.update_id), @r#"
@@ -354,16 +431,34 @@ async fn service_messages_of_members_and_migration() {
       "migrate_from_chat_id": -5
     } }
     "#);
-    assert!(teloxide_message(&telegram, joined.update_id).new_chat_members().is_some());
-    assert!(teloxide_message(&telegram, joined.update_id + 1).migrate_to_chat_id().is_some());
-    assert!(teloxide_message(&telegram, joined.update_id + 2).migrate_from_chat_id().is_some());
+    assert!(
+        teloxide_message(&telegram, joined.update_id)
+            .new_chat_members()
+            .is_some()
+    );
+    assert!(
+        teloxide_message(&telegram, joined.update_id + 1)
+            .migrate_to_chat_id()
+            .is_some()
+    );
+    assert!(
+        teloxide_message(&telegram, joined.update_id + 2)
+            .migrate_from_chat_id()
+            .is_some()
+    );
 }
 
 #[tokio::test]
 async fn photo_with_a_caption() {
     let telegram = FakeTelegram::start().await;
     let photo = json!([{ "file_id": "F1", "file_unique_id": "U1", "width": 90, "height": 60, "file_size": 1200 }]);
-    let said = telegram.dm(ALICE).says("").without("text").with("photo", photo).with("caption", json!("look")).await;
+    let said = telegram
+        .dm(ALICE)
+        .says("")
+        .without("text")
+        .with("photo", photo)
+        .with("caption", json!("look"))
+        .await;
 
     assert_snapshot!(json_of(&telegram, said.update_id), @r#"
     { "update_id": 10001, "message": {
@@ -375,7 +470,10 @@ async fn photo_with_a_caption() {
       "caption": "look"
     } }
     "#);
-    assert_eq!(teloxide_message(&telegram, said.update_id).caption(), Some("look"));
+    assert_eq!(
+        teloxide_message(&telegram, said.update_id).caption(),
+        Some("look")
+    );
 }
 
 #[tokio::test]
@@ -396,7 +494,10 @@ async fn changes_of_the_bots_membership() {
     } }
     "#);
     for pushed in [added, promoted, removed] {
-        assert!(matches!(teloxide_update(&telegram, pushed.update_id).kind, UpdateKind::MyChatMember(_)));
+        assert!(matches!(
+            teloxide_update(&telegram, pushed.update_id).kind,
+            UpdateKind::MyChatMember(_)
+        ));
     }
 }
 
@@ -405,7 +506,9 @@ async fn press_on_a_button() {
     let telegram = FakeTelegram::start().await;
     let group = telegram.group(-5);
     let keyboard = json!({ "inline_keyboard": [[{ "text": "Yes", "callback_data": "yes" }]] });
-    let message_id = Bot::new(&telegram).send(json!({ "chat_id": -5, "text": "Sure?", "reply_markup": keyboard })).await;
+    let message_id = Bot::new(&telegram)
+        .send(json!({ "chat_id": -5, "text": "Sure?", "reply_markup": keyboard }))
+        .await;
     let pressed = group.presses(ALICE, message_id, "yes").await;
 
     assert_snapshot!(json_of(&telegram, pressed.update_id), @r#"
@@ -417,26 +520,42 @@ async fn press_on_a_button() {
       "data": "yes"
     } }
     "#);
-    assert!(matches!(teloxide_update(&telegram, pressed.update_id).kind, UpdateKind::CallbackQuery(_)));
+    assert!(matches!(
+        teloxide_update(&telegram, pressed.update_id).kind,
+        UpdateKind::CallbackQuery(_)
+    ));
 }
 
 /// An update as delivered, with a line for each field of its content and all times set to zero.
 fn json_of(telegram: &FakeTelegram, update_id: i64) -> String {
-    let mut update: Value = serde_json::from_str(&telegram.update(update_id)).expect("an update is JSON");
+    let mut update: Value =
+        serde_json::from_str(&telegram.update(update_id)).expect("an update is JSON");
     stop_clocks(&mut update);
     let fields = update.as_object().expect("an update is an object");
-    let (kind, content) = fields.iter().find(|(name, _)| *name != "update_id").expect("an update has content");
-    let lines: Vec<String> =
-        content.as_object().expect("content is an object").iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
-    format!("{{ \"update_id\": {update_id}, \"{kind}\": {{\n{}\n}} }}", lines.join(",\n"))
+    let (kind, content) = fields
+        .iter()
+        .find(|(name, _)| *name != "update_id")
+        .expect("an update has content");
+    let lines: Vec<String> = content
+        .as_object()
+        .expect("content is an object")
+        .iter()
+        .map(|(name, value)| format!("  \"{name}\": {value}"))
+        .collect();
+    format!(
+        "{{ \"update_id\": {update_id}, \"{kind}\": {{\n{}\n}} }}",
+        lines.join(",\n")
+    )
 }
 
 fn stop_clocks(value: &mut Value) {
     match value {
-        Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| match name.as_str() {
-            "date" | "edit_date" => *value = 0.into(),
-            _ => stop_clocks(value),
-        }),
+        Value::Object(fields) => fields
+            .iter_mut()
+            .for_each(|(name, value)| match name.as_str() {
+                "date" | "edit_date" => *value = 0.into(),
+                _ => stop_clocks(value),
+            }),
         Value::Array(items) => items.iter_mut().for_each(stop_clocks),
         _ => {}
     }
@@ -451,12 +570,18 @@ fn seen(text: &str, thread: Option<i64>, is_topic_message: bool) -> Seen {
 
 fn teloxide_sees(telegram: &FakeTelegram, update_id: i64) -> Seen {
     let message = teloxide_message(telegram, update_id);
-    (message.text().map(str::to_owned), message.thread_id.map(|thread| thread.0.0.into()), message.is_topic_message)
+    (
+        message.text().map(str::to_owned),
+        message.thread_id.map(|thread| thread.0.0.into()),
+        message.is_topic_message,
+    )
 }
 
 fn teloxide_message(telegram: &FakeTelegram, update_id: i64) -> Message {
     match teloxide_update(telegram, update_id).kind {
-        UpdateKind::Message(message) | UpdateKind::EditedMessage(message) | UpdateKind::ChannelPost(message) => message,
+        UpdateKind::Message(message)
+        | UpdateKind::EditedMessage(message)
+        | UpdateKind::ChannelPost(message) => message,
         other => panic!("not a message: {other:?}"),
     }
 }

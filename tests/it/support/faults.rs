@@ -1,5 +1,5 @@
-//! What every fake platform can do to a call: break its answer once, some times, or while a guard lives, and hold it back until
-//! released. Which ways of breaking there are, the platforms say.
+//! What every fake platform can do to a call: break its answer once, some times, or while a guard
+//! lives, and hold it back until released. Which ways of breaking there are, the platforms say.
 
 use tokio::sync::watch;
 
@@ -22,15 +22,28 @@ pub(crate) trait Breakable: Clone {
         let (target, released) = (Target { call, place: None }, release.subscribe());
         let id = self.with_faults(|faults| {
             faults.next_id += 1;
-            faults.holds.push(ArmedHold { id: faults.next_id, target, point, released });
+            faults.holds.push(ArmedHold {
+                id: faults.next_id,
+                target,
+                point,
+                released,
+            });
             faults.next_id
         });
-        Hold { server: self.clone(), id, release }
+        Hold {
+            server: self.clone(),
+            id,
+            release,
+        }
     }
 
     /// The oldest fault that fits a call is used.
     fn fail_call(&self, call: Self::Call, fault: Self::Fault) -> FaultPlan<Self> {
-        FaultPlan { server: self.clone(), target: Target { call, place: None }, fault }
+        FaultPlan {
+            server: self.clone(),
+            target: Target { call, place: None },
+            fault,
+        }
     }
 }
 
@@ -68,20 +81,28 @@ struct Target<S: Breakable> {
 
 impl<S: Breakable> Target<S> {
     fn matches(&self, call: &S::Call, place: Option<S::Place>) -> bool {
-        (S::is_any(&self.call) || self.call == *call) && (self.place.is_none() || self.place == place)
+        (S::is_any(&self.call) || self.call == *call)
+            && (self.place.is_none() || self.place == place)
     }
 }
 
 impl<S: Breakable> Default for Faults<S> {
     fn default() -> Self {
-        Faults { armed: Vec::new(), holds: Vec::new(), next_id: 0 }
+        Faults {
+            armed: Vec::new(),
+            holds: Vec::new(),
+            next_id: 0,
+        }
     }
 }
 
 impl<S: Breakable> Faults<S> {
     /// The fault for this call, if one is due; uses up one of its times.
     pub(crate) fn take(&mut self, call: &S::Call, place: Option<S::Place>) -> Option<S::Fault> {
-        let index = self.armed.iter().position(|armed| armed.target.matches(call, place))?;
+        let index = self
+            .armed
+            .iter()
+            .position(|armed| armed.target.matches(call, place))?;
         let armed = &mut self.armed[index];
         let fault = armed.fault;
         if let Some(times) = &mut armed.times {
@@ -93,14 +114,29 @@ impl<S: Breakable> Faults<S> {
         Some(fault)
     }
 
-    pub(crate) fn holds(&self, call: &S::Call, place: Option<S::Place>, point: HoldPoint) -> Vec<watch::Receiver<bool>> {
-        let applies = |hold: &&ArmedHold<S>| hold.point == point && hold.target.matches(call, place);
-        self.holds.iter().filter(applies).map(|hold| hold.released.clone()).collect()
+    pub(crate) fn holds(
+        &self,
+        call: &S::Call,
+        place: Option<S::Place>,
+        point: HoldPoint,
+    ) -> Vec<watch::Receiver<bool>> {
+        let applies =
+            |hold: &&ArmedHold<S>| hold.point == point && hold.target.matches(call, place);
+        self.holds
+            .iter()
+            .filter(applies)
+            .map(|hold| hold.released.clone())
+            .collect()
     }
 
     fn arm(&mut self, target: Target<S>, fault: S::Fault, times: Option<usize>) -> u64 {
         self.next_id += 1;
-        self.armed.push(ArmedFault { id: self.next_id, target, fault, times });
+        self.armed.push(ArmedFault {
+            id: self.next_id,
+            target,
+            fault,
+            times,
+        });
         self.next_id
     }
 }
@@ -125,13 +161,19 @@ impl<S: Breakable> FaultPlan<S> {
 
     pub(crate) fn times(self, times: usize) {
         if times > 0 {
-            self.server.with_faults(|faults| faults.arm(self.target, self.fault, Some(times)));
+            self.server
+                .with_faults(|faults| faults.arm(self.target, self.fault, Some(times)));
         }
     }
 
     pub(crate) fn until_dropped(self) -> FaultGuard<S> {
-        let id = self.server.with_faults(|faults| faults.arm(self.target, self.fault, None));
-        FaultGuard { server: self.server, id }
+        let id = self
+            .server
+            .with_faults(|faults| faults.arm(self.target, self.fault, None));
+        FaultGuard {
+            server: self.server,
+            id,
+        }
     }
 }
 
@@ -143,7 +185,8 @@ pub(crate) struct FaultGuard<S: Breakable> {
 
 impl<S: Breakable> Drop for FaultGuard<S> {
     fn drop(&mut self) {
-        self.server.with_faults(|faults| faults.armed.retain(|armed| armed.id != self.id));
+        self.server
+            .with_faults(|faults| faults.armed.retain(|armed| armed.id != self.id));
     }
 }
 
@@ -170,7 +213,8 @@ impl<S: Breakable> Hold<S> {
 
 impl<S: Breakable> Drop for Hold<S> {
     fn drop(&mut self) {
-        self.server.with_faults(|faults| faults.holds.retain(|hold| hold.id != self.id));
+        self.server
+            .with_faults(|faults| faults.holds.retain(|hold| hold.id != self.id));
         self.release.send_replace(true);
     }
 }

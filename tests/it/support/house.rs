@@ -1,5 +1,5 @@
-//! A home folder with a config, a fake Telegram and a fake model, and the real gateway on top: inside this process, or as
-//! the real binary that can be killed.
+//! A home folder with a config, a fake Telegram and a fake model, and the real gateway on top:
+//! inside this process, or as the real binary that can be killed.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +14,8 @@ use super::fake_discord::{FakeDiscord, GuildHandle};
 use super::fake_model::{Dialect, FakeModel};
 use super::fake_telegram::{ALICE, FakeTelegram};
 
-/// Everything a gateway needs. Dropping it fails the test if something was left undone in the store.
+/// Everything a gateway needs. Dropping it fails the test if something was left undone in the
+/// store.
 pub(crate) struct House {
     pub(crate) telegram: FakeTelegram,
     pub(crate) model: FakeModel,
@@ -31,7 +32,12 @@ impl House {
     /// `top` has keys of the config's top level.
     pub(crate) async fn with_top(top: &str, rest: &str) -> Self {
         let (telegram, model) = (FakeTelegram::start().await, FakeModel::start().await);
-        let house = House { telegram, model, home: TempDir::new().expect("a folder"), leftovers_are_fine: false };
+        let house = House {
+            telegram,
+            model,
+            home: TempDir::new().expect("a folder"),
+            leftovers_are_fine: false,
+        };
         house.write("secrets/telegram", house.telegram.token());
         house.configure(top, rest);
         house
@@ -39,7 +45,10 @@ impl House {
 
     /// Writes the config anew, as an operator would.
     pub(crate) fn configure(&self, top: &str, rest: &str) {
-        let (api_url, base_url) = (self.telegram.api_url(), self.model.base_url(Dialect::OpenAi));
+        let (api_url, base_url) = (
+            self.telegram.api_url(),
+            self.model.base_url(Dialect::OpenAi),
+        );
         self.write(
             "config.toml",
             &format!(
@@ -53,15 +62,20 @@ impl House {
 
     /// Adds keys to `[telegram]`.
     pub(crate) fn configure_telegram(&self, keys: &str) {
-        let written = std::fs::read_to_string(self.home.path().join("config.toml")).expect("there is a config");
-        self.write("config.toml", &written.replace("[telegram]\n", &format!("[telegram]\n{keys}\n")));
+        let written = std::fs::read_to_string(self.home.path().join("config.toml"))
+            .expect("there is a config");
+        self.write(
+            "config.toml",
+            &written.replace("[telegram]\n", &format!("[telegram]\n{keys}\n")),
+        );
     }
 
     /// A Discord beside the Telegram, with more keys in `[discord]`.
     pub(crate) async fn add_discord(&self, keys: &str) -> FakeDiscord {
         let discord = FakeDiscord::start().await;
         self.write("secrets/discord", discord.token());
-        let written = std::fs::read_to_string(self.home.path().join("config.toml")).expect("there is a config");
+        let written = std::fs::read_to_string(self.home.path().join("config.toml"))
+            .expect("there is a config");
         let section = format!(
             "[discord]\ntoken = {{ file = \"secrets/discord\" }}\napi_url = \"{}\"\n\
              limits = {{ per_second = 0, channel_per_second = 0 }}\n{keys}\n[telegram]\n",
@@ -81,15 +95,19 @@ impl House {
 
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.home.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder can be made");
+        std::fs::create_dir_all(path.parent().expect("a file in a folder"))
+            .expect("the folder can be made");
         std::fs::write(path, text).expect("the file can be written");
     }
 
     pub(crate) async fn open(&self) -> Gateway {
         for _ in 0..200 {
             match self.try_open().await {
-                // A child that another test is just starting holds copies of all our files, locks included, for a moment.
-                Err(StartError::Lock(LockError::Held { .. })) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                // A child that another test is just starting holds copies of all our files, locks
+                // included, for a moment.
+                Err(StartError::Lock(LockError::Held { .. })) => {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
                 started => return started.expect("the gateway starts"),
             }
         }
@@ -119,8 +137,8 @@ impl House {
         gateway.settled().await;
     }
 
-    /// Messages are looked at one after the other: when this one is answered, all before it are in their lanes. To be confirmed, they
-    /// need only be stored.
+    /// Messages are looked at one after the other: when this one is answered, all before it are in
+    /// their lanes. To be confirmed, they need only be stored.
     pub(crate) async fn all_in_their_lanes(&self) {
         let desk = self.telegram.dm(ALICE);
         let answers = desk.texts().len();
@@ -143,14 +161,19 @@ impl House {
 
     /// Changes the store behind the gateway's back.
     pub(crate) fn tell(&self, sql: &str) {
-        let connection = Connection::open(self.home.path().join("parlor.db")).expect("the database opens");
+        let connection =
+            Connection::open(self.home.path().join("parlor.db")).expect("the database opens");
         connection.execute(sql, []).expect("the statement works");
     }
 
     /// The id of a place in the store, which gets a row if it has none.
     pub(crate) fn place_id(&self, key: &str) -> i64 {
-        self.tell(&format!("INSERT INTO places (key, created_at) VALUES ('{key}', 0) ON CONFLICT DO NOTHING"));
-        self.ask(&format!("SELECT id FROM places WHERE key = '{key}'")).parse().expect("a number")
+        self.tell(&format!(
+            "INSERT INTO places (key, created_at) VALUES ('{key}', 0) ON CONFLICT DO NOTHING"
+        ));
+        self.ask(&format!("SELECT id FROM places WHERE key = '{key}'"))
+            .parse()
+            .expect("a number")
     }
 
     /// Returns when the store answers this.
@@ -166,11 +189,22 @@ impl House {
 
 impl Drop for House {
     fn drop(&mut self) {
-        if std::thread::panicking() || self.leftovers_are_fine || !self.home.path().join("parlor.db").exists() {
+        if std::thread::panicking()
+            || self.leftovers_are_fine
+            || !self.home.path().join("parlor.db").exists()
+        {
             return;
         }
-        assert_eq!(self.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"), "0", "messages were left unanswered");
-        assert_eq!(self.ask("SELECT count(*) FROM outbox WHERE state <> 'sent'"), "0", "answers were left undelivered");
+        assert_eq!(
+            self.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"),
+            "0",
+            "messages were left unanswered"
+        );
+        assert_eq!(
+            self.ask("SELECT count(*) FROM outbox WHERE state <> 'sent'"),
+            "0",
+            "answers were left undelivered"
+        );
     }
 }
 
@@ -188,7 +222,8 @@ pub(crate) fn ask(home: &Path, sql: &str) -> String {
         .expect("the question has an answer")
 }
 
-/// Returns when the store answers this. The store of another process cannot wake us, so it is asked again and again.
+/// Returns when the store answers this. The store of another process cannot wake us, so it is asked
+/// again and again.
 pub(crate) async fn wait_until_stored(home: &Path, sql: &str, answer: &str) {
     let asking = async {
         while ask(home, sql) != answer {
@@ -215,8 +250,16 @@ impl Process {
     /// With an environment of its own.
     pub(crate) fn start_as(mut command: Command, home: &Path) -> Self {
         let log = home.join("test.log");
-        let stderr = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log file");
-        let child = command.stderr(stderr).kill_on_drop(true).spawn().expect("the binary starts");
+        let stderr = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .expect("a log file");
+        let child = command
+            .stderr(stderr)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the binary starts");
         Process { child, log }
     }
 
@@ -232,13 +275,22 @@ impl Process {
     /// SIGTERM, and the exit code.
     pub(crate) async fn stop(self) -> i32 {
         let pid = self.pid().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill is there");
+        let sent = Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .expect("kill is there");
         assert!(sent.success());
         self.exit_code().await
     }
 
     pub(crate) async fn exit_code(mut self) -> i32 {
-        self.child.wait().await.expect("it ends").code().expect("it ends by itself")
+        self.child
+            .wait()
+            .await
+            .expect("it ends")
+            .code()
+            .expect("it ends by itself")
     }
 
     /// Returns when the log has a text.
@@ -260,6 +312,10 @@ impl Process {
 /// The binary with a clean environment.
 pub(crate) fn parlor(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_parlor"));
-    command.env_clear().env("PARLOR_HOME", home).env("USER", "ann").stdin(Stdio::null());
+    command
+        .env_clear()
+        .env("PARLOR_HOME", home)
+        .env("USER", "ann")
+        .stdin(Stdio::null());
     command
 }

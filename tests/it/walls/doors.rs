@@ -1,4 +1,5 @@
-//! Doors: what the operator opens is open, as far as it says, and marked with whose it is. Otherwise the walls would prove nothing.
+//! Doors: what the operator opens is open, as far as it says, and marked with whose it is.
+//! Otherwise the walls would prove nothing.
 
 use serde_json::{Value, json};
 
@@ -6,12 +7,21 @@ use super::{SECRET, TEAM, Walls, tries};
 use crate::support::fake_model::Script;
 
 fn opened(keys: &str, rest: &str) -> String {
-    format!("{}{rest}", TEAM.replace("[agents.rose]\n", &format!("[agents.rose]\n{keys}\n")))
+    format!(
+        "{}{rest}",
+        TEAM.replace("[agents.rose]\n", &format!("[agents.rose]\n{keys}\n"))
+    )
 }
 
 async fn rose_calls(walls: &Walls, calls: Vec<(&str, Value)>) -> Vec<String> {
-    let calls = calls.into_iter().map(|(name, arguments)| (name.to_owned(), arguments)).collect();
-    walls.house.model.enqueue_when("go on", Script::ToolCalls(calls));
+    let calls = calls
+        .into_iter()
+        .map(|(name, arguments)| (name.to_owned(), arguments))
+        .collect();
+    walls
+        .house
+        .model
+        .enqueue_when("go on", Script::ToolCalls(calls));
     walls.says(&walls.rose, "go on").await;
     walls.results()
 }
@@ -28,10 +38,17 @@ async fn ada_herself_finds_all_of_it() {
         ("transcript_search", json!({ "words": "vault" })),
     ];
     let count = calls.len();
-    walls.house.model.enqueue(Script::ToolCalls(calls.map(|(name, arguments)| (name.to_owned(), arguments)).to_vec()));
+    walls.house.model.enqueue(Script::ToolCalls(
+        calls
+            .map(|(name, arguments)| (name.to_owned(), arguments))
+            .to_vec(),
+    ));
     walls.says(&walls.ada, "look for the vault").await;
     let asked = walls.read_by("Ada").pop().expect("asked");
-    let found = asked.messages.iter().filter(|(role, text)| role == "tool" && text.contains(SECRET));
+    let found = asked
+        .messages
+        .iter()
+        .filter(|(role, text)| role == "tool" && text.contains(SECRET));
     assert_eq!(found.count(), count, "{:?}", asked.messages);
     assert!(asked.system.contains(SECRET));
     walls.end().await;
@@ -45,9 +62,15 @@ async fn read_access_opens_the_workspace_and_nothing_beside_it() {
         &walls,
         vec![
             ("file_read", json!({ "path": "@ada/vault.md" })),
-            ("file_write", json!({ "path": "@ada/vault.md", "content": "x" })),
+            (
+                "file_write",
+                json!({ "path": "@ada/vault.md", "content": "x" }),
+            ),
             ("file_read", json!({ "path": "@ada/../MEMORY.md" })),
-            ("file_read", json!({ "path": "../../ada/workspace/vault.md" })),
+            (
+                "file_read",
+                json!({ "path": "../../ada/workspace/vault.md" }),
+            ),
             ("memory_search", json!({ "query": "vault" })),
             ("skill", json!({ "name": "vault" })),
         ],
@@ -77,8 +100,14 @@ async fn write_access_opens_the_workspace_both_ways() {
     let told = rose_calls(
         &walls,
         vec![
-            ("file_write", json!({ "path": "@ada/from-rose.md", "content": "hello" })),
-            ("file_write", json!({ "path": "@ada/../SOUL.md", "content": "hello" })),
+            (
+                "file_write",
+                json!({ "path": "@ada/from-rose.md", "content": "hello" }),
+            ),
+            (
+                "file_write",
+                json!({ "path": "@ada/../SOUL.md", "content": "hello" }),
+            ),
         ],
     )
     .await;
@@ -87,8 +116,15 @@ async fn write_access_opens_the_workspace_both_ways() {
     ---
     `@ada/../SOUL.md` leads out of the workspace. Paths begin in your workspace and have no `..`, such as `notes/today.md`.
     ");
-    let read = rose_calls(&walls, vec![("file_read", json!({ "path": "@ada/vault.md" }))]).await;
-    assert!(read.last().is_some_and(|text| text.contains(SECRET)), "{read:?}");
+    let read = rose_calls(
+        &walls,
+        vec![("file_read", json!({ "path": "@ada/vault.md" }))],
+    )
+    .await;
+    assert!(
+        read.last().is_some_and(|text| text.contains(SECRET)),
+        "{read:?}"
+    );
     walls.end().await;
 }
 
@@ -96,18 +132,47 @@ async fn write_access_opens_the_workspace_both_ways() {
 #[tokio::test]
 async fn what_is_read_from_another_memory_says_whose_it_is() {
     let walls = Walls::new(&opened("read_memory_from = [\"ada\"]", "")).await;
-    let found = rose_calls(&walls, vec![("memory_search", json!({ "query": "vault", "limit": 30 }))]).await.remove(0);
-    assert!(found.contains("The vault code is") && found.contains("vault code, vault code: "), "files and rows: {found}");
-    assert!(found.lines().all(|line| !line.contains(SECRET) || line.starts_with("- [ada] ")), "{found}");
+    let found = rose_calls(
+        &walls,
+        vec![("memory_search", json!({ "query": "vault", "limit": 30 }))],
+    )
+    .await
+    .remove(0);
+    assert!(
+        found.contains("The vault code is") && found.contains("vault code, vault code: "),
+        "files and rows: {found}"
+    );
+    assert!(
+        found
+            .lines()
+            .all(|line| !line.contains(SECRET) || line.starts_with("- [ada] ")),
+        "{found}"
+    );
     walls.says(&walls.rose, "what is the vault code").await;
     let asked = walls.read_by("Rose").pop().expect("asked");
-    let recalled = asked.messages.iter().find(|(_, text)| text.contains("[From memory")).expect("a reminder");
-    let of_ada: Vec<&str> = recalled.1.lines().filter(|line| line.contains(SECRET)).collect();
-    assert!(!of_ada.is_empty() && of_ada.iter().all(|line| line.starts_with("- [ada] ")), "{}", recalled.1);
+    let recalled = asked
+        .messages
+        .iter()
+        .find(|(_, text)| text.contains("[From memory"))
+        .expect("a reminder");
+    let of_ada: Vec<&str> = recalled
+        .1
+        .lines()
+        .filter(|line| line.contains(SECRET))
+        .collect();
+    assert!(
+        !of_ada.is_empty() && of_ada.iter().all(|line| line.starts_with("- [ada] ")),
+        "{}",
+        recalled.1
+    );
 
     let home = walls.house.home.path().to_owned();
     for tool in ["file_read", "file_search", "skill", "transcript_search"] {
-        let calls = tries(tool, &home).expect("a case").into_iter().map(|arguments| (tool, arguments)).collect();
+        let calls = tries(tool, &home)
+            .expect("a case")
+            .into_iter()
+            .map(|arguments| (tool, arguments))
+            .collect();
         for told in rose_calls(&walls, calls).await {
             assert!(!told.contains(SECRET) || told == found, "{tool}: {told}");
         }
@@ -119,9 +184,16 @@ async fn what_is_read_from_another_memory_says_whose_it_is() {
 #[tokio::test]
 async fn a_global_memory_is_for_everybody_and_says_whose_it_is() {
     let walls = Walls::new(TEAM).await;
-    walls.says(&walls.ada, "/remember --global The vault opens at nine").await;
-    let found = rose_calls(&walls, vec![("memory_search", json!({ "query": "vault" }))]).await.remove(0);
-    assert!(found.starts_with("- [ada] ") && found.ends_with(": The vault opens at nine"), "{found}");
+    walls
+        .says(&walls.ada, "/remember --global The vault opens at nine")
+        .await;
+    let found = rose_calls(&walls, vec![("memory_search", json!({ "query": "vault" }))])
+        .await
+        .remove(0);
+    assert!(
+        found.starts_with("- [ada] ") && found.ends_with(": The vault opens at nine"),
+        "{found}"
+    );
     walls.rose_knows_nothing("a global memory beside private ones");
     walls.end().await;
 }
@@ -137,9 +209,15 @@ async fn a_shared_folder_is_for_those_it_names() {
         &walls,
         vec![
             ("file_read", json!({ "path": "shared/handbook/a.md" })),
-            ("file_write", json!({ "path": "shared/handbook/a.md", "content": "x" })),
+            (
+                "file_write",
+                json!({ "path": "shared/handbook/a.md", "content": "x" }),
+            ),
             ("file_read", json!({ "path": "shared/private/a.md" })),
-            ("file_read", json!({ "path": "shared/handbook/../private/a.md" })),
+            (
+                "file_read",
+                json!({ "path": "shared/handbook/../private/a.md" }),
+            ),
             ("file_list", json!({ "path": "shared" })),
         ],
     )

@@ -17,23 +17,50 @@ async fn the_next_agent_reads_what_was_said_and_not_what_was_looked_up() {
     walls.says(&place, "/agent ada").await;
     let calls = [
         ("file_read", json!({ "path": "vault.md" })),
-        ("file_write", json!({ "path": "draft.md", "content": DRAFT })),
-        ("memory_save", json!({ "text": format!("the vault, {DRAFT}") })),
+        (
+            "file_write",
+            json!({ "path": "draft.md", "content": DRAFT }),
+        ),
+        (
+            "memory_save",
+            json!({ "text": format!("the vault, {DRAFT}") }),
+        ),
         ("skill", json!({ "name": "vault" })),
     ];
-    walls.house.model.enqueue(Script::ToolCalls(calls.map(|(name, arguments)| (name.to_owned(), arguments)).to_vec()));
-    walls.house.model.enqueue(Script::text("The vault is closed."));
+    walls.house.model.enqueue(Script::ToolCalls(
+        calls
+            .map(|(name, arguments)| (name.to_owned(), arguments))
+            .to_vec(),
+    ));
+    walls
+        .house
+        .model
+        .enqueue(Script::text("The vault is closed."));
     walls.says(&place, "Is the vault closed?").await;
     let ada = walls.read_by("Ada").pop().expect("she was asked");
-    assert!(ada.has(SECRET) && ada.has(DRAFT) && ada.has("[From memory"), "there is something to leak");
+    assert!(
+        ada.has(SECRET) && ada.has(DRAFT) && ada.has("[From memory"),
+        "there is something to leak"
+    );
 
     walls.says(&place, "/agent rose").await;
     let search = |words: &str| ("transcript_search".to_owned(), json!({ "words": words }));
-    walls.house.model.enqueue(Script::ToolCalls(vec![search("vault"), search("closed"), search("%")]));
+    walls.house.model.enqueue(Script::ToolCalls(vec![
+        search("vault"),
+        search("closed"),
+        search("%"),
+    ]));
     walls.says(&place, "And you, is the vault closed?").await;
     let rose = walls.read_by("Rose").pop().expect("she was asked");
-    assert!(rose.has("[@ada] The vault is closed."), "what was said stays");
-    assert!(!rose.has(DRAFT) && !rose.has("[From memory"), "{}", rose.raw);
+    assert!(
+        rose.has("[@ada] The vault is closed."),
+        "what was said stays"
+    );
+    assert!(
+        !rose.has(DRAFT) && !rose.has("[From memory"),
+        "{}",
+        rose.raw
+    );
     walls.rose_knows_nothing("after a handoff");
     let texts = format!("%{SECRET}%");
     assert_eq!(
@@ -56,9 +83,18 @@ async fn an_agent_is_not_told_what_another_has_come_to_in_a_task_that_waits() {
         format!("I have found {SECRET}, going on."),
         vec![("file_read".to_owned(), json!({ "path": "vault.md" }))],
     );
-    walls.house.model.enqueue_when("count the vaults", round.held());
-    walls.house.model.enqueue_when("which colour", Script::text("Blue."));
-    walls.house.model.enqueue_when("Go on with your task", Script::text("Seven vaults."));
+    walls
+        .house
+        .model
+        .enqueue_when("count the vaults", round.held());
+    walls
+        .house
+        .model
+        .enqueue_when("which colour", Script::text("Blue."));
+    walls
+        .house
+        .model
+        .enqueue_when("Go on with your task", Script::text("Seven vaults."));
     place.says(ALICE, "count the vaults").await;
     walls.house.model.wait_for_open(1).await;
     place.says(ALICE, "/agent rose").await;
@@ -91,18 +127,41 @@ async fn an_agent_is_not_told_what_another_has_come_to_in_a_task_that_waits() {
 async fn a_summary_has_nothing_but_what_was_said() {
     let walls = Walls::new(&TEAM.replace("6000", "3000")).await;
     let place = walls.house.telegram.forum(-1001).topic(301, "Both");
-    walls.house.model.answer_with(|request| match request.messages.last() {
-        Some((_, text)) if text.contains("[Sum all of this up") => Script::text("They talked about vaults."),
-        Some((role, _)) if role == "user" => Script::tool_call("file_read", json!({ "path": "vault.md" })),
-        _ => Script::text("much to say about vaults. ".repeat(30)),
-    });
+    walls
+        .house
+        .model
+        .answer_with(|request| match request.messages.last() {
+            Some((_, text)) if text.contains("[Sum all of this up") => {
+                Script::text("They talked about vaults.")
+            }
+            Some((role, _)) if role == "user" => {
+                Script::tool_call("file_read", json!({ "path": "vault.md" }))
+            }
+            _ => Script::text("much to say about vaults. ".repeat(30)),
+        });
     walls.says(&place, "/agent ada").await;
     for n in 0..10 {
-        walls.says(&place, &format!("question {n} about the vault, {}", "with many words ".repeat(10))).await;
+        walls
+            .says(
+                &place,
+                &format!(
+                    "question {n} about the vault, {}",
+                    "with many words ".repeat(10)
+                ),
+            )
+            .await;
     }
-    let summing: Vec<Request> = walls.read_by("Ada").into_iter().filter(|request| request.has("[Sum all of this up")).collect();
+    let summing: Vec<Request> = walls
+        .read_by("Ada")
+        .into_iter()
+        .filter(|request| request.has("[Sum all of this up"))
+        .collect();
     assert!(!summing.is_empty(), "it was summed up");
-    assert!(summing.iter().all(|request| !request.has(SECRET)), "{}", summing[0].raw);
+    assert!(
+        summing.iter().all(|request| !request.has(SECRET)),
+        "{}",
+        summing[0].raw
+    );
 
     walls.house.model.answer_with(|_| Script::text("I see."));
     walls.says(&place, "/agent rose").await;

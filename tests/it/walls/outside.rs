@@ -30,7 +30,12 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "memory" => &["/memory", "/memory ada"],
         "remember" => &["/remember roses are red"],
         // The first twelve memories are Ada's.
-        "forget" => &["/forget vault code", "/forget 1", "/forget 1 yes", "/forget 12 yes"],
+        "forget" => &[
+            "/forget vault code",
+            "/forget 1",
+            "/forget 1 yes",
+            "/forget 12 yes",
+        ],
         "help" => &["/help"],
         "retry" => &["/retry"],
         "pair" => &["/pair ABCD-EFGH"],
@@ -45,12 +50,19 @@ async fn no_command_shows_anything_of_another_agent() {
     let before = walls.house.ask(ROWS_OF_ADA);
     walls.house.model.hold();
     let asked = walls.house.model.journal().len();
-    walls.ada.says(ALICE, &format!("the vault again, {SECRET}")).await;
+    walls
+        .ada
+        .says(ALICE, &format!("the vault again, {SECRET}"))
+        .await;
     walls.house.model.wait_for_requests(asked + 1).await;
-    walls.ada.says(ALICE, &format!("and once more {SECRET}")).await;
+    walls
+        .ada
+        .says(ALICE, &format!("and once more {SECRET}"))
+        .await;
     let mut sent = walls.rose.texts().len();
     for spec in SPECS {
-        let texts = commands(spec.name).unwrap_or_else(|| panic!("/{} has no case in walls/outside.rs", spec.name));
+        let texts = commands(spec.name)
+            .unwrap_or_else(|| panic!("/{} has no case in walls/outside.rs", spec.name));
         for (text, person) in texts.iter().flat_map(|text| [(text, ALICE), (text, BOB)]) {
             walls.rose.says(person, text).await;
             sent += 1;
@@ -60,7 +72,11 @@ async fn no_command_shows_anything_of_another_agent() {
     }
     walls.house.model.release();
     walls.house.settled(&walls.gateway).await;
-    assert_eq!(walls.house.ask(ROWS_OF_ADA), before, "nobody made Ada forget");
+    assert_eq!(
+        walls.house.ask(ROWS_OF_ADA),
+        before,
+        "nobody made Ada forget"
+    );
     walls.rose_knows_nothing("commands");
     walls.end().await;
 }
@@ -69,13 +85,32 @@ async fn no_command_shows_anything_of_another_agent() {
 #[tokio::test]
 async fn nothing_is_recalled_from_another_agent_however_well_it_fits() {
     let walls = Walls::new(TEAM).await;
-    walls.says(&walls.rose, "/remember Somewhere among many other words there is a vault").await;
-    walls.says(&walls.rose, "what is the vault code, the vault code").await;
+    walls
+        .says(
+            &walls.rose,
+            "/remember Somewhere among many other words there is a vault",
+        )
+        .await;
+    walls
+        .says(&walls.rose, "what is the vault code, the vault code")
+        .await;
     let asked = walls.read_by("Rose").pop().expect("asked");
-    let reminder = asked.messages.iter().find(|(_, text)| text.contains("[From memory")).expect("a reminder");
-    let recalled: Vec<&str> = reminder.1.lines().filter(|line| line.starts_with("- ")).collect();
+    let reminder = asked
+        .messages
+        .iter()
+        .find(|(_, text)| text.contains("[From memory"))
+        .expect("a reminder");
+    let recalled: Vec<&str> = reminder
+        .1
+        .lines()
+        .filter(|line| line.starts_with("- "))
+        .collect();
     assert_eq!(recalled.len(), 1, "{recalled:?}");
-    assert_eq!(asked.api_key.as_deref(), Some(KEY), "the provider gets its key, and only in its place");
+    assert_eq!(
+        asked.api_key.as_deref(),
+        Some(KEY),
+        "the provider gets its key, and only in its place"
+    );
     walls.rose_knows_nothing("recall");
     walls.end().await;
 }
@@ -84,16 +119,29 @@ async fn nothing_is_recalled_from_another_agent_however_well_it_fits() {
 #[tokio::test]
 async fn what_a_provider_says_about_an_error_is_told_to_nobody() {
     let walls = Walls::new(TEAM).await;
-    let body = json!({ "error": { "message": format!("cannot read: {SECRET} with {KEY}") } }).to_string();
+    let body =
+        json!({ "error": { "message": format!("cannot read: {SECRET} with {KEY}") } }).to_string();
     for code in [400, 401, 403, 404, 413, 422] {
         walls.house.model.enqueue(Script::status(code, &body));
         walls.says(&walls.rose, "hello").await;
     }
-    walls.house.model.enqueue(Script::ErrorInStream { after: "I".into(), kind: "server_error".into(), message: body });
+    walls.house.model.enqueue(Script::ErrorInStream {
+        after: "I".into(),
+        kind: "server_error".into(),
+        message: body,
+    });
     walls.says(&walls.rose, "hello").await;
     let told = walls.rose.texts();
-    assert!(told.len() >= 7 && told.iter().all(|text| !text.contains(SECRET) && !text.contains(KEY)), "{told:?}");
-    let info = run(walls.house.home.path(), &["agent", "info", "rose"]).await.stdout;
+    assert!(
+        told.len() >= 7
+            && told
+                .iter()
+                .all(|text| !text.contains(SECRET) && !text.contains(KEY)),
+        "{told:?}"
+    );
+    let info = run(walls.house.home.path(), &["agent", "info", "rose"])
+        .await
+        .stdout;
     assert!(!info.contains(SECRET) && !info.contains(KEY), "{info}");
     walls.end().await;
 }
@@ -101,14 +149,26 @@ async fn what_a_provider_says_about_an_error_is_told_to_nobody() {
 /// What is asked about Rose on the command line, and about nobody in particular.
 const VERBS: &[&[&str]] = &[
     &["recall", "--agent", "rose", "vault"],
-    &["recall", "--agent", "rose", "--explain", "--limit", "100", "the", "vault", "code"],
+    &[
+        "recall",
+        "--agent",
+        "rose",
+        "--explain",
+        "--limit",
+        "100",
+        "the",
+        "vault",
+        "code",
+    ],
     &["recall", "vault"],
     &["recall", "--json", "vault"],
     &["memory", "list", "--agent", "rose"],
     &["memory", "list"],
     &["memory", "list", "--json"],
     &["memory", "export", "--agent", "rose"],
-    &["memory", "export", "--agent", "rose", "--format", "markdown"],
+    &[
+        "memory", "export", "--agent", "rose", "--format", "markdown",
+    ],
     &["memory", "versions", "--agent", "rose"],
     &["agent", "list"],
     &["agent", "list", "--json"],
@@ -126,8 +186,14 @@ const VERBS: &[&[&str]] = &[
 
 /// Those that the help lists.
 fn verbs(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let verbs: Vec<String> = listed.filter_map(|line| Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned())).collect();
+    let listed = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    let verbs: Vec<String> = listed
+        .filter_map(|line| Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned()))
+        .collect();
     assert!(verbs.len() > 5, "{help}");
     verbs
 }
@@ -136,8 +202,14 @@ async fn nothing_on_the_command_line(home: &Path, verbs: &[&[&str]]) {
     for arguments in verbs {
         let ran = run(home, arguments).await;
         let told = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(!told.contains("unrecognized") && !told.contains("unexpected argument"), "{arguments:?}: {told}");
-        assert!(!told.contains(SECRET) && !told.contains(KEY), "{arguments:?}: {told}");
+        assert!(
+            !told.contains("unrecognized") && !told.contains("unexpected argument"),
+            "{arguments:?}: {told}"
+        );
+        assert!(
+            !told.contains(SECRET) && !told.contains(KEY),
+            "{arguments:?}: {told}"
+        );
     }
 }
 
@@ -151,30 +223,56 @@ async fn the_command_line_keeps_agents_apart() {
     walls.says(&walls.rose, "hello").await;
     let home = walls.house.home.path();
     for verb in verbs(&run(home, &["--help"]).await.stdout) {
-        let has_case = VERBS.iter().any(|arguments| arguments[0] == verb) || OTHER_VERBS.contains(&verb.as_str());
-        assert!(has_case, "`parlor {verb}` has no case in walls/outside.rs: could it show something of another agent?");
+        let has_case = VERBS.iter().any(|arguments| arguments[0] == verb)
+            || OTHER_VERBS.contains(&verb.as_str());
+        assert!(
+            has_case,
+            "`parlor {verb}` has no case in walls/outside.rs: could it show something of another agent?"
+        );
     }
     nothing_on_the_command_line(home, VERBS).await;
-    let of_ada = run(home, &["recall", "--agent", "ada", "vault"]).await.stdout;
-    assert!(of_ada.contains(SECRET), "there is something to find: {of_ada}");
+    let of_ada = run(home, &["recall", "--agent", "ada", "vault"])
+        .await
+        .stdout;
+    assert!(
+        of_ada.contains(SECRET),
+        "there is something to find: {of_ada}"
+    );
     walls.end().await;
 }
 
 /// S1.61 by export. Also not of those whose memories she reads.
 #[tokio::test]
 async fn a_package_has_nothing_of_another_agent() {
-    let walls = Walls::new(&TEAM.replace("[agents.rose]\n", "[agents.rose]\nread_memory_from = [\"ada\"]\n")).await;
+    let walls = Walls::new(&TEAM.replace(
+        "[agents.rose]\n",
+        "[agents.rose]\nread_memory_from = [\"ada\"]\n",
+    ))
+    .await;
     // Both have spoken here, and Ada has said it aloud.
     let place = walls.house.telegram.forum(-1001).topic(301, "Both");
     walls.says(&place, "/agent ada").await;
-    walls.house.model.enqueue(Script::text(format!("It is {SECRET}.")));
+    walls
+        .house
+        .model
+        .enqueue(Script::text(format!("It is {SECRET}.")));
     walls.says(&place, "the code please").await;
     walls.says(&place, "/agent rose").await;
     walls.house.model.enqueue(Script::text("Roses are red."));
     walls.says(&place, "a poem please").await;
     let home = walls.house.home.path();
     let package = home.join("rose.tar.gz");
-    let ran = run(home, &["agent", "export", "rose", "--output", package.to_str().expect("text")]).await;
+    let ran = run(
+        home,
+        &[
+            "agent",
+            "export",
+            "rose",
+            "--output",
+            package.to_str().expect("text"),
+        ],
+    )
+    .await;
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     insta::assert_snapshot!(format!("{}{}", ran.stdout, ran.stderr), @"
     rose is in HOME/rose.tar.gz: 3 files, 0 memories, 5 messages.
@@ -201,11 +299,16 @@ async fn a_package_has_nothing_of_another_agent() {
 #[tokio::test]
 async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
     let walls = Walls::new(TEAM).await;
-    walls.says(&walls.rose, "/remember A poem about a vault").await;
+    walls
+        .says(&walls.rose, "/remember A poem about a vault")
+        .await;
     let Walls { house, gateway, .. } = walls;
     house.close(gateway).await;
     let home = house.home.path();
-    for arguments in [&["agent", "remove", "ada"][..], &["agent", "add", "ada", "--personality", "Quiet."]] {
+    for arguments in [
+        &["agent", "remove", "ada"][..],
+        &["agent", "add", "ada", "--personality", "Quiet."],
+    ] {
         let ran = run(home, arguments).await;
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
     }
@@ -221,12 +324,21 @@ async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
     ];
     nothing_on_the_command_line(home, verbs).await;
     assert_eq!(
-        ask(home, "SELECT count(*) FROM memories WHERE visibility = 'archived' AND source = 'saved'"),
+        ask(
+            home,
+            "SELECT count(*) FROM memories WHERE visibility = 'archived' AND source = 'saved'"
+        ),
         "12",
         "they are kept"
     );
 
-    assert!(run(home, &["recall", "--agent", "rose", "vault"]).await.stdout.ends_with(": A poem about a vault\n"), "hers stay");
+    assert!(
+        run(home, &["recall", "--agent", "rose", "vault"])
+            .await
+            .stdout
+            .ends_with(": A poem about a vault\n"),
+        "hers stay"
+    );
 
     let asked = house.model.journal().len();
     let gateway = house.open().await;
@@ -239,7 +351,11 @@ async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
         ("skill", json!({ "name": "vault" })),
         ("transcript_search", json!({ "words": "vault" })),
     ];
-    house.model.enqueue(Script::ToolCalls(calls.map(|(name, arguments)| (name.to_owned(), arguments)).to_vec()));
+    house.model.enqueue(Script::ToolCalls(
+        calls
+            .map(|(name, arguments)| (name.to_owned(), arguments))
+            .to_vec(),
+    ));
     place.says(ALICE, "what is the vault code").await;
     house.settled(&gateway).await;
     let journal = house.model.journal();
@@ -250,50 +366,87 @@ async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
     gateway.shutdown().await;
 }
 
-/// The real program with everything it can log: no words of people, agents, tools or memories, and no key.
+/// The real program with everything it can log: no words of people, agents, tools or memories, and
+/// no key.
 #[tokio::test]
 async fn the_log_has_no_words_of_anybody() {
     let house = House::new(TEAM).await;
     super::plant(&house);
-    house.model.answer_with(|_| Script::text(format!("I see, {SECRET}.")));
+    house
+        .model
+        .answer_with(|_| Script::text(format!("I see, {SECRET}.")));
     let log = house.home.path().join("debug.log");
     let mut command = parlor(house.home.path());
-    command.arg("run").env("PARLOR_LOG", "trace").stderr(std::fs::File::create(&log).expect("a file")).kill_on_drop(true);
+    command
+        .arg("run")
+        .env("PARLOR_LOG", "trace")
+        .stderr(std::fs::File::create(&log).expect("a file"))
+        .kill_on_drop(true);
     let mut process = command.spawn().expect("it starts");
     let ada = house.telegram.forum(-1001).topic(101, "Ada");
     let calls = [
         ("file_read", json!({ "path": "vault.md" })),
         ("file_read", json!({ "path": format!("../{SECRET}") })),
-        ("file_write", json!({ "path": format!("{SECRET}.md"), "content": SECRET })),
+        (
+            "file_write",
+            json!({ "path": format!("{SECRET}.md"), "content": SECRET }),
+        ),
         ("memory_search", json!({ "query": "vault" })),
         ("memory_save", json!({ "text": SECRET })),
-        ("memory_save", json!({ "text": SECRET, "visibility": SECRET })),
+        (
+            "memory_save",
+            json!({ "text": SECRET, "visibility": SECRET }),
+        ),
         ("memory_note", json!({ "text": SECRET })),
-        ("web_fetch", json!({ "url": format!("http://127.0.0.1/{SECRET}") })),
+        (
+            "web_fetch",
+            json!({ "url": format!("http://127.0.0.1/{SECRET}") }),
+        ),
         ("skill", json!({ "name": SECRET })),
         (SECRET, json!({})),
     ];
-    house.model.enqueue(Script::ToolCalls(calls.map(|(name, arguments)| (name.to_owned(), arguments)).to_vec()));
+    house.model.enqueue(Script::ToolCalls(
+        calls
+            .map(|(name, arguments)| (name.to_owned(), arguments))
+            .to_vec(),
+    ));
     ada.says(ALICE, &format!("the vault code {SECRET}")).await;
     ada.wait_for_sent(1).await;
-    house.model.enqueue(Script::status(400, &format!("{SECRET} {KEY}")));
+    house
+        .model
+        .enqueue(Script::status(400, &format!("{SECRET} {KEY}")));
     ada.says(ALICE, &format!("again {SECRET}")).await;
     ada.wait_for_sent(2).await;
-    house.model.enqueue(Script::tool_call("file_write", json!({ "path": "x.md", "content": SECRET })));
+    house.model.enqueue(Script::tool_call(
+        "file_write",
+        json!({ "path": "x.md", "content": SECRET }),
+    ));
     ada.says(BOB, &format!("a guest says {SECRET}")).await;
     ada.wait_for_sent(3).await;
     ada.says(ALICE, &format!("/remember {SECRET}")).await;
     ada.wait_for_sent(4).await;
     ada.says(ALICE, &format!("/agent {SECRET}")).await;
     ada.wait_for_sent(5).await;
-    house.wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
     let pid = process.id().expect("it runs").to_string();
-    assert!(tokio::process::Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill is there").success());
+    assert!(
+        tokio::process::Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .expect("kill is there")
+            .success()
+    );
     assert!(process.wait().await.expect("it ends").success());
 
     let log = std::fs::read_to_string(log).expect("text");
     for expected in ["tool called", "the turn failed", "refused:", "queued"] {
-        assert!(log.contains(expected), "this log would show it, {expected}: {log}");
+        assert!(
+            log.contains(expected),
+            "this log would show it, {expected}: {log}"
+        );
     }
     for words in [SECRET, KEY, house.telegram.token()] {
         let line = log.lines().find(|line| line.contains(words));

@@ -1,4 +1,5 @@
-//! The identity files in the home folder are the operator's: agents inherit them, and nothing but `init` ever writes one.
+//! The identity files in the home folder are the operator's: agents inherit them, and nothing but
+//! `init` ever writes one.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -11,12 +12,18 @@ use crate::support::fake_model::Script;
 
 const FILES: [&str; 4] = ["IDENTITY.md", "SOUL.md", "AGENTS.md", "USER.md"];
 
-/// Each with its text and the time it was written; also whether the one that was not there still is not.
+/// Each with its text and the time it was written; also whether the one that was not there still is
+/// not.
 fn state(home: &Path) -> Vec<(String, SystemTime)> {
     assert!(!home.join("TOOLS.md").exists(), "nobody makes one");
     let one = |file: &str| {
         let path = home.join(file);
-        (std::fs::read_to_string(&path).expect("reads"), path.metadata().and_then(|data| data.modified()).expect("a time"))
+        (
+            std::fs::read_to_string(&path).expect("reads"),
+            path.metadata()
+                .and_then(|data| data.modified())
+                .expect("a time"),
+        )
     };
     FILES.map(one).to_vec()
 }
@@ -35,13 +42,29 @@ fn tries(home: &Path) -> Vec<(String, Value)> {
         ]
     };
     let mut calls = Vec::new();
-    for path in FILES.iter().chain(&["TOOLS.md"]).flat_map(|file| paths(file)) {
-        calls.push(("file_write".to_owned(), json!({ "path": path, "content": "taken over" })));
-        calls.push(("file_edit".to_owned(), json!({ "path": path, "old": "house", "new": "taken over" })));
+    for path in FILES
+        .iter()
+        .chain(&["TOOLS.md"])
+        .flat_map(|file| paths(file))
+    {
+        calls.push((
+            "file_write".to_owned(),
+            json!({ "path": path, "content": "taken over" }),
+        ));
+        calls.push((
+            "file_edit".to_owned(),
+            json!({ "path": path, "old": "house", "new": "taken over" }),
+        ));
         calls.push(("file_delete".to_owned(), json!({ "path": path })));
     }
-    calls.push(("memory_edit".to_owned(), json!({ "action": "add", "text": "SOUL.md: taken over" })));
-    calls.push(("memory_note".to_owned(), json!({ "text": "taken over", "path": "../../SOUL.md" })));
+    calls.push((
+        "memory_edit".to_owned(),
+        json!({ "action": "add", "text": "SOUL.md: taken over" }),
+    ));
+    calls.push((
+        "memory_note".to_owned(),
+        json!({ "text": "taken over", "path": "../../SOUL.md" }),
+    ));
     calls
 }
 
@@ -56,16 +79,33 @@ async fn nothing_writes_the_root_identity_files() {
     std::os::unix::fs::symlink(&home, home.join("agents/rose/workspace/root")).expect("a link");
     let before = state(&home);
     for calls in tries(&home).chunks(40) {
-        walls.house.model.enqueue_when("take over", Script::ToolCalls(calls.to_vec()));
+        walls
+            .house
+            .model
+            .enqueue_when("take over", Script::ToolCalls(calls.to_vec()));
         walls.says(&walls.rose, "take over").await;
-        assert_eq!(walls.results().len(), calls.len(), "every call was answered");
+        assert_eq!(
+            walls.results().len(),
+            calls.len(),
+            "every call was answered"
+        );
         assert_eq!(state(&home), before);
     }
-    for text in ["/remember the soul of the house", "/new", "/agent ada", "/agent reset", "/forget soul"] {
+    for text in [
+        "/remember the soul of the house",
+        "/new",
+        "/agent ada",
+        "/agent reset",
+        "/forget soul",
+    ] {
         walls.says(&walls.rose, text).await;
     }
     let asked = walls.read_by("Rose").pop().expect("she was asked");
-    assert!(asked.system.contains("USER.md of the house"), "she inherits them: {}", asked.system);
+    assert!(
+        asked.system.contains("USER.md of the house"),
+        "she inherits them: {}",
+        asked.system
+    );
     let Walls { house, gateway, .. } = walls;
     house.close(gateway).await;
     let verbs: [&[&str]; 8] = [

@@ -8,7 +8,11 @@ fn text(folder: &Path) -> String {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    versions(folder).unwrap().into_iter().map(|version| version.name).collect()
+    versions(folder)
+        .unwrap()
+        .into_iter()
+        .map(|version| version.name)
+        .collect()
 }
 
 fn moment(millis: i64) -> DateTime<Utc> {
@@ -23,7 +27,10 @@ fn edits_add_replace_and_remove() {
     assert_eq!(apply("a\n", &add("b")).unwrap(), "a\nb\n");
     assert_eq!(apply("a\n\nb\n\nc\n", &remove("b")).unwrap(), "a\n\nc\n");
     assert_eq!(apply("a\n", &remove("a")).unwrap(), "");
-    let replace = Edit::Replace { old: "four".into(), new: "five".into() };
+    let replace = Edit::Replace {
+        old: "four".into(),
+        new: "five".into(),
+    };
     assert_eq!(apply("tea at four\n", &replace).unwrap(), "tea at five\n");
 
     let told = |current: &str, edit: &Edit| apply(current, edit).unwrap_err().to_string();
@@ -45,20 +52,34 @@ fn a_file_that_is_too_long_can_be_made_shorter() {
 fn earlier_versions_can_be_restored_and_only_so_many_are_kept() {
     let folder = TempDir::new().unwrap();
     for number in 0..MOST_VERSIONS + 5 {
-        edit(folder.path(), &Edit::Add(format!("line {number}")), moment(0)).unwrap();
+        edit(
+            folder.path(),
+            &Edit::Add(format!("line {number}")),
+            moment(0),
+        )
+        .unwrap();
     }
     let kept = names(folder.path());
     assert_eq!(kept.len(), MOST_VERSIONS);
     let now = text(folder.path());
 
     restore(folder.path(), &kept[0], moment(5)).unwrap();
-    assert_eq!(format!("{}line {}\n", text(folder.path()), MOST_VERSIONS + 4), now);
+    assert_eq!(
+        format!("{}line {}\n", text(folder.path()), MOST_VERSIONS + 4),
+        now
+    );
     // The former text is a version now, so a restore is undone the same way.
     restore(folder.path(), &names(folder.path())[0], moment(6)).unwrap();
     assert_eq!(text(folder.path()), now);
 
     for bad in ["nope", "../../MEMORY", ""] {
-        assert!(matches!(restore(folder.path(), bad, moment(7)), Err(EditError::Refused(_))), "{bad}");
+        assert!(
+            matches!(
+                restore(folder.path(), bad, moment(7)),
+                Err(EditError::Refused(_))
+            ),
+            "{bad}"
+        );
     }
 }
 
@@ -70,7 +91,12 @@ fn edits_at_once_lose_none() {
             let folder = folder.path();
             scope.spawn(move || {
                 for number in 0..25 {
-                    edit(folder, &Edit::Add(format!("{writer}:{number}")), moment(number)).unwrap();
+                    edit(
+                        folder,
+                        &Edit::Add(format!("{writer}:{number}")),
+                        moment(number),
+                    )
+                    .unwrap();
                 }
             });
         }
@@ -154,9 +180,17 @@ fn what_a_person_saves_meanwhile_is_not_lost() {
         fs::write(&path, format!("{}\n", never_at_rest.get())).unwrap();
         apply(current, &Edit::Add("milk".into())).map_err(EditError::from)
     };
-    let told = change(folder.path(), Utc::now(), by_agent).unwrap_err().to_string();
-    assert_eq!(told, "Somebody else is changing MEMORY.md right now. Nothing was changed; try again later.");
-    assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", never_at_rest.get()));
+    let told = change(folder.path(), Utc::now(), by_agent)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        told,
+        "Somebody else is changing MEMORY.md right now. Nothing was changed; try again later."
+    );
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        format!("{}\n", never_at_rest.get())
+    );
 }
 
 /// Neither waited for nor read into memory.
@@ -164,10 +198,26 @@ fn what_a_person_saves_meanwhile_is_not_lost() {
 fn what_is_no_file_of_a_usual_size_is_left_alone() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("MEMORY.md");
-    let told = || edit(folder.path(), &Edit::Add("tea".into()), Utc::now()).unwrap_err().to_string();
+    let told = || {
+        edit(folder.path(), &Edit::Add("tea".into()), Utc::now())
+            .unwrap_err()
+            .to_string()
+    };
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
-    assert_eq!(told(), "MEMORY.md has more than 1024 KiB. An operator must make it shorter first. Nothing was changed.");
+    assert_eq!(
+        told(),
+        "MEMORY.md has more than 1024 KiB. An operator must make it shorter first. Nothing was changed."
+    );
     fs::remove_file(&path).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    assert_eq!(told(), "MEMORY.md is no regular file, so it is left alone. Nothing was changed.");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(
+        told(),
+        "MEMORY.md is no regular file, so it is left alone. Nothing was changed."
+    );
 }

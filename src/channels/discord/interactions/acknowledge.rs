@@ -13,7 +13,11 @@ use crate::channels::discord::directory::id_in;
 use crate::channels::discord::shard::Event;
 
 /// Acknowledges interactions, and passes all events on in their order. Returns when the events end.
-pub(crate) async fn acknowledge_all(bot: &Bot, mut events: mpsc::Receiver<Event>, onward: mpsc::Sender<Event>) {
+pub(crate) async fn acknowledge_all(
+    bot: &Bot,
+    mut events: mpsc::Receiver<Event>,
+    onward: mpsc::Sender<Event>,
+) {
     while let Some(event) = events.recv().await {
         if let ("INTERACTION_CREATE", Ok(data)) = (event.kind.as_str(), &event.data) {
             acknowledge(bot, data);
@@ -47,8 +51,12 @@ fn acknowledge(bot: &Bot, raw: &Value) {
 fn first_answer(interactions: &Interactions, raw: &Value) -> Value {
     match kind(raw) {
         InteractionKind::Command => callback::deferred(interactions.is_ephemeral(raw)),
-        InteractionKind::Component if pressed(&interactions.signer, raw).is_some() => callback::silent(),
-        InteractionKind::Component | InteractionKind::Autocomplete | InteractionKind::Other => callback::ephemeral_message(STALE),
+        InteractionKind::Component if pressed(&interactions.signer, raw).is_some() => {
+            callback::silent()
+        }
+        InteractionKind::Component | InteractionKind::Autocomplete | InteractionKind::Other => {
+            callback::ephemeral_message(STALE)
+        }
     }
 }
 

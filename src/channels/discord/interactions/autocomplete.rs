@@ -18,9 +18,18 @@ use crate::domain::{DiscordId, Origin};
 const DECIDED_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) fn offer_choices(bot: &Bot, id: DiscordId, path: String, raw: &Value) {
-    bot.directory.learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
-    let (api, directory, may_ask) = (bot.api.clone(), bot.directory.clone(), bot.interactions.may_ask.clone());
-    let (offered, sessions, raw) = (bot.interactions.menu.suggestions(&raw["data"]), bot.group_sessions, raw.clone());
+    bot.directory
+        .learn_if_new(&raw["channel"], id_in(raw, "guild_id"));
+    let (api, directory, may_ask) = (
+        bot.api.clone(),
+        bot.directory.clone(),
+        bot.interactions.may_ask.clone(),
+    );
+    let (offered, sessions, raw) = (
+        bot.interactions.menu.suggestions(&raw["data"]),
+        bot.group_sessions,
+        raw.clone(),
+    );
     bot.interactions.tasks.spawn(async move {
         let deciding = async {
             match asker(&api, &directory, sessions, &raw).await {
@@ -29,16 +38,41 @@ pub(super) fn offer_choices(bot: &Bot, id: DiscordId, path: String, raw: &Value)
             }
         };
         let may_see = timeout(DECIDED_WITHIN, deciding).await.unwrap_or(false);
-        callback::give(&api, id, (path, callback::choices(if may_see { &offered } else { &[] }))).await;
+        callback::give(
+            &api,
+            id,
+            (
+                path,
+                callback::choices(if may_see { &offered } else { &[] }),
+            ),
+        )
+        .await;
     });
 }
 
 /// The typing person, and the place.
-async fn asker(api: &Api, directory: &Directory, sessions: GroupSessions, raw: &Value) -> Option<Origin> {
-    let (channel, person, server) = (id_in(raw, "channel_id")?, person(raw)?, id_in(raw, "guild_id"));
+async fn asker(
+    api: &Api,
+    directory: &Directory,
+    sessions: GroupSessions,
+    raw: &Value,
+) -> Option<Origin> {
+    let (channel, person, server) = (
+        id_in(raw, "channel_id")?,
+        person(raw)?,
+        id_in(raw, "guild_id"),
+    );
     let around = match server {
-        Some(_) => Surroundings { server, ..directory.surroundings(api, channel).await.ok()? },
+        Some(_) => Surroundings {
+            server,
+            ..directory.surroundings(api, channel).await.ok()?
+        },
         None => Surroundings::default(),
     };
-    Some(origin(place(sessions, channel, person, &around), person, raw, &around))
+    Some(origin(
+        place(sessions, channel, person, &around),
+        person,
+        raw,
+        &around,
+    ))
 }

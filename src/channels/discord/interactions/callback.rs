@@ -43,14 +43,20 @@ pub(super) fn choices(choices: &[Value]) -> Value {
     json!({ "type": kinds::AUTOCOMPLETE_RESULT, "data": { "choices": choices } })
 }
 
-/// Tries until the time is over. A late callback does no harm: the answer is then an ordinary message.
+/// Tries until the time is over. A late callback does no harm: the answer is then an ordinary
+/// message.
 pub(super) async fn give(api: &Api, id: DiscordId, (path, body): (String, Value)) {
     let giving = async {
         loop {
-            match api.call::<Value>(Call::post(path.clone(), body.clone())).await {
+            match api
+                .call::<Value>(Call::post(path.clone(), body.clone()))
+                .await
+            {
                 Ok(_) => return,
                 Err(error @ ApiError::Answered { status: ..500, .. }) => {
-                    tracing::warn!("Discord did not take the first answer to the interaction {id}: {error}");
+                    tracing::warn!(
+                        "Discord did not take the first answer to the interaction {id}: {error}"
+                    );
                     return;
                 }
                 Err(error) => {

@@ -34,11 +34,22 @@ enum Scope {
     Private(DiscordId),
 }
 
-/// A few choices are buttons, more are a menu. Commands above Discord's limit have no button and can be written.
+/// A few choices are buttons, more are a menu. Commands above Discord's limit have no button and
+/// can be written.
 pub(super) fn components(signer: &Signer, to: &Destination, choices: &[Choice]) -> Vec<Value> {
-    let Some(scope) = scope(to.place()) else { return Vec::new() };
-    let payload = |choice: &Choice| format!("{}{}", signer.tag(&signed(scope, &choice.command)), choice.command);
-    let fitting = choices.iter().map(|choice| (shortened(&choice.label), payload(choice)));
+    let Some(scope) = scope(to.place()) else {
+        return Vec::new();
+    };
+    let payload = |choice: &Choice| {
+        format!(
+            "{}{}",
+            signer.tag(&signed(scope, &choice.command)),
+            choice.command
+        )
+    };
+    let fitting = choices
+        .iter()
+        .map(|choice| (shortened(&choice.label), payload(choice)));
     let fitting = fitting.filter(|(_, payload)| payload.chars().count() <= MAX_PAYLOAD_CHARS);
     let fitting: Vec<_> = fitting.take(MOST_IN_A_MENU).collect();
     let button = |(label, payload): &(String, String)| json!({ "type": kinds::BUTTON, "style": kinds::GREY, "label": label, "custom_id": payload });
@@ -57,7 +68,9 @@ pub(super) fn components(signer: &Signer, to: &Destination, choices: &[Choice]) 
 /// The command behind a press or choice; none without Parlor's signature for this place.
 pub(super) fn pressed(signer: &Signer, raw: &Value) -> Option<String> {
     let data = &raw["data"];
-    let payload = data["values"][0].as_str().or_else(|| data["custom_id"].as_str())?;
+    let payload = data["values"][0]
+        .as_str()
+        .or_else(|| data["custom_id"].as_str())?;
     let scope = match id_in(raw, "guild_id") {
         Some(_) => Scope::Channel(id_in(raw, "channel_id")?),
         None => Scope::Private(person(raw)?),
@@ -68,7 +81,9 @@ pub(super) fn pressed(signer: &Signer, raw: &Value) -> Option<String> {
 fn signed_command<'a>(signer: &Signer, scope: Scope, payload: &'a str) -> Option<&'a str> {
     let tag_chars = signer.tag("").len();
     let (tag, command) = (payload.get(..tag_chars)?, payload.get(tag_chars..)?);
-    signer.accepts(&signed(scope, command), tag).then_some(command)
+    signer
+        .accepts(&signed(scope, command), tag)
+        .then_some(command)
 }
 
 fn scope(place: &SessionKey) -> Option<Scope> {
@@ -96,7 +111,12 @@ mod tests {
     use super::*;
 
     fn choices(count: usize) -> Vec<Choice> {
-        (0..count).map(|number| Choice { label: format!("{number}"), command: format!("/agent a{number}") }).collect()
+        (0..count)
+            .map(|number| Choice {
+                label: format!("{number}"),
+                command: format!("/agent a{number}"),
+            })
+            .collect()
     }
 
     fn to(place: &str) -> Destination {
@@ -108,12 +128,32 @@ mod tests {
         let signer = Signer::new(&[7; 32]);
         let row = &components(&signer, &to("discord:thread:5:6"), &choices(1))[0];
         let payload = row["components"][0]["custom_id"].as_str().unwrap();
-        assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(6)), payload), Some("/agent a0"));
-        assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(5)), payload), None);
-        assert_eq!(signed_command(&signer, Scope::Private(DiscordId(6)), payload), None);
-        assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(6)), &payload.replace("a0", "a1")), None);
+        assert_eq!(
+            signed_command(&signer, Scope::Channel(DiscordId(6)), payload),
+            Some("/agent a0")
+        );
+        assert_eq!(
+            signed_command(&signer, Scope::Channel(DiscordId(5)), payload),
+            None
+        );
+        assert_eq!(
+            signed_command(&signer, Scope::Private(DiscordId(6)), payload),
+            None
+        );
+        assert_eq!(
+            signed_command(
+                &signer,
+                Scope::Channel(DiscordId(6)),
+                &payload.replace("a0", "a1")
+            ),
+            None
+        );
         for torn in ["", "x", "😀😀😀😀😀", &payload[..10]] {
-            assert_eq!(signed_command(&signer, Scope::Channel(DiscordId(6)), torn), None, "{torn}");
+            assert_eq!(
+                signed_command(&signer, Scope::Channel(DiscordId(6)), torn),
+                None,
+                "{torn}"
+            );
         }
     }
 
@@ -122,10 +162,22 @@ mod tests {
         let signer = Signer::new(&[7; 32]);
         let made = |choices: &[Choice]| components(&signer, &to("discord:dm:5"), choices);
         assert_eq!(made(&[]), Vec::<Value>::new());
-        assert_eq!(made(&choices(5))[0]["components"].as_array().unwrap().len(), 5);
+        assert_eq!(
+            made(&choices(5))[0]["components"].as_array().unwrap().len(),
+            5
+        );
         let menu = &made(&choices(40))[0]["components"];
-        assert_eq!((menu.as_array().unwrap().len(), menu[0]["options"].as_array().unwrap().len()), (1, 25));
-        let long = Choice { label: "x".repeat(200), command: format!("/agent {}", "x".repeat(100)) };
+        assert_eq!(
+            (
+                menu.as_array().unwrap().len(),
+                menu[0]["options"].as_array().unwrap().len()
+            ),
+            (1, 25)
+        );
+        let long = Choice {
+            label: "x".repeat(200),
+            command: format!("/agent {}", "x".repeat(100)),
+        };
         assert_eq!(made(&[long]), Vec::<Value>::new());
     }
 }

@@ -67,34 +67,70 @@ impl Menu {
     pub(super) fn line(&self, data: &Value) -> String {
         let name = data["name"].as_str().unwrap_or_default();
         let given: Vec<(&str, String)> = list(data, "options").filter_map(given).collect();
-        let known = self.find(data).map(|command| command.options.as_slice()).unwrap_or_default();
-        let in_order = known.iter().filter_map(|option| given.iter().find(|(name, _)| *name == option.name));
+        let known = self
+            .find(data)
+            .map(|command| command.options.as_slice())
+            .unwrap_or_default();
+        let in_order = known
+            .iter()
+            .filter_map(|option| given.iter().find(|(name, _)| *name == option.name));
         // An older version of Parlor may have registered other options.
-        let unknown = given.iter().filter(|(name, _)| known.iter().all(|option| option.name != *name));
+        let unknown = given
+            .iter()
+            .filter(|(name, _)| known.iter().all(|option| option.name != *name));
         let words = in_order.chain(unknown).map(|(_, value)| value.trim());
-        std::iter::once(format!("/{name}").as_str()).chain(words).collect::<Vec<_>>().join(" ").trim_end().to_owned()
+        std::iter::once(format!("/{name}").as_str())
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(" ")
+            .trim_end()
+            .to_owned()
     }
 
     /// The suggestions for the text typed so far.
     pub(super) fn suggestions(&self, data: &Value) -> Vec<Value> {
-        let Some(focused) = list(data, "options").find(|option| option["focused"] == true) else { return Vec::new() };
-        let option = self.find(data).and_then(|command| command.options.iter().find(|option| focused["name"] == *option.name));
-        let Some(Offered::Suggestions(offered)) = option.map(|option| &option.offered) else { return Vec::new() };
-        let typed = focused["value"].as_str().unwrap_or_default().trim().to_lowercase();
-        let fits = |suggestion: &&Suggestion| {
-            suggestion.value.to_lowercase().contains(&typed) || suggestion.label.to_lowercase().contains(&typed)
+        let Some(focused) = list(data, "options").find(|option| option["focused"] == true) else {
+            return Vec::new();
         };
-        let short_enough = |suggestion: &&Suggestion| suggestion.value.chars().count() <= MAX_SUGGESTION_CHARS;
-        offered.iter().filter(fits).filter(short_enough).take(MOST_SUGGESTIONS).map(suggestion).collect()
+        let option = self.find(data).and_then(|command| {
+            command
+                .options
+                .iter()
+                .find(|option| focused["name"] == *option.name)
+        });
+        let Some(Offered::Suggestions(offered)) = option.map(|option| &option.offered) else {
+            return Vec::new();
+        };
+        let typed = focused["value"]
+            .as_str()
+            .unwrap_or_default()
+            .trim()
+            .to_lowercase();
+        let fits = |suggestion: &&Suggestion| {
+            suggestion.value.to_lowercase().contains(&typed)
+                || suggestion.label.to_lowercase().contains(&typed)
+        };
+        let short_enough =
+            |suggestion: &&Suggestion| suggestion.value.chars().count() <= MAX_SUGGESTION_CHARS;
+        offered
+            .iter()
+            .filter(fits)
+            .filter(short_enough)
+            .take(MOST_SUGGESTIONS)
+            .map(suggestion)
+            .collect()
     }
 
     /// The answer to an unknown command is ephemeral too.
     pub(super) fn is_for_asker_alone(&self, data: &Value) -> bool {
-        self.find(data).is_none_or(|command| command.is_for_asker_alone)
+        self.find(data)
+            .is_none_or(|command| command.is_for_asker_alone)
     }
 
     fn find(&self, data: &Value) -> Option<&SlashCommand> {
-        self.commands.iter().find(|command| data["name"] == *command.name)
+        self.commands
+            .iter()
+            .find(|command| data["name"] == *command.name)
     }
 
     /// The list in Discord's format.
@@ -114,7 +150,10 @@ fn given(option: &Value) -> Option<(&str, String)> {
 
 fn registered(command: &SlashCommand) -> Value {
     // Discord wants required options first, whatever their order in the command line.
-    let (required, optional): (Vec<_>, Vec<_>) = command.options.iter().partition(|option| option.is_required);
+    let (required, optional): (Vec<_>, Vec<_>) = command
+        .options
+        .iter()
+        .partition(|option| option.is_required);
     let mut registered = json!({
         "type": 1,
         "name": command.name,
@@ -138,7 +177,9 @@ fn registered_option(option: &SlashOption) -> Value {
     });
     match &option.offered {
         Offered::Nothing => {}
-        Offered::Choices(choices) => registered["choices"] = choices.iter().map(suggestion).collect(),
+        Offered::Choices(choices) => {
+            registered["choices"] = choices.iter().map(suggestion).collect();
+        }
         Offered::Suggestions(_) => registered["autocomplete"] = true.into(),
     }
     registered
@@ -157,16 +198,23 @@ mod tests {
     use super::*;
 
     fn menu() -> Menu {
-        let suggestion = |value: &str| Suggestion { label: format!("🌹 {}", value.to_uppercase()), value: value.into() };
+        let suggestion = |value: &str| Suggestion {
+            label: format!("🌹 {}", value.to_uppercase()),
+            value: value.into(),
+        };
         let option = |name: &str, offered| SlashOption {
             name: name.into(),
             description: "x".repeat(200),
             is_required: name == "text",
             offered,
         };
-        let agents = (0..40).map(|number| suggestion(&format!("rose{number}"))).collect();
-        let options =
-            vec![option("name", Offered::Suggestions(agents)), option("once", Offered::Choices(vec![suggestion("once")]))];
+        let agents = (0..40)
+            .map(|number| suggestion(&format!("rose{number}")))
+            .collect();
+        let options = vec![
+            option("name", Offered::Suggestions(agents)),
+            option("once", Offered::Choices(vec![suggestion("once")])),
+        ];
         let command = |name: &str, options, is_for_asker_alone| SlashCommand {
             name: name.into(),
             description: "does things".into(),
@@ -174,9 +222,18 @@ mod tests {
             owners_only: is_for_asker_alone,
             is_for_asker_alone,
         };
-        let remembered = vec![option("how", Offered::Nothing), option("text", Offered::Nothing)];
+        let remembered = vec![
+            option("how", Offered::Nothing),
+            option("text", Offered::Nothing),
+        ];
         let remember = command("remember", remembered, false);
-        Menu { commands: vec![command("agent", options, false), command("pair", Vec::new(), true), remember] }
+        Menu {
+            commands: vec![
+                command("agent", options, false),
+                command("pair", Vec::new(), true),
+                remember,
+            ],
+        }
     }
 
     fn check(data: Value, expected: &str) {
@@ -185,12 +242,27 @@ mod tests {
 
     #[test]
     fn options_become_a_command_line_in_the_order_of_the_command() {
-        let (name, once) = (json!({ "name": "name", "value": " rose " }), json!({ "name": "once", "value": "once" }));
+        let (name, once) = (
+            json!({ "name": "name", "value": " rose " }),
+            json!({ "name": "once", "value": "once" }),
+        );
         check(json!({ "name": "agent" }), "/agent");
-        check(json!({ "name": "agent", "options": [once, name] }), "/agent rose once");
-        let (text, how) = (json!({ "name": "text", "value": "the lamp" }), json!({ "name": "how", "value": "--global" }));
-        check(json!({ "name": "remember", "options": [text, how] }), "/remember --global the lamp");
-        check(json!({ "name": "gone", "options": [name, { "name": "count", "value": 3 }] }), "/gone rose 3");
+        check(
+            json!({ "name": "agent", "options": [once, name] }),
+            "/agent rose once",
+        );
+        let (text, how) = (
+            json!({ "name": "text", "value": "the lamp" }),
+            json!({ "name": "how", "value": "--global" }),
+        );
+        check(
+            json!({ "name": "remember", "options": [text, how] }),
+            "/remember --global the lamp",
+        );
+        check(
+            json!({ "name": "gone", "options": [name, { "name": "count", "value": 3 }] }),
+            "/gone rose 3",
+        );
     }
 
     #[test]
@@ -200,7 +272,10 @@ mod tests {
             menu().suggestions(&json!({ "name": "agent", "options": [option] }))
         };
         assert_eq!(typed("").len(), 25);
-        assert_eq!(typed("E39"), [json!({ "name": "🌹 ROSE39", "value": "rose39" })]);
+        assert_eq!(
+            typed("E39"),
+            [json!({ "name": "🌹 ROSE39", "value": "rose39" })]
+        );
         assert_eq!(typed("nobody").len(), 0);
         assert_eq!(menu().suggestions(&json!({ "name": "other" })).len(), 0);
     }
@@ -209,11 +284,24 @@ mod tests {
     fn what_is_registered_keeps_within_the_limits() {
         let registered = menu().registered();
         let [agent, pair] = [&registered[0], &registered[1]];
-        assert_eq!(agent["options"][0]["description"].as_str().unwrap().len(), 100);
-        assert_eq!((&agent["options"][0]["autocomplete"], &agent["default_member_permissions"]), (&json!(true), &Value::Null));
+        assert_eq!(
+            agent["options"][0]["description"].as_str().unwrap().len(),
+            100
+        );
+        assert_eq!(
+            (
+                &agent["options"][0]["autocomplete"],
+                &agent["default_member_permissions"]
+            ),
+            (&json!(true), &Value::Null)
+        );
         assert_eq!(agent["options"][1]["choices"][0]["value"], "once");
         assert_eq!(pair["default_member_permissions"], "0");
         let remember = &registered[2]["options"];
-        assert_eq!([&remember[0]["name"], &remember[1]["name"]], ["text", "how"], "what is required comes first");
+        assert_eq!(
+            [&remember[0]["name"], &remember[1]["name"]],
+            ["text", "how"],
+            "what is required comes first"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Slash commands, buttons and menus. Discord wants an answer within three seconds, so interactions are acknowledged at once, beside
-//! everything else, and then handled like written commands.
+//! Slash commands, buttons and menus. Discord wants an answer within three seconds, so interactions
+//! are acknowledged at once, beside everything else, and then handled like written commands.
 //!
 //! <https://discord.com/developers/docs/interactions/receiving-and-responding>
 

@@ -28,7 +28,11 @@ pub(super) fn kind(raw: &Value) -> InteractionKind {
 
 /// Servers name a member, private chats a user.
 pub(super) fn user(raw: &Value) -> &Value {
-    if raw["member"]["user"].is_object() { &raw["member"]["user"] } else { &raw["user"] }
+    if raw["member"]["user"].is_object() {
+        &raw["member"]["user"]
+    } else {
+        &raw["user"]
+    }
 }
 
 pub(super) fn person(raw: &Value) -> Option<DiscordId> {

@@ -1,4 +1,5 @@
-//! Registers the slash commands with Discord. The table `discord_commands` has the last registered list.
+//! Registers the slash commands with Discord. The table `discord_commands` has the last registered
+//! list.
 //!
 //! <https://discord.com/developers/docs/interactions/application-commands#bulk-overwrite-global-application-commands>
 
@@ -11,11 +12,20 @@ use crate::channels::discord::bot::Bot;
 use crate::domain::DiscordId;
 use crate::storage::{Db, StoreError};
 
-/// Sends the whole list of commands if the list has changed. After a failure the next start tries again.
+/// Sends the whole list of commands if the list has changed. After a failure the next start tries
+/// again.
 pub(crate) async fn register(bot: &Bot) {
     let mut application = bot.interactions.application.subscribe();
-    let Ok(application) = application.wait_for(Option::is_some).await.map(|application| *application) else { return };
-    let Some(application) = application else { return };
+    let Ok(application) = application
+        .wait_for(Option::is_some)
+        .await
+        .map(|application| *application)
+    else {
+        return;
+    };
+    let Some(application) = application else {
+        return;
+    };
     if let Err(error) = tell(&bot.api, &bot.db, &bot.interactions.menu, application).await {
         tracing::warn!("the slash commands were not registered: {error}");
     }
@@ -29,24 +39,42 @@ enum RegisterError {
     Store(#[from] StoreError),
 }
 
-async fn tell(api: &Api, db: &Db, menu: &Menu, application: DiscordId) -> Result<(), RegisterError> {
+async fn tell(
+    api: &Api,
+    db: &Db,
+    menu: &Menu,
+    application: DiscordId,
+) -> Result<(), RegisterError> {
     let wanted = menu.registered();
     // The whole list rather than a hash: the list is short, and operators can read it.
     let text = wanted.to_string();
     if told_before(db, application).await?.as_ref() == Some(&text) {
         return Ok(());
     }
-    api.call::<Value>(Call::replace_all(format!("/applications/{application}/commands"), wanted)).await?;
+    api.call::<Value>(Call::replace_all(
+        format!("/applications/{application}/commands"),
+        wanted,
+    ))
+    .await?;
     Ok(remember(db, application, text).await?)
 }
 
 async fn told_before(db: &Db, application: DiscordId) -> Result<Option<String>, StoreError> {
     let sql = "SELECT commands FROM discord_commands WHERE application = ?1";
     let application = application.0.cast_signed();
-    db.read(move |connection| connection.query_row(sql, [application], |row| row.get(0)).optional()).await
+    db.read(move |connection| {
+        connection
+            .query_row(sql, [application], |row| row.get(0))
+            .optional()
+    })
+    .await
 }
 
 async fn remember(db: &Db, application: DiscordId, commands: String) -> Result<(), StoreError> {
     let sql = "INSERT OR REPLACE INTO discord_commands (application, commands) VALUES (?1, ?2)";
-    db.write(move |tx| tx.execute(sql, params![application.0.cast_signed(), commands]).map(drop)).await
+    db.write(move |tx| {
+        tx.execute(sql, params![application.0.cast_signed(), commands])
+            .map(drop)
+    })
+    .await
 }

@@ -55,15 +55,19 @@ impl Interactions {
         components::components(&self.signer, to, text.choices)
     }
 
-    /// Discord wants the flag with the deferral, before the answer is known. Private chats need no ephemeral messages, and would lose
-    /// them soon.
+    /// Discord wants the flag with the deferral, before the answer is known. Private chats need no
+    /// ephemeral messages, and would lose them soon.
     pub(super) fn is_ephemeral(&self, raw: &Value) -> bool {
         id_in(raw, "guild_id").is_some() && self.menu.is_for_asker_alone(&raw["data"])
     }
 
-    /// Returns after the acknowledgement of an interaction, whether successful or not. Acknowledgements of an earlier process are over.
+    /// Returns after the acknowledgement of an interaction, whether successful or not.
+    /// Acknowledgements of an earlier process are over.
     pub(super) async fn acknowledged(&self, interaction: DiscordId) {
-        let under_way = self.under_way.get(&interaction).map(|under_way| under_way.clone());
+        let under_way = self
+            .under_way
+            .get(&interaction)
+            .map(|under_way| under_way.clone());
         if let Some(mut under_way) = under_way {
             drop(under_way.changed().await);
         }

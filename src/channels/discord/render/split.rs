@@ -1,4 +1,5 @@
-//! Packs blocks into messages. Code across two messages is closed at the end of the first and opened again in the second.
+//! Packs blocks into messages. Code across two messages is closed at the end of the first and
+//! opened again in the second.
 
 use super::blocks::{Block, FENCE};
 use crate::channels::markdown::cut::{Rest, count_units};
@@ -6,7 +7,11 @@ use crate::channels::markdown::{is_trimmed, is_unseen};
 
 /// `units` has room for fences and more.
 pub(super) fn split(blocks: &[Block], units: usize) -> Vec<String> {
-    let mut packer = Packer { units, part: String::new(), parts: Vec::new() };
+    let mut packer = Packer {
+        units,
+        part: String::new(),
+        parts: Vec::new(),
+    };
     for block in blocks {
         match block {
             Block::Text(text) => packer.text(text),
@@ -59,7 +64,10 @@ impl Packer {
             let cut = if is_whole {
                 end
             } else {
-                rest.cuts("\n", end).next().filter(|cut| *cut > start).unwrap_or_else(|| rest.grapheme_cut(end))
+                rest.cuts("\n", end)
+                    .next()
+                    .filter(|cut| *cut > start)
+                    .unwrap_or_else(|| rest.grapheme_cut(end))
             };
             let piece = text[start..cut].trim_end();
             if !piece.is_empty() {
@@ -69,17 +77,26 @@ impl Packer {
                 self.end_part();
             }
             // The message ends at the line break; the indentation of the next line stays.
-            start = if text[cut..].starts_with('\n') { cut + 1 } else { cut };
+            start = if text[cut..].starts_with('\n') {
+                cut + 1
+            } else {
+                cut
+            };
         }
     }
 
     /// The room left in the message after a line break.
     fn room(&self) -> usize {
-        let used = if self.part.is_empty() { 0 } else { count_units(&self.part) + 1 };
+        let used = if self.part.is_empty() {
+            0
+        } else {
+            count_units(&self.part) + 1
+        };
         self.units.saturating_sub(used)
     }
 
-    /// Whether a long block should begin in a new message. An empty message always takes a piece, so that the splitting ends.
+    /// Whether a long block should begin in a new message. An empty message always takes a piece,
+    /// so that the splitting ends.
     fn is_more_than_half_full(&self) -> bool {
         !self.part.is_empty() && self.room() < self.units / 2
     }

@@ -43,8 +43,14 @@ fn other_code_gets_fences_that_discord_knows() {
     ls
     ```
     ");
-    assert_eq!(shown("````\na\n```\nb\n````"), "```\na\n\u{200b}`\u{200b}`\u{200b}`\nb\n```");
-    assert_eq!(shown("> quoted\n> ```\n> code\n> ```\n> more"), "> quoted\n```\ncode\n```\n> more");
+    assert_eq!(
+        shown("````\na\n```\nb\n````"),
+        "```\na\n\u{200b}`\u{200b}`\u{200b}`\nb\n```"
+    );
+    assert_eq!(
+        shown("> quoted\n> ```\n> code\n> ```\n> more"),
+        "> quoted\n```\ncode\n```\n> more"
+    );
     assert_eq!(shown("a ``` b"), "a \\`\\`\\` b");
     assert_eq!(shown("```x```"), "`x`");
 }
@@ -54,7 +60,10 @@ fn what_discord_does_not_know_is_put_another_way() {
     assert_eq!(shown("##### Deep\n\ntext"), "### Deep\n\ntext");
     assert_eq!(shown("Title\n=====\n\ntext"), "# Title\n\ntext");
     assert_eq!(shown("a\n\n---\n\nb"), "a\n\n———\n\nb");
-    assert_eq!(shown("![a cat](https://example.org/cat.png)"), "[a cat](https://example.org/cat.png)");
+    assert_eq!(
+        shown("![a cat](https://example.org/cat.png)"),
+        "[a cat](https://example.org/cat.png)"
+    );
     assert_eq!(
         shown("see [docs][1].\n\n[1]: https://example.org"),
         "see [docs](https://example.org).\n\n[1]: https://example.org"
@@ -65,21 +74,41 @@ fn what_discord_does_not_know_is_put_another_way() {
 #[test]
 fn stars_that_are_no_marks_are_escaped() {
     assert_eq!(shown("2*3*4 = 24"), r"2\*3\*4 = 24");
-    assert_eq!(shown("n*(n+1)*2 and (a+b)**2 - (c+d)**2"), r"n\*(n+1)\*2 and (a+b)\*\*2 - (c+d)\*\*2");
+    assert_eq!(
+        shown("n*(n+1)*2 and (a+b)**2 - (c+d)**2"),
+        r"n\*(n+1)\*2 and (a+b)\*\*2 - (c+d)\*\*2"
+    );
     assert_eq!(shown("f(*args) and g(*more)"), r"f(\*args) and g(\*more)");
-    assert_eq!(shown("2 * 3 * 4, **bold**, *it* and `2*3*4`"), "2 * 3 * 4, **bold**, *it* and `2*3*4`");
+    assert_eq!(
+        shown("2 * 3 * 4, **bold**, *it* and `2*3*4`"),
+        "2 * 3 * 4, **bold**, *it* and `2*3*4`"
+    );
     assert_eq!(shown("**H**yper**T**ext"), "**H**yper**T**ext");
     assert_eq!(shown(r"2\*3\*4"), r"2\*3\*4");
-    assert_eq!(shown("https://example.com/a*b*c?*d 2*3*4"), r"https://example.com/a*b*c?*d 2\*3\*4");
+    assert_eq!(
+        shown("https://example.com/a*b*c?*d 2*3*4"),
+        r"https://example.com/a*b*c?*d 2\*3\*4"
+    );
 }
 
 #[test]
 fn long_code_goes_on_in_fences() {
-    let lines: Vec<String> = (0..400).map(|number| format!("    line {number:03}")).collect();
+    let lines: Vec<String> = (0..400)
+        .map(|number| format!("    line {number:03}"))
+        .collect();
     let parts = render(&format!("```python\n{}\n```", lines.join("\n")));
     assert_eq!(parts.len(), 3);
-    assert!(parts.iter().all(|part| part.starts_with("```python\n    line ") && part.ends_with("\n```")), "{parts:?}");
-    let back: Vec<&str> = parts.iter().flat_map(|part| part.lines()).filter(|line| line.contains("line")).collect();
+    assert!(
+        parts
+            .iter()
+            .all(|part| part.starts_with("```python\n    line ") && part.ends_with("\n```")),
+        "{parts:?}"
+    );
+    let back: Vec<&str> = parts
+        .iter()
+        .flat_map(|part| part.lines())
+        .filter(|line| line.contains("line"))
+        .collect();
     assert_eq!(back, lines);
 }
 
@@ -87,7 +116,13 @@ fn long_code_goes_on_in_fences() {
 fn a_long_text_is_cut_between_paragraphs() {
     let paragraph = "word ".repeat(150);
     let parts = render(&[paragraph.trim(); 5].join("\n\n"));
-    assert_eq!(parts.iter().map(|part| part.matches("\n\n").count() + 1).collect::<Vec<_>>(), [2, 2, 1]);
+    assert_eq!(
+        parts
+            .iter()
+            .map(|part| part.matches("\n\n").count() + 1)
+            .collect::<Vec<_>>(),
+        [2, 2, 1]
+    );
 }
 
 #[test]
@@ -98,12 +133,14 @@ fn nothing_to_see_is_no_message() {
 
 fn letters(text: &str) -> std::collections::BTreeMap<char, usize> {
     let mut counts = std::collections::BTreeMap::new();
-    text.chars().filter(|c| c.is_alphanumeric()).for_each(|c| *counts.entry(c).or_default() += 1);
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .for_each(|c| *counts.entry(c).or_default() += 1);
     counts
 }
 
-/// Markdown with a lot of syntax in it. Without `&`, because entities may be written out, and without letters in labels, which
-/// links by reference lose.
+/// Markdown with a lot of syntax in it. Without `&`, because entities may be written out, and
+/// without letters in labels, which links by reference lose.
 fn any_markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("```".to_owned()),
@@ -131,13 +168,20 @@ fn any_markdown() -> impl Strategy<Value = String> {
 fn check_parts(markdown: &str, units: usize) -> Result<(), TestCaseError> {
     let parts = split(&blocks(markdown), units);
     for part in &parts {
-        prop_assert!(part.encode_utf16().count() <= units, "{} units in {part:?}", part.encode_utf16().count());
+        prop_assert!(
+            part.encode_utf16().count() <= units,
+            "{} units in {part:?}",
+            part.encode_utf16().count()
+        );
         prop_assert_eq!(part.matches("```").count() % 2, 0, "{:?}", part);
         prop_assert!(!part.trim().is_empty());
     }
     let (before, after) = (letters(markdown), letters(&parts.concat()));
     for (letter, count) in before {
-        prop_assert!(after.get(&letter).copied().unwrap_or_default() >= count, "{letter} is lost of {markdown:?} in {parts:?}");
+        prop_assert!(
+            after.get(&letter).copied().unwrap_or_default() >= count,
+            "{letter} is lost of {markdown:?} in {parts:?}"
+        );
     }
     Ok(())
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The shortest time between two reactions to gaps, because a compatible server may count differently.
+/// The shortest time between two reactions to gaps, because a compatible server may count
+/// differently.
 const ACTED_UPON_EVERY: Duration = Duration::from_secs(60);
 
 /// The meaning of an event's number.
@@ -76,7 +77,11 @@ mod tests {
     fn a_gap_leads_to_a_resume_and_then_to_a_question() {
         let (mut numbers, begun) = (Sequence::default(), Instant::now());
         let mut check = |number, after: u64, expected| {
-            assert_eq!(numbers.step(number, begun + Duration::from_secs(after)), expected, "{number}");
+            assert_eq!(
+                numbers.step(number, begun + Duration::from_secs(after)),
+                expected,
+                "{number}"
+            );
         };
         check(1, 0, Step::Next);
         check(2, 0, Step::Next);

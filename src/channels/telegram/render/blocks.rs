@@ -28,7 +28,11 @@ impl Layout<'_> {
     /// Blocks are as far apart as their author put them: with a blank line between or without.
     pub(super) fn begin_block(&mut self, source_start: usize) {
         let skipped = self.cursor.min(source_start)..source_start;
-        let breaks = self.source[skipped.clone()].matches('\n').take(BLANK_LINE).count().max(1);
+        let breaks = self.source[skipped.clone()]
+            .matches('\n')
+            .take(BLANK_LINE)
+            .count()
+            .max(1);
         self.definitions.skip(self.source, skipped);
         self.cursor = self.cursor.max(source_start);
         self.spoilers.end_block();
@@ -73,7 +77,8 @@ impl Layout<'_> {
         let digits = source.bytes().take_while(u8::is_ascii_digit).count();
         match self.lists.last_mut() {
             Some(Some(least)) => {
-                // Authors count 3, 5, 8 or leave all at 1, 1, 1: the author's number is kept while numbers ascend.
+                // Authors count 3, 5, 8 or leave all at 1, 1, 1: the author's number is kept while
+                // numbers ascend.
                 let number = source[..digits].parse().unwrap_or(*least).max(*least);
                 *least = number + 1;
                 let delimiter = source[digits..].chars().next().unwrap_or('.');
@@ -133,23 +138,34 @@ impl Layout<'_> {
 
     /// Empty code is shown as its fences.
     pub(super) fn end_code(&mut self, source: &Range<usize>) {
-        let Some(CodeBlock { start, language }) = self.code_block.take() else { return };
+        let Some(CodeBlock { start, language }) = self.code_block.take() else {
+            return;
+        };
         let code_end = self.writer.text().trim_end().len();
         if code_end > start {
             self.writer.truncate(code_end);
-            self.writer.add(EntityKind::Pre { language }, start..code_end);
+            self.writer
+                .add(EntityKind::Pre { language }, start..code_end);
         } else {
             self.writer.truncate(start);
             self.writer.write_lines(self.source[source.clone()].trim());
         }
     }
 
-    pub(super) fn write_table(&mut self, table: &Table, alignments: &[Alignment], source: &Range<usize>) {
+    pub(super) fn write_table(
+        &mut self,
+        table: &Table,
+        alignments: &[Alignment],
+        source: &Range<usize>,
+    ) {
         self.begin_block(source.start);
         self.writer.leave_marker();
         let start = self.writer.line_start();
         self.writer.write_raw(&table.draw(alignments));
-        self.writer.add(EntityKind::Pre { language: None }, start..self.writer.text().len());
+        self.writer.add(
+            EntityKind::Pre { language: None },
+            start..self.writer.text().len(),
+        );
         self.pass(source.end);
     }
 
@@ -166,16 +182,21 @@ impl Layout<'_> {
     }
 
     fn end_quote(&mut self) {
-        let Some(start) = self.quotes.pop() else { return };
+        let Some(start) = self.quotes.pop() else {
+            return;
+        };
         match self.quotes.is_empty() {
-            true => self.writer.add(EntityKind::Blockquote, start..self.writer.text().len()),
+            true => self
+                .writer
+                .add(EntityKind::Blockquote, start..self.writer.text().len()),
             false => self.writer.pop_prefix(),
         }
     }
 
     /// Definitions without a visible link are text too.
     pub(super) fn write_definitions(&mut self) {
-        self.definitions.skip(self.source, self.cursor..self.source.len());
+        self.definitions
+            .skip(self.source, self.cursor..self.source.len());
         self.writer.separate(BLANK_LINE);
         for line in self.definitions.unused(self.source) {
             self.writer.separate(1);

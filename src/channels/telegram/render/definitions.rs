@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use pulldown_cmark::RefDefs;
 
-/// The definitions of a text. The parser gives no events for them, so they are found in skipped source.
+/// The definitions of a text. The parser gives no events for them, so they are found in skipped
+/// source.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     /// Address and place of each, by place. Only the first of each label is known.
@@ -17,9 +18,15 @@ pub(super) struct Definitions {
 
 impl Definitions {
     pub(super) fn new(definitions: &RefDefs) -> Self {
-        let mut known: Vec<_> = definitions.iter().map(|(_, link)| (link.dest.to_string(), link.span.clone())).collect();
+        let mut known: Vec<_> = definitions
+            .iter()
+            .map(|(_, link)| (link.dest.to_string(), link.span.clone()))
+            .collect();
         known.sort_by_key(|(_, span)| span.start);
-        Definitions { known, ..Default::default() }
+        Definitions {
+            known,
+            ..Default::default()
+        }
     }
 
     pub(super) fn use_url(&mut self, url: &str) {
@@ -36,7 +43,12 @@ impl Definitions {
 
     /// The skipped lines, without the definitions of visible links.
     pub(super) fn unused<'a>(&self, source: &'a str) -> Vec<&'a str> {
-        let mut used = self.known.iter().filter(|(url, _)| self.used_urls.contains(url)).map(|(_, span)| span).peekable();
+        let mut used = self
+            .known
+            .iter()
+            .filter(|(url, _)| self.used_urls.contains(url))
+            .map(|(_, span)| span)
+            .peekable();
         let mut pieces = Vec::new();
         for range in &self.skipped {
             let mut start = range.start;
@@ -46,7 +58,12 @@ impl Definitions {
             }
             pieces.push(source.get(start..range.end).unwrap_or_default());
         }
-        pieces.into_iter().flat_map(str::lines).map(without_markers).filter(|line| !line.is_empty()).collect()
+        pieces
+            .into_iter()
+            .flat_map(str::lines)
+            .map(without_markers)
+            .filter(|line| !line.is_empty())
+            .collect()
     }
 }
 

@@ -22,7 +22,9 @@ pub(super) fn lay_out(markdown: &str) -> Styled {
     let mut layout = Layout::new(&source, Definitions::new(events.reference_definitions()));
     while let Some((event, range)) = events.next() {
         match event {
-            Event::Start(Tag::Table(alignments)) => layout.write_table(&Table::read(&source, &mut events), &alignments, &range),
+            Event::Start(Tag::Table(alignments)) => {
+                layout.write_table(&Table::read(&source, &mut events), &alignments, &range);
+            }
             event => layout.take(event, range),
         }
     }
@@ -70,7 +72,10 @@ impl<'a> Layout<'a> {
         self.write_definitions();
         let styled = self.spoilers.erase_marks(self.writer.finish());
         match styled.text.trim().is_empty() {
-            true => Styled { text: self.source.to_owned(), spans: Vec::new() },
+            true => Styled {
+                text: self.source.to_owned(),
+                spans: Vec::new(),
+            },
             false => styled,
         }
     }
@@ -103,8 +108,18 @@ impl<'a> Layout<'a> {
             Tag::Emphasis => self.open(EntityKind::Italic),
             Tag::Strong => self.open(EntityKind::Bold),
             Tag::Strikethrough => self.open(EntityKind::Strikethrough),
-            Tag::Link { link_type, dest_url, title, .. } => self.start_link(link_type, &dest_url, &title),
-            Tag::Image { link_type, dest_url, title, .. } => self.start_link(link_type, &dest_url, &title),
+            Tag::Link {
+                link_type,
+                dest_url,
+                title,
+                ..
+            } => self.start_link(link_type, &dest_url, &title),
+            Tag::Image {
+                link_type,
+                dest_url,
+                title,
+                ..
+            } => self.start_link(link_type, &dest_url, &title),
             _ => self.begin_block(range.start),
         }
     }
@@ -129,7 +144,8 @@ impl<'a> Layout<'a> {
         let start = self.writer.text().len() - text.len();
         // The backslash itself is not in the text, but makes the next character ordinary.
         let escaped = self.source[..source_start].ends_with('\\');
-        self.spoilers.scan(&mut self.writer, start + usize::from(escaped), self.depth);
+        self.spoilers
+            .scan(&mut self.writer, start + usize::from(escaped), self.depth);
     }
 
     /// Telegram shows a text as a link or as code, not both. The address is worth more.
@@ -156,7 +172,8 @@ impl<'a> Layout<'a> {
         let link = OpenLink::new(link_type, url, title, self.writer.position());
         // An image inside a link: a tap should lead to the outer address.
         let inside_link = self.links.iter().any(|outer| outer.linked);
-        self.links.push(if inside_link { link.in_words() } else { link });
+        self.links
+            .push(if inside_link { link.in_words() } else { link });
         self.definitions.use_url(url);
     }
 
@@ -166,17 +183,27 @@ impl<'a> Layout<'a> {
         let Some(link) = self.links.pop() else { return };
         let start = link.start;
         let shown_end = self.writer.text().len();
-        self.writer.write(&link.remainder(&self.writer.text()[start..]));
+        self.writer
+            .write(&link.remainder(&self.writer.text()[start..]));
         if self.writer.text().len() == start {
             self.writer.write_lines(&self.source[range.clone()]);
         } else if link.linked {
-            let end = if shown_end > start { shown_end } else { start + link.url.len() };
-            self.writer.add(EntityKind::TextLink { url: link.url }, start..end);
+            let end = if shown_end > start {
+                shown_end
+            } else {
+                start + link.url.len()
+            };
+            self.writer
+                .add(EntityKind::TextLink { url: link.url }, start..end);
         }
     }
 }
 
-/// The range of a container may hold link definitions, so its end does not tell how far the source is read.
+/// The range of a container may hold link definitions, so its end does not tell how far the source
+/// is read.
 fn is_container(tag: TagEnd) -> bool {
-    matches!(tag, TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition)
+    matches!(
+        tag,
+        TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition
+    )
 }

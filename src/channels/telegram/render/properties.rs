@@ -11,7 +11,10 @@ use super::split::{Limits, split};
 use super::{EntityKind, MAX_ENTITIES, MAX_UNITS, Rendered, render};
 use crate::channels::markdown::{is_trimmed, is_unseen};
 
-const TELEGRAM: Limits = Limits { units: MAX_UNITS, entities: MAX_ENTITIES };
+const TELEGRAM: Limits = Limits {
+    units: MAX_UNITS,
+    entities: MAX_ENTITIES,
+};
 
 /// Pieces from which Markdown of every kind comes about, well formed or not.
 fn piece() -> impl Strategy<Value = String> {
@@ -98,14 +101,26 @@ fn small_limits() -> impl Strategy<Value = Limits> {
 fn check_part(part: &Rendered, limits: Limits) {
     let units: Vec<u16> = part.text.encode_utf16().collect();
     assert!(units.len() <= limits.units, "{} units", units.len());
-    assert!(part.entities.len() <= limits.entities, "{} entities", part.entities.len());
+    assert!(
+        part.entities.len() <= limits.entities,
+        "{} entities",
+        part.entities.len()
+    );
     assert!(!part.text.chars().all(is_unseen), "blank");
     assert_eq!(part.text.trim_end_matches(is_trimmed), part.text);
-    let begins_with_code = part.entities.iter().any(|entity| entity.offset == 0 && is_pre(&entity.kind));
-    assert!(!part.text.starts_with(is_trimmed) || begins_with_code && !part.text.starts_with('\n'), "begins with blanks");
+    let begins_with_code = part
+        .entities
+        .iter()
+        .any(|entity| entity.offset == 0 && is_pre(&entity.kind));
+    assert!(
+        !part.text.starts_with(is_trimmed) || begins_with_code && !part.text.starts_with('\n'),
+        "begins with blanks"
+    );
     for entity in &part.entities {
         assert!(entity.length > 0, "{entity:?}");
-        let covered = units.get(entity.offset..entity.offset + entity.length).expect("the entity lies within its part");
+        let covered = units
+            .get(entity.offset..entity.offset + entity.length)
+            .expect("the entity lies within its part");
         String::from_utf16(covered).expect("surrogate pairs stay together");
     }
     check_nesting(part);
@@ -116,14 +131,18 @@ fn check_nesting(part: &Rendered) {
         let outer_end = outer.offset + outer.length;
         for inner in &part.entities[index + 1..] {
             let inner_end = inner.offset + inner.length;
-            assert!((outer.offset, Reverse(outer_end)) <= (inner.offset, Reverse(inner_end)), "unsorted: {outer:?} {inner:?}");
+            assert!(
+                (outer.offset, Reverse(outer_end)) <= (inner.offset, Reverse(inner_end)),
+                "unsorted: {outer:?} {inner:?}"
+            );
             if inner.offset >= outer_end {
                 continue;
             }
             assert!(inner_end <= outer_end, "crossing: {outer:?} {inner:?}");
             assert_ne!(outer.kind, inner.kind, "nested in itself");
             let code = |kind: &EntityKind| *kind == EntityKind::Code || is_pre(kind);
-            let allowed = outer.kind == EntityKind::Blockquote || !(code(&outer.kind) || code(&inner.kind));
+            let allowed =
+                outer.kind == EntityKind::Blockquote || !(code(&outer.kind) || code(&inner.kind));
             assert!(allowed, "code overlaps: {outer:?} {inner:?}");
         }
     }

@@ -21,7 +21,14 @@ pub(super) struct Limits {
 
 /// Cuts at the nicest places within the limits. Styles across a cut go on in the next message.
 pub(super) fn split(styled: &Styled, limits: Limits) -> Vec<Rendered> {
-    let mut splitter = Splitter { text: &styled.text, spans: &styled.spans, limits, start: 0, next: 0, carried: Vec::new() };
+    let mut splitter = Splitter {
+        text: &styled.text,
+        spans: &styled.spans,
+        limits,
+        start: 0,
+        next: 0,
+        carried: Vec::new(),
+    };
     let mut parts = Vec::new();
     while splitter.start < splitter.text.len() {
         parts.extend(splitter.cut());
@@ -59,14 +66,23 @@ impl<'a> Splitter<'a> {
     /// Skips blanks, but not the indentation of code: Telegram keeps the latter too.
     fn part_start(&self) -> usize {
         let first = self.text.len() - self.text[self.start..].trim_start_matches(is_trimmed).len();
-        let line = self.text[self.start..first].rfind('\n').map_or(self.start, |index| self.start + index + 1);
+        let line = self.text[self.start..first]
+            .rfind('\n')
+            .map_or(self.start, |index| self.start + index + 1);
         if self.cuts_code(first) { line } else { first }
     }
 
     fn part_end(&self) -> usize {
-        let rest = Rest { text: self.text, start: self.start };
+        let rest = Rest {
+            text: self.text,
+            start: self.start,
+        };
         let end = self.entities_end(rest.units_end(self.limits.units));
-        if end == self.text.len() { end } else { rest.nicest_cut(end, |cut| self.cuts_code(cut)) }
+        if end == self.text.len() {
+            end
+        } else {
+            rest.nicest_cut(end, |cut| self.cuts_code(cut))
+        }
     }
 
     /// The place of the first entity above the limit.
@@ -79,13 +95,20 @@ impl<'a> Splitter<'a> {
     }
 
     fn cuts_code(&self, cut: usize) -> bool {
-        let near = self.spans[self.next..].iter().take_while(|span| span.range.start < cut);
+        let near = self.spans[self.next..]
+            .iter()
+            .take_while(|span| span.range.start < cut);
         let mut spans = self.carried.iter().copied().chain(near);
         spans.any(|span| matches!(span.kind, EntityKind::Pre { .. }) && cut < span.range.end)
     }
 }
 
-fn make_part(text: &str, range: Range<usize>, spans: &[&Span], max_entities: usize) -> Option<Rendered> {
+fn make_part(
+    text: &str,
+    range: Range<usize>,
+    spans: &[&Span],
+    max_entities: usize,
+) -> Option<Rendered> {
     let part = text[range.clone()].trim_end_matches(is_trimmed);
     if part.chars().all(is_unseen) {
         return None;
@@ -93,14 +116,26 @@ fn make_part(text: &str, range: Range<usize>, spans: &[&Span], max_entities: usi
     let kept = range.start..range.start + part.len();
     let mut clipped: Vec<_> = spans.iter().filter_map(|span| clip(span, &kept)).collect();
     clipped.retain(|(range, _)| !part[range.clone()].trim_matches(is_trimmed).is_empty());
-    clipped.sort_by_key(|(range, kind)| (range.start, Reverse(range.end), **kind != EntityKind::Blockquote));
+    clipped.sort_by_key(|(range, kind)| {
+        (
+            range.start,
+            Reverse(range.end),
+            **kind != EntityKind::Blockquote,
+        )
+    });
     clipped.truncate(max_entities);
-    Some(Rendered { text: part.to_owned(), entities: in_units(part, clipped) })
+    Some(Rendered {
+        text: part.to_owned(),
+        entities: in_units(part, clipped),
+    })
 }
 
 /// The piece of a span inside a part, counted from the part's start.
 fn clip<'a>(span: &'a Span, part: &Range<usize>) -> Option<(Range<usize>, &'a EntityKind)> {
-    let (start, end) = (span.range.start.max(part.start), span.range.end.min(part.end));
+    let (start, end) = (
+        span.range.start.max(part.start),
+        span.range.end.min(part.end),
+    );
     (start < end).then(|| (start - part.start..end - part.start, &span.kind))
 }
 
@@ -109,7 +144,11 @@ fn in_units(text: &str, clipped: Vec<(Range<usize>, &EntityKind)>) -> Vec<Entity
     let to_entity = |(range, kind): (Range<usize>, &EntityKind)| {
         offset += count_units(&text[bytes..range.start]);
         bytes = range.start;
-        Entity { kind: kind.clone(), offset, length: count_units(&text[range]) }
+        Entity {
+            kind: kind.clone(),
+            offset,
+            length: count_units(&text[range]),
+        }
     };
     clipped.into_iter().map(to_entity).collect()
 }

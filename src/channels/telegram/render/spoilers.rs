@@ -5,7 +5,8 @@ use super::writer::{Span, Styled, Writer};
 
 const MARK: &str = "||";
 
-/// The marks seen so far. They stay in the text until the end, because only their second half makes them marks.
+/// The marks seen so far. They stay in the text until the end, because only their second half makes
+/// them marks.
 #[derive(Debug, Default)]
 pub(super) struct Spoilers {
     opener: Option<Opener>,
@@ -48,30 +49,49 @@ impl Spoilers {
         if self.marks.is_empty() {
             return styled;
         }
-        let moved = |position: usize| position - MARK.len() * self.marks.partition_point(|&mark| mark < position);
-        let spans = styled.spans.into_iter().map(|span| Span { range: moved(span.range.start)..moved(span.range.end), ..span });
-        Styled { text: without_marks(&styled.text, &self.marks), spans: spans.collect() }
+        let moved = |position: usize| {
+            position - MARK.len() * self.marks.partition_point(|&mark| mark < position)
+        };
+        let spans = styled.spans.into_iter().map(|span| Span {
+            range: moved(span.range.start)..moved(span.range.end),
+            ..span
+        });
+        Styled {
+            text: without_marks(&styled.text, &self.marks),
+            spans: spans.collect(),
+        }
     }
 
     /// `a || b` is no spoiler: marks touch the hidden text.
     fn meet(&mut self, writer: &mut Writer, position: usize, depth: usize) {
-        let (before, after) = (&writer.text()[..position], &writer.text()[position + MARK.len()..]);
+        let (before, after) = (
+            &writer.text()[..position],
+            &writer.text()[position + MARK.len()..],
+        );
         let closes = !before.ends_with(char::is_whitespace);
         let opens = !after.starts_with(char::is_whitespace);
-        let counterpart =
-            self.opener.take_if(|opener| closes && opener.depth == depth && opener.position + MARK.len() < position);
+        let counterpart = self.opener.take_if(|opener| {
+            closes && opener.depth == depth && opener.position + MARK.len() < position
+        });
         match counterpart {
             Some(opener) => {
                 self.marks.extend([opener.position, position]);
                 hide(writer, &opener, position);
             }
-            None if opens => self.opener = Some(Opener { position, depth, first_span: writer.spans().len() }),
+            None if opens => {
+                self.opener = Some(Opener {
+                    position,
+                    depth,
+                    first_span: writer.spans().len(),
+                });
+            }
             None => {}
         }
     }
 }
 
-/// Adds the spoiler. Telegram allows no style around code, so code within is hidden rather than shown as code.
+/// Adds the spoiler. Telegram allows no style around code, so code within is hidden rather than
+/// shown as code.
 fn hide(writer: &mut Writer, opener: &Opener, end: usize) {
     writer.drop_code_since(opener.first_span);
     writer.add(EntityKind::Spoiler, opener.position + MARK.len()..end);

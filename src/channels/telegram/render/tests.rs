@@ -15,8 +15,14 @@ pub(super) fn show_parts(parts: &[Rendered]) -> String {
 }
 
 fn show_part(part: &Rendered) -> String {
-    let entities = part.entities.iter().map(|entity| show_entity(entity, &part.text));
-    std::iter::once(part.text.clone()).chain(entities).collect::<Vec<_>>().join("\n")
+    let entities = part
+        .entities
+        .iter()
+        .map(|entity| show_entity(entity, &part.text));
+    std::iter::once(part.text.clone())
+        .chain(entities)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn show_entity(entity: &Entity, text: &str) -> String {
@@ -27,13 +33,23 @@ fn show_entity(entity: &Entity, text: &str) -> String {
         EntityKind::Spoiler => "spoiler".to_owned(),
         EntityKind::Code => "code".to_owned(),
         EntityKind::Pre { language: None } => "pre".to_owned(),
-        EntityKind::Pre { language: Some(language) } => format!("pre({language})"),
+        EntityKind::Pre {
+            language: Some(language),
+        } => format!("pre({language})"),
         EntityKind::TextLink { url } => format!("text_link({url})"),
         EntityKind::Blockquote => "blockquote".to_owned(),
     };
-    let units: Vec<u16> = text.encode_utf16().skip(entity.offset).take(entity.length).collect();
+    let units: Vec<u16> = text
+        .encode_utf16()
+        .skip(entity.offset)
+        .take(entity.length)
+        .collect();
     let covered = String::from_utf16(&units).expect("entities keep surrogate pairs together");
-    format!("- {kind} {}..{} {covered:?}", entity.offset, entity.offset + entity.length)
+    format!(
+        "- {kind} {}..{} {covered:?}",
+        entity.offset,
+        entity.offset + entity.length
+    )
 }
 
 #[test]
@@ -460,5 +476,8 @@ fn entities_have_the_bot_api_form() {
     let parts = render("**b** [l](https://example.com)\n```rust\nx\n```\n```\ny\n```");
     let json = serde_json::to_string(&parts).expect("parts serialize");
     assert_snapshot!(json, @r#"[{"text":"b l\nx\ny","entities":[{"type":"bold","offset":0,"length":1},{"type":"text_link","url":"https://example.com","offset":2,"length":1},{"type":"pre","language":"rust","offset":4,"length":1},{"type":"pre","offset":6,"length":1}]}]"#);
-    assert_eq!(serde_json::from_str::<Vec<Rendered>>(&json).expect("parts deserialize"), parts);
+    assert_eq!(
+        serde_json::from_str::<Vec<Rendered>>(&json).expect("parts deserialize"),
+        parts
+    );
 }

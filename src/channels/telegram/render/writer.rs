@@ -70,7 +70,10 @@ impl Writer {
 
     pub(super) fn finish(mut self) -> Styled {
         self.spans.sort_by_key(|span| span.range.start);
-        Styled { text: self.text, spans: self.spans }
+        Styled {
+            text: self.text,
+            spans: self.spans,
+        }
     }
 
     /// Writes text in the line at hand.
@@ -163,7 +166,8 @@ impl Writer {
     pub(super) fn position(&mut self) -> usize {
         self.line_start();
         if self.at_line_start {
-            self.text.extend(self.prefixes.iter().take(MAX_PREFIXES).copied());
+            self.text
+                .extend(self.prefixes.iter().take(MAX_PREFIXES).copied());
             self.at_line_start = false;
         }
         self.text.len()
@@ -182,13 +186,19 @@ impl Writer {
             Some(style) => style.nested += 1,
             None => {
                 let start = self.position();
-                self.open.push(OpenStyle { kind, start, nested: 0 });
+                self.open.push(OpenStyle {
+                    kind,
+                    start,
+                    nested: 0,
+                });
             }
         }
     }
 
     pub(super) fn close(&mut self, kind: EntityKind) {
-        let Some(index) = self.open.iter().position(|style| style.kind == kind) else { return };
+        let Some(index) = self.open.iter().position(|style| style.kind == kind) else {
+            return;
+        };
         if self.open[index].nested > 0 {
             self.open[index].nested -= 1;
         } else {
@@ -206,7 +216,11 @@ impl Writer {
     /// Makes plain text of code since the span of this number.
     pub(super) fn drop_code_since(&mut self, first_span: usize) {
         let since = self.spans.split_off(first_span);
-        self.spans.extend(since.into_iter().filter(|span| span.kind != EntityKind::Code));
+        self.spans.extend(
+            since
+                .into_iter()
+                .filter(|span| span.kind != EntityKind::Code),
+        );
     }
 
     /// Takes back the text since `start`. No span may cover that text.

@@ -13,14 +13,31 @@ use super::users::{APPLICATION_ID, User};
 use super::wire::{list, text};
 
 impl Room {
-    /// `room.command(ALICE, "agent").option("name", "scribe").await`; the command must be registered.
+    /// `room.command(ALICE, "agent").option("name", "scribe").await`; the command must be
+    /// registered.
     pub(crate) fn command(&self, user: User, name: &str) -> CommandUse {
-        CommandUse { room: self.clone(), user, name: name.into(), path: Vec::new(), options: Vec::new(), is_stale: false }
+        CommandUse {
+            room: self.clone(),
+            user,
+            name: name.into(),
+            path: Vec::new(),
+            options: Vec::new(),
+            is_stale: false,
+        }
     }
 
     /// The person types into an option that offers choices.
-    pub(crate) async fn types_into(&self, user: User, command: &str, option: &str, typed: &str) -> Answers {
-        let use_of = CommandUse { options: vec![(option.into(), typed.into())], ..self.command(user, command) };
+    pub(crate) async fn types_into(
+        &self,
+        user: User,
+        command: &str,
+        option: &str,
+        typed: &str,
+    ) -> Answers {
+        let use_of = CommandUse {
+            options: vec![(option.into(), typed.into())],
+            ..self.command(user, command)
+        };
         let mut data = use_of.data();
         for given in data["options"].as_array_mut().expect("it has one option") {
             given["focused"] = true.into();
@@ -36,28 +53,65 @@ impl Room {
     }
 
     /// A choice from a menu below one of the bot's messages.
-    pub(crate) async fn selects(&self, user: User, message_id: u64, custom_id: &str, values: &[&str]) -> Answers {
+    pub(crate) async fn selects(
+        &self,
+        user: User,
+        message_id: u64,
+        custom_id: &str,
+        values: &[&str],
+    ) -> Answers {
         let menu = self.check_component(message_id, custom_id);
-        let offers = |value: &&str| list(&menu, "options").iter().any(|option| text(option, "value") == *value);
-        assert!(values.iter().all(offers), "the menu has no such option: {menu}");
-        let data = json!({ "custom_id": custom_id, "component_type": 3, "values": values, "id": 1 });
+        let offers = |value: &&str| {
+            list(&menu, "options")
+                .iter()
+                .any(|option| text(option, "value") == *value)
+        };
+        assert!(
+            values.iter().all(offers),
+            "the menu has no such option: {menu}"
+        );
+        let data =
+            json!({ "custom_id": custom_id, "component_type": 3, "values": values, "id": 1 });
         self.interact(user, Kind::Component, data, Some(message_id))
     }
 
     /// A form, filled in and sent off: ids of its fields and what was typed.
-    pub(crate) async fn submits(&self, user: User, custom_id: &str, fields: &[(&str, &str)]) -> Answers {
-        let row =
-            |(id, value): &(&str, &str)| json!({ "type": 1, "components": [{ "type": 4, "custom_id": id, "value": value }] });
+    pub(crate) async fn submits(
+        &self,
+        user: User,
+        custom_id: &str,
+        fields: &[(&str, &str)],
+    ) -> Answers {
+        let row = |(id, value): &(&str, &str)| json!({ "type": 1, "components": [{ "type": 4, "custom_id": id, "value": value }] });
         let rows: Vec<Value> = fields.iter().map(row).collect();
-        self.interact(user, Kind::Modal, json!({ "custom_id": custom_id, "components": rows }), None)
+        self.interact(
+            user,
+            Kind::Modal,
+            json!({ "custom_id": custom_id, "components": rows }),
+            None,
+        )
     }
 
     /// The component, which must be there and not be greyed out.
     fn check_component(&self, message_id: u64, custom_id: &str) -> Value {
-        let message = self.with_channel(|channel| channel.messages.get(&message_id).expect("the message is here").json.clone());
-        let mut parts = list(&message, "components").iter().flat_map(|row| list(row, "components"));
+        let message = self.with_channel(|channel| {
+            channel
+                .messages
+                .get(&message_id)
+                .expect("the message is here")
+                .json
+                .clone()
+        });
+        let mut parts = list(&message, "components")
+            .iter()
+            .flat_map(|row| list(row, "components"));
         let part = parts.find(|part| text(part, "custom_id") == custom_id);
-        let part = part.unwrap_or_else(|| panic!("message {message_id} has no {custom_id}: {}", message["components"]));
+        let part = part.unwrap_or_else(|| {
+            panic!(
+                "message {message_id} has no {custom_id}: {}",
+                message["components"]
+            )
+        });
         assert_ne!(part["disabled"], true, "{custom_id} is greyed out");
         part.clone()
     }
@@ -84,7 +138,11 @@ impl Room {
         world.interactions.insert(token.clone(), interaction);
         let guild = world.channel(self.id).guild;
         world.gateway.dispatch(guild, "INTERACTION_CREATE", event);
-        Answers { discord: self.discord.clone(), token, id }
+        Answers {
+            discord: self.discord.clone(),
+            token,
+            id,
+        }
     }
 
     fn interaction_event(
@@ -107,7 +165,8 @@ impl Room {
             Some(guild) => {
                 event["guild_id"] = guild.to_string().into();
                 event["guild_locale"] = "en-US".into();
-                event["guild"] = json!({ "id": guild.to_string(), "locale": "en-US", "features": [] });
+                event["guild"] =
+                    json!({ "id": guild.to_string(), "locale": "en-US", "features": [] });
                 event["member"] = json::interaction_member(user, &world.member(guild, user.id));
             }
             None => event["user"] = user.json(),
@@ -152,13 +211,20 @@ impl CommandUse {
         let world = self.room.discord.world();
         let guild = world.channels[&self.room.id].guild;
         let known = world.commands.find(guild, &self.name).cloned();
-        assert!(known.is_some() || self.is_stale, "the bot has not registered /{}", self.name);
+        assert!(
+            known.is_some() || self.is_stale,
+            "the bot has not registered /{}",
+            self.name
+        );
         let known = known.unwrap_or_else(|| json!({ "id": "1", "options": [] }));
-        let given = self.options.iter().map(|(name, value)| json!({ "name": name, "type": option_type(value), "value": value }));
+        let given = self.options.iter().map(
+            |(name, value)| json!({ "name": name, "type": option_type(value), "value": value }),
+        );
         let mut options: Value = given.collect();
         for (depth, name) in self.path.iter().enumerate().rev() {
             let is_group = depth == 0 && self.path.len() > 1;
-            options = json!([{ "name": name, "type": if is_group { 2 } else { 1 }, "options": options }]);
+            options =
+                json!([{ "name": name, "type": if is_group { 2 } else { 1 }, "options": options }]);
         }
         self.check_options(&known);
         json!({ "id": known["id"], "name": self.name, "type": 1, "options": options })
@@ -171,7 +237,11 @@ impl CommandUse {
         }
         let registered = list(known, "options");
         for (name, _) in &self.options {
-            assert!(registered.iter().any(|option| text(option, "name") == name), "/{} has no option {name}", self.name);
+            assert!(
+                registered.iter().any(|option| text(option, "name") == name),
+                "/{} has no option {name}",
+                self.name
+            );
         }
     }
 }
@@ -211,7 +281,9 @@ impl Answers {
     /// The body of the first answer: `type` and `data`.
     pub(crate) async fn first(&self) -> Value {
         let look = |world: &super::World| world.interactions[&self.token].answered.clone();
-        self.discord.wait("the first answer to an interaction", look).await
+        self.discord
+            .wait("the first answer to an interaction", look)
+            .await
     }
 
     /// The answering message, once it says something; a deferral alone does not count.
@@ -219,11 +291,14 @@ impl Answers {
         let look = |world: &super::World| {
             let original = world.interactions[&self.token].original?;
             let mut sent = world.journal.sent().iter();
-            let is_filled =
-                |sent: &&SentMessage| sent.message_id == original && sent.json["flags"].as_u64().unwrap_or(0) & 128 == 0;
+            let is_filled = |sent: &&SentMessage| {
+                sent.message_id == original && sent.json["flags"].as_u64().unwrap_or(0) & 128 == 0
+            };
             sent.find(is_filled).cloned()
         };
-        self.discord.wait("a message that answers an interaction", look).await
+        self.discord
+            .wait("a message that answers an interaction", look)
+            .await
     }
 
     /// The text of [`Answers::message`].
@@ -242,9 +317,18 @@ impl Answers {
     /// Waits for this many follow-ups and returns the last of those.
     pub(crate) async fn followup(&self, count: usize) -> SentMessage {
         let look = |world: &super::World| {
-            let id = *world.interactions[&self.token].followups.get(position(count))?;
-            world.journal.sent().iter().find(|sent| sent.message_id == id).cloned()
+            let id = *world.interactions[&self.token]
+                .followups
+                .get(position(count))?;
+            world
+                .journal
+                .sent()
+                .iter()
+                .find(|sent| sent.message_id == id)
+                .cloned()
         };
-        self.discord.wait(&format!("{count} follow-ups"), look).await
+        self.discord
+            .wait(&format!("{count} follow-ups"), look)
+            .await
     }
 }

@@ -9,7 +9,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 /// The first second of 2015.
 const DISCORD_EPOCH_MILLIS: u64 = 1_420_070_400_000;
 
-/// Ids and timestamps go by the real time; deadlines only by [`Clock::advance`], so that a slow machine breaks none.
+/// Ids and timestamps go by the real time; deadlines only by [`Clock::advance`], so that a slow
+/// machine breaks none.
 #[derive(Default)]
 pub(super) struct Clock {
     last_id: u64,
@@ -22,14 +23,17 @@ impl Clock {
         self.advanced += by;
     }
 
-    /// From here on Discord's time is behind the machine's: whose clock is wrong, nobody else can tell.
+    /// From here on Discord's time is behind the machine's: whose clock is wrong, nobody else can
+    /// tell.
     pub(super) fn set_back(&mut self, by: Duration) {
         self.behind = by;
     }
 
     /// What Discord says that the time is, in the form of a header.
     pub(super) fn date(&self) -> String {
-        (Utc::now() - self.behind).format("%a, %d %b %Y %H:%M:%S GMT").to_string()
+        (Utc::now() - self.behind)
+            .format("%a, %d %b %Y %H:%M:%S GMT")
+            .to_string()
     }
 
     /// For deadlines: how far the test has moved the clock.
@@ -39,8 +43,10 @@ impl Clock {
 
     /// A new id, greater than all before.
     pub(super) fn next_id(&mut self) -> u64 {
-        let advanced = u64::try_from(self.advanced.as_millis()).expect("a test advances by minutes");
-        let millis = (Utc::now() - self.behind).timestamp_millis().unsigned_abs() + advanced - DISCORD_EPOCH_MILLIS;
+        let advanced =
+            u64::try_from(self.advanced.as_millis()).expect("a test advances by minutes");
+        let millis = (Utc::now() - self.behind).timestamp_millis().unsigned_abs() + advanced
+            - DISCORD_EPOCH_MILLIS;
         self.last_id = (millis << 22).max(self.last_id + 1);
         self.last_id
     }
@@ -52,7 +58,8 @@ pub(super) fn time_of(id: u64) -> String {
 }
 
 fn iso(millis: u64) -> String {
-    let time = DateTime::<Utc>::from_timestamp_millis(millis.cast_signed()).expect("within chrono's range");
+    let time = DateTime::<Utc>::from_timestamp_millis(millis.cast_signed())
+        .expect("within chrono's range");
     time.to_rfc3339_opts(SecondsFormat::Micros, false)
 }
 

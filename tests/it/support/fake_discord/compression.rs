@@ -13,7 +13,11 @@ pub(super) enum Encoding {
 
 impl Encoding {
     pub(super) fn from_query(query: &str) -> Self {
-        if query.contains("compress=zlib-stream") { Self::ZlibStream } else { Self::Plain }
+        if query.contains("compress=zlib-stream") {
+            Self::ZlibStream
+        } else {
+            Self::Plain
+        }
     }
 
     pub(super) fn encoder(self) -> Encoder {
@@ -35,6 +39,8 @@ impl Encoder {
 fn flushed(stream: &mut Compress, bytes: &[u8]) -> Vec<u8> {
     // Room for what does not shrink, and for the empty block that ends each message.
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 100 + 64);
-    stream.compress_vec(bytes, &mut out, FlushCompress::Sync).expect("a zlib stream takes anything");
+    stream
+        .compress_vec(bytes, &mut out, FlushCompress::Sync)
+        .expect("a zlib stream takes anything");
     out
 }

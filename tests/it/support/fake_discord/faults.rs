@@ -21,7 +21,8 @@ pub(crate) enum Fault {
     DroppedAfter,
     /// The call takes effect, but its answer breaks off in the middle of the JSON.
     InvalidJson,
-    /// The call takes effect, but what stands in front of Discord answers with this status and a page of HTML.
+    /// The call takes effect, but what stands in front of Discord answers with this status and a
+    /// page of HTML.
     HtmlAfter(u16),
 }
 
@@ -29,18 +30,24 @@ impl Fault {
     pub(crate) const UNAUTHORIZED: Self = Self::Refused(401, 0, "401: Unauthorized");
     pub(crate) const MISSING_ACCESS: Self = Self::Refused(403, 50001, "Missing Access");
     pub(crate) const MISSING_PERMISSIONS: Self = Self::Refused(403, 50013, "Missing Permissions");
-    pub(crate) const CANNOT_DM: Self = Self::Refused(403, 50007, "Cannot send messages to this user");
+    pub(crate) const CANNOT_DM: Self =
+        Self::Refused(403, 50007, "Cannot send messages to this user");
     pub(crate) const THREAD_ARCHIVED: Self = Self::Refused(400, 50083, "Thread is archived");
     pub(crate) const UNKNOWN_CHANNEL: Self = Self::Refused(404, 10003, "Unknown Channel");
     pub(crate) const UNKNOWN_MESSAGE: Self = Self::Refused(404, 10008, "Unknown Message");
     pub(crate) const UNKNOWN_INTERACTION: Self = Self::Refused(404, 10062, "Unknown interaction");
-    pub(crate) const ALREADY_ACKNOWLEDGED: Self = Self::Refused(400, 40060, "Interaction has already been acknowledged.");
+    pub(crate) const ALREADY_ACKNOWLEDGED: Self =
+        Self::Refused(400, 40060, "Interaction has already been acknowledged.");
     pub(crate) const TOKEN_EXPIRED: Self = Self::Refused(401, 50027, "Invalid Webhook Token");
     pub(crate) const INVALID_FORM: Self = Self::Refused(400, 50035, "Invalid Form Body");
 
     pub(super) fn api_error(self) -> Option<ApiError> {
         match self {
-            Self::Refused(_, 50035, _) => Some(ApiError::form("content", "BASE_TYPE_REQUIRED", "This field is required")),
+            Self::Refused(_, 50035, _) => Some(ApiError::form(
+                "content",
+                "BASE_TYPE_REQUIRED",
+                "This field is required",
+            )),
             Self::Refused(status, code, message) => Some(ApiError::new(status, code, message)),
             _ => None,
         }
@@ -62,7 +69,8 @@ impl Breakable for FakeDiscord {
 }
 
 impl FakeDiscord {
-    /// `discord.fail(Route::CreateMessage, Fault::RateLimited(0.5)).once()`; the oldest fault that fits a call is used.
+    /// `discord.fail(Route::CreateMessage, Fault::RateLimited(0.5)).once()`; the oldest fault that
+    /// fits a call is used.
     pub(crate) fn fail(&self, route: Route, fault: Fault) -> FaultPlan<Self> {
         self.fail_call(route, fault)
     }

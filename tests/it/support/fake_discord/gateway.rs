@@ -23,7 +23,10 @@ pub(super) async fn serve(mut socket: WebSocket, shared: Arc<Shared>, encoding: 
         world.gateway.connections += 1;
         let refusal = world.gateway.faults.close_before_hello();
         let hello = json!({ "op": 10, "d": { "heartbeat_interval": world.gateway.heartbeat_millis, "_trace": [] } });
-        let connection = Connection { number: world.gateway.connections, outgoing };
+        let connection = Connection {
+            number: world.gateway.connections,
+            outgoing,
+        };
         connection.send(refusal.map_or(Outgoing::Text(hello.to_string().into()), Outgoing::Close));
         connection
     };
@@ -84,14 +87,22 @@ fn said_goodbye(shared: &Shared, connection: &Connection, code: u16) {
     let mut world = shared.world();
     world.gateway.closed_by_bot.push(code);
     if matches!(code, 1000 | 1001) {
-        for session in world.gateway.connected().filter(|session| session.is_on(connection)) {
+        for session in world
+            .gateway
+            .connected()
+            .filter(|session| session.is_on(connection))
+        {
             session.can_resume = false;
         }
     }
 }
 
 fn detach(world: &mut World, connection: &Connection) {
-    for session in world.gateway.connected().filter(|session| session.is_on(connection)) {
+    for session in world
+        .gateway
+        .connected()
+        .filter(|session| session.is_on(connection))
+    {
         session.connection = None;
     }
 }
@@ -102,7 +113,10 @@ fn receive(shared: &Shared, connection: &Connection, text: &str) {
         return connection.send(Outgoing::Close(4002));
     };
     let (op, data) = (message["op"].as_u64(), &message["d"]);
-    let has_session = world.gateway.connected().any(|session| session.is_on(connection));
+    let has_session = world
+        .gateway
+        .connected()
+        .any(|session| session.is_on(connection));
     match op {
         Some(1) => heartbeat(&mut world, connection),
         Some(2 | 6) if has_session => connection.send(Outgoing::Close(4005)),
@@ -142,12 +156,20 @@ fn identify(world: &mut World, connection: &Connection, data: &Value) {
         connection: Some(connection.clone()),
         can_resume: true,
     };
-    let guilds: Vec<u64> = world.guilds.keys().copied().filter(|guild| (guild >> 22) % shard[1] == shard[0]).collect();
+    let guilds: Vec<u64> = world
+        .guilds
+        .keys()
+        .copied()
+        .filter(|guild| (guild >> 22) % shard[1] == shard[0])
+        .collect();
     let url = world.base_url.replace("http:", "ws:");
     session.dispatch("READY", &payload::ready(&session_id, shard, &url, &guilds));
     if intents & GUILDS != 0 {
         for guild in &guilds {
-            session.dispatch("GUILD_CREATE", &payload::guild_create(&world.guilds[guild], world));
+            session.dispatch(
+                "GUILD_CREATE",
+                &payload::guild_create(&world.guilds[guild], world),
+            );
         }
     }
     world.gateway.sessions.push(session);
@@ -160,11 +182,18 @@ fn resume(world: &mut World, connection: &Connection, data: &Value) {
     }
     let wanted = data["session_id"].as_str().unwrap_or("");
     let refused = world.gateway.faults.reject_resume();
-    let session = world.gateway.sessions.iter_mut().find(|session| session.id == wanted && session.can_resume);
+    let session = world
+        .gateway
+        .sessions
+        .iter_mut()
+        .find(|session| session.id == wanted && session.can_resume);
     let Some(session) = session.filter(|_| !refused) else {
         return connection.send(Outgoing::Text(r#"{"op":9,"d":false}"#.into()));
     };
-    let seen = data["seq"].as_u64().and_then(|seen| usize::try_from(seen).ok()).unwrap_or(usize::MAX);
+    let seen = data["seq"]
+        .as_u64()
+        .and_then(|seen| usize::try_from(seen).ok())
+        .unwrap_or(usize::MAX);
     if seen > session.events.len() {
         return connection.send(Outgoing::Close(4007));
     }

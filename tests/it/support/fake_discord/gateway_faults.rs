@@ -28,7 +28,11 @@ pub(super) struct GatewayFaults {
 
 impl GatewayFaults {
     pub(super) fn close_on_identify(&mut self) -> Option<u16> {
-        if self.close_codes.is_empty() { self.close_always } else { Some(self.close_codes.remove(0)) }
+        if self.close_codes.is_empty() {
+            self.close_always
+        } else {
+            Some(self.close_codes.remove(0))
+        }
     }
 
     pub(super) fn close_before_hello(&mut self) -> Option<u16> {
@@ -54,7 +58,9 @@ impl GatewayFaults {
     pub(super) fn spoil(&mut self, event: &str, mut data: Value) -> Value {
         if let Some(index) = self.spoilers.iter().position(|(name, _)| name == event) {
             let (_, field) = self.spoilers.remove(index);
-            data.as_object_mut().expect("the data of an event is an object").remove(&field);
+            data.as_object_mut()
+                .expect("the data of an event is an object")
+                .remove(&field);
         }
         data
     }
@@ -155,10 +161,15 @@ impl FakeDiscord {
 
     /// The next event of this name comes without a field that it should have.
     pub(crate) fn spoil_next(&self, event: &str, field: &str) {
-        self.world().gateway.faults.spoilers.push((event.into(), field.into()));
+        self.world()
+            .gateway
+            .faults
+            .spoilers
+            .push((event.into(), field.into()));
     }
 
-    /// From now on these bytes become others wherever the server writes them: in events and in answers.
+    /// From now on these bytes become others wherever the server writes them: in events and in
+    /// answers.
     pub(crate) fn garble(&self, written: &[u8], sent: &[u8]) {
         self.shared.garbling.add(written, sent);
     }
@@ -170,12 +181,17 @@ impl FakeDiscord {
 
     /// Delivers a message once more, as Discord sometimes does.
     pub(crate) fn deliver_again(&self, channel_id: u64, message_id: u64) {
-        self.world().dispatch_message("MESSAGE_CREATE", channel_id, message_id);
+        self.world()
+            .dispatch_message("MESSAGE_CREATE", channel_id, message_id);
     }
 
     /// What happens from now on is told when the hold ends.
     pub(crate) fn hold_events(&self) -> HeldEvents {
-        self.world().gateway.faults.held_events.get_or_insert_default();
+        self.world()
+            .gateway
+            .faults
+            .held_events
+            .get_or_insert_default();
         HeldEvents(self.clone())
     }
 
@@ -189,7 +205,11 @@ impl FakeDiscord {
 
     fn to_all(&self, make: impl Fn() -> Outgoing) {
         for session in self.world().gateway.connected() {
-            session.connection.as_ref().expect("it is connected").send(make());
+            session
+                .connection
+                .as_ref()
+                .expect("it is connected")
+                .send(make());
         }
     }
 }

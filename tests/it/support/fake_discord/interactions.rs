@@ -52,9 +52,17 @@ pub(super) fn callback(world: &mut World, request: &Request) -> Result<Answer> {
     let token = request.variable(1).to_owned();
     let now = world.clock.advanced();
     let unknown = || ApiError::new(404, 10062, "Unknown interaction");
-    let interaction = world.interactions.get(&token).filter(|it| it.id == request.id(0)).ok_or_else(unknown)?;
+    let interaction = world
+        .interactions
+        .get(&token)
+        .filter(|it| it.id == request.id(0))
+        .ok_or_else(unknown)?;
     if interaction.answered.is_some() {
-        return Err(ApiError::new(400, 40060, "Interaction has already been acknowledged."));
+        return Err(ApiError::new(
+            400,
+            40060,
+            "Interaction has already been acknowledged.",
+        ));
     }
     if now - interaction.created > FIRST_ANSWER_WITHIN {
         return Err(unknown());
@@ -63,17 +71,36 @@ pub(super) fn callback(world: &mut World, request: &Request) -> Result<Answer> {
     let answer_type = body["type"].as_u64().unwrap_or(0);
     let data = body.get("data").cloned().unwrap_or_else(|| json!({}));
     match (kind, answer_type) {
-        (Kind::Command | Kind::Component | Kind::Modal, 4) => answer_with_message(world, request, &token, &data)?,
+        (Kind::Command | Kind::Component | Kind::Modal, 4) => {
+            answer_with_message(world, request, &token, &data)?;
+        }
         (Kind::Command | Kind::Component | Kind::Modal, 5) => answer_later(world, &token, &data),
         (Kind::Component | Kind::Modal, 6) => note_source_as_original(world, &token),
         (Kind::Component | Kind::Modal, 7) => update_source(world, request, &token, &data)?,
         (Kind::Autocomplete, 8) => check_choices(&data)?,
         (Kind::Command | Kind::Component, 9) => {}
-        _ => return Err(ApiError::form("type", "INTERACTION_CALLBACK_TYPE_INVALID", "Invalid type for this interaction")),
+        _ => {
+            return Err(ApiError::form(
+                "type",
+                "INTERACTION_CALLBACK_TYPE_INVALID",
+                "Invalid type for this interaction",
+            ));
+        }
     }
-    world.interactions.get_mut(&token).expect("found above").answered = Some(body.clone());
-    let wants_response = request.query.get("with_response").is_some_and(|wanted| wanted == "true" || wanted == "1");
-    Ok(if wants_response { Answer::Json(response(world, &token, answer_type)) } else { Answer::NoContent })
+    world
+        .interactions
+        .get_mut(&token)
+        .expect("found above")
+        .answered = Some(body.clone());
+    let wants_response = request
+        .query
+        .get("with_response")
+        .is_some_and(|wanted| wanted == "true" || wanted == "1");
+    Ok(if wants_response {
+        Answer::Json(response(world, &token, answer_type))
+    } else {
+        Answer::NoContent
+    })
 }
 
 /// <https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-callback-interaction-callback-response-object>
@@ -81,7 +108,9 @@ fn response(world: &World, token: &str, answer_type: u64) -> Value {
     let interaction = &world.interactions[token];
     let mut response = json!({ "interaction": { "id": interaction.id.to_string(), "type": interaction.kind as u8 } });
     if let Some(original) = interaction.original {
-        let message = world.channels[&interaction.channel_id].messages[&original].json.clone();
+        let message = world.channels[&interaction.channel_id].messages[&original]
+            .json
+            .clone();
         let flags = message["flags"].as_u64().unwrap_or(0);
         let extra = json!({
             "response_message_id": original.to_string(), "response_message_loading": flags & LOADING != 0,
@@ -95,14 +124,27 @@ fn response(world: &World, token: &str, answer_type: u64) -> Value {
 
 fn check_choices(data: &Value) -> Result<()> {
     if list(data, "choices").len() > MAX_CHOICES {
-        return Err(ApiError::form("data.choices", "BASE_TYPE_BAD_LENGTH", "Must be between 0 and 25 in length."));
+        return Err(ApiError::form(
+            "data.choices",
+            "BASE_TYPE_BAD_LENGTH",
+            "Must be between 0 and 25 in length.",
+        ));
     }
     Ok(())
 }
 
-fn answer_with_message(world: &mut World, request: &Request, token: &str, data: &Value) -> Result<()> {
+fn answer_with_message(
+    world: &mut World,
+    request: &Request,
+    token: &str,
+    data: &Value,
+) -> Result<()> {
     let message_id = post(world, request, token, data)?;
-    world.interactions.get_mut(token).expect("checked by the caller").original = Some(message_id);
+    world
+        .interactions
+        .get_mut(token)
+        .expect("checked by the caller")
+        .original = Some(message_id);
     Ok(())
 }
 
@@ -111,11 +153,18 @@ fn answer_later(world: &mut World, token: &str, data: &Value) {
     let flags = data["flags"].as_u64().unwrap_or(0) & EPHEMERAL | LOADING;
     let fields = json!({ "flags": flags });
     let message_id = post_fields(world, token, fields, super::messages::Pings::Nobody);
-    world.interactions.get_mut(token).expect("checked by the caller").original = Some(message_id);
+    world
+        .interactions
+        .get_mut(token)
+        .expect("checked by the caller")
+        .original = Some(message_id);
 }
 
 fn note_source_as_original(world: &mut World, token: &str) {
-    let interaction = world.interactions.get_mut(token).expect("checked by the caller");
+    let interaction = world
+        .interactions
+        .get_mut(token)
+        .expect("checked by the caller");
     interaction.original = interaction.source;
 }
 
@@ -136,19 +185,37 @@ fn post(world: &mut World, request: &Request, token: &str, data: &Value) -> Resu
     Ok(post_fields(world, token, fields, pings))
 }
 
-fn post_fields(world: &mut World, token: &str, mut fields: Value, pings: super::messages::Pings) -> u64 {
+fn post_fields(
+    world: &mut World,
+    token: &str,
+    mut fields: Value,
+    pings: super::messages::Pings,
+) -> u64 {
     let interaction = &world.interactions[token];
     let channel_id = interaction.channel_id;
-    let kind = if interaction.kind == Kind::Command { COMMAND_MESSAGE } else { REPLY };
+    let kind = if interaction.kind == Kind::Command {
+        COMMAND_MESSAGE
+    } else {
+        REPLY
+    };
     let (id, user) = (interaction.id.to_string(), interaction.user.json());
     let metadata = json!({ "id": id, "type": interaction.kind as u8, "user": user, "authorizing_integration_owners": {} });
     let extra = json!({ "type": kind, "application_id": APPLICATION_ID.to_string(), "interaction_metadata": metadata });
     merge(&mut fields, extra);
     fields["webhook_id"] = APPLICATION_ID.to_string().into();
     if interaction.kind == Kind::Command {
-        fields["interaction"] = json!({ "id": id, "type": 2, "name": interaction.command_name, "user": user });
+        fields["interaction"] =
+            json!({ "id": id, "type": 2, "name": interaction.command_name, "user": user });
     }
-    world.post_of_bot(channel_id, Draft { author: PARLOR_BOT, fields, reply_to: None, pings })
+    world.post_of_bot(
+        channel_id,
+        Draft {
+            author: PARLOR_BOT,
+            fields,
+            reply_to: None,
+            pings,
+        },
+    )
 }
 
 /// Everything below `/webhooks/{application}/{token}`.
@@ -156,7 +223,10 @@ pub(super) fn webhook(world: &mut World, request: &Request) -> Result<Answer> {
     let token = request.variable(1).to_owned();
     let now = world.clock.advanced();
     let unknown_webhook = || ApiError::new(404, 10015, "Unknown Webhook");
-    let interaction = world.interactions.get(&token).filter(|_| request.id(0) == APPLICATION_ID);
+    let interaction = world
+        .interactions
+        .get(&token)
+        .filter(|_| request.id(0) == APPLICATION_ID);
     let interaction = interaction.ok_or_else(unknown_webhook)?;
     if now - interaction.created > TOKEN_LIFE {
         return Err(ApiError::new(401, 50027, "Invalid Webhook Token"));
@@ -168,10 +238,13 @@ pub(super) fn webhook(world: &mut World, request: &Request) -> Result<Answer> {
     let message_id = match request.route {
         Route::CreateFollowup => return follow_up(world, request, &token),
         Route::GetOriginal | Route::EditOriginal | Route::DeleteOriginal => interaction.original,
-        _ => Some(request.id(2)).filter(|id| interaction.followups.contains(id) || interaction.original == Some(*id)),
+        _ => Some(request.id(2))
+            .filter(|id| interaction.followups.contains(id) || interaction.original == Some(*id)),
     };
     let is_there = |id: &u64| world.channels[&channel_id].messages.contains_key(id);
-    let message_id = message_id.filter(is_there).ok_or_else(|| ApiError::new(404, 10008, "Unknown Message"))?;
+    let message_id = message_id
+        .filter(is_there)
+        .ok_or_else(|| ApiError::new(404, 10008, "Unknown Message"))?;
     match request.route {
         Route::EditOriginal | Route::EditFollowup => edit(world, request, channel_id, message_id)?,
         Route::DeleteOriginal | Route::DeleteFollowup => {
@@ -180,14 +253,20 @@ pub(super) fn webhook(world: &mut World, request: &Request) -> Result<Answer> {
         }
         _ => {}
     }
-    Ok(Answer::Json(world.channels[&channel_id].messages[&message_id].json.clone()))
+    Ok(Answer::Json(
+        world.channels[&channel_id].messages[&message_id]
+            .json
+            .clone(),
+    ))
 }
 
 /// The first follow-up after a deferral takes the place of "thinking…".
 fn follow_up(world: &mut World, request: &Request, token: &str) -> Result<Answer> {
     let interaction = &world.interactions[token];
     let channel_id = interaction.channel_id;
-    let loading = interaction.original.filter(|id| is_loading(world, channel_id, *id));
+    let loading = interaction
+        .original
+        .filter(|id| is_loading(world, channel_id, *id));
     let message_id = match loading {
         Some(original) => {
             edit(world, request, channel_id, original)?;
@@ -195,11 +274,20 @@ fn follow_up(world: &mut World, request: &Request, token: &str) -> Result<Answer
         }
         None => {
             let message_id = post(world, request, token, &request.body)?;
-            world.interactions.get_mut(token).expect("looked up above").followups.push(message_id);
+            world
+                .interactions
+                .get_mut(token)
+                .expect("looked up above")
+                .followups
+                .push(message_id);
             message_id
         }
     };
-    Ok(Answer::Json(world.channels[&channel_id].messages[&message_id].json.clone()))
+    Ok(Answer::Json(
+        world.channels[&channel_id].messages[&message_id]
+            .json
+            .clone(),
+    ))
 }
 
 fn is_loading(world: &World, channel_id: u64, message_id: u64) -> bool {
@@ -209,8 +297,14 @@ fn is_loading(world: &World, channel_id: u64, message_id: u64) -> bool {
 
 /// An edit ends "thinking…"; whether only one person sees the message was settled before.
 fn edit(world: &mut World, request: &Request, channel_id: u64, message_id: u64) -> Result<()> {
-    let flags = world.channels[&channel_id].messages[&message_id].json["flags"].as_u64().unwrap_or(0);
-    let mut body = if request.body.is_object() { request.body.clone() } else { json!({}) };
+    let flags = world.channels[&channel_id].messages[&message_id].json["flags"]
+        .as_u64()
+        .unwrap_or(0);
+    let mut body = if request.body.is_object() {
+        request.body.clone()
+    } else {
+        json!({})
+    };
     body["flags"] = (flags & !LOADING).into();
     world.edit_of_bot(channel_id, message_id, request, &body)
 }

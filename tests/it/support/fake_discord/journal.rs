@@ -20,7 +20,8 @@ pub(crate) struct Call {
     pub(crate) route: Route,
     /// `POST /api/v10/channels/8101/messages`, with the query.
     pub(crate) line: String,
-    /// Where it was about, if that was a channel; interactions count for the channel they came from.
+    /// Where it was about, if that was a channel; interactions count for the channel they came
+    /// from.
     pub(crate) channel_id: Option<u64>,
     pub(crate) body: Arc<Value>,
     /// Names of the files that came along.
@@ -68,7 +69,9 @@ impl Journal {
     }
 
     pub(crate) fn calls(&self, route: Route) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(move |call| route == Route::Any || call.route == route)
+        self.calls
+            .iter()
+            .filter(move |call| route == Route::Any || call.route == route)
     }
 
     pub(crate) fn sent(&self) -> &[SentMessage] {
@@ -77,7 +80,9 @@ impl Journal {
 
     /// Every message the bot sent to a channel, deleted and ephemeral ones included.
     pub(crate) fn sent_in(&self, channel_id: u64) -> impl Iterator<Item = &SentMessage> {
-        self.sent.iter().filter(move |sent| sent.channel_id == channel_id)
+        self.sent
+            .iter()
+            .filter(move |sent| sent.channel_id == channel_id)
     }
 
     /// Returns the number by which [`Journal::settle`] knows the call.
@@ -90,11 +95,28 @@ impl Journal {
         self.calls[call].outcome = outcome;
     }
 
-    pub(super) fn note_sent(&mut self, channel_id: u64, message_id: u64, json: &Value, ephemeral: bool) {
+    pub(super) fn note_sent(
+        &mut self,
+        channel_id: u64,
+        message_id: u64,
+        json: &Value,
+        ephemeral: bool,
+    ) {
         let text = super::wire::text(json, "content").to_owned();
-        let reply_to = json.get("message_reference").and_then(|reference| super::wire::id_in(reference, "message_id"));
+        let reply_to = json
+            .get("message_reference")
+            .and_then(|reference| super::wire::id_in(reference, "message_id"));
         let (json, versions) = (json.clone(), vec![text.clone()]);
-        self.sent.push(SentMessage { channel_id, message_id, text, reply_to, json, versions, ephemeral, deleted: false });
+        self.sent.push(SentMessage {
+            channel_id,
+            message_id,
+            text,
+            reply_to,
+            json,
+            versions,
+            ephemeral,
+            deleted: false,
+        });
     }
 
     pub(super) fn note_edited(&mut self, message_id: u64, json: &Value) {
@@ -112,13 +134,17 @@ impl Journal {
     }
 
     fn sent_mut(&mut self, message_id: u64) -> Option<&mut SentMessage> {
-        self.sent.iter_mut().find(|sent| sent.message_id == message_id)
+        self.sent
+            .iter_mut()
+            .find(|sent| sent.message_id == message_id)
     }
 }
 
 impl fmt::Display for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.calls.iter().try_for_each(|call| writeln!(f, "{} → {:?}: {}", call.line, call.outcome, call.body))
+        self.calls
+            .iter()
+            .try_for_each(|call| writeln!(f, "{} → {:?}: {}", call.line, call.outcome, call.body))
     }
 }
 
@@ -137,63 +163,120 @@ impl FakeDiscord {
         self.world().journal.sent().to_vec()
     }
 
-    /// Waits until the bot has sent `count` messages since the start, and returns the last of those.
+    /// Waits until the bot has sent `count` messages since the start, and returns the last of
+    /// those.
     pub(crate) async fn wait_for_sent(&self, count: usize) -> SentMessage {
-        self.wait(&format!("{count} sent messages"), |world| world.journal.sent().get(position(count)).cloned()).await
+        self.wait(&format!("{count} sent messages"), |world| {
+            world.journal.sent().get(position(count)).cloned()
+        })
+        .await
     }
 
     /// The same for one channel or thread.
     pub(crate) async fn wait_for_sent_in(&self, channel_id: u64, count: usize) -> SentMessage {
         let what = format!("{count} messages sent to {channel_id}");
-        self.wait(&what, |world| world.journal.sent_in(channel_id).nth(position(count)).cloned()).await
+        self.wait(&what, |world| {
+            world
+                .journal
+                .sent_in(channel_id)
+                .nth(position(count))
+                .cloned()
+        })
+        .await
     }
 
     /// Waits until a message of the bot says something that passes, and returns it as it is then.
-    pub(crate) async fn wait_for_text(&self, message_id: u64, mut passes: impl FnMut(&str) -> bool) -> SentMessage {
+    pub(crate) async fn wait_for_text(
+        &self,
+        message_id: u64,
+        mut passes: impl FnMut(&str) -> bool,
+    ) -> SentMessage {
         let mut look = |sent: &&SentMessage| sent.message_id == message_id && passes(&sent.text);
-        self.wait(&format!("message {message_id} to change"), |world| world.journal.sent().iter().find(&mut look).cloned()).await
+        self.wait(&format!("message {message_id} to change"), |world| {
+            world.journal.sent().iter().find(&mut look).cloned()
+        })
+        .await
     }
 
-    /// Waits until a call was made `count` times since the start, answered or not, and returns the last of those.
+    /// Waits until a call was made `count` times since the start, answered or not, and returns the
+    /// last of those.
     pub(crate) async fn wait_for_calls(&self, route: Route, count: usize) -> Call {
         let what = format!("{count} calls of {route:?}");
-        self.wait(&what, |world| world.journal.calls(route).nth(position(count)).cloned()).await
+        self.wait(&what, |world| {
+            world.journal.calls(route).nth(position(count)).cloned()
+        })
+        .await
     }
 
     /// Waits until the bot showed that it types in a channel.
     pub(crate) async fn wait_for_typing(&self, channel_id: u64) {
         let typing = |call: &&Call| call.channel_id == Some(channel_id);
-        self.wait(&format!("typing in {channel_id}"), |world| world.journal.calls(Route::Typing).find(typing).map(drop)).await;
+        self.wait(&format!("typing in {channel_id}"), |world| {
+            world.journal.calls(Route::Typing).find(typing).map(drop)
+        })
+        .await;
     }
 
     pub(crate) async fn wait_until(&self, mut done: impl FnMut(&Journal) -> bool) {
-        self.wait("the condition of the test", |world| done(&world.journal).then_some(())).await;
+        self.wait("the condition of the test", |world| {
+            done(&world.journal).then_some(())
+        })
+        .await;
     }
 
     /// Waits until the bot is connected and has got READY.
     pub(crate) async fn connected(&self) {
-        let is_connected = |world: &World| world.gateway.sessions.iter().any(|session| session.connection.is_some());
-        self.wait("a connected session", |world| is_connected(world).then_some(())).await;
+        let is_connected = |world: &World| {
+            world
+                .gateway
+                .sessions
+                .iter()
+                .any(|session| session.connection.is_some())
+        };
+        self.wait("a connected session", |world| {
+            is_connected(world).then_some(())
+        })
+        .await;
     }
 
     /// Waits until no connection has a session.
     pub(crate) async fn disconnected(&self) {
-        let is_connected = |world: &World| world.gateway.sessions.iter().any(|session| session.connection.is_some());
-        self.wait("the bot to go away", |world| (!is_connected(world)).then_some(())).await;
+        let is_connected = |world: &World| {
+            world
+                .gateway
+                .sessions
+                .iter()
+                .any(|session| session.connection.is_some())
+        };
+        self.wait("the bot to go away", |world| {
+            (!is_connected(world)).then_some(())
+        })
+        .await;
     }
 
-    /// Waits for this many IDENTIFYs since the start, accepted or not, and returns the data of the last of those.
+    /// Waits for this many IDENTIFYs since the start, accepted or not, and returns the data of the
+    /// last of those.
     pub(crate) async fn wait_for_identifies(&self, count: usize) -> Value {
-        self.wait(&format!("{count} identifies"), |world| world.gateway.identifies.get(position(count)).cloned()).await
+        self.wait(&format!("{count} identifies"), |world| {
+            world.gateway.identifies.get(position(count)).cloned()
+        })
+        .await
     }
 
-    /// Waits for this many RESUMEs since the start, accepted or not, and returns the data of the last of those.
+    /// Waits for this many RESUMEs since the start, accepted or not, and returns the data of the
+    /// last of those.
     pub(crate) async fn wait_for_resumes(&self, count: usize) -> Value {
-        self.wait(&format!("{count} resumes"), |world| world.gateway.resumes.get(position(count)).cloned()).await
+        self.wait(&format!("{count} resumes"), |world| {
+            world.gateway.resumes.get(position(count)).cloned()
+        })
+        .await
     }
 
     pub(crate) async fn wait_for_heartbeats(&self, count: usize) {
-        self.wait(&format!("{count} heartbeats"), |world| (world.gateway.heartbeats >= count).then_some(())).await;
+        self.wait(&format!("{count} heartbeats"), |world| {
+            (world.gateway.heartbeats >= count).then_some(())
+        })
+        .await;
     }
 
     pub(super) async fn wait<T>(&self, what: &str, mut look: impl FnMut(&World) -> Option<T>) -> T {
@@ -204,12 +287,18 @@ impl FakeDiscord {
                 if let Some(found) = found {
                     return found;
                 }
-                progress.changed().await.expect("the fake outlives its handle");
+                progress
+                    .changed()
+                    .await
+                    .expect("the fake outlives its handle");
             }
         };
         match timeout(PATIENCE, waiting).await {
             Ok(found) => found,
-            Err(_) => panic!("waited {PATIENCE:?} for {what}; what the bot did:\n{}", self.world().journal),
+            Err(_) => panic!(
+                "waited {PATIENCE:?} for {what}; what the bot did:\n{}",
+                self.world().journal
+            ),
         }
     }
 }

@@ -13,7 +13,8 @@ const VIEW_CHANNEL: u64 = 1 << 10;
 const SEND_MESSAGES: u64 = 1 << 11;
 const READ_MESSAGE_HISTORY: u64 = 1 << 16;
 const SEND_MESSAGES_IN_THREADS: u64 = 1 << 38;
-const EVERYBODY_MAY: u64 = VIEW_CHANNEL | SEND_MESSAGES | READ_MESSAGE_HISTORY | SEND_MESSAGES_IN_THREADS;
+const EVERYBODY_MAY: u64 =
+    VIEW_CHANNEL | SEND_MESSAGES | READ_MESSAGE_HISTORY | SEND_MESSAGES_IN_THREADS;
 
 /// `GET /guilds/{id}`, which has no channels.
 pub(super) fn guild(guild: &Guild) -> Value {
@@ -55,9 +56,20 @@ pub(super) fn guild(guild: &Guild) -> Value {
 /// The data of `GUILD_CREATE`: threads that are archived or private without the bot are not in it.
 pub(super) fn guild_create(guild: &Guild, world: &World) -> Value {
     let mut data = self::guild(guild);
-    let seen = || world.channels.values().filter(|channel| channel.guild == Some(guild.id) && channel.bot_may != BotMay::NotSee);
-    let channels: Vec<Value> = seen().filter(|channel| channel.thread.is_none()).map(channel).collect();
-    let threads: Vec<Value> = seen().filter(|channel| channel.is_active_thread()).map(channel).collect();
+    let seen = || {
+        world
+            .channels
+            .values()
+            .filter(|channel| channel.guild == Some(guild.id) && channel.bot_may != BotMay::NotSee)
+    };
+    let channels: Vec<Value> = seen()
+        .filter(|channel| channel.thread.is_none())
+        .map(channel)
+        .collect();
+    let threads: Vec<Value> = seen()
+        .filter(|channel| channel.is_active_thread())
+        .map(channel)
+        .collect();
     let extra = json!({
         "joined_at": LONG_AGO,
         "large": false,
@@ -103,14 +115,19 @@ pub(super) fn channel(channel: &Channel) -> Value {
     });
     let extra = match &channel.thread {
         Some(_) => thread_fields(channel),
-        None => json!({ "position": 0, "topic": null, "nsfw": false, "permission_overwrites": overwrites(channel) }),
+        None => {
+            json!({ "position": 0, "topic": null, "nsfw": false, "permission_overwrites": overwrites(channel) })
+        }
     };
     merge(&mut data, extra);
     if channel.kind == FORUM {
         merge(&mut data, forum_fields(channel));
     }
     if matches!(channel.kind, super::world::VOICE | super::world::STAGE) {
-        merge(&mut data, json!({ "bitrate": 64000, "user_limit": 0, "rtc_region": null }));
+        merge(
+            &mut data,
+            json!({ "bitrate": 64000, "user_limit": 0, "rtc_region": null }),
+        );
     }
     data
 }
@@ -170,7 +187,12 @@ pub(super) fn interaction_member(user: User, member: &Member) -> Value {
 }
 
 fn permissions(member: &Member) -> u64 {
-    EVERYBODY_MAY | if member.is_administrator { ADMINISTRATOR } else { 0 }
+    EVERYBODY_MAY
+        | if member.is_administrator {
+            ADMINISTRATOR
+        } else {
+            0
+        }
 }
 
 /// What the bot may do where an interaction came from.
@@ -180,7 +202,10 @@ pub(super) fn bot_permissions() -> String {
 
 /// The data of `READY`.
 pub(super) fn ready(session_id: &str, shard: [u64; 2], gateway_url: &str, guilds: &[u64]) -> Value {
-    let guilds: Vec<Value> = guilds.iter().map(|id| json!({ "id": id.to_string(), "unavailable": true })).collect();
+    let guilds: Vec<Value> = guilds
+        .iter()
+        .map(|id| json!({ "id": id.to_string(), "unavailable": true }))
+        .collect();
     json!({
         "v": 10,
         "user_settings": {},
@@ -205,7 +230,10 @@ pub(super) fn ready(session_id: &str, shard: [u64; 2], gateway_url: &str, guilds
 /// The bot as it sees itself.
 pub(super) fn me() -> Value {
     let mut me = PARLOR_BOT.json();
-    merge(&mut me, json!({ "verified": true, "mfa_enabled": false, "flags": 0, "email": null }));
+    merge(
+        &mut me,
+        json!({ "verified": true, "mfa_enabled": false, "flags": 0, "email": null }),
+    );
     me
 }
 

@@ -51,7 +51,12 @@ pub(super) enum Pings {
 
 impl Draft {
     pub(super) fn new(author: User, text: &str) -> Self {
-        Self { author, fields: json!({ "content": text }), reply_to: None, pings: Pings::Everybody }
+        Self {
+            author,
+            fields: json!({ "content": text }),
+            reply_to: None,
+            pings: Pings::Everybody,
+        }
     }
 }
 
@@ -65,8 +70,15 @@ impl World {
     /// The first message of a forum post has the thread's id.
     pub(super) fn post_as(&mut self, id: u64, channel_id: u64, draft: Draft) -> u64 {
         let json = self.compose(id, channel_id, &draft);
-        let is_ephemeral = json["flags"].as_u64().is_some_and(|flags| flags & EPHEMERAL != 0);
-        let stored = StoredMessage { json, author: draft.author.id, is_ephemeral, reactions: Vec::new() };
+        let is_ephemeral = json["flags"]
+            .as_u64()
+            .is_some_and(|flags| flags & EPHEMERAL != 0);
+        let stored = StoredMessage {
+            json,
+            author: draft.author.id,
+            is_ephemeral,
+            reactions: Vec::new(),
+        };
         self.channel(channel_id).messages.insert(id, stored);
         self.dispatch_message("MESSAGE_CREATE", channel_id, id);
         id
@@ -78,38 +90,76 @@ impl World {
             "timestamp": time_of(id), "edited_timestamp": null, "tts": false, "mention_everyone": false, "mentions": [],
             "mention_roles": [], "attachments": [], "embeds": [], "components": [], "pinned": false, "flags": 0,
         });
-        let replied = draft.reply_to.and_then(|it| self.channels.get(&it.channel_id)?.messages.get(&it.message_id));
+        let replied = draft.reply_to.and_then(|it| {
+            self.channels
+                .get(&it.channel_id)?
+                .messages
+                .get(&it.message_id)
+        });
         if let Some(reference) = draft.reply_to {
-            let guild = self.channels.get(&reference.channel_id).and_then(|channel| channel.guild);
+            let guild = self
+                .channels
+                .get(&reference.channel_id)
+                .and_then(|channel| channel.guild);
             message["type"] = REPLY.into();
             message["message_reference"] = json!({ "type": 0, "channel_id": reference.channel_id.to_string(), "message_id": reference.message_id.to_string() });
             if let Some(guild) = guild {
                 message["message_reference"]["guild_id"] = guild.to_string().into();
             }
-            message["referenced_message"] = replied.map_or(Value::Null, |replied| without_its_own_reply(&replied.json));
+            message["referenced_message"] =
+                replied.map_or(Value::Null, |replied| without_its_own_reply(&replied.json));
         }
         merge(&mut message, draft.fields.clone());
         let replied_author = replied.map(|replied| replied.author);
-        self.set_mentions(&mut message, channel_id, replied_author.filter(|_| draft.pings == Pings::Everybody), draft.pings);
+        self.set_mentions(
+            &mut message,
+            channel_id,
+            replied_author.filter(|_| draft.pings == Pings::Everybody),
+            draft.pings,
+        );
         message
     }
 
-    /// Finds out who is mentioned. A user's mention stands in `mentions` whether or not it pings; a role's and everybody's do not.
-    pub(super) fn set_mentions(&self, message: &mut Value, channel_id: u64, also: Option<u64>, pings: Pings) {
+    /// Finds out who is mentioned. A user's mention stands in `mentions` whether or not it pings; a
+    /// role's and everybody's do not.
+    pub(super) fn set_mentions(
+        &self,
+        message: &mut Value,
+        channel_id: u64,
+        also: Option<u64>,
+        pings: Pings,
+    ) {
         let content = message["content"].as_str().unwrap_or("").to_owned();
-        let guild = self.channels.get(&channel_id).and_then(|channel| channel.guild);
-        let mut ids: Vec<u64> = ids_after(&content, "<@").into_iter().chain(ids_after(&content, "<@!")).chain(also).collect();
+        let guild = self
+            .channels
+            .get(&channel_id)
+            .and_then(|channel| channel.guild);
+        let mut ids: Vec<u64> = ids_after(&content, "<@")
+            .into_iter()
+            .chain(ids_after(&content, "<@!"))
+            .chain(also)
+            .collect();
         ids.sort_unstable();
         ids.dedup();
-        let users = ids.iter().filter_map(|id| self.users.get(id)).map(|user| user.json());
+        let users = ids
+            .iter()
+            .filter_map(|id| self.users.get(id))
+            .map(|user| user.json());
         message["mentions"] = users.collect::<Vec<Value>>().into();
         let loud = pings == Pings::Everybody;
-        let is_role =
-            |id: &u64| guild.and_then(|guild| self.guilds.get(&guild)).is_some_and(|guild| guild.roles.contains_key(id));
-        let roles: Vec<String> =
-            ids_after(&content, "<@&").into_iter().filter(|id| loud && is_role(id)).map(|id| id.to_string()).collect();
+        let is_role = |id: &u64| {
+            guild
+                .and_then(|guild| self.guilds.get(&guild))
+                .is_some_and(|guild| guild.roles.contains_key(id))
+        };
+        let roles: Vec<String> = ids_after(&content, "<@&")
+            .into_iter()
+            .filter(|id| loud && is_role(id))
+            .map(|id| id.to_string())
+            .collect();
         message["mention_roles"] = roles.into();
-        message["mention_everyone"] = (loud && (content.contains("@everyone") || content.contains("@here"))).into();
+        message["mention_everyone"] =
+            (loud && (content.contains("@everyone") || content.contains("@here"))).into();
     }
 
     /// A message as an event has it: with its guild and the author's membership.
@@ -122,7 +172,10 @@ impl World {
             if data.get("webhook_id").is_none() {
                 data["member"] = partial_member(&self.member(guild, stored.author));
             }
-            for mentioned in data["mentions"].as_array_mut().expect("mentions are a list") {
+            for mentioned in data["mentions"]
+                .as_array_mut()
+                .expect("mentions are a list")
+            {
                 let id = id_in(mentioned, "id").expect("a user has an id");
                 mentioned["member"] = partial_member(&self.member(guild, id));
             }
@@ -142,7 +195,11 @@ impl World {
     pub(super) fn message_answer(&self, channel_id: u64, message_id: u64) -> Value {
         let channel = &self.channels[&channel_id];
         let json = &channel.messages[&message_id].json;
-        if self.gateway.portal_shows_content || channel.guild.is_none() { json.clone() } else { without_content(json) }
+        if self.gateway.portal_shows_content || channel.guild.is_none() {
+            json.clone()
+        } else {
+            without_content(json)
+        }
     }
 }
 
@@ -150,24 +207,36 @@ impl World {
 pub(super) fn without_content(message: &Value) -> Value {
     let bot = PARLOR_BOT.id.to_string();
     let own = message["author"]["id"] == bot.as_str();
-    let mentioned = list(message, "mentions").iter().any(|user| user["id"] == bot.as_str());
+    let mentioned = list(message, "mentions")
+        .iter()
+        .any(|user| user["id"] == bot.as_str());
     let mut message = message.clone();
     if !own && !mentioned {
-        merge(&mut message, json!({ "content": "", "attachments": [], "embeds": [], "components": [] }));
+        merge(
+            &mut message,
+            json!({ "content": "", "attachments": [], "embeds": [], "components": [] }),
+        );
     }
     message
 }
 
 fn without_its_own_reply(message: &Value) -> Value {
     let mut message = message.clone();
-    message.as_object_mut().expect("a message is an object").remove("referenced_message");
+    message
+        .as_object_mut()
+        .expect("a message is an object")
+        .remove("referenced_message");
     message
 }
 
 /// The ids in marks such as `<@111>`.
 fn ids_after(text: &str, mark: &str) -> Vec<u64> {
-    let starts = text.match_indices(mark).map(|(start, _)| &text[start + mark.len()..]);
-    starts.filter_map(|rest| rest.split_once('>')?.0.parse().ok()).collect()
+    let starts = text
+        .match_indices(mark)
+        .map(|(start, _)| &text[start + mark.len()..]);
+    starts
+        .filter_map(|rest| rest.split_once('>')?.0.parse().ok())
+        .collect()
 }
 
 /// What happens to messages that exist.
@@ -181,12 +250,19 @@ impl World {
     pub(super) fn post_of_bot_as(&mut self, id: u64, channel_id: u64, draft: Draft) -> u64 {
         self.post_as(id, channel_id, draft);
         let stored = &self.channels[&channel_id].messages[&id];
-        self.journal.note_sent(channel_id, id, &stored.json, stored.is_ephemeral);
+        self.journal
+            .note_sent(channel_id, id, &stored.json, stored.is_ephemeral);
         id
     }
 
     /// Applies an edit by the bot, checked.
-    pub(super) fn edit_of_bot(&mut self, channel_id: u64, message_id: u64, request: &Request, body: &Value) -> Result<()> {
+    pub(super) fn edit_of_bot(
+        &mut self,
+        channel_id: u64,
+        message_id: u64,
+        request: &Request,
+        body: &Value,
+    ) -> Result<()> {
         let mut fields = checked_fields(self, channel_id, body, &request.files)?;
         if body.get("content").is_some_and(Value::is_null) {
             fields["content"] = "".into();
@@ -208,7 +284,11 @@ impl World {
     pub(super) fn store_edit(&mut self, channel_id: u64, message_id: u64, mut after: Value) {
         after["edited_timestamp"] = time_of(self.clock.next_id()).into();
         self.journal.note_edited(message_id, &after);
-        let stored = self.channel(channel_id).messages.get_mut(&message_id).expect("the edited message exists");
+        let stored = self
+            .channel(channel_id)
+            .messages
+            .get_mut(&message_id)
+            .expect("the edited message exists");
         stored.json = after;
         self.dispatch_message("MESSAGE_UPDATE", channel_id, message_id);
     }
@@ -216,9 +296,13 @@ impl World {
     pub(super) fn delete(&mut self, channel_id: u64, message_id: u64) {
         let channel = self.channel(channel_id);
         let guild = channel.guild;
-        let removed = channel.messages.remove(&message_id).expect("the deleted message exists");
+        let removed = channel
+            .messages
+            .remove(&message_id)
+            .expect("the deleted message exists");
         self.journal.note_deleted(message_id);
-        let mut data = json!({ "id": message_id.to_string(), "channel_id": channel_id.to_string() });
+        let mut data =
+            json!({ "id": message_id.to_string(), "channel_id": channel_id.to_string() });
         if let Some(guild) = guild {
             data["guild_id"] = guild.to_string().into();
         }
@@ -230,23 +314,53 @@ impl World {
     /// The line in the channel that tells of a thread opened without a message.
     pub(super) fn post_thread_created(&mut self, thread_id: u64, creator: User) {
         let thread = self.channel(thread_id);
-        let (name, parent) = (thread.name.clone(), thread.parent.expect("a thread has a channel"));
-        let reference =
-            json!({ "type": 0, "channel_id": thread_id.to_string(), "guild_id": thread.guild.map(|id| id.to_string()) });
-        let fields = json!({ "type": THREAD_CREATED, "content": name, "message_reference": reference });
-        self.post(parent, Draft { fields, ..Draft::new(creator, "") });
+        let (name, parent) = (
+            thread.name.clone(),
+            thread.parent.expect("a thread has a channel"),
+        );
+        let reference = json!({ "type": 0, "channel_id": thread_id.to_string(), "guild_id": thread.guild.map(|id| id.to_string()) });
+        let fields =
+            json!({ "type": THREAD_CREATED, "content": name, "message_reference": reference });
+        self.post(
+            parent,
+            Draft {
+                fields,
+                ..Draft::new(creator, "")
+            },
+        );
     }
 
     /// The line on top of a thread that was opened below a message.
     pub(super) fn post_thread_starter(&mut self, thread_id: u64, creator: User) {
-        let parent = self.channel(thread_id).parent.expect("a thread has a channel");
-        let reply_to = Some(Reference { channel_id: parent, message_id: thread_id });
+        let parent = self
+            .channel(thread_id)
+            .parent
+            .expect("a thread has a channel");
+        let reply_to = Some(Reference {
+            channel_id: parent,
+            message_id: thread_id,
+        });
         let fields = json!({ "type": THREAD_STARTER, "content": "" });
-        self.post(thread_id, Draft { fields, reply_to, pings: Pings::Nobody, ..Draft::new(creator, "") });
+        self.post(
+            thread_id,
+            Draft {
+                fields,
+                reply_to,
+                pings: Pings::Nobody,
+                ..Draft::new(creator, "")
+            },
+        );
     }
 
     /// Adds or takes away a reaction.
-    pub(super) fn reaction(&mut self, event: &str, channel_id: u64, message_id: u64, user: User, emoji: &str) {
+    pub(super) fn reaction(
+        &mut self,
+        event: &str,
+        channel_id: u64,
+        message_id: u64,
+        user: User,
+        emoji: &str,
+    ) {
         let guild = self.channel(channel_id).guild;
         let emoji_json = json!({ "id": null, "name": emoji });
         let mut data = json!({
@@ -257,8 +371,14 @@ impl World {
             data["guild_id"] = guild.to_string().into();
             data["member"] = full_member(user, &self.member(guild, user.id));
         }
-        let message = self.channel(channel_id).messages.get_mut(&message_id).expect("the message exists");
-        message.reactions.retain(|(by, with)| !(*by == user.id && with == emoji));
+        let message = self
+            .channel(channel_id)
+            .messages
+            .get_mut(&message_id)
+            .expect("the message exists");
+        message
+            .reactions
+            .retain(|(by, with)| !(*by == user.id && with == emoji));
         if event == "MESSAGE_REACTION_ADD" {
             message.reactions.push((user.id, emoji.to_owned()));
             data["message_author_id"] = message.author.to_string().into();
@@ -269,6 +389,12 @@ impl World {
 
 /// Those of the old files that an edit names. One that names none at all leaves them as they are.
 fn kept_attachments(before: &Value, listed: Option<&Vec<Value>>) -> Vec<Value> {
-    let is_kept = |file: &&Value| listed.is_none_or(|listed| listed.iter().any(|it| id_in(it, "id") == id_in(file, "id")));
-    list(before, "attachments").iter().filter(is_kept).cloned().collect()
+    let is_kept = |file: &&Value| {
+        listed.is_none_or(|listed| listed.iter().any(|it| id_in(it, "id") == id_in(file, "id")))
+    };
+    list(before, "attachments")
+        .iter()
+        .filter(is_kept)
+        .cloned()
+        .collect()
 }

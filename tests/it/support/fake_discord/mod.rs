@@ -88,11 +88,21 @@ impl FakeDiscord {
 
     /// Port 0 takes any free one.
     pub(crate) async fn start_on(port: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the port is free on loopback");
-        let url = format!("http://{}", listener.local_addr().expect("a bound listener has an address"));
+        let listener = TcpListener::bind(("127.0.0.1", port))
+            .await
+            .expect("the port is free on loopback");
+        let url = format!(
+            "http://{}",
+            listener
+                .local_addr()
+                .expect("a bound listener has an address")
+        );
         let shared = Arc::new(Shared::new(url.clone()));
         let task = tokio::spawn(server::serve(listener, shared.clone()));
-        Self { shared: shared.clone(), server: Arc::new(ServerTask { url, task, shared }) }
+        Self {
+            shared: shared.clone(),
+            server: Arc::new(ServerTask { url, task, shared }),
+        }
     }
 
     /// What stands for `https://discord.com`: `http://127.0.0.1:PORT`.
@@ -109,7 +119,13 @@ impl FakeDiscord {
         let mut world = self.world();
         if let Entry::Vacant(free) = world.guilds.entry(id) {
             let roles = [(id, "@everyone".to_owned())].into();
-            free.insert(Guild { id, name: name.into(), owner: CAROL, roles, members: Default::default() });
+            free.insert(Guild {
+                id,
+                name: name.into(),
+                owner: CAROL,
+                roles,
+                members: Default::default(),
+            });
             let data = json::guild_create(&world.guilds[&id], &world);
             world.gateway.dispatch(Some(id), "GUILD_CREATE", data);
         }
@@ -125,7 +141,10 @@ impl FakeDiscord {
 
     /// A room by its id, for threads that the bot opened.
     pub(crate) fn room(&self, channel_id: u64) -> Room {
-        assert!(self.world().channels.contains_key(&channel_id), "there is no channel {channel_id}");
+        assert!(
+            self.world().channels.contains_key(&channel_id),
+            "there is no channel {channel_id}"
+        );
         Room::new(self.clone(), channel_id)
     }
 
@@ -206,7 +225,11 @@ struct Shared {
 
 impl Shared {
     fn new(base_url: String) -> Self {
-        Self { world: Mutex::new(World::new(base_url)), progress: watch::Sender::new(()), garbling: Garbling::default() }
+        Self {
+            world: Mutex::new(World::new(base_url)),
+            progress: watch::Sender::new(()),
+            garbling: Garbling::default(),
+        }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -224,7 +247,11 @@ struct ServerTask {
 impl ServerTask {
     fn check(&self) {
         let violations = std::mem::take(&mut self.shared.world().journal.violations);
-        assert!(violations.is_empty(), "the bot broke a rule:\n{}", violations.join("\n"));
+        assert!(
+            violations.is_empty(),
+            "the bot broke a rule:\n{}",
+            violations.join("\n")
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! The people's side: who does what, and where. Each action dispatches the events the real gateway would send.
+//! The people's side: who does what, and where. Each action dispatches the events the real gateway
+//! would send.
 
 use serde_json::{Value, json};
 
@@ -25,7 +26,9 @@ impl Room {
     /// Puts the channel below a category.
     pub(crate) fn below(self, category: &Room) -> Self {
         self.with_channel(|channel| channel.parent = Some(category.id));
-        self.discord.world().dispatch_channel("CHANNEL_UPDATE", self.id);
+        self.discord
+            .world()
+            .dispatch_channel("CHANNEL_UPDATE", self.id);
         self
     }
 
@@ -63,7 +66,12 @@ impl Room {
     }
 
     /// Somebody opens a thread below a message, whose id it gets.
-    pub(crate) async fn creates_thread_from(&self, user: User, message_id: u64, name: &str) -> Self {
+    pub(crate) async fn creates_thread_from(
+        &self,
+        user: User,
+        message_id: u64,
+        name: &str,
+    ) -> Self {
         let mut world = self.discord.world();
         world.add_thread(message_id, self.id, name, user.id, Vec::new());
         world.dispatch_channel("THREAD_CREATE", message_id);
@@ -75,7 +83,11 @@ impl Room {
     /// Somebody posts in a forum: `THREAD_CREATE`, then `MESSAGE_CREATE` with the id of the thread.
     pub(crate) async fn posts(&self, user: User, title: &str, tags: &[u64], text: &str) -> Self {
         let mut world = self.discord.world();
-        assert_eq!(world.channel(self.id).kind, FORUM, "only a forum takes posts");
+        assert_eq!(
+            world.channel(self.id).kind,
+            FORUM,
+            "only a forum takes posts"
+        );
         world.users.insert(user.id, user);
         let id = world.clock.next_id();
         world.add_thread(id, self.id, title, user.id, tags.to_vec());
@@ -104,18 +116,27 @@ impl Room {
         let mut world = self.discord.world();
         let channel = world.channel(self.id);
         channel.messages.retain(|id, _| !message_ids.contains(id));
-        let (guild, ids) = (channel.guild, message_ids.iter().map(u64::to_string).collect::<Vec<_>>());
-        let guild = guild.expect("there is nothing to moderate in private").to_string();
+        let (guild, ids) = (
+            channel.guild,
+            message_ids.iter().map(u64::to_string).collect::<Vec<_>>(),
+        );
+        let guild = guild
+            .expect("there is nothing to moderate in private")
+            .to_string();
         let data = json!({ "ids": ids, "channel_id": self.id.to_string(), "guild_id": guild });
         world.dispatch_in(self.id, "MESSAGE_DELETE_BULK", data);
     }
 
     pub(crate) async fn reacts(&self, user: User, message_id: u64, emoji: &str) {
-        self.discord.world().reaction("MESSAGE_REACTION_ADD", self.id, message_id, user, emoji);
+        self.discord
+            .world()
+            .reaction("MESSAGE_REACTION_ADD", self.id, message_id, user, emoji);
     }
 
     pub(crate) async fn takes_reaction_back(&self, user: User, message_id: u64, emoji: &str) {
-        self.discord.world().reaction("MESSAGE_REACTION_REMOVE", self.id, message_id, user, emoji);
+        self.discord
+            .world()
+            .reaction("MESSAGE_REACTION_REMOVE", self.id, message_id, user, emoji);
     }
 
     pub(crate) async fn types(&self, user: User) {
@@ -158,9 +179,15 @@ impl Room {
         let mut world = self.discord.world();
         let channel = &world.channels[&self.id];
         let data = json::channel(channel);
-        let event = if channel.thread.is_some() { "THREAD_DELETE" } else { "CHANNEL_DELETE" };
+        let event = if channel.thread.is_some() {
+            "THREAD_DELETE"
+        } else {
+            "CHANNEL_DELETE"
+        };
         world.dispatch_in(self.id, event, data);
-        world.channels.retain(|id, channel| *id != self.id && channel.parent != Some(self.id));
+        world
+            .channels
+            .retain(|id, channel| *id != self.id && channel.parent != Some(self.id));
     }
 
     /// What the bot may do here from now on; nothing tells it but the next answer.
@@ -172,25 +199,39 @@ impl Room {
         let mut world = self.discord.world();
         let channel = world.channel(self.id);
         change(channel);
-        let event = if channel.thread.is_some() { "THREAD_UPDATE" } else { "CHANNEL_UPDATE" };
+        let event = if channel.thread.is_some() {
+            "THREAD_UPDATE"
+        } else {
+            "CHANNEL_UPDATE"
+        };
         world.dispatch_channel(event, self.id);
     }
 
     /// What the bot's messages here say now; ephemeral and deleted ones left out.
     pub(crate) fn texts(&self) -> Vec<String> {
         let world = self.discord.world();
-        let shown = world.journal.sent_in(self.id).filter(|sent| !sent.deleted && !sent.ephemeral);
+        let shown = world
+            .journal
+            .sent_in(self.id)
+            .filter(|sent| !sent.deleted && !sent.ephemeral);
         shown.map(|sent| sent.text.clone()).collect()
     }
 
-    /// Waits until the bot has sent `count` messages here since the start, and returns the last of those.
+    /// Waits until the bot has sent `count` messages here since the start, and returns the last of
+    /// those.
     pub(crate) async fn wait_for_sent(&self, count: usize) -> SentMessage {
         self.discord.wait_for_sent_in(self.id, count).await
     }
 
     /// Everything that stands here, people's messages too, as REST shows it; the oldest first.
     pub(crate) fn messages(&self) -> Vec<Value> {
-        self.with_channel(|channel| channel.messages.values().map(|message| message.json.clone()).collect())
+        self.with_channel(|channel| {
+            channel
+                .messages
+                .values()
+                .map(|message| message.json.clone())
+                .collect()
+        })
     }
 
     /// Whose reactions a message has, and which.

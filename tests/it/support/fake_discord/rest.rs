@@ -45,12 +45,19 @@ pub(super) fn perform(world: &mut World, request: &Request) -> Result<Answer> {
         R::Typing => world.writable_for_typing(request.id(0)),
         R::AddReaction => react(world, request, "MESSAGE_REACTION_ADD"),
         R::RemoveReaction => react(world, request, "MESSAGE_REACTION_REMOVE"),
-        R::GetCommands | R::OverwriteCommands | R::CreateCommand | R::DeleteCommand => commands::perform(world, request),
-        R::InteractionCallback => interactions::callback(world, request),
-        R::GetOriginal | R::EditOriginal | R::DeleteOriginal | R::CreateFollowup | R::EditFollowup | R::DeleteFollowup => {
-            interactions::webhook(world, request)
+        R::GetCommands | R::OverwriteCommands | R::CreateCommand | R::DeleteCommand => {
+            commands::perform(world, request)
         }
-        R::Any | R::Connect | R::Download | R::Unknown => Err(ApiError::new(404, 0, "404: Not Found")),
+        R::InteractionCallback => interactions::callback(world, request),
+        R::GetOriginal
+        | R::EditOriginal
+        | R::DeleteOriginal
+        | R::CreateFollowup
+        | R::EditFollowup
+        | R::DeleteFollowup => interactions::webhook(world, request),
+        R::Any | R::Connect | R::Download | R::Unknown => {
+            Err(ApiError::new(404, 0, "404: Not Found"))
+        }
     }
 }
 
@@ -64,7 +71,10 @@ pub(super) fn channel_of(world: &World, request: &Request) -> Option<u64> {
         | R::DeleteOriginal
         | R::CreateFollowup
         | R::EditFollowup
-        | R::DeleteFollowup => world.interactions.get(request.variable(1)).map(|interaction| interaction.channel_id),
+        | R::DeleteFollowup => world
+            .interactions
+            .get(request.variable(1))
+            .map(|interaction| interaction.channel_id),
         R::GetChannel
         | R::ModifyChannel
         | R::CreateThread
@@ -87,36 +97,54 @@ fn gateway_url(world: &World) -> String {
 }
 
 fn gateway_bot(world: &World) -> Value {
-    let limit = json!({ "total": 1000, "remaining": 999, "reset_after": 14_400_000, "max_concurrency": 1 });
+    let limit =
+        json!({ "total": 1000, "remaining": 999, "reset_after": 14_400_000, "max_concurrency": 1 });
     json!({ "url": gateway_url(world), "shards": world.gateway.recommended_shards, "session_start_limit": limit })
 }
 
 fn get_user(world: &World, request: &Request) -> Result<Answer> {
-    let user = world.users.get(&request.id(0)).ok_or_else(|| ApiError::new(404, 10013, "Unknown User"))?;
+    let user = world
+        .users
+        .get(&request.id(0))
+        .ok_or_else(|| ApiError::new(404, 10013, "Unknown User"))?;
     Ok(Answer::Json(user.json()))
 }
 
 fn create_dm(world: &mut World, request: &Request) -> Result<Answer> {
-    let user = id_in(&request.body, "recipient_id").and_then(|id| world.users.get(&id)).copied();
+    let user = id_in(&request.body, "recipient_id")
+        .and_then(|id| world.users.get(&id))
+        .copied();
     let user = user.ok_or_else(|| ApiError::new(400, 50033, "Invalid Recipient(s)"))?;
     let channel_id = world.dm_with(user);
     get_channel(world, channel_id)
 }
 
 fn guild(world: &World, guild_id: u64) -> Result<&super::world::Guild> {
-    world.guilds.get(&guild_id).ok_or_else(|| ApiError::new(404, 10004, "Unknown Guild"))
+    world
+        .guilds
+        .get(&guild_id)
+        .ok_or_else(|| ApiError::new(404, 10004, "Unknown Guild"))
 }
 
 fn get_guild_channels(world: &World, request: &Request) -> Result<Answer> {
     let guild = guild(world, request.id(0))?.id;
-    let channels = world.channels.values().filter(|channel| channel.guild == Some(guild) && channel.thread.is_none());
+    let channels = world
+        .channels
+        .values()
+        .filter(|channel| channel.guild == Some(guild) && channel.thread.is_none());
     Ok(Answer::Json(channels.map(payload::channel).collect()))
 }
 
 fn get_guild_member(world: &World, request: &Request) -> Result<Answer> {
     let guild = guild(world, request.id(0))?.id;
-    let user = world.users.get(&request.id(1)).ok_or_else(|| ApiError::new(404, 10013, "Unknown User"))?;
-    Ok(Answer::Json(payload::full_member(*user, &world.member(guild, user.id))))
+    let user = world
+        .users
+        .get(&request.id(1))
+        .ok_or_else(|| ApiError::new(404, 10013, "Unknown User"))?;
+    Ok(Answer::Json(payload::full_member(
+        *user,
+        &world.member(guild, user.id),
+    )))
 }
 
 fn get_channel(world: &mut World, channel_id: u64) -> Result<Answer> {
@@ -127,20 +155,41 @@ fn get_channel(world: &mut World, channel_id: u64) -> Result<Answer> {
 /// Newest first, whichever way the page was asked for.
 fn get_messages(world: &mut World, request: &Request) -> Result<Answer> {
     let channel_id = request.id(0);
-    let bound = |name: &str| request.query.get(name).and_then(|id| id.parse::<u64>().ok());
-    let limit = request.query.get("limit").map_or(Ok(DEFAULT_PAGE), |limit| limit.parse());
+    let bound = |name: &str| {
+        request
+            .query
+            .get(name)
+            .and_then(|id| id.parse::<u64>().ok())
+    };
+    let limit = request
+        .query
+        .get("limit")
+        .map_or(Ok(DEFAULT_PAGE), |limit| limit.parse());
     let limit = limit.ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
     let limit = limit.ok_or_else(|| {
-        ApiError::form("limit", "NUMBER_TYPE_MAX", "int value should be less than or equal to 100 and at least 1.")
+        ApiError::form(
+            "limit",
+            "NUMBER_TYPE_MAX",
+            "int value should be less than or equal to 100 and at least 1.",
+        )
     })?;
-    let messages = world.visible(channel_id)?.messages.iter().filter(|(_, message)| !message.is_ephemeral).map(|(id, _)| *id);
+    let messages = world
+        .visible(channel_id)?
+        .messages
+        .iter()
+        .filter(|(_, message)| !message.is_ephemeral)
+        .map(|(id, _)| *id);
     let mut ids: Vec<u64> = match (bound("after"), bound("before")) {
         (Some(after), _) => messages.filter(|id| *id > after).take(limit).collect(),
         (None, Some(before)) => last(messages.filter(|id| *id < before).collect(), limit),
         (None, None) => last(messages.collect(), limit),
     };
     ids.reverse();
-    Ok(Answer::Json(ids.into_iter().map(|id| world.message_answer(channel_id, id)).collect()))
+    Ok(Answer::Json(
+        ids.into_iter()
+            .map(|id| world.message_answer(channel_id, id))
+            .collect(),
+    ))
 }
 
 fn last(mut ids: Vec<u64>, count: usize) -> Vec<u64> {
@@ -164,10 +213,20 @@ fn create_message(world: &mut World, request: &Request) -> Result<Answer> {
     check_not_empty(&fields)?;
     let reply_to = checked_reference(world, channel_id, body)?;
     let pings = pings(world, request, body);
-    let message_id = world.post_of_bot(channel_id, Draft { author: PARLOR_BOT, fields, reply_to, pings });
+    let message_id = world.post_of_bot(
+        channel_id,
+        Draft {
+            author: PARLOR_BOT,
+            fields,
+            reply_to,
+            pings,
+        },
+    );
     if let Some(nonce) = body.get("nonce").filter(|nonce| !nonce.is_null()) {
         let at = world.clock.advanced();
-        world.nonces.push((nonce.to_string(), at, channel_id, message_id));
+        world
+            .nonces
+            .push((nonce.to_string(), at, channel_id, message_id));
     }
     Ok(Answer::Json(world.message_answer(channel_id, message_id)))
 }
@@ -178,20 +237,35 @@ fn enforced_nonce(world: &World, body: &Value) -> Option<(u64, u64)> {
         return None;
     }
     let (nonce, now) = (body.get("nonce")?.to_string(), world.clock.advanced());
-    let known = world.nonces.iter().find(|(earlier, at, ..)| *earlier == nonce && now - *at < NONCE_LIFE)?;
+    let known = world
+        .nonces
+        .iter()
+        .find(|(earlier, at, ..)| *earlier == nonce && now - *at < NONCE_LIFE)?;
     Some((known.2, known.3))
 }
 
 fn checked_reference(world: &World, channel_id: u64, body: &Value) -> Result<Option<Reference>> {
-    let Some(reference) = body.get("message_reference").filter(|reference| !reference.is_null()) else {
+    let Some(reference) = body
+        .get("message_reference")
+        .filter(|reference| !reference.is_null())
+    else {
         return Ok(None);
     };
     let message_id = id_in(reference, "message_id").unwrap_or(0);
-    let is_known = world.channels[&channel_id].messages.contains_key(&message_id);
+    let is_known = world.channels[&channel_id]
+        .messages
+        .contains_key(&message_id);
     match (is_known, reference["fail_if_not_exists"] == false) {
-        (true, _) => Ok(Some(Reference { channel_id, message_id })),
+        (true, _) => Ok(Some(Reference {
+            channel_id,
+            message_id,
+        })),
         (false, true) => Ok(None),
-        (false, false) => Err(ApiError::form("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")),
+        (false, false) => Err(ApiError::form(
+            "message_reference",
+            "REPLIES_UNKNOWN_MESSAGE",
+            "Unknown message",
+        )),
     }
 }
 
@@ -200,7 +274,11 @@ fn edit_message(world: &mut World, request: &Request) -> Result<Answer> {
     check_known(world, channel_id, message_id)?;
     world.check_not_archived(channel_id)?;
     if world.channel(channel_id).messages[&message_id].author != PARLOR_BOT.id {
-        return Err(ApiError::new(403, 50005, "Cannot edit a message authored by another user"));
+        return Err(ApiError::new(
+            403,
+            50005,
+            "Cannot edit a message authored by another user",
+        ));
     }
     world.edit_of_bot(channel_id, message_id, request, &request.body)?;
     Ok(Answer::Json(world.message_answer(channel_id, message_id)))
@@ -211,7 +289,11 @@ fn delete_message(world: &mut World, request: &Request) -> Result<Answer> {
     check_known(world, channel_id, message_id)?;
     let channel = world.channel(channel_id);
     if channel.messages[&message_id].author != PARLOR_BOT.id {
-        let code = if channel.guild.is_none() { 50003 } else { 50013 };
+        let code = if channel.guild.is_none() {
+            50003
+        } else {
+            50013
+        };
         return Err(ApiError::new(403, code, "Missing Permissions"));
     }
     world.delete(channel_id, message_id);
@@ -241,7 +323,10 @@ fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
-        let hex = (first == b'%').then(|| tail.get(..2)).flatten().and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex = (first == b'%')
+            .then(|| tail.get(..2))
+            .flatten()
+            .and_then(|hex| std::str::from_utf8(hex).ok());
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => (bytes.push(byte), rest = &tail[2..]).1,
             None => (bytes.push(first), rest = tail).1,

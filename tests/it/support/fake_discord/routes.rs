@@ -76,9 +76,15 @@ fn find_in_api<'a>(method: &str, segments: &[&'a str]) -> Option<(Route, Vec<&'a
         ("POST", ["users", "@me", "channels"]) => (R::CreateDm, vec![]),
         (_, ["guilds", guild, rest @ ..]) => return in_guild(method, guild, rest),
         (_, ["channels", channel, rest @ ..]) => return in_channel(method, channel, rest),
-        (_, ["applications", application, rest @ ..]) => return of_application(method, application, rest),
-        ("POST", ["interactions", id, token, "callback"]) => (R::InteractionCallback, vec![*id, *token]),
-        (_, ["webhooks", application, token, rest @ ..]) => return of_webhook(method, application, token, rest),
+        (_, ["applications", application, rest @ ..]) => {
+            return of_application(method, application, rest);
+        }
+        ("POST", ["interactions", id, token, "callback"]) => {
+            (R::InteractionCallback, vec![*id, *token])
+        }
+        (_, ["webhooks", application, token, rest @ ..]) => {
+            return of_webhook(method, application, token, rest);
+        }
         _ => return None,
     };
     Some(found)
@@ -95,7 +101,11 @@ fn in_guild<'a>(method: &str, guild: &'a str, rest: &[&'a str]) -> Option<(Route
     Some(found)
 }
 
-fn in_channel<'a>(method: &str, channel: &'a str, rest: &[&'a str]) -> Option<(Route, Vec<&'a str>)> {
+fn in_channel<'a>(
+    method: &str,
+    channel: &'a str,
+    rest: &[&'a str],
+) -> Option<(Route, Vec<&'a str>)> {
     use Route as R;
     let found = match (method, rest) {
         ("GET", []) => (R::GetChannel, vec![channel]),
@@ -108,15 +118,25 @@ fn in_channel<'a>(method: &str, channel: &'a str, rest: &[&'a str]) -> Option<(R
         ("GET", ["messages", message]) => (R::GetMessage, vec![channel, *message]),
         ("PATCH", ["messages", message]) => (R::EditMessage, vec![channel, *message]),
         ("DELETE", ["messages", message]) => (R::DeleteMessage, vec![channel, *message]),
-        ("POST", ["messages", message, "threads"]) => (R::CreateThreadFromMessage, vec![channel, *message]),
-        ("PUT", ["messages", message, "reactions", emoji, "@me"]) => (R::AddReaction, vec![channel, *message, *emoji]),
-        ("DELETE", ["messages", message, "reactions", emoji, "@me"]) => (R::RemoveReaction, vec![channel, *message, *emoji]),
+        ("POST", ["messages", message, "threads"]) => {
+            (R::CreateThreadFromMessage, vec![channel, *message])
+        }
+        ("PUT", ["messages", message, "reactions", emoji, "@me"]) => {
+            (R::AddReaction, vec![channel, *message, *emoji])
+        }
+        ("DELETE", ["messages", message, "reactions", emoji, "@me"]) => {
+            (R::RemoveReaction, vec![channel, *message, *emoji])
+        }
         _ => return None,
     };
     Some(found)
 }
 
-fn of_application<'a>(method: &str, application: &'a str, rest: &[&'a str]) -> Option<(Route, Vec<&'a str>)> {
+fn of_application<'a>(
+    method: &str,
+    application: &'a str,
+    rest: &[&'a str],
+) -> Option<(Route, Vec<&'a str>)> {
     use Route as R;
     let found = match (method, rest) {
         ("GET", ["commands"]) => (R::GetCommands, vec![application]),
@@ -130,7 +150,12 @@ fn of_application<'a>(method: &str, application: &'a str, rest: &[&'a str]) -> O
     Some(found)
 }
 
-fn of_webhook<'a>(method: &str, application: &'a str, token: &'a str, rest: &[&'a str]) -> Option<(Route, Vec<&'a str>)> {
+fn of_webhook<'a>(
+    method: &str,
+    application: &'a str,
+    token: &'a str,
+    rest: &[&'a str],
+) -> Option<(Route, Vec<&'a str>)> {
     use Route as R;
     let found = match (method, rest) {
         ("POST", []) => (R::CreateFollowup, vec![application, token]),
@@ -138,7 +163,9 @@ fn of_webhook<'a>(method: &str, application: &'a str, token: &'a str, rest: &[&'
         ("PATCH", ["messages", "@original"]) => (R::EditOriginal, vec![application, token]),
         ("DELETE", ["messages", "@original"]) => (R::DeleteOriginal, vec![application, token]),
         ("PATCH", ["messages", message]) => (R::EditFollowup, vec![application, token, *message]),
-        ("DELETE", ["messages", message]) => (R::DeleteFollowup, vec![application, token, *message]),
+        ("DELETE", ["messages", message]) => {
+            (R::DeleteFollowup, vec![application, token, *message])
+        }
         _ => return None,
     };
     Some(found)

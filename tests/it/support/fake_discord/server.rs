@@ -1,4 +1,5 @@
-//! The HTTP side: reads calls, applies faults and holds, writes answers; hands WebSockets over to the gateway.
+//! The HTTP side: reads calls, applies faults and holds, writes answers; hands WebSockets over to
+//! the gateway.
 //!
 //! <https://discord.com/developers/docs/reference>
 
@@ -8,7 +9,8 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{
-    ConnectInfo, DefaultBodyLimit, FromRequest, Multipart, Query, Request as HttpRequest, State, WebSocketUpgrade,
+    ConnectInfo, DefaultBodyLimit, FromRequest, Multipart, Query, Request as HttpRequest, State,
+    WebSocketUpgrade,
 };
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -30,9 +32,14 @@ const MAX_BODY_BYTES: usize = 64 << 20;
 
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let garbling = shared.garbling.clone();
-    let app = Router::new().fallback(handle).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)).with_state(shared);
+    let app = Router::new()
+        .fallback(handle)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(shared);
     let app = app.into_make_service_with_connect_info::<Connection>();
-    axum::serve(CuttableListener { listener, garbling }, app).await.expect("axum serves until aborted");
+    axum::serve(CuttableListener { listener, garbling }, app)
+        .await
+        .expect("axum serves until aborted");
 }
 
 async fn handle(
@@ -100,11 +107,18 @@ async fn upgrade(shared: Arc<Shared>, connection: Connection, http: HttpRequest)
 }
 
 fn user_agent(headers: &HeaderMap) -> String {
-    headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
+    headers
+        .get(header::USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("")
+        .to_owned()
 }
 
 fn is_authorized(headers: &HeaderMap) -> bool {
-    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let authorization = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("");
     authorization.strip_prefix("Bot ") == Some(TOKEN)
 }
 
@@ -138,17 +152,40 @@ impl<'a> Admitted<'a> {
     fn new(shared: &'a Shared, line: String, request: &Request) -> Self {
         let mut world = shared.world();
         let (route, channel_id) = (request.route, rest::channel_of(&world, request));
-        let files = request.files.iter().map(|file| file.filename.clone()).collect();
+        let files = request
+            .files
+            .iter()
+            .map(|file| file.filename.clone())
+            .collect();
         let body = Arc::new(request.body.clone());
         let (at, user_agent) = (Instant::now(), request.user_agent.clone());
-        let call = Call { route, line, channel_id, body, files, user_agent, at, outcome: Outcome::Unanswered };
+        let call = Call {
+            route,
+            line,
+            channel_id,
+            body,
+            files,
+            user_agent,
+            at,
+            outcome: Outcome::Unanswered,
+        };
         let number = world.journal.note(call);
         let fault = world.faults.take(&route, channel_id);
-        let before_effect = world.faults.holds(&route, channel_id, HoldPoint::BeforeEffect);
-        let before_answer = world.faults.holds(&route, channel_id, HoldPoint::BeforeAnswer);
+        let before_effect = world
+            .faults
+            .holds(&route, channel_id, HoldPoint::BeforeEffect);
+        let before_answer = world
+            .faults
+            .holds(&route, channel_id, HoldPoint::BeforeAnswer);
         drop(world);
         shared.progress.send_replace(());
-        Self { shared, number, fault, before_effect, before_answer }
+        Self {
+            shared,
+            number,
+            fault,
+            before_effect,
+            before_answer,
+        }
     }
 
     /// `None` means that the connection is to be cut.
@@ -192,7 +229,9 @@ impl<'a> Admitted<'a> {
     }
 
     fn settle(&self, response: Option<&Response>) {
-        let outcome = response.map_or(Outcome::Dropped, |response| Outcome::Status(response.status().as_u16()));
+        let outcome = response.map_or(Outcome::Dropped, |response| {
+            Outcome::Status(response.status().as_u16())
+        });
         self.shared.world().journal.settle(self.number, outcome);
         self.shared.progress.send_replace(());
     }
@@ -209,52 +248,94 @@ async fn released(holds: &[watch::Receiver<bool>]) {
 fn download(shared: &Shared, path: &str) -> Response {
     match shared.world().files.get(path) {
         Some(content) => Response::new(Body::from(content.clone())),
-        None => response(404, "text/plain", "This content is no longer available.".into()),
+        None => response(
+            404,
+            "text/plain",
+            "This content is no longer available.".into(),
+        ),
     }
 }
 
 async fn read(http: HttpRequest) -> Result<Request, ApiError> {
     let (route, variables) = routes::find(http.method().as_str(), http.uri().path());
-    let query = Query::try_from_uri(http.uri()).map_or_else(|_| Default::default(), |Query(pairs)| pairs);
-    let content_type = http.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    let query =
+        Query::try_from_uri(http.uri()).map_or_else(|_| Default::default(), |Query(pairs)| pairs);
+    let content_type = http
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("")
+        .to_owned();
     let user_agent = user_agent(http.headers());
     let (body, files) = if content_type.starts_with("multipart/form-data") {
         read_multipart(http).await?
     } else {
         (read_json(http).await?, Vec::new())
     };
-    Ok(Request { route, variables, query, body, files, user_agent })
+    Ok(Request {
+        route,
+        variables,
+        query,
+        body,
+        files,
+        user_agent,
+    })
 }
 
 async fn read_json(http: HttpRequest) -> Result<Value, ApiError> {
-    let bytes = axum::body::to_bytes(http.into_body(), MAX_BODY_BYTES).await.map_err(unreadable)?;
-    if bytes.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&bytes).map_err(unreadable) }
+    let bytes = axum::body::to_bytes(http.into_body(), MAX_BODY_BYTES)
+        .await
+        .map_err(unreadable)?;
+    if bytes.is_empty() {
+        Ok(Value::Null)
+    } else {
+        serde_json::from_slice(&bytes).map_err(unreadable)
+    }
 }
 
 /// `payload_json` and any number of `files[n]`.
 async fn read_multipart(http: HttpRequest) -> Result<(Value, Vec<UploadedFile>), ApiError> {
-    // Read to its very end first: a connection with something left in it is closed after the answer.
+    // Read to its very end first: a connection with something left in it is closed after the
+    // answer.
     let (head, body) = http.into_parts();
-    let bytes = axum::body::to_bytes(body, MAX_BODY_BYTES).await.map_err(unreadable)?;
-    let mut parts = Multipart::from_request(HttpRequest::from_parts(head, bytes.into()), &()).await.map_err(unreadable)?;
+    let bytes = axum::body::to_bytes(body, MAX_BODY_BYTES)
+        .await
+        .map_err(unreadable)?;
+    let mut parts = Multipart::from_request(HttpRequest::from_parts(head, bytes.into()), &())
+        .await
+        .map_err(unreadable)?;
     let (mut body, mut files) = (Value::Null, Vec::new());
     while let Some(part) = parts.next_field().await.map_err(unreadable)? {
         let name = part.name().unwrap_or("").to_owned();
         if name == "payload_json" {
-            body = serde_json::from_str(&part.text().await.map_err(unreadable)?).map_err(unreadable)?;
+            body = serde_json::from_str(&part.text().await.map_err(unreadable)?)
+                .map_err(unreadable)?;
             continue;
         }
-        let index = name.strip_prefix("files[").and_then(|rest| rest.strip_suffix(']')).unwrap_or(&name).to_owned();
+        let index = name
+            .strip_prefix("files[")
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(&name)
+            .to_owned();
         let filename = part.file_name().unwrap_or("unknown").to_owned();
         let content_type = part.content_type().map(str::to_owned);
         let content = part.bytes().await.map_err(unreadable)?.to_vec();
-        files.push(UploadedFile { index, filename, content_type, content });
+        files.push(UploadedFile {
+            index,
+            filename,
+            content_type,
+            content,
+        });
     }
     Ok((body, files))
 }
 
 fn unreadable(error: impl std::fmt::Display) -> ApiError {
-    ApiError::new(400, 50109, format!("The request body contains invalid JSON. ({error})"))
+    ApiError::new(
+        400,
+        50109,
+        format!("The request body contains invalid JSON. ({error})"),
+    )
 }
 
 fn error_answer(error: &ApiError) -> Response {
@@ -266,7 +347,9 @@ fn rate_limited(seconds: f64, scope: &str) -> Response {
     let body = json!({ "message": "You are being rate limited.", "retry_after": seconds, "global": scope == "global" });
     let mut answer = response(429, "application/json", body.to_string());
     let mut set = |name: &'static str, value: String| {
-        answer.headers_mut().insert(name, value.parse().expect("a plain header"));
+        answer
+            .headers_mut()
+            .insert(name, value.parse().expect("a plain header"));
     };
     // The header has whole seconds, the body the exact time.
     set("retry-after", format!("{}", seconds.ceil()));
@@ -277,7 +360,10 @@ fn rate_limited(seconds: f64, scope: &str) -> Response {
         set("x-ratelimit-limit", "5".into());
         set("x-ratelimit-remaining", "0".into());
         set("x-ratelimit-reset-after", format!("{seconds:.3}"));
-        set("x-ratelimit-reset", format!("{:.3}", now_seconds() + seconds));
+        set(
+            "x-ratelimit-reset",
+            format!("{:.3}", now_seconds() + seconds),
+        );
         set("x-ratelimit-bucket", "abcd1234".into());
     }
     set("via", "1.1 google".into());
@@ -285,7 +371,10 @@ fn rate_limited(seconds: f64, scope: &str) -> Response {
 }
 
 fn now_seconds() -> f64 {
-    std::time::UNIX_EPOCH.elapsed().expect("the clock is past 1970").as_secs_f64()
+    std::time::UNIX_EPOCH
+        .elapsed()
+        .expect("the clock is past 1970")
+        .as_secs_f64()
 }
 
 fn html_page(status: u16) -> Response {
@@ -297,5 +386,9 @@ fn html_page(status: u16) -> Response {
 
 fn response(status: u16, content_type: &str, body: String) -> Response {
     let status = StatusCode::from_u16(status).expect("faults use real status codes");
-    Response::builder().status(status).header(header::CONTENT_TYPE, content_type).body(Body::from(body)).expect("valid headers")
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, content_type)
+        .body(Body::from(body))
+        .expect("valid headers")
 }

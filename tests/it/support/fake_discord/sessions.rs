@@ -85,7 +85,8 @@ pub(super) enum Outgoing {
 }
 
 impl Gateway {
-    /// Numbers an event for each session that asked for its kind, and sends it to those that are connected.
+    /// Numbers an event for each session that asked for its kind, and sends it to those that are
+    /// connected.
     pub(super) fn dispatch(&mut self, guild: Option<u64>, event: &str, data: Value) {
         let data = self.faults.spoil(event, data);
         if let Some(held) = &mut self.faults.held_events {
@@ -98,9 +99,17 @@ impl Gateway {
         };
         let needed = needed_intent(event, guild.is_some());
         let is_lost = self.faults.lose_event();
-        for session in self.sessions.iter_mut().filter(|session| session.is_alive() && shard_wants(session)) {
+        for session in self
+            .sessions
+            .iter_mut()
+            .filter(|session| session.is_alive() && shard_wants(session))
+        {
             if needed == 0 || session.intents & needed != 0 {
-                let connection = if is_lost { session.connection.take() } else { None };
+                let connection = if is_lost {
+                    session.connection.take()
+                } else {
+                    None
+                };
                 session.dispatch(event, &data);
                 session.connection = connection.or(session.connection.take());
             }
@@ -115,7 +124,9 @@ impl Gateway {
     }
 
     pub(super) fn connected(&mut self) -> impl Iterator<Item = &mut Session> {
-        self.sessions.iter_mut().filter(|session| session.connection.is_some())
+        self.sessions
+            .iter_mut()
+            .filter(|session| session.connection.is_some())
     }
 
     pub(super) fn check_identify(&mut self, data: &Value) -> Result<(), u16> {
@@ -147,19 +158,27 @@ impl Session {
     }
 
     pub(super) fn is_on(&self, connection: &Connection) -> bool {
-        self.connection.as_ref().is_some_and(|own| own.number == connection.number)
+        self.connection
+            .as_ref()
+            .is_some_and(|own| own.number == connection.number)
     }
 
     pub(super) fn dispatch(&mut self, event: &str, data: &Value) {
         let sees_content = self.intents & MESSAGE_CONTENT != 0;
         let is_message = matches!(event, "MESSAGE_CREATE" | "MESSAGE_UPDATE");
-        let data = if is_message && !sees_content && data.get("guild_id").is_some() && data.get("mentions").is_some() {
+        let data = if is_message
+            && !sees_content
+            && data.get("guild_id").is_some()
+            && data.get("mentions").is_some()
+        {
             without_content(data)
         } else {
             data.clone()
         };
         let number = self.events.len() + 1;
-        let text: Arc<str> = json!({ "op": 0, "s": number, "t": event, "d": data }).to_string().into();
+        let text: Arc<str> = json!({ "op": 0, "s": number, "t": event, "d": data })
+            .to_string()
+            .into();
         self.events.push(text.clone());
         if let Some(connection) = &self.connection {
             connection.send(Outgoing::Text(text));
@@ -181,11 +200,18 @@ pub(super) fn shard_of(data: &Value) -> [u64; 2] {
 fn needed_intent(event: &str, in_guild: bool) -> u64 {
     let either = |guild: u64, dm: u64| if in_guild { 1 << guild } else { 1 << dm };
     match event {
-        "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => either(9, 12),
+        "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
+            either(9, 12)
+        }
         "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => either(10, 13),
         "TYPING_START" => either(11, 14),
         "GUILD_MEMBER_ADD" | "GUILD_MEMBER_REMOVE" => GUILD_MEMBERS,
-        _ if event.starts_with("GUILD_") || event.starts_with("CHANNEL_") || event.starts_with("THREAD_") => GUILDS,
+        _ if event.starts_with("GUILD_")
+            || event.starts_with("CHANNEL_")
+            || event.starts_with("THREAD_") =>
+        {
+            GUILDS
+        }
         _ => 0,
     }
 }

@@ -27,19 +27,31 @@ pub(crate) struct Speech {
 
 impl Speech {
     pub(super) fn new(room: Room, user: User, text: &str) -> Self {
-        Self { room, draft: Draft::new(user, text), files: Vec::new() }
+        Self {
+            room,
+            draft: Draft::new(user, text),
+            files: Vec::new(),
+        }
     }
 
     /// With the ping that Discord's client adds.
     pub(crate) fn replying_to(mut self, message_id: u64) -> Self {
-        self.draft.reply_to = Some(Reference { channel_id: self.room.id, message_id });
+        self.draft.reply_to = Some(Reference {
+            channel_id: self.room.id,
+            message_id,
+        });
         self
     }
 
     /// The file can be fetched from the address in the message.
     pub(crate) fn attaching(mut self, filename: &str, content_type: &str, content: &[u8]) -> Self {
         let (index, filename) = (self.files.len().to_string(), filename.to_owned());
-        self.files.push(UploadedFile { index, filename, content_type: Some(content_type.into()), content: content.to_vec() });
+        self.files.push(UploadedFile {
+            index,
+            filename,
+            content_type: Some(content_type.into()),
+            content: content.to_vec(),
+        });
         self
     }
 
@@ -66,12 +78,18 @@ impl Speech {
             world.users.insert(self.draft.author.id, self.draft.author);
         }
         if !self.files.is_empty() {
-            let stored = self.files.iter().map(|file| store_file(&mut world, channel_id, file, &[]));
+            let stored = self
+                .files
+                .iter()
+                .map(|file| store_file(&mut world, channel_id, file, &[]));
             self.draft.fields["attachments"] = stored.collect();
         }
         world.unarchive(channel_id);
         let message_id = world.post(channel_id, self.draft);
-        Said { channel_id, message_id }
+        Said {
+            channel_id,
+            message_id,
+        }
     }
 }
 

@@ -14,17 +14,26 @@ pub(crate) const ALICE: User = User::person(111, "Alice");
 pub(crate) const BOB: User = User::person(222, "Bob");
 pub(crate) const CAROL: User = User::person(333, "Carol");
 pub(crate) const OTHER_BOT: User = User::bot(444, "Other");
-/// The bot under test. Its application has another id, as with old bots, so that mixing them up shows.
+/// The bot under test. Its application has another id, as with old bots, so that mixing them up
+/// shows.
 pub(crate) const PARLOR_BOT: User = User::bot(700_701, "Parlor");
 pub(crate) const APPLICATION_ID: u64 = 700_700;
 
 impl User {
     pub(crate) const fn person(id: u64, name: &'static str) -> Self {
-        Self { id, name, is_bot: false }
+        Self {
+            id,
+            name,
+            is_bot: false,
+        }
     }
 
     pub(crate) const fn bot(id: u64, name: &'static str) -> Self {
-        Self { id, name, is_bot: true }
+        Self {
+            id,
+            name,
+            is_bot: true,
+        }
     }
 
     /// How a text mentions the user: `<@111>`.

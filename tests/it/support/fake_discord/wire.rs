@@ -21,7 +21,10 @@ pub(super) struct Request {
 impl Request {
     /// A variable of the path as an id; one that is no number names nothing.
     pub(super) fn id(&self, position: usize) -> u64 {
-        self.variables.get(position).and_then(|part| part.parse().ok()).unwrap_or(0)
+        self.variables
+            .get(position)
+            .and_then(|part| part.parse().ok())
+            .unwrap_or(0)
     }
 
     pub(super) fn variable(&self, position: usize) -> &str {
@@ -55,7 +58,12 @@ pub(super) struct ApiError {
 
 impl ApiError {
     pub(super) fn new(status: u16, code: u32, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), errors: None }
+        Self {
+            status,
+            code,
+            message: message.into(),
+            errors: None,
+        }
     }
 
     /// 50035 with the field that is wrong, such as `content`.
@@ -64,7 +72,12 @@ impl ApiError {
         for part in field.rsplit('.') {
             errors = json!({ part: errors });
         }
-        Self { status: 400, code: 50035, message: "Invalid Form Body".into(), errors: Some(errors) }
+        Self {
+            status: 400,
+            code: 50035,
+            message: "Invalid Form Body".into(),
+            errors: Some(errors),
+        }
     }
 
     pub(super) fn json(&self) -> Value {
@@ -89,7 +102,10 @@ pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 pub(super) fn utf16_len(text: &str) -> usize {

@@ -119,16 +119,23 @@ impl World {
     }
 
     pub(super) fn channel(&mut self, channel_id: u64) -> &mut Channel {
-        self.channels.get_mut(&channel_id).expect("a room exists only for a known channel")
+        self.channels
+            .get_mut(&channel_id)
+            .expect("a room exists only for a known channel")
     }
 
     pub(super) fn guild(&mut self, guild_id: u64) -> &mut Guild {
-        self.guilds.get_mut(&guild_id).expect("a guild's handle exists only for a known guild")
+        self.guilds
+            .get_mut(&guild_id)
+            .expect("a guild's handle exists only for a known guild")
     }
 
     /// A channel the bot can see, or the error it gets instead.
     pub(super) fn visible(&mut self, channel_id: u64) -> Result<&mut Channel> {
-        let channel = self.channels.get_mut(&channel_id).ok_or_else(|| ApiError::new(404, 10003, "Unknown Channel"))?;
+        let channel = self
+            .channels
+            .get_mut(&channel_id)
+            .ok_or_else(|| ApiError::new(404, 10003, "Unknown Channel"))?;
         if channel.bot_may == BotMay::NotSee {
             return Err(ApiError::new(403, 50001, "Missing Access"));
         }
@@ -139,7 +146,11 @@ impl World {
     pub(super) fn writable(&mut self, channel_id: u64) -> Result<()> {
         let channel = self.visible(channel_id)?;
         if matches!(channel.kind, CATEGORY | FORUM) {
-            return Err(ApiError::new(400, 50008, "Cannot send messages in a non-text channel"));
+            return Err(ApiError::new(
+                400,
+                50008,
+                "Cannot send messages in a non-text channel",
+            ));
         }
         if channel.bot_may == BotMay::OnlyRead {
             let in_dm = channel.kind == DM;
@@ -209,18 +220,28 @@ impl World {
     }
 
     pub(super) fn member(&self, guild_id: u64, user_id: u64) -> Member {
-        self.guilds.get(&guild_id).and_then(|guild| guild.members.get(&user_id)).cloned().unwrap_or_default()
+        self.guilds
+            .get(&guild_id)
+            .and_then(|guild| guild.members.get(&user_id))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The DM with a user, opened if need be.
     pub(super) fn dm_with(&mut self, user: User) -> u64 {
-        let open = self.channels.values().find(|channel| channel.dm_with.is_some_and(|other| other.id == user.id));
+        let open = self
+            .channels
+            .values()
+            .find(|channel| channel.dm_with.is_some_and(|other| other.id == user.id));
         if let Some(channel) = open {
             return channel.id;
         }
         self.users.insert(user.id, user);
         let id = self.clock.next_id();
-        let channel = Channel { dm_with: Some(user), ..Channel::new(id, DM, user.name) };
+        let channel = Channel {
+            dm_with: Some(user),
+            ..Channel::new(id, DM, user.name)
+        };
         self.channels.insert(id, channel);
         id
     }
@@ -249,7 +270,13 @@ impl Channel {
 
 impl ThreadState {
     pub(super) fn new(owner: u64, applied_tags: Vec<u64>) -> Self {
-        Self { owner, archived: false, locked: false, applied_tags, auto_archive_minutes: 1440 }
+        Self {
+            owner,
+            archived: false,
+            locked: false,
+            applied_tags,
+            auto_archive_minutes: 1440,
+        }
     }
 }
 

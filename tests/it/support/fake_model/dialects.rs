@@ -18,7 +18,13 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    pub(crate) const ALL: [Self; 5] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Ollama];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::OpenAi,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ollama,
+    ];
 
     pub(super) fn prefix(self) -> &'static str {
         match self {
@@ -33,17 +39,26 @@ impl Dialect {
     /// The dialect whose chat endpoint this is.
     pub(super) fn of_path(path: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| {
-            path.strip_prefix(dialect.prefix()).is_some_and(|rest| match dialect {
-                Self::OpenAi => rest == "chat/completions",
-                Self::OpenAiResponses => rest == "responses",
-                Self::Anthropic => rest == "messages",
-                Self::Gemini => rest.starts_with("models/") && rest.ends_with(":streamGenerateContent"),
-                Self::Ollama => rest == "api/chat",
-            })
+            path.strip_prefix(dialect.prefix())
+                .is_some_and(|rest| match dialect {
+                    Self::OpenAi => rest == "chat/completions",
+                    Self::OpenAiResponses => rest == "responses",
+                    Self::Anthropic => rest == "messages",
+                    Self::Gemini => {
+                        rest.starts_with("models/") && rest.ends_with(":streamGenerateContent")
+                    }
+                    Self::Ollama => rest == "api/chat",
+                })
         })
     }
 
-    pub(super) fn read(self, path: &str, query: Option<&str>, headers: HeaderMap, body: &[u8]) -> Request {
+    pub(super) fn read(
+        self,
+        path: &str,
+        query: Option<&str>,
+        headers: HeaderMap,
+        body: &[u8],
+    ) -> Request {
         let arrived = Instant::now();
         let raw: Value = serde_json::from_slice(body).expect("a request is JSON");
         let mut messages = Vec::new();
@@ -54,9 +69,12 @@ impl Dialect {
             Self::Gemini => read_gemini(&raw, &mut messages),
         };
         let model = match self {
-            Self::Gemini => {
-                path.rsplit('/').next().and_then(|last| last.rsplit_once(':')).map_or("", |(model, _)| model).to_owned()
-            }
+            Self::Gemini => path
+                .rsplit('/')
+                .next()
+                .and_then(|last| last.rsplit_once(':'))
+                .map_or("", |(model, _)| model)
+                .to_owned(),
             _ => text_of(&raw["model"]),
         };
         let tools = self.read_tools(&raw);
@@ -84,13 +102,23 @@ impl Dialect {
             Self::OpenAiResponses | Self::Anthropic => (&raw["tools"], "/name"),
             Self::Gemini => (&raw["tools"][0]["functionDeclarations"], "/name"),
         };
-        items(list).iter().filter_map(|tool| tool.pointer(name)).map(text_of).collect()
+        items(list)
+            .iter()
+            .filter_map(|tool| tool.pointer(name))
+            .map(text_of)
+            .collect()
     }
 
     fn read_key(self, headers: &HeaderMap) -> Option<String> {
-        let header = |name: &str| headers.get(name).map(|value| value.to_str().expect("keys are text"));
+        let header = |name: &str| {
+            headers
+                .get(name)
+                .map(|value| value.to_str().expect("keys are text"))
+        };
         let key = match self {
-            Self::OpenAi | Self::OpenAiResponses | Self::Ollama => header("authorization")?.strip_prefix("Bearer ")?,
+            Self::OpenAi | Self::OpenAiResponses | Self::Ollama => {
+                header("authorization")?.strip_prefix("Bearer ")?
+            }
             Self::Anthropic => header("x-api-key")?,
             Self::Gemini => header("x-goog-api-key")?,
         };
@@ -106,11 +134,17 @@ fn read_chat(raw: &Value, messages: &mut Messages) -> String {
         let text = text_of(&message["content"]);
         match message["role"].as_str() {
             Some("system") => system.push_str(&text),
-            Some(role) if role != "assistant" || !text.is_empty() => messages.push((role.to_owned(), text)),
+            Some(role) if role != "assistant" || !text.is_empty() => {
+                messages.push((role.to_owned(), text));
+            }
             _ => {}
         }
         for call in items(&message["tool_calls"]) {
-            push_call(&call["function"]["name"], &call["function"]["arguments"], messages);
+            push_call(
+                &call["function"]["name"],
+                &call["function"]["arguments"],
+                messages,
+            );
         }
     }
     system
@@ -120,7 +154,9 @@ fn read_responses(raw: &Value, messages: &mut Messages) -> String {
     for item in items(&raw["input"]) {
         match item["type"].as_str() {
             Some("function_call") => push_call(&item["name"], &item["arguments"], messages),
-            Some("function_call_output") => messages.push(("tool".to_owned(), text_of(&item["output"]))),
+            Some("function_call_output") => {
+                messages.push(("tool".to_owned(), text_of(&item["output"])));
+            }
             _ => messages.push((text_of(&item["role"]), text_of(&item["content"]))),
         }
     }
@@ -135,7 +171,9 @@ fn read_anthropic(raw: &Value, messages: &mut Messages) -> String {
         for block in items(&message["content"]) {
             match block["type"].as_str() {
                 Some("tool_use") => push_call(&block["name"], &block["input"], messages),
-                Some("tool_result") => messages.push(("tool".to_owned(), text_of(&block["content"]))),
+                Some("tool_result") => {
+                    messages.push(("tool".to_owned(), text_of(&block["content"])));
+                }
                 _ => messages.push((text_of(&message["role"]), text_of(block))),
             }
         }
@@ -145,7 +183,11 @@ fn read_anthropic(raw: &Value, messages: &mut Messages) -> String {
 
 fn read_gemini(raw: &Value, messages: &mut Messages) -> String {
     for content in items(&raw["contents"]) {
-        let role = if content["role"] == "model" { "assistant" } else { "user" };
+        let role = if content["role"] == "model" {
+            "assistant"
+        } else {
+            "user"
+        };
         for part in items(&content["parts"]) {
             if let Some(call) = part.get("functionCall") {
                 push_call(&call["name"], &call["args"], messages);
@@ -160,7 +202,9 @@ fn read_gemini(raw: &Value, messages: &mut Messages) -> String {
 }
 
 fn push_call(name: &Value, arguments: &Value, messages: &mut Messages) {
-    let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
+    let arguments = arguments
+        .as_str()
+        .map_or_else(|| arguments.to_string(), str::to_owned);
     messages.push(("call".to_owned(), format!("{} {arguments}", text_of(name))));
 }
 
@@ -204,16 +248,37 @@ impl Frames {
     pub(super) fn answer(&self, text: &str, calls: &[(String, Value)]) -> Vec<Step> {
         let mut steps = vec![self.opening()];
         steps.extend(pieces(text).map(|piece| self.text(piece)));
-        steps.extend(calls.iter().enumerate().map(|(index, (name, arguments))| self.call(index, name, arguments)));
-        steps.push(self.closing(if calls.is_empty() { Close::Said } else { Close::Calls }));
+        steps.extend(
+            calls
+                .iter()
+                .enumerate()
+                .map(|(index, (name, arguments))| self.call(index, name, arguments)),
+        );
+        steps.push(self.closing(if calls.is_empty() {
+            Close::Said
+        } else {
+            Close::Calls
+        }));
         send(steps)
     }
 
     pub(super) fn far_call(&self, name: &str, number: usize) -> Vec<Step> {
-        send(vec![self.opening(), self.call(number, name, &json!({})), self.closing(Close::Calls)])
+        send(vec![
+            self.opening(),
+            self.call(number, name, &json!({})),
+            self.closing(Close::Calls),
+        ])
     }
 
-    pub(super) fn limited(&self, Limited { thought, text, calls, by }: &Limited) -> Vec<Step> {
+    pub(super) fn limited(
+        &self,
+        Limited {
+            thought,
+            text,
+            calls,
+            by,
+        }: &Limited,
+    ) -> Vec<Step> {
         let mut steps = vec![self.opening()];
         steps.extend(pieces(thought).map(|piece| self.thought(piece)));
         steps.extend(pieces(text).map(|piece| self.text(piece)));
@@ -221,15 +286,29 @@ impl Frames {
             let is_last = index + 1 == calls.len();
             let call = self.call_as_far(index, name, arguments);
             // Anthropic ends a block that was not cut.
-            if is_last && self.dialect == Dialect::Anthropic { without_stop(&call) } else { call }
+            if is_last && self.dialect == Dialect::Anthropic {
+                without_stop(&call)
+            } else {
+                call
+            }
         }));
-        steps.push(self.closing(if *by == Limit::Window { Close::WindowFull } else { Close::MaxTokens }));
+        steps.push(self.closing(if *by == Limit::Window {
+            Close::WindowFull
+        } else {
+            Close::MaxTokens
+        }));
         send(steps)
     }
 
     pub(super) fn thoughtful(&self, thought: &str, calls: &[(String, Value)]) -> Vec<Step> {
-        assert_eq!(self.dialect, Dialect::Anthropic, "only Anthropic signs thoughts");
-        let delta = |delta: Value| event(&json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+        assert_eq!(
+            self.dialect,
+            Dialect::Anthropic,
+            "only Anthropic signs thoughts"
+        );
+        let delta = |delta: Value| {
+            event(&json!({"type": "content_block_delta", "index": 0, "delta": delta}))
+        };
         let start = json!({"type": "thinking", "thinking": "", "signature": ""});
         let thinking = [
             event(&json!({"type": "content_block_start", "index": 0, "content_block": start})),
@@ -238,7 +317,12 @@ impl Frames {
             event(&json!({"type": "content_block_stop", "index": 0})),
         ];
         let mut steps = vec![self.opening(), thinking.concat()];
-        steps.extend(calls.iter().enumerate().map(|(index, (name, arguments))| self.call(index, name, arguments)));
+        steps.extend(
+            calls
+                .iter()
+                .enumerate()
+                .map(|(index, (name, arguments))| self.call(index, name, arguments)),
+        );
         steps.push(self.closing(Close::Calls));
         send(steps)
     }
@@ -272,7 +356,9 @@ impl Frames {
         // Everything behind the beginning of the arguments.
         let end = match self.dialect {
             Dialect::OpenAi => whole.rfind("data: "),
-            Dialect::OpenAiResponses => whole.find("data: {\"type\":\"response.function_call_arguments.delta\""),
+            Dialect::OpenAiResponses => {
+                whole.find("data: {\"type\":\"response.function_call_arguments.delta\"")
+            }
             Dialect::Anthropic => whole.find("event: content_block_delta"),
             Dialect::Gemini | Dialect::Ollama => whole.find("\"}"),
         };
@@ -285,9 +371,9 @@ impl Frames {
                 let rest = json!({"index": 0, "function": {"arguments": words}});
                 self.chunk(&json!({"tool_calls": [rest]}), Value::Null)
             }
-            Dialect::OpenAiResponses => {
-                sse(&json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": words}))
-            }
+            Dialect::OpenAiResponses => sse(
+                &json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": words}),
+            ),
             Dialect::Anthropic => {
                 let delta = json!({"type": "input_json_delta", "partial_json": words});
                 event(&json!({"type": "content_block_delta", "index": 1, "delta": delta}))
@@ -320,7 +406,9 @@ impl Frames {
 
     fn opening(&self) -> String {
         match self.dialect {
-            Dialect::OpenAi => self.chunk(&json!({"role": "assistant", "content": ""}), Value::Null),
+            Dialect::OpenAi => {
+                self.chunk(&json!({"role": "assistant", "content": ""}), Value::Null)
+            }
             Dialect::Gemini | Dialect::Ollama => self.text(""),
             Dialect::OpenAiResponses => {
                 let response = json!({"id": "resp_1", "status": "in_progress", "model": self.model, "output": []});
@@ -333,7 +421,8 @@ impl Frames {
                     "output_tokens": 1,
                 });
                 let message = json!({"id": "msg_1", "role": "assistant", "model": self.model, "content": [], "usage": usage});
-                event(&json!({"type": "message_start", "message": message})) + &event(&json!({"type": "ping"}))
+                event(&json!({"type": "message_start", "message": message}))
+                    + &event(&json!({"type": "ping"}))
             }
         }
     }
@@ -344,7 +433,11 @@ impl Frames {
             Dialect::OpenAiResponses => sse(&json!({
                 "type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": piece,
             })),
-            Dialect::Anthropic => block(0, &json!({"type": "text", "text": ""}), &json!({"type": "text_delta", "text": piece})),
+            Dialect::Anthropic => block(
+                0,
+                &json!({"type": "text", "text": ""}),
+                &json!({"type": "text_delta", "text": piece}),
+            ),
             Dialect::Gemini => self.candidate(&json!({"text": piece})),
             Dialect::Ollama => self.line(&json!({"role": "assistant", "content": piece})),
         }
@@ -353,13 +446,21 @@ impl Frames {
     fn thought(&self, piece: &str) -> String {
         match self.dialect {
             Dialect::OpenAi => self.chunk(&json!({"reasoning_content": piece}), Value::Null),
-            Dialect::OpenAiResponses => sse(&json!({"type": "response.reasoning_text.delta", "output_index": 0, "delta": piece})),
+            Dialect::OpenAiResponses => sse(
+                &json!({"type": "response.reasoning_text.delta", "output_index": 0, "delta": piece}),
+            ),
             Dialect::Anthropic => {
                 let start = json!({"type": "thinking", "thinking": "", "signature": ""});
-                block(0, &start, &json!({"type": "thinking_delta", "thinking": piece}))
+                block(
+                    0,
+                    &start,
+                    &json!({"type": "thinking_delta", "thinking": piece}),
+                )
             }
             Dialect::Gemini => self.candidate(&json!({"text": piece, "thought": true})),
-            Dialect::Ollama => self.line(&json!({"role": "assistant", "content": "", "thinking": piece})),
+            Dialect::Ollama => {
+                self.line(&json!({"role": "assistant", "content": "", "thinking": piece}))
+            }
         }
     }
 
@@ -370,14 +471,16 @@ impl Frames {
     /// The arguments of a call may be cut off, where the dialect has them as text.
     fn call_as_far(&self, index: usize, name: &str, text: &str) -> String {
         let id = format!("call_{}_{index}", uuid::Uuid::new_v4().simple());
-        let arguments = || serde_json::from_str::<Value>(text).expect("this dialect has whole arguments only");
+        let arguments =
+            || serde_json::from_str::<Value>(text).expect("this dialect has whole arguments only");
         match self.dialect {
             Dialect::OpenAi => {
                 let call = json!({
                     "index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""},
                 });
                 let rest = json!({"index": index, "function": {"arguments": text}});
-                self.chunk(&json!({"tool_calls": [call]}), Value::Null) + &self.chunk(&json!({"tool_calls": [rest]}), Value::Null)
+                self.chunk(&json!({"tool_calls": [call]}), Value::Null)
+                    + &self.chunk(&json!({"tool_calls": [rest]}), Value::Null)
             }
             Dialect::OpenAiResponses => {
                 // Item 0 is the text.
@@ -398,7 +501,9 @@ impl Frames {
                 &json!({"type": "input_json_delta", "partial_json": text}),
             ),
             // Neither of them numbers its calls.
-            Dialect::Gemini => self.candidate(&json!({"functionCall": {"name": name, "args": arguments()}})),
+            Dialect::Gemini => {
+                self.candidate(&json!({"functionCall": {"name": name, "args": arguments()}}))
+            }
             Dialect::Ollama => {
                 let call = json!({"function": {"name": name, "arguments": arguments()}});
                 self.line(&json!({"role": "assistant", "content": "", "tool_calls": [call]}))
@@ -407,7 +512,11 @@ impl Frames {
     }
 
     fn closing(&self, close: Close) -> String {
-        let Tokens { input, cached, output } = self.tokens;
+        let Tokens {
+            input,
+            cached,
+            output,
+        } = self.tokens;
         match self.dialect {
             Dialect::OpenAi => {
                 let reason = match close {
@@ -419,7 +528,8 @@ impl Frames {
                     "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
                     "prompt_tokens_details": {"cached_tokens": cached},
                 });
-                let last = json!({"id": "chatcmpl-1", "model": self.model, "choices": [], "usage": usage});
+                let last =
+                    json!({"id": "chatcmpl-1", "model": self.model, "choices": [], "usage": usage});
                 self.chunk(&json!({}), json!(reason)) + &sse(&last) + "data: [DONE]\n\n"
             }
             Dialect::OpenAiResponses => {
@@ -427,7 +537,11 @@ impl Frames {
                     "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
                     "input_tokens_details": {"cached_tokens": cached},
                 });
-                let status = if close.is_limit() { "incomplete" } else { "completed" };
+                let status = if close.is_limit() {
+                    "incomplete"
+                } else {
+                    "completed"
+                };
                 let response = json!({
                     "id": "resp_1", "status": status, "model": self.model, "output": [], "usage": usage,
                 });
@@ -450,9 +564,15 @@ impl Frames {
                     "promptTokenCount": input, "cachedContentTokenCount": cached, "candidatesTokenCount": output,
                     "totalTokenCount": input + output,
                 });
-                let reason = if close.is_limit() { "MAX_TOKENS" } else { "STOP" };
+                let reason = if close.is_limit() {
+                    "MAX_TOKENS"
+                } else {
+                    "STOP"
+                };
                 let candidate = json!({"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": reason});
-                sse(&json!({"candidates": [candidate], "usageMetadata": usage, "modelVersion": self.model}))
+                sse(
+                    &json!({"candidates": [candidate], "usageMetadata": usage, "modelVersion": self.model}),
+                )
             }
             Dialect::Ollama => {
                 let reason = if close.is_limit() { "length" } else { "stop" };
@@ -467,9 +587,15 @@ impl Frames {
 
     fn error(&self, kind: &str, message: &str) -> String {
         match self.dialect {
-            Dialect::OpenAi => sse(&json!({"error": {"type": kind, "code": kind, "message": message}})),
-            Dialect::OpenAiResponses => sse(&json!({"type": "error", "code": kind, "message": message})),
-            Dialect::Anthropic => event(&json!({"type": "error", "error": {"type": kind, "message": message}})),
+            Dialect::OpenAi => {
+                sse(&json!({"error": {"type": kind, "code": kind, "message": message}}))
+            }
+            Dialect::OpenAiResponses => {
+                sse(&json!({"type": "error", "code": kind, "message": message}))
+            }
+            Dialect::Anthropic => {
+                event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
+            }
             Dialect::Gemini => sse(&json!({"error": {"status": kind, "message": message}})),
             Dialect::Ollama => format!("{}\n", json!({"error": message})),
         }
@@ -477,7 +603,9 @@ impl Frames {
 
     fn chunk(&self, delta: &Value, finish_reason: Value) -> String {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish_reason});
-        sse(&json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": self.model, "choices": [choice]}))
+        sse(
+            &json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": self.model, "choices": [choice]}),
+        )
     }
 
     fn candidate(&self, part: &Value) -> String {
@@ -486,7 +614,10 @@ impl Frames {
     }
 
     fn line(&self, message: &Value) -> String {
-        format!("{}\n", json!({"model": self.model, "message": message, "done": false}))
+        format!(
+            "{}\n",
+            json!({"model": self.model, "message": message, "done": false})
+        )
     }
 }
 
@@ -509,7 +640,9 @@ fn event(data: &Value) -> String {
 }
 
 fn without_stop(block: &str) -> String {
-    let stop = block.find("event: content_block_stop").expect("a block ends");
+    let stop = block
+        .find("event: content_block_stop")
+        .expect("a block ends");
     block[..stop].to_owned()
 }
 

@@ -1,7 +1,9 @@
-//! A model server on loopback that speaks every dialect Parlor speaks, and does what a test tells it to.
+//! A model server on loopback that speaks every dialect Parlor speaks, and does what a test tells
+//! it to.
 //!
-//! The test holds a `FakeModel`; clones are the same server. Nothing here depends on the order of events or on time:
-//! waiting is for a fact ("three requests have come"), never for a while, unless `delay` asks for one.
+//! The test holds a `FakeModel`; clones are the same server. Nothing here depends on the order of
+//! events or on time: waiting is for a fact ("three requests have come"), never for a while, unless
+//! `delay` asks for one.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -107,8 +109,15 @@ pub(crate) enum Flood {
 }
 
 impl Flood {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Text, Self::Thoughts, Self::Arguments, Self::Calls, Self::Event, Self::Lines, Self::ErrorPage];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Text,
+        Self::Thoughts,
+        Self::Arguments,
+        Self::Calls,
+        Self::Event,
+        Self::Lines,
+        Self::ErrorPage,
+    ];
     /// The end of a flood, for a client that takes everything.
     pub(crate) const BYTES: usize = 48 * 1024 * 1024;
 }
@@ -129,7 +138,10 @@ impl Script {
 
     /// Cut off after this at the most tokens that an answer may have.
     pub(crate) fn limited(text: impl Into<String>) -> Self {
-        Self::Limited(Limited { text: text.into(), ..Limited::default() })
+        Self::Limited(Limited {
+            text: text.into(),
+            ..Limited::default()
+        })
     }
 
     pub(crate) fn tool_call(name: &str, arguments: Value) -> Self {
@@ -142,14 +154,26 @@ impl Script {
     }
 
     pub(crate) fn status(code: u16, body: &str) -> Self {
-        Self::Status { code, headers: Vec::new(), body: body.to_owned() }
+        Self::Status {
+            code,
+            headers: Vec::new(),
+            body: body.to_owned(),
+        }
     }
 
     pub(crate) fn with_header(self, name: &str, value: &str) -> Self {
         match self {
-            Self::Status { code, mut headers, body } => {
+            Self::Status {
+                code,
+                mut headers,
+                body,
+            } => {
                 headers.push((name.to_owned(), value.to_owned()));
-                Self::Status { code, headers, body }
+                Self::Status {
+                    code,
+                    headers,
+                    body,
+                }
             }
             other => panic!("only a status has headers, not {other:?}"),
         }
@@ -162,7 +186,8 @@ pub(crate) struct Request {
     pub(crate) dialect: Dialect,
     pub(crate) model: String,
     pub(crate) system: String,
-    /// Roles are `user`, `assistant`, `call` (the text is the tool's name and its arguments) and `tool` (its result).
+    /// Roles are `user`, `assistant`, `call` (the text is the tool's name and its arguments) and
+    /// `tool` (its result).
     pub(crate) messages: Vec<(String, String)>,
     pub(crate) tools: Vec<String>,
     pub(crate) raw: Value,
@@ -190,7 +215,11 @@ impl Request {
 
     /// What tools have said, in the order of the calls.
     pub(crate) fn results(&self) -> Vec<&str> {
-        self.messages.iter().filter(|(role, _)| role == "tool").map(|(_, text)| text.as_str()).collect()
+        self.messages
+            .iter()
+            .filter(|(role, _)| role == "tool")
+            .map(|(_, text)| text.as_str())
+            .collect()
     }
 }
 
@@ -211,15 +240,32 @@ pub(crate) struct FakeModel {
 impl FakeModel {
     /// Listens on a free port of loopback, in the current runtime, until the last clone is gone.
     pub(crate) async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("a bound listener has an address");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a free port");
+        let address = listener
+            .local_addr()
+            .expect("a bound listener has an address");
         // Small pieces must not wait for each other, as they do not at a real provider.
-        let listener = listener.tap_io(|stream| stream.set_nodelay(true).expect("TCP has no-delay"));
+        let listener =
+            listener.tap_io(|stream| stream.set_nodelay(true).expect("TCP has no-delay"));
         let shared = Arc::new(Shared::default());
         let router = Router::new().route("/{*path}", axum::routing::post(serve));
-        let router = router.layer(DefaultBodyLimit::disable()).with_state(shared.clone());
-        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("the fake model serves") });
-        Self { server: Arc::new(Server { address, task: task.abort_handle() }), shared }
+        let router = router
+            .layer(DefaultBodyLimit::disable())
+            .with_state(shared.clone());
+        let task = tokio::spawn(async move {
+            axum::serve(listener, router)
+                .await
+                .expect("the fake model serves");
+        });
+        Self {
+            server: Arc::new(Server {
+                address,
+                task: task.abort_handle(),
+            }),
+            shared,
+        }
     }
 
     /// What goes into `base_url` of a provider; ends with a slash.
@@ -234,15 +280,22 @@ impl FakeModel {
 
     /// The next request whose last text contains this gets the script.
     pub(crate) fn enqueue_when(&self, contains: &str, script: Script) {
-        self.shared.plan().queue.push_back((contains.to_owned(), script));
+        self.shared
+            .plan()
+            .queue
+            .push_back((contains.to_owned(), script));
     }
 
     /// From now on every request whose last text contains this gets the text.
     pub(crate) fn reply_when(&self, contains: &str, text: &str) {
-        self.shared.plan().rules.push((contains.to_owned(), text.to_owned()));
+        self.shared
+            .plan()
+            .rules
+            .push((contains.to_owned(), text.to_owned()));
     }
 
-    /// Answers what no script and no rule answers. At first that is `re: <last text>`, or `tool said: <result>`.
+    /// Answers what no script and no rule answers. At first that is `re: <last text>`, or `tool
+    /// said: <result>`.
     pub(crate) fn answer_with(&self, answer: impl Fn(&Request) -> Script + Send + 'static) {
         self.shared.plan().answer = Box::new(answer);
     }
@@ -276,7 +329,10 @@ impl FakeModel {
 
     /// The requests whose last text contains this.
     pub(crate) fn asked_about(&self, text: &str) -> Vec<Request> {
-        self.journal().into_iter().filter(|request| request.last_text().contains(text)).collect()
+        self.journal()
+            .into_iter()
+            .filter(|request| request.last_text().contains(text))
+            .collect()
     }
 
     pub(crate) fn last_request(&self) -> Request {
@@ -305,24 +361,35 @@ impl FakeModel {
 
     /// Waits until so many requests have come since the start.
     pub(crate) async fn wait_for_requests(&self, count: usize) {
-        self.wait_until(&format!("{count} requests"), |facts| facts.requests >= count).await;
+        self.wait_until(&format!("{count} requests"), |facts| {
+            facts.requests >= count
+        })
+        .await;
     }
 
     /// Waits until so many requests are open at this moment.
     pub(crate) async fn wait_for_open(&self, count: usize) {
-        self.wait_until(&format!("{count} open requests"), |facts| facts.open == count).await;
+        self.wait_until(&format!("{count} open requests"), |facts| {
+            facts.open == count
+        })
+        .await;
     }
 
     /// Waits until a client has gone away in the middle.
     pub(crate) async fn wait_for_disconnect(&self) {
-        self.wait_until("a disconnect", |facts| facts.disconnects > 0).await;
+        self.wait_until("a disconnect", |facts| facts.disconnects > 0)
+            .await;
     }
 
     async fn wait_until(&self, what: &str, come_true: impl FnMut(&Facts) -> bool) {
         let mut facts = self.shared.facts.subscribe();
         let waited = tokio::time::timeout(PATIENCE, facts.wait_for(come_true)).await;
         if waited.is_err() {
-            panic!("no {what} in {PATIENCE:?}; now {:?}, journal: {:#?}", self.shared.facts.borrow(), self.journal());
+            panic!(
+                "no {what} in {PATIENCE:?}; now {:?}, journal: {:#?}",
+                self.shared.facts.borrow(),
+                self.journal()
+            );
         }
     }
 }
@@ -362,7 +429,11 @@ impl Default for Plan {
             queue: VecDeque::new(),
             rules: Vec::new(),
             answer: Box::new(echo),
-            tokens: Tokens { input: 105, cached: 90, output: 7 },
+            tokens: Tokens {
+                input: 105,
+                cached: 90,
+                output: 7,
+            },
             delay: Duration::ZERO,
             journal: Vec::new(),
         }
@@ -386,15 +457,23 @@ struct Facts {
 
 impl Shared {
     fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
-        self.plan.lock().expect("no test panics with the plan in its hands")
+        self.plan
+            .lock()
+            .expect("no test panics with the plan in its hands")
     }
 
-    /// Writes the request down and decides, in one step, so that two at once cannot get the same script.
+    /// Writes the request down and decides, in one step, so that two at once cannot get the same
+    /// script.
     fn take_in(&self, request: Request) -> Taken {
         let mut plan = self.plan();
         let script = choose(&mut plan, &request);
         plan.journal.push(request);
-        Taken { number: plan.journal.len() - 1, script, tokens: plan.tokens, delay: plan.delay }
+        Taken {
+            number: plan.journal.len() - 1,
+            script,
+            tokens: plan.tokens,
+            delay: plan.delay,
+        }
     }
 
     async fn wait_while(&self, mut waiting: impl FnMut(&Gate) -> bool) {
@@ -414,10 +493,18 @@ struct Taken {
 
 fn choose(plan: &mut Plan, request: &Request) -> Script {
     let last = request.last_text();
-    if let Some(index) = plan.queue.iter().position(|(contains, _)| last.contains(contains.as_str())) {
+    if let Some(index) = plan
+        .queue
+        .iter()
+        .position(|(contains, _)| last.contains(contains.as_str()))
+    {
         return plan.queue.remove(index).expect("position found it").1;
     }
-    match plan.rules.iter().find(|(contains, _)| last.contains(contains.as_str())) {
+    match plan
+        .rules
+        .iter()
+        .find(|(contains, _)| last.contains(contains.as_str()))
+    {
         Some((_, text)) => Script::Text(text.clone()),
         None => (plan.answer)(request),
     }
@@ -442,7 +529,12 @@ async fn serve(
     };
     let request = dialect.read(&path, query.as_deref(), headers, &body);
     let model = request.model.clone();
-    let Taken { number, script, tokens, delay } = shared.take_in(request);
+    let Taken {
+        number,
+        script,
+        tokens,
+        delay,
+    } = shared.take_in(request);
     // Before the request counts as come: what a test releases afterwards must count for this one.
     let released = shared.gate.borrow().releases;
     let mut open = Open::new(shared.clone(), number);
@@ -458,20 +550,34 @@ async fn serve(
         }
         script => script,
     };
-    let frames = Frames { dialect, model, tokens };
+    let frames = Frames {
+        dialect,
+        model,
+        tokens,
+    };
     match script {
         Script::Text(text) => streamed(frames.answer(&text, &[]), open),
         Script::ToolCalls(calls) => streamed(frames.answer("", &calls), open),
         Script::TextAndToolCalls(text, calls) => streamed(frames.answer(&text, &calls), open),
         Script::FarToolCall(name, number) => streamed(frames.far_call(&name, number), open),
-        Script::ThoughtAndToolCalls(thought, calls) => streamed(frames.thoughtful(&thought, &calls), open),
+        Script::ThoughtAndToolCalls(thought, calls) => {
+            streamed(frames.thoughtful(&thought, &calls), open)
+        }
         Script::Limited(limited) => streamed(frames.limited(&limited), open),
         Script::Flood(flood) => flooding(flood, frames, open),
-        Script::Status { code, headers, body } => {
+        Script::Status {
+            code,
+            headers,
+            body,
+        } => {
             open.complete();
             status(code, &headers, body)
         }
-        Script::ErrorInStream { after, kind, message } => streamed(frames.failing(&after, &kind, &message), open),
+        Script::ErrorInStream {
+            after,
+            kind,
+            message,
+        } => streamed(frames.failing(&after, &kind, &message), open),
         Script::Cut { text, after, how } => streamed(frames.cut(&text, after, how), open),
         Script::Pause { text, after } => streamed(frames.pausing(&text, &[after], released), open),
         Script::Pauses { text, after } => streamed(frames.pausing(&text, &after, released), open),
@@ -480,11 +586,14 @@ async fn serve(
 }
 
 fn status(code: u16, headers: &[(String, String)], body: String) -> Response<Body> {
-    let mut response = Response::builder().status(StatusCode::from_u16(code).expect("a status code"));
+    let mut response =
+        Response::builder().status(StatusCode::from_u16(code).expect("a status code"));
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    response.body(Body::from(body)).expect("headers of the script are valid")
+    response
+        .body(Body::from(body))
+        .expect("headers of the script are valid")
 }
 
 /// One thing that happens to the body of an answer.
@@ -498,22 +607,37 @@ enum Step {
 
 fn streamed(steps: Vec<Step>, open: Open) -> Response<Body> {
     let body = Body::from_stream(body(steps.into(), open));
-    Response::builder().header("content-type", "text/event-stream").body(body).expect("a fixed header is valid")
+    Response::builder()
+        .header("content-type", "text/event-stream")
+        .body(body)
+        .expect("a fixed header is valid")
 }
 
 fn flooding(flood: Flood, frames: Frames, open: Open) -> Response<Body> {
-    let sending = stream::unfold((0, 0, frames, open), move |(number, sent, frames, mut open)| async move {
-        if sent >= Flood::BYTES {
-            open.complete();
-            return None;
-        }
-        let piece = frames.flood(flood, number);
-        open.shared.facts.send_modify(|facts| facts.flooded += piece.len());
-        Some((Ok::<_, Torn>(piece.clone()), (number + 1, sent + piece.len(), frames, open)))
-    });
+    let sending = stream::unfold(
+        (0, 0, frames, open),
+        move |(number, sent, frames, mut open)| async move {
+            if sent >= Flood::BYTES {
+                open.complete();
+                return None;
+            }
+            let piece = frames.flood(flood, number);
+            open.shared
+                .facts
+                .send_modify(|facts| facts.flooded += piece.len());
+            Some((
+                Ok::<_, Torn>(piece.clone()),
+                (number + 1, sent + piece.len(), frames, open),
+            ))
+        },
+    );
     let code = if flood == Flood::ErrorPage { 500 } else { 200 };
-    let response = Response::builder().status(code).header("content-type", "text/event-stream");
-    response.body(Body::from_stream(sending)).expect("a fixed header is valid")
+    let response = Response::builder()
+        .status(code)
+        .header("content-type", "text/event-stream");
+    response
+        .body(Body::from_stream(sending))
+        .expect("a fixed header is valid")
 }
 
 fn body(steps: VecDeque<Step>, open: Open) -> impl Stream<Item = Result<String, Torn>> {
@@ -526,9 +650,14 @@ fn body(steps: VecDeque<Step>, open: Open) -> impl Stream<Item = Result<String, 
             }
             match step {
                 Step::Send(text) => return Some((Ok(text), (steps, open))),
-                Step::WaitForRelease(released) => open.shared.wait_while(|gate| gate.releases == released).await,
+                Step::WaitForRelease(released) => {
+                    open.shared
+                        .wait_while(|gate| gate.releases == released)
+                        .await;
+                }
                 Step::Tear => {
-                    // The server writes what it has when it finds nothing more to send; after an error it would not.
+                    // The server writes what it has when it finds nothing more to send; after an
+                    // error it would not.
                     tokio::task::yield_now().await;
                     return Some((Err(Torn), (steps, open)));
                 }
@@ -557,7 +686,11 @@ impl Open {
             facts.open += 1;
             facts.most_at_once = facts.most_at_once.max(facts.open);
         });
-        Self { shared, number, complete: false }
+        Self {
+            shared,
+            number,
+            complete: false,
+        }
     }
 
     fn complete(&mut self) {

@@ -29,7 +29,9 @@ impl Answers {
     }
 
     fn thinned(self, method: &str, result: Value) -> Value {
-        let Value::Object(fields) = result else { return result };
+        let Value::Object(fields) = result else {
+            return result;
+        };
         let needed: &[&str] = match method {
             "getMe" => &["id", "is_bot", "first_name", "username"],
             "getChat" => &["id", "type"],

@@ -28,12 +28,20 @@ pub(super) const GROUP_ANONYMOUS_BOT: User = User::bot(1_087_968_824, "Group");
 
 impl User {
     pub(crate) const fn person(id: i64, first_name: &'static str) -> Self {
-        Self { id, first_name, is_bot: false }
+        Self {
+            id,
+            first_name,
+            is_bot: false,
+        }
     }
 
     /// Its username is the first name with `_bot` behind it.
     pub(crate) const fn bot(id: i64, first_name: &'static str) -> Self {
-        Self { id, first_name, is_bot: true }
+        Self {
+            id,
+            first_name,
+            is_bot: true,
+        }
     }
 
     pub(crate) fn json(self) -> Value {
@@ -112,27 +120,54 @@ impl Chat {
     pub(super) fn new(id: i64, kind: Kind) -> Self {
         let (topics, messages) = (HashMap::new(), HashMap::new());
         let (role, bot_is_admin, members_may_write) = (Role::Welcome, false, true);
-        Self { id, kind, role, bot_is_admin, members_may_write, topics, messages, next_message_id: FIRST_MESSAGE_ID }
+        Self {
+            id,
+            kind,
+            role,
+            bot_is_admin,
+            members_may_write,
+            topics,
+            messages,
+            next_message_id: FIRST_MESSAGE_ID,
+        }
     }
 
     pub(super) fn json(&self) -> Value {
         let title = format!("Chat {}", self.id);
         match self.kind {
-            Kind::Private(user) => json!({ "id": self.id, "type": "private", "first_name": user.first_name }),
-            Kind::Group => json!({ "id": self.id, "type": "group", "title": title, "all_members_are_administrators": true }),
+            Kind::Private(user) => {
+                json!({ "id": self.id, "type": "private", "first_name": user.first_name })
+            }
+            Kind::Group => {
+                json!({ "id": self.id, "type": "group", "title": title, "all_members_are_administrators": true })
+            }
             Kind::Supergroup => json!({ "id": self.id, "type": "supergroup", "title": title }),
-            Kind::Forum => json!({ "id": self.id, "type": "supergroup", "title": title, "is_forum": true }),
+            Kind::Forum => {
+                json!({ "id": self.id, "type": "supergroup", "title": title, "is_forum": true })
+            }
             Kind::Channel => json!({ "id": self.id, "type": "channel", "title": title }),
         }
     }
 
     /// Adds a topic whose id is that of its creation message, and returns that message.
     pub(super) fn create_topic(&mut self, topic_id: i64, name: &str, creator: User) -> Value {
-        let content = fields(json!({ "forum_topic_created": { "name": name, "icon_color": 7_322_096 } }));
+        let content =
+            fields(json!({ "forum_topic_created": { "name": name, "icon_color": 7_322_096 } }));
         self.next_message_id = self.next_message_id.max(topic_id + 1);
-        let draft = Draft { sender: Sender::User(creator), topic: Some(topic_id), reply_to: None, content };
+        let draft = Draft {
+            sender: Sender::User(creator),
+            topic: Some(topic_id),
+            reply_to: None,
+            content,
+        };
         let creation = self.store(topic_id, draft);
-        self.topics.insert(topic_id, Topic { closed: false, creation: creation.clone() });
+        self.topics.insert(
+            topic_id,
+            Topic {
+                closed: false,
+                creation: creation.clone(),
+            },
+        );
         creation
     }
 
@@ -148,7 +183,11 @@ impl Chat {
     }
 
     fn store(&mut self, message_id: i64, draft: Draft) -> Value {
-        let replied = draft.reply_to.map(|id| self.messages.get(&id).expect("the replied-to message is in this chat"));
+        let replied = draft.reply_to.map(|id| {
+            self.messages
+                .get(&id)
+                .expect("the replied-to message is in this chat")
+        });
         let topic = draft.topic.or(replied.and_then(|replied| replied.topic));
         let root = replied.map_or(message_id, |replied| replied.root);
         let has_reply_chains = matches!(self.kind, Kind::Supergroup | Kind::Forum);
@@ -161,7 +200,10 @@ impl Chat {
             message.insert("message_thread_id".into(), root.into());
         }
         if let Some(replied) = replied {
-            message.insert("reply_to_message".into(), without_its_own_reply(&replied.json));
+            message.insert(
+                "reply_to_message".into(),
+                without_its_own_reply(&replied.json),
+            );
         } else if let Some(topic) = topic.and_then(|topic| self.topics.get(&topic))
             && self.kind == Kind::Forum
         {
@@ -174,7 +216,16 @@ impl Chat {
             Sender::User(user) => Some(user),
             Sender::AnonymousAdmin | Sender::Channel => None,
         };
-        self.messages.insert(message_id, StoredMessage { json: json.clone(), from, topic, reaction: None, root });
+        self.messages.insert(
+            message_id,
+            StoredMessage {
+                json: json.clone(),
+                from,
+                topic,
+                reaction: None,
+                root,
+            },
+        );
         json
     }
 
@@ -201,11 +252,17 @@ impl Chat {
 
 fn without_its_own_reply(message: &Value) -> Value {
     let fields = message.as_object().expect("a message is an object").iter();
-    fields.filter(|(name, _)| *name != "reply_to_message").map(|(name, value)| (name.clone(), value.clone())).collect()
+    fields
+        .filter(|(name, _)| *name != "reply_to_message")
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 pub(super) fn unix_time() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970").as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("the clock is past 1970")
+        .as_secs()
 }
 
 /// The fields of a `json!({…})`.
@@ -216,7 +273,8 @@ pub(super) fn fields(object: Value) -> Map<String, Value> {
     }
 }
 
-/// Mentions and commands in a text, as Telegram's clients find them: `@name` and `/command` at the start of a word.
+/// Mentions and commands in a text, as Telegram's clients find them: `@name` and `/command` at the
+/// start of a word.
 pub(super) fn entities_in(text: &str) -> Vec<Value> {
     let mut entities = Vec::new();
     let mut before = None;
@@ -226,7 +284,9 @@ pub(super) fn entities_in(text: &str) -> Vec<Value> {
             && !before.is_some_and(is_name_character)
             && let Some((kind, length)) = mark_at(&text[index..])
         {
-            entities.push(json!({ "type": kind, "offset": utf16_len(&text[..index]), "length": length }));
+            entities.push(
+                json!({ "type": kind, "offset": utf16_len(&text[..index]), "length": length }),
+            );
             skip_until = index + length;
         }
         before = Some(character);
@@ -234,7 +294,8 @@ pub(super) fn entities_in(text: &str) -> Vec<Value> {
     entities
 }
 
-/// The kind and length of an entity at the start of the text; both kinds are ASCII, so bytes are UTF-16 units.
+/// The kind and length of an entity at the start of the text; both kinds are ASCII, so bytes are
+/// UTF-16 units.
 fn mark_at(text: &str) -> Option<(&'static str, usize)> {
     if let Some(rest) = text.strip_prefix('@') {
         let name = name_length(rest);
@@ -242,12 +303,15 @@ fn mark_at(text: &str) -> Option<(&'static str, usize)> {
     }
     let rest = text.strip_prefix('/')?;
     let command = name_length(rest);
-    let addressee = rest[command..].strip_prefix('@').map_or(0, |name| 1 + name_length(name));
+    let addressee = rest[command..]
+        .strip_prefix('@')
+        .map_or(0, |name| 1 + name_length(name));
     (command > 0).then_some(("bot_command", 1 + command + addressee))
 }
 
 fn name_length(text: &str) -> usize {
-    text.find(|character| !is_name_character(character)).unwrap_or(text.len())
+    text.find(|character| !is_name_character(character))
+        .unwrap_or(text.len())
 }
 
 fn is_name_character(character: char) -> bool {

@@ -22,11 +22,15 @@ pub(super) fn checked_content(params: &Value) -> Result<Map<String, Value>, ApiE
         return bad_request("message is too long");
     }
     if !text(params, "parse_mode").is_empty() {
-        return bad_request("can't parse entities: FakeTelegram wants `entities` and knows no parse_mode");
+        return bad_request(
+            "can't parse entities: FakeTelegram wants `entities` and knows no parse_mode",
+        );
     }
     let mut entities = list(params, "entities");
     entities.truncate(MAX_ENTITIES);
-    entities.iter().try_for_each(|entity| check_entity(entity, written))?;
+    entities
+        .iter()
+        .try_for_each(|entity| check_entity(entity, written))?;
 
     let mut content = fields(json!({ "text": written }));
     if !entities.is_empty() {
@@ -37,11 +41,18 @@ pub(super) fn checked_content(params: &Value) -> Result<Map<String, Value>, ApiE
 
 /// The buttons below a message, if it has some.
 pub(super) fn checked_markup(params: &Value) -> Result<Option<&Value>, ApiError> {
-    let Some(markup) = params.get("reply_markup").filter(|markup| !markup.is_null()) else {
+    let Some(markup) = params
+        .get("reply_markup")
+        .filter(|markup| !markup.is_null())
+    else {
         return Ok(None);
     };
     let rows = list(markup, "inline_keyboard");
-    let mut data = rows.iter().filter_map(Value::as_array).flatten().filter_map(|button| button.get("callback_data")?.as_str());
+    let mut data = rows
+        .iter()
+        .filter_map(Value::as_array)
+        .flatten()
+        .filter_map(|button| button.get("callback_data")?.as_str());
     if !data.all(|data| (1..=MAX_CALLBACK_DATA_BYTES).contains(&data.len())) {
         return bad_request("BUTTON_DATA_INVALID");
     }
@@ -52,24 +63,35 @@ fn check_entity(entity: &Value, written: &str) -> Result<(), ApiError> {
     if !ENTITY_TYPES.contains(&text(entity, "type")) {
         return bad_request("can't parse MessageEntity: Unsupported type specified");
     }
-    let (offset, length) = (int(entity, "offset").unwrap_or(-1), int(entity, "length").unwrap_or(-1));
+    let (offset, length) = (
+        int(entity, "offset").unwrap_or(-1),
+        int(entity, "length").unwrap_or(-1),
+    );
     let end = offset + length;
     let text_end = utf16_len(written) as i64;
     if offset < 0 || length <= 0 {
         return bad_request("entity has an invalid offset or length");
     }
     if offset >= text_end {
-        return bad_request(format!("entity begins after the end of the text at UTF-16 offset {offset}"));
+        return bad_request(format!(
+            "entity begins after the end of the text at UTF-16 offset {offset}"
+        ));
     }
     if end > text_end {
         let from = format!("entity beginning at UTF-16 offset {offset}");
-        return bad_request(format!("{from} ends after the end of the text at UTF-16 offset {end}"));
+        return bad_request(format!(
+            "{from} ends after the end of the text at UTF-16 offset {end}"
+        ));
     }
     if !is_utf16_boundary(written, offset) {
-        return bad_request(format!("entity begins in a middle of a UTF-16 symbol at UTF-16 offset {offset}"));
+        return bad_request(format!(
+            "entity begins in a middle of a UTF-16 symbol at UTF-16 offset {offset}"
+        ));
     }
     if !is_utf16_boundary(written, end) {
-        return bad_request(format!("entity ends in a middle of a UTF-16 symbol at UTF-16 offset {end}"));
+        return bad_request(format!(
+            "entity ends in a middle of a UTF-16 symbol at UTF-16 offset {end}"
+        ));
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! A listener whose connections a handler can cut instead of answering, and whose bytes a test can garble on their way out.
+//! A listener whose connections a handler can cut instead of answering, and whose bytes a test can
+//! garble on their way out.
 
 use std::borrow::Cow;
 use std::io;
@@ -21,7 +22,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// The returned response never reaches the wire: writing it fails, and with that the connection ends.
+    /// The returned response never reaches the wire: writing it fails, and with that the connection
+    /// ends.
     pub(crate) fn cut(&self) -> Response {
         self.is_cut.store(true, Ordering::Release);
         Response::default()
@@ -34,7 +36,8 @@ impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
     }
 }
 
-/// Bytes that become others of the same length on the wire, so that every length that was told beforehand stays true.
+/// Bytes that become others of the same length on the wire, so that every length that was told
+/// beforehand stays true.
 #[derive(Clone, Default)]
 pub(crate) struct Garbling(Arc<Mutex<Vec<Swap>>>);
 
@@ -45,14 +48,27 @@ struct Swap {
 
 impl Garbling {
     pub(crate) fn add(&self, written: &[u8], sent: &[u8]) {
-        assert_eq!(written.len(), sent.len(), "only bytes of the same length can be swapped");
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Swap { written: written.to_vec(), sent: sent.to_vec() });
+        assert_eq!(
+            written.len(),
+            sent.len(),
+            "only bytes of the same length can be swapped"
+        );
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Swap {
+                written: written.to_vec(),
+                sent: sent.to_vec(),
+            });
     }
 
     fn apply<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let mut garbled = Cow::Borrowed(bytes);
         for Swap { written, sent } in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            while let Some(at) = garbled.windows(written.len()).position(|window| window == written) {
+            while let Some(at) = garbled
+                .windows(written.len())
+                .position(|window| window == written)
+            {
                 garbled.to_mut()[at..at + sent.len()].copy_from_slice(sent);
             }
         }
@@ -72,7 +88,14 @@ impl Listener for CuttableListener {
     async fn accept(&mut self) -> (CuttableStream, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
         stream.set_nodelay(true).expect("TCP has no-delay");
-        (CuttableStream { stream, connection: Connection::default(), garbling: self.garbling.clone() }, address)
+        (
+            CuttableStream {
+                stream,
+                connection: Connection::default(),
+                garbling: self.garbling.clone(),
+            },
+            address,
+        )
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -87,13 +110,21 @@ pub(crate) struct CuttableStream {
 }
 
 impl AsyncRead for CuttableStream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for CuttableStream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if self.connection.is_cut.load(Ordering::Acquire) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }

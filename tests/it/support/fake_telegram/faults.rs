@@ -28,7 +28,8 @@ pub(crate) enum Fault {
     DroppedAfter,
     /// The call takes effect, but its answer breaks off in the middle of the JSON.
     InvalidJson,
-    /// The call takes effect, but what stands in front of Telegram answers with this status and a page of HTML.
+    /// The call takes effect, but what stands in front of Telegram answers with this status and a
+    /// page of HTML.
     HtmlAfter(u16),
     /// The call takes effect, but Telegram itself answers with an error.
     RefusedAfter(u16, &'static str),
@@ -37,16 +38,29 @@ pub(crate) enum Fault {
 impl Fault {
     pub(super) fn api_error(self) -> Option<ApiError> {
         let error = match self {
-            Self::RetryAfter(seconds) => ApiError::new(429, format!("Too Many Requests: retry after {seconds}"))
-                .with_parameters(json!({ "retry_after": seconds })),
+            Self::RetryAfter(seconds) => {
+                ApiError::new(429, format!("Too Many Requests: retry after {seconds}"))
+                    .with_parameters(json!({ "retry_after": seconds }))
+            }
             Self::Unauthorized => ApiError::new(401, "Unauthorized"),
-            Self::Kicked => ApiError::new(403, "Forbidden: bot was kicked from the supergroup chat"),
+            Self::Kicked => {
+                ApiError::new(403, "Forbidden: bot was kicked from the supergroup chat")
+            }
             Self::Blocked => ApiError::new(403, "Forbidden: bot was blocked by the user"),
             Self::ThreadNotFound => ApiError::new(400, "Bad Request: message thread not found"),
-            Self::MigratedTo(chat_id) => ApiError::new(400, "Bad Request: group chat was upgraded to a supergroup chat")
-                .with_parameters(json!({ "migrate_to_chat_id": chat_id })),
-            Self::Refused(status, description) | Self::RefusedAfter(status, description) => ApiError::new(status, description),
-            Self::Html(_) | Self::HtmlAfter(_) | Self::DroppedBefore | Self::DroppedAfter | Self::InvalidJson => return None,
+            Self::MigratedTo(chat_id) => ApiError::new(
+                400,
+                "Bad Request: group chat was upgraded to a supergroup chat",
+            )
+            .with_parameters(json!({ "migrate_to_chat_id": chat_id })),
+            Self::Refused(status, description) | Self::RefusedAfter(status, description) => {
+                ApiError::new(status, description)
+            }
+            Self::Html(_)
+            | Self::HtmlAfter(_)
+            | Self::DroppedBefore
+            | Self::DroppedAfter
+            | Self::InvalidJson => return None,
         };
         Some(error)
     }
@@ -67,7 +81,8 @@ impl Breakable for FakeTelegram {
 }
 
 impl FakeTelegram {
-    /// `telegram.fail("sendMessage", Fault::RetryAfter(1)).once()`; the oldest fault that fits a call is used.
+    /// `telegram.fail("sendMessage", Fault::RetryAfter(1)).once()`; the oldest fault that fits a
+    /// call is used.
     pub(crate) fn fail(&self, method: &str, fault: Fault) -> FaultPlan<Self> {
         self.fail_call(method.to_owned(), fault)
     }

@@ -67,7 +67,11 @@ impl Journal {
     }
 
     pub(crate) fn calls(&self, method: &str) -> impl Iterator<Item = &Call> {
-        self.calls_by_method.get(method).into_iter().flatten().map(|&position| &self.calls[position])
+        self.calls_by_method
+            .get(method)
+            .into_iter()
+            .flatten()
+            .map(|&position| &self.calls[position])
     }
 
     pub(crate) fn sent(&self) -> &[SentMessage] {
@@ -76,18 +80,38 @@ impl Journal {
 
     /// Texts that stand in a chat or topic; `None` is everything outside topics.
     pub(crate) fn texts_in(&self, chat_id: i64, thread: Option<i64>) -> Vec<String> {
-        self.sent_in(chat_id, thread).filter(|sent| !sent.deleted).map(|sent| sent.text.clone()).collect()
+        self.sent_in(chat_id, thread)
+            .filter(|sent| !sent.deleted)
+            .map(|sent| sent.text.clone())
+            .collect()
     }
 
     /// Every message the bot sent to a chat or topic, deleted ones included.
-    pub(crate) fn sent_in(&self, chat_id: i64, thread: Option<i64>) -> impl Iterator<Item = &SentMessage> {
-        self.sent_by_place.get(&(chat_id, thread)).into_iter().flatten().map(|&position| &self.sent[position])
+    pub(crate) fn sent_in(
+        &self,
+        chat_id: i64,
+        thread: Option<i64>,
+    ) -> impl Iterator<Item = &SentMessage> {
+        self.sent_by_place
+            .get(&(chat_id, thread))
+            .into_iter()
+            .flatten()
+            .map(|&position| &self.sent[position])
     }
 
     /// Returns the number by which [`Journal::settle`] knows the call.
     pub(super) fn note(&mut self, method: String, params: Arc<Value>) -> usize {
-        self.calls_by_method.entry(method.clone()).or_default().push(self.calls.len());
-        self.calls.push(Call { method, params, at: Instant::now(), answered: None, outcome: Outcome::Unanswered });
+        self.calls_by_method
+            .entry(method.clone())
+            .or_default()
+            .push(self.calls.len());
+        self.calls.push(Call {
+            method,
+            params,
+            at: Instant::now(),
+            answered: None,
+            outcome: Outcome::Unanswered,
+        });
         self.calls.len() - 1
     }
 
@@ -97,19 +121,27 @@ impl Journal {
     }
 
     pub(super) fn note_sent(&mut self, sent: SentMessage) {
-        self.sent_by_id.insert((sent.chat_id, sent.message_id), self.sent.len());
-        self.sent_by_place.entry((sent.chat_id, sent.thread)).or_default().push(self.sent.len());
+        self.sent_by_id
+            .insert((sent.chat_id, sent.message_id), self.sent.len());
+        self.sent_by_place
+            .entry((sent.chat_id, sent.thread))
+            .or_default()
+            .push(self.sent.len());
         self.sent.push(sent);
     }
 
     pub(super) fn sent_mut(&mut self, chat_id: i64, message_id: i64) -> Option<&mut SentMessage> {
-        self.sent_by_id.get(&(chat_id, message_id)).map(|&position| &mut self.sent[position])
+        self.sent_by_id
+            .get(&(chat_id, message_id))
+            .map(|&position| &mut self.sent[position])
     }
 }
 
 impl fmt::Display for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.calls.iter().try_for_each(|call| writeln!(f, "{} → {:?}: {}", call.method, call.outcome, call.params))
+        self.calls.iter().try_for_each(|call| {
+            writeln!(f, "{} → {:?}: {}", call.method, call.outcome, call.params)
+        })
     }
 }
 
@@ -131,36 +163,64 @@ impl FakeTelegram {
         self.world().journal.texts_in(chat_id, thread)
     }
 
-    /// Waits until the bot has sent `count` messages since the start, and returns the last of those.
+    /// Waits until the bot has sent `count` messages since the start, and returns the last of
+    /// those.
     pub(crate) async fn wait_for_sent(&self, count: usize) -> SentMessage {
         let what = format!("{count} sent messages");
-        self.wait(&what, |world| world.journal.sent.get(position(count)).cloned()).await
+        self.wait(&what, |world| {
+            world.journal.sent.get(position(count)).cloned()
+        })
+        .await
     }
 
     /// The same for one chat or topic.
-    pub(crate) async fn wait_for_sent_in(&self, chat_id: i64, thread: Option<i64>, count: usize) -> SentMessage {
+    pub(crate) async fn wait_for_sent_in(
+        &self,
+        chat_id: i64,
+        thread: Option<i64>,
+        count: usize,
+    ) -> SentMessage {
         let what = format!("{count} messages sent to {chat_id}, thread {thread:?}");
-        self.wait(&what, |world| world.journal.sent_in(chat_id, thread).nth(position(count)).cloned()).await
+        self.wait(&what, |world| {
+            world
+                .journal
+                .sent_in(chat_id, thread)
+                .nth(position(count))
+                .cloned()
+        })
+        .await
     }
 
-    /// Waits until a method was called `count` times since the start, answered or not, and returns the last of those calls.
+    /// Waits until a method was called `count` times since the start, answered or not, and returns
+    /// the last of those calls.
     pub(crate) async fn wait_for_calls(&self, method: &str, count: usize) -> Call {
         let what = format!("{count} calls of {method}");
-        self.wait(&what, |world| world.journal.calls(method).nth(position(count)).cloned()).await
+        self.wait(&what, |world| {
+            world.journal.calls(method).nth(position(count)).cloned()
+        })
+        .await
     }
 
     pub(crate) async fn wait_until(&self, mut done: impl FnMut(&Journal) -> bool) {
-        self.wait("the condition of the test", |world| done(&world.journal).then_some(())).await;
+        self.wait("the condition of the test", |world| {
+            done(&world.journal).then_some(())
+        })
+        .await;
     }
 
     /// Waits until the bot's offset went past the update, also past its repetitions.
     pub(crate) async fn confirmed(&self, update_id: i64) {
-        self.wait(&format!("confirmation of update {update_id}"), |world| world.updates.is_confirmed(update_id).then_some(()))
-            .await;
+        self.wait(&format!("confirmation of update {update_id}"), |world| {
+            world.updates.is_confirmed(update_id).then_some(())
+        })
+        .await;
     }
 
     pub(crate) async fn all_confirmed(&self) {
-        self.wait("confirmation of all updates", |world| world.updates.all_confirmed().then_some(())).await;
+        self.wait("confirmation of all updates", |world| {
+            world.updates.all_confirmed().then_some(())
+        })
+        .await;
     }
 
     async fn wait<T>(&self, what: &str, mut look: impl FnMut(&World) -> Option<T>) -> T {
@@ -171,12 +231,18 @@ impl FakeTelegram {
                 if let Some(found) = found {
                     return found;
                 }
-                progress.changed().await.expect("the fake outlives its handle");
+                progress
+                    .changed()
+                    .await
+                    .expect("the fake outlives its handle");
             }
         };
         match timeout(PATIENCE, waiting).await {
             Ok(found) => found,
-            Err(_) => panic!("waited {PATIENCE:?} for {what}; what the bot did:\n{}", self.world().journal),
+            Err(_) => panic!(
+                "waited {PATIENCE:?} for {what}; what the bot did:\n{}",
+                self.world().journal
+            ),
         }
     }
 }

@@ -44,7 +44,11 @@ type Answer = Result<Value, ApiError>;
 
 /// The documented spelling of a method in any case; an unknown one stays as it is.
 pub(super) fn canonical_name(method: &str) -> String {
-    METHODS.iter().find(|known| known.eq_ignore_ascii_case(method)).map_or(method, |known| *known).to_owned()
+    METHODS
+        .iter()
+        .find(|known| known.eq_ignore_ascii_case(method))
+        .map_or(method, |known| *known)
+        .to_owned()
 }
 
 pub(super) fn perform(world: &mut World, method: &str, params: &Value) -> Answer {
@@ -56,7 +60,11 @@ pub(super) fn perform(world: &mut World, method: &str, params: &Value) -> Answer
         "setWebhook" => set_webhook(world, params),
         "deleteWebhook" => delete_webhook(world, params),
         "setMyCommands" => set_commands(world, params),
-        "getMyCommands" => Ok(world.commands.get(&scope_of(params)).cloned().unwrap_or_else(|| json!([]))),
+        "getMyCommands" => Ok(world
+            .commands
+            .get(&scope_of(params))
+            .cloned()
+            .unwrap_or_else(|| json!([]))),
         "deleteMyCommands" => delete_commands(world, params),
         "sendMessage" => send_message(world, params),
         "sendDocument" => send_file(world, params, "document"),
@@ -94,11 +102,25 @@ pub(super) fn me() -> Map<String, Value> {
 fn get_chat(world: &mut World, params: &Value) -> Answer {
     let chat = writable_chat(world, params)?;
     let mut full = fields(chat.json());
-    let gifts = ["unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels"];
-    let gifts: Map<String, Value> = gifts.into_iter().map(|kind| (kind.to_owned(), false.into())).collect();
-    full.extend(fields(json!({ "accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts })));
+    let gifts = [
+        "unlimited_gifts",
+        "limited_gifts",
+        "unique_gifts",
+        "premium_subscription",
+        "gifts_from_channels",
+    ];
+    let gifts: Map<String, Value> = gifts
+        .into_iter()
+        .map(|kind| (kind.to_owned(), false.into()))
+        .collect();
+    full.extend(fields(
+        json!({ "accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts }),
+    ));
     if !matches!(chat.kind, Kind::Private(_) | Kind::Channel) {
-        full.insert("permissions".into(), json!({ "can_send_messages": chat.members_may_write, "can_manage_topics": false }));
+        full.insert(
+            "permissions".into(),
+            json!({ "can_send_messages": chat.members_may_write, "can_manage_topics": false }),
+        );
     }
     Ok(Value::Object(full))
 }
@@ -108,7 +130,11 @@ fn get_chat_member(world: &mut World, params: &Value) -> Answer {
     if int(params, "user_id") != Some(PARLOR_BOT.id) {
         return bad_request("FakeTelegram knows of no other member than the bot");
     }
-    Ok(membership(if chat.bot_is_admin { "administrator" } else { "member" }))
+    Ok(membership(if chat.bot_is_admin {
+        "administrator"
+    } else {
+        "member"
+    }))
 }
 
 fn get_file(world: &World, params: &Value) -> Answer {
@@ -132,7 +158,10 @@ fn set_webhook(world: &mut World, params: &Value) -> Answer {
     if !url.is_empty() && !url.starts_with("https://") {
         return bad_request("bad webhook: An HTTPS URL must be provided for webhook");
     }
-    if !secret.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+    if !secret
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    {
         return bad_request("secret token contains unallowed characters");
     }
     if secret.len() > MAX_SECRET_CHARS {
@@ -155,7 +184,10 @@ fn delete_webhook(world: &mut World, params: &Value) -> Answer {
 pub(super) const DEFAULT_SCOPE: &str = r#"{"type":"default"}"#;
 
 fn scope_of(params: &Value) -> String {
-    let scope = params.get("scope").filter(|scope| !scope.is_null()).map_or(DEFAULT_SCOPE.to_owned(), Value::to_string);
+    let scope = params
+        .get("scope")
+        .filter(|scope| !scope.is_null())
+        .map_or(DEFAULT_SCOPE.to_owned(), Value::to_string);
     scope + text(params, "language_code")
 }
 
@@ -166,7 +198,10 @@ fn set_commands(world: &mut World, params: &Value) -> Answer {
     }
     for command in &mut commands {
         let name = text(command, "command").trim_start_matches('/').to_owned();
-        let name_fits = (1..=32).contains(&name.len()) && name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_'));
+        let name_fits = (1..=32).contains(&name.len())
+            && name
+                .chars()
+                .all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_'));
         if !name_fits {
             return bad_request("BOT_COMMAND_INVALID");
         }
@@ -189,16 +224,36 @@ fn send_message(world: &mut World, params: &Value) -> Answer {
     let topic = topic_to_write_in(chat, params)?;
     let reply_to = message_to_reply_to(chat, params)?;
     let mut content = checked_content(params)?;
-    content.extend(checked_markup(params)?.map(|markup| ("reply_markup".to_owned(), markup.clone())));
+    content
+        .extend(checked_markup(params)?.map(|markup| ("reply_markup".to_owned(), markup.clone())));
 
     let text = text(params, "text").to_owned();
-    let entities = content.get("entities").and_then(Value::as_array).cloned().unwrap_or_default();
-    let message = chat.post(Draft { sender: Sender::User(PARLOR_BOT), topic, reply_to, content });
+    let entities = content
+        .get("entities")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let message = chat.post(Draft {
+        sender: Sender::User(PARLOR_BOT),
+        topic,
+        reply_to,
+        content,
+    });
     let message_id = int(&message, "message_id").expect("every message has an id");
     let thread = chat.messages[&message_id].topic;
     let (chat_id, reply_markup) = (chat.id, params["reply_markup"].clone());
     let document = Value::Null;
-    let sent = SentMessage { chat_id, thread, text, entities, reply_to, message_id, reply_markup, document, deleted: false };
+    let sent = SentMessage {
+        chat_id,
+        thread,
+        text,
+        entities,
+        reply_to,
+        message_id,
+        reply_markup,
+        document,
+        deleted: false,
+    };
     world.journal.note_sent(sent);
     Ok(message)
 }
@@ -208,7 +263,9 @@ fn send_file(world: &mut World, params: &Value, field: &str) -> Answer {
     let topic = topic_to_write_in(chat, params)?;
     let reply_to = message_to_reply_to(chat, params)?;
     // Some clients give the file a field of its own and say here which.
-    let attached = params[field].as_str().and_then(|name| name.strip_prefix("attach://"));
+    let attached = params[field]
+        .as_str()
+        .and_then(|name| name.strip_prefix("attach://"));
     let document = &params[attached.unwrap_or(field)];
     let Some(size) = int(document, "size") else {
         return bad_request(format!("there is no {field} in the request"));
@@ -228,12 +285,26 @@ fn send_file(world: &mut World, params: &Value, field: &str) -> Answer {
         }
         _ => fields(json!({ "document": file, "caption": caption })),
     };
-    let message = chat.post(Draft { sender: Sender::User(PARLOR_BOT), topic, reply_to, content });
+    let message = chat.post(Draft {
+        sender: Sender::User(PARLOR_BOT),
+        topic,
+        reply_to,
+        content,
+    });
     let message_id = int(&message, "message_id").expect("every message has an id");
     let (chat_id, thread, document) = (chat.id, chat.messages[&message_id].topic, document.clone());
     let (entities, reply_markup) = (Vec::new(), Value::Null);
-    let sent =
-        SentMessage { chat_id, thread, text: caption, entities, reply_to, message_id, reply_markup, document, deleted: false };
+    let sent = SentMessage {
+        chat_id,
+        thread,
+        text: caption,
+        entities,
+        reply_to,
+        message_id,
+        reply_markup,
+        document,
+        deleted: false,
+    };
     world.journal.note_sent(sent);
     Ok(message)
 }
@@ -282,7 +353,10 @@ fn edit_message_text(world: &mut World, params: &Value) -> Answer {
     message.insert("edit_date".into(), unix_time().into());
 
     let answer = stored.json.clone();
-    let sent = world.journal.sent_mut(chat_id, message_id).expect("the bot's own messages are in the journal");
+    let sent = world
+        .journal
+        .sent_mut(chat_id, message_id)
+        .expect("the bot's own messages are in the journal");
     sent.text = text(params, "text").to_owned();
     sent.entities = list(&answer, "entities");
     sent.reply_markup = params["reply_markup"].clone();
@@ -312,7 +386,10 @@ fn send_chat_action(world: &mut World, params: &Value) -> Answer {
 
 fn set_message_reaction(world: &mut World, params: &Value) -> Answer {
     let chat = writable_chat(world, params)?;
-    let Some(stored) = chat.messages.get_mut(&int(params, "message_id").unwrap_or(0)) else {
+    let Some(stored) = chat
+        .messages
+        .get_mut(&int(params, "message_id").unwrap_or(0))
+    else {
         return bad_request("message to react not found");
     };
     let reactions = list(params, "reaction");
@@ -346,13 +423,16 @@ fn writable_chat<'a>(world: &'a mut World, params: &Value) -> Result<&'a mut Cha
         (Role::Welcome, _) => return Ok(chat),
         (Role::MigratedTo(new_id), _) => Fault::MigratedTo(new_id),
         (Role::Removed, Kind::Private(_)) => Fault::Blocked,
-        (Role::Removed, Kind::Group) => Fault::Refused(403, "Forbidden: bot was kicked from the group chat"),
+        (Role::Removed, Kind::Group) => {
+            Fault::Refused(403, "Forbidden: bot was kicked from the group chat")
+        }
         (Role::Removed, _) => Fault::Kicked,
     };
     Err(refusal.api_error().expect("these are error answers"))
 }
 
-/// Only forums and private chats look at the parameter; General is reached without it, its id 1 is refused.
+/// Only forums and private chats look at the parameter; General is reached without it, its id 1 is
+/// refused.
 fn topic_to_write_in(chat: &Chat, params: &Value) -> Result<Option<i64>, ApiError> {
     let asked = int(params, "message_thread_id").filter(|topic| *topic != 0);
     let (Some(topic_id), Kind::Forum | Kind::Private(_)) = (asked, chat.kind) else {
@@ -371,7 +451,11 @@ fn message_to_reply_to(chat: &Chat, params: &Value) -> Result<Option<i64>, ApiEr
     match asked {
         Some(message_id) if !chat.messages.contains_key(&message_id) => {
             let optional = reply["allow_sending_without_reply"] == true;
-            if optional { Ok(None) } else { bad_request("message to be replied not found") }
+            if optional {
+                Ok(None)
+            } else {
+                bad_request("message to be replied not found")
+            }
         }
         asked => Ok(asked),
     }

@@ -1,8 +1,10 @@
-//! A Bot API server for tests: real HTTP on loopback on one side, a handle to play the people and the faults on the other.
+//! A Bot API server for tests: real HTTP on loopback on one side, a handle to play the people and
+//! the faults on the other.
 //!
-//! `server` speaks HTTP, `wire` has what crosses it; `methods` answers the bot's calls, of which `content` checks the texts and `updates`
-//! is the queue behind `getUpdates` and `ages` what older servers leave out; `chats` knows how a message looks in each kind of chat. Tests use `places` to say things, `journal`
-//! to see and await what the bot did, `faults` to break things.
+//! `server` speaks HTTP, `wire` has what crosses it; `methods` answers the bot's calls, of which
+//! `content` checks the texts and `updates` is the queue behind `getUpdates` and `ages` what older
+//! servers leave out; `chats` knows how a message looks in each kind of chat. Tests use `places` to
+//! say things, `journal` to see and await what the bot did, `faults` to break things.
 
 pub(crate) mod ages;
 mod chats;
@@ -51,11 +53,21 @@ impl FakeTelegram {
 
     /// Port 0 takes any free one.
     pub(crate) async fn start_on(port: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the port is free on loopback");
-        let api_url = format!("http://{}", listener.local_addr().expect("a bound listener has an address"));
+        let listener = TcpListener::bind(("127.0.0.1", port))
+            .await
+            .expect("the port is free on loopback");
+        let api_url = format!(
+            "http://{}",
+            listener
+                .local_addr()
+                .expect("a bound listener has an address")
+        );
         let shared = Arc::new(Shared::new());
         let task = tokio::spawn(server::serve(listener, shared.clone()));
-        Self { shared, server: Arc::new(ServerTask { api_url, task }) }
+        Self {
+            shared,
+            server: Arc::new(ServerTask { api_url, task }),
+        }
     }
 
     /// Base URL without the token, as one would configure it: `http://127.0.0.1:PORT`.
@@ -95,13 +107,17 @@ impl FakeTelegram {
     }
 
     fn place(&self, chat_id: i64, kind: Kind) -> Place {
-        self.world().chats.entry(chat_id).or_insert_with(|| Chat::new(chat_id, kind));
+        self.world()
+            .chats
+            .entry(chat_id)
+            .or_insert_with(|| Chat::new(chat_id, kind));
         Place::new(self.clone(), chat_id)
     }
 
     /// Queues any JSON as an update and returns its id; an absent `update_id` is filled in.
     ///
-    /// An `update_id` below the bot's offset counts as confirmed, as on the real server; `push_again` gets past that.
+    /// An `update_id` below the bot's offset counts as confirmed, as on the real server;
+    /// `push_again` gets past that.
     pub(crate) fn push_raw(&self, update: Value) -> i64 {
         let update_id = self.world().updates.push(update);
         self.shared.arrivals.send_replace(());
@@ -154,12 +170,22 @@ impl FakeTelegram {
 
     /// The commands last set for the default scope.
     pub(crate) fn commands(&self) -> Value {
-        self.world().commands.get(methods::DEFAULT_SCOPE).cloned().unwrap_or_else(|| json!([]))
+        self.world()
+            .commands
+            .get(methods::DEFAULT_SCOPE)
+            .cloned()
+            .unwrap_or_else(|| json!([]))
     }
 
     /// The emoji with which the bot reacted to a message.
     pub(crate) fn reaction_to(&self, chat_id: i64, message_id: i64) -> Option<String> {
-        self.world().chats.get(&chat_id)?.messages.get(&message_id)?.reaction.clone()
+        self.world()
+            .chats
+            .get(&chat_id)?
+            .messages
+            .get(&message_id)?
+            .reaction
+            .clone()
     }
 
     /// What `getFile` leads to for this id.
@@ -184,7 +210,11 @@ struct Shared {
 
 impl Shared {
     fn new() -> Self {
-        Self { world: Mutex::new(World::new()), arrivals: watch::Sender::new(()), progress: watch::Sender::new(()) }
+        Self {
+            world: Mutex::new(World::new()),
+            arrivals: watch::Sender::new(()),
+            progress: watch::Sender::new(()),
+        }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -227,7 +257,9 @@ impl World {
     }
 
     fn chat(&mut self, chat_id: i64) -> &mut Chat {
-        self.chats.get_mut(&chat_id).expect("a place exists only for a known chat")
+        self.chats
+            .get_mut(&chat_id)
+            .expect("a place exists only for a known chat")
     }
 }
 
@@ -244,7 +276,10 @@ impl Drop for ServerTask {
 
 /// Labels and payloads of the buttons under a message.
 pub(crate) fn buttons(reply_markup: &Value) -> Vec<(String, String)> {
-    let rows = reply_markup["inline_keyboard"].as_array().cloned().unwrap_or_default();
+    let rows = reply_markup["inline_keyboard"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     rows.iter()
         .flat_map(|row| row.as_array().cloned().unwrap_or_default())

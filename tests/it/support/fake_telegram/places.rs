@@ -1,11 +1,14 @@
-//! The people's side: who says or does what, and where. Each action queues the update the real server would send.
+//! The people's side: who says or does what, and where. Each action queues the update the real
+//! server would send.
 
 use std::future::{IntoFuture, Ready, ready};
 
 use serde_json::{Map, Value, json};
 
 use super::FakeTelegram;
-use super::chats::{Chat, Draft, Kind, PARLOR_BOT, Role, Sender, User, entities_in, fields, unix_time, utf16_len};
+use super::chats::{
+    Chat, Draft, Kind, PARLOR_BOT, Role, Sender, User, entities_in, fields, unix_time, utf16_len,
+};
 use super::journal::SentMessage;
 use super::wire::int;
 
@@ -26,19 +29,30 @@ pub(crate) struct Place {
 
 impl Place {
     pub(super) fn new(telegram: FakeTelegram, chat_id: i64) -> Self {
-        Self { telegram, chat_id, thread: None }
+        Self {
+            telegram,
+            chat_id,
+            thread: None,
+        }
     }
 
     /// A topic that exists since before the test; no update tells of it.
     pub(crate) fn topic(&self, topic_id: i64, name: &str) -> Self {
         let mut world = self.telegram.world();
         let chat = world.chat(self.chat_id);
-        let creator = if let Kind::Private(user) = chat.kind { user } else { super::CAROL };
+        let creator = if let Kind::Private(user) = chat.kind {
+            user
+        } else {
+            super::CAROL
+        };
         if !chat.topics.contains_key(&topic_id) {
             chat.create_topic(topic_id, name, creator);
         }
         drop(world);
-        Self { thread: Some(topic_id), ..self.clone() }
+        Self {
+            thread: Some(topic_id),
+            ..self.clone()
+        }
     }
 
     /// Queued when awaited; mentions and commands in the text get their entities.
@@ -61,14 +75,20 @@ impl Place {
         self.telegram.texts_in(self.chat_id, self.thread)
     }
 
-    /// Waits until the bot has sent `count` messages here since the start, and returns the last of those.
+    /// Waits until the bot has sent `count` messages here since the start, and returns the last of
+    /// those.
     pub(crate) async fn wait_for_sent(&self, count: usize) -> SentMessage {
-        self.telegram.wait_for_sent_in(self.chat_id, self.thread, count).await
+        self.telegram
+            .wait_for_sent_in(self.chat_id, self.thread, count)
+            .await
     }
 
     pub(crate) async fn edits(&self, message_id: i64, text: &str) -> Pushed {
         let update = self.with_chat(|chat| {
-            let stored = chat.messages.get_mut(&message_id).expect("the edited message is in this chat");
+            let stored = chat
+                .messages
+                .get_mut(&message_id)
+                .expect("the edited message is in this chat");
             let message = stored.json.as_object_mut().expect("a message is an object");
             message.extend(fields(json!({ "text": text, "edit_date": unix_time() })));
             match entities_in(text) {
@@ -77,7 +97,10 @@ impl Place {
             };
             json!({ "edited_message": message })
         });
-        Pushed { update_id: self.telegram.push_raw(update), message_id }
+        Pushed {
+            update_id: self.telegram.push_raw(update),
+            message_id,
+        }
     }
 
     /// A press on an inline button below one of the bot's messages.
@@ -90,19 +113,30 @@ impl Place {
         drop(world);
         let instance = self.chat_id.to_string();
         let query = json!({ "id": query_id, "from": user.json(), "message": message, "chat_instance": instance, "data": data });
-        Pushed { update_id: self.telegram.push_raw(json!({ "callback_query": query })), message_id }
+        Pushed {
+            update_id: self.telegram.push_raw(json!({ "callback_query": query })),
+            message_id,
+        }
     }
 
     pub(crate) async fn reacts(&self, user: User, message_id: i64, emoji: &str) -> Pushed {
         let chat = self.with_chat(|chat| chat.json());
         let new = json!([{ "type": "emoji", "emoji": emoji }]);
         let reaction = json!({ "chat": chat, "message_id": message_id, "user": user.json(), "date": unix_time(), "old_reaction": [], "new_reaction": new });
-        Pushed { update_id: self.telegram.push_raw(json!({ "message_reaction": reaction })), message_id }
+        Pushed {
+            update_id: self
+                .telegram
+                .push_raw(json!({ "message_reaction": reaction })),
+            message_id,
+        }
     }
 
     /// A message without text, such as `service(BOB, "new_chat_members", …)`.
     pub(crate) async fn service(&self, user: User, field: &str, value: Value) -> Pushed {
-        Speech::new(self.clone(), Sender::User(user), "").without("text").with(field, value).push()
+        Speech::new(self.clone(), Sender::User(user), "")
+            .without("text")
+            .with(field, value)
+            .push()
     }
 
     /// Somebody opens a new topic now.
@@ -112,11 +146,15 @@ impl Place {
             (topic_id, chat.create_topic(topic_id, name, user))
         });
         self.telegram.push_raw(json!({ "message": creation }));
-        Self { thread: Some(topic_id), ..self.clone() }
+        Self {
+            thread: Some(topic_id),
+            ..self.clone()
+        }
     }
 
     pub(crate) async fn renames_topic(&self, user: User, name: &str) -> Pushed {
-        self.service(user, "forum_topic_edited", json!({ "name": name })).await
+        self.service(user, "forum_topic_edited", json!({ "name": name }))
+            .await
     }
 
     pub(crate) async fn closes_topic(&self, user: User) -> Pushed {
@@ -138,8 +176,10 @@ impl Place {
     /// The group becomes a supergroup: one service message in the old chat, one in the new.
     pub(crate) async fn migrates_to(&self, new_chat_id: i64) -> Self {
         let new = self.telegram.supergroup(new_chat_id);
-        self.service(super::CAROL, "migrate_to_chat_id", new_chat_id.into()).await;
-        new.service(super::CAROL, "migrate_from_chat_id", self.chat_id.into()).await;
+        self.service(super::CAROL, "migrate_to_chat_id", new_chat_id.into())
+            .await;
+        new.service(super::CAROL, "migrate_from_chat_id", self.chat_id.into())
+            .await;
         self.with_chat(|chat| chat.role = Role::MigratedTo(new_chat_id));
         new
     }
@@ -168,14 +208,21 @@ impl Place {
     fn changes_bot(&self, user: User, old: &str, new: &str) -> Pushed {
         let chat = self.with_chat(|chat| chat.json());
         let (old, new) = (membership(old), membership(new));
-        let change =
-            json!({ "chat": chat, "from": user.json(), "date": unix_time(), "old_chat_member": old, "new_chat_member": new });
-        Pushed { update_id: self.telegram.push_raw(json!({ "my_chat_member": change })), message_id: 0 }
+        let change = json!({ "chat": chat, "from": user.json(), "date": unix_time(), "old_chat_member": old, "new_chat_member": new });
+        Pushed {
+            update_id: self.telegram.push_raw(json!({ "my_chat_member": change })),
+            message_id: 0,
+        }
     }
 
     fn set_closed(&self, closed: bool) {
         let topic_id = self.topic_id();
-        self.with_chat(|chat| chat.topics.get_mut(&topic_id).expect("the topic exists").closed = closed);
+        self.with_chat(|chat| {
+            chat.topics
+                .get_mut(&topic_id)
+                .expect("the topic exists")
+                .closed = closed;
+        });
     }
 
     fn topic_id(&self) -> i64 {
@@ -205,7 +252,10 @@ impl Dm {
     }
 
     pub(crate) fn topic(&self, topic_id: i64, name: &str) -> Self {
-        Self { place: self.place.topic(topic_id, name), user: self.user }
+        Self {
+            place: self.place.topic(topic_id, name),
+            user: self.user,
+        }
     }
 
     pub(crate) fn says(&self, text: &str) -> Speech {
@@ -245,7 +295,13 @@ pub(crate) struct Speech {
 
 impl Speech {
     fn new(place: Place, sender: Sender, text: &str) -> Self {
-        Self { place, sender, reply_to: None, content: fields(json!({ "text": text })), entities: entities_in(text) }
+        Self {
+            place,
+            sender,
+            reply_to: None,
+            content: fields(json!({ "text": text })),
+            entities: entities_in(text),
+        }
     }
 
     pub(crate) fn replying_to(mut self, message_id: i64) -> Self {
@@ -253,7 +309,8 @@ impl Speech {
         self
     }
 
-    /// Marks the first occurrence of `part` with an entity type that Telegram does not find by itself.
+    /// Marks the first occurrence of `part` with an entity type that Telegram does not find by
+    /// itself.
     pub(crate) fn marking(self, part: &str, entity_type: &str) -> Self {
         self.mark(part, json!({ "type": entity_type }))
     }
@@ -287,12 +344,28 @@ impl Speech {
         if !self.entities.is_empty() {
             self.content.insert("entities".into(), self.entities.into());
         }
-        let Place { telegram, chat_id, thread } = self.place;
-        let draft = Draft { sender: self.sender, topic: thread, reply_to: self.reply_to, content: self.content };
+        let Place {
+            telegram,
+            chat_id,
+            thread,
+        } = self.place;
+        let draft = Draft {
+            sender: self.sender,
+            topic: thread,
+            reply_to: self.reply_to,
+            content: self.content,
+        };
         let message = telegram.world().chat(chat_id).post(draft);
         let message_id = int(&message, "message_id").expect("every message has an id");
-        let kind = if self.sender == Sender::Channel { "channel_post" } else { "message" };
-        Pushed { update_id: telegram.push_raw(json!({ kind: message })), message_id }
+        let kind = if self.sender == Sender::Channel {
+            "channel_post"
+        } else {
+            "message"
+        };
+        Pushed {
+            update_id: telegram.push_raw(json!({ kind: message })),
+            message_id,
+        }
     }
 }
 
@@ -313,7 +386,10 @@ pub(super) fn membership(status: &str) -> Value {
         "administrator" => administrator_rights(),
         _ => json!({}),
     };
-    member.as_object_mut().expect("built as an object").extend(fields(extra));
+    member
+        .as_object_mut()
+        .expect("built as an object")
+        .extend(fields(extra));
     member
 }
 

@@ -1,11 +1,14 @@
-//! The HTTP side: reads calls in every encoding, applies faults and holds, writes answers in the Bot API's envelope.
+//! The HTTP side: reads calls in every encoding, applies faults and holds, writes answers in the
+//! Bot API's envelope.
 //!
 //! <https://core.telegram.org/bots/api#making-requests>
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, FromRequest, Multipart, Query, Request, State};
+use axum::extract::{
+    ConnectInfo, DefaultBodyLimit, Form, FromRequest, Multipart, Query, Request, State,
+};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::{Json, Router};
@@ -30,7 +33,15 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
         .into_make_service_with_connect_info::<Connection>();
-    axum::serve(CuttableListener { listener, garbling: Garbling::default() }, app).await.expect("axum serves until aborted");
+    axum::serve(
+        CuttableListener {
+            listener,
+            garbling: Garbling::default(),
+        },
+        app,
+    )
+    .await
+    .expect("axum serves until aborted");
 }
 
 async fn handle(
@@ -38,7 +49,11 @@ async fn handle(
     ConnectInfo(connection): ConnectInfo<Connection>,
     request: Request,
 ) -> Response {
-    if let Some(file_id) = request.uri().path().strip_prefix(&format!("/file/bot{TOKEN}/files/")) {
+    if let Some(file_id) = request
+        .uri()
+        .path()
+        .strip_prefix(&format!("/file/bot{TOKEN}/files/"))
+    {
         return file(&shared, file_id);
     }
     let Some((token, method)) = split_path(request.uri().path()) else {
@@ -51,7 +66,11 @@ async fn handle(
     };
 
     let call = Admitted::new(&shared, method, params);
-    let response = if token == TOKEN { call.run().await } else { Some(answer(Err(ApiError::new(401, "Unauthorized")))) };
+    let response = if token == TOKEN {
+        call.run().await
+    } else {
+        Some(answer(Err(ApiError::new(401, "Unauthorized"))))
+    };
     call.settle(response.as_ref());
     response.unwrap_or_else(|| connection.cut())
 }
@@ -73,11 +92,23 @@ impl<'a> Admitted<'a> {
         let number = world.journal.note(method.clone(), params.clone());
         let chat_id = int(&params, "chat_id");
         let fault = world.faults.take(&method, chat_id);
-        let before_effect = world.faults.holds(&method, chat_id, HoldPoint::BeforeEffect);
-        let before_answer = world.faults.holds(&method, chat_id, HoldPoint::BeforeAnswer);
+        let before_effect = world
+            .faults
+            .holds(&method, chat_id, HoldPoint::BeforeEffect);
+        let before_answer = world
+            .faults
+            .holds(&method, chat_id, HoldPoint::BeforeAnswer);
         drop(world);
         shared.progress.send_replace(());
-        Self { shared, number, method, params, fault, before_effect, before_answer }
+        Self {
+            shared,
+            number,
+            method,
+            params,
+            fault,
+            before_effect,
+            before_answer,
+        }
     }
 
     /// `None` means that the connection is to be cut.
@@ -93,7 +124,10 @@ impl<'a> Admitted<'a> {
             }
             Some(Fault::InvalidJson) => {
                 let _took_effect = self.perform().await;
-                Some(json_response(200, r#"{"ok":true,"result":{"message_"#.into()))
+                Some(json_response(
+                    200,
+                    r#"{"ok":true,"result":{"message_"#.into(),
+                ))
             }
             Some(Fault::HtmlAfter(status)) => {
                 let _took_effect = self.perform().await;
@@ -124,7 +158,9 @@ impl<'a> Admitted<'a> {
     }
 
     fn settle(&self, response: Option<&Response>) {
-        let outcome = response.map_or(Outcome::Dropped, |response| Outcome::Status(response.status().as_u16()));
+        let outcome = response.map_or(Outcome::Dropped, |response| {
+            Outcome::Status(response.status().as_u16())
+        });
         self.shared.world().journal.settle(self.number, outcome);
         self.shared.progress.send_replace(());
     }
@@ -147,33 +183,53 @@ fn file(shared: &Shared, file_id: &str) -> Response {
 
 /// `/bot<token>/<method>`
 fn split_path(path: &str) -> Option<(&str, &str)> {
-    path.strip_prefix("/bot")?.split_once('/').filter(|(_, method)| !method.is_empty() && !method.contains('/'))
+    path.strip_prefix("/bot")?
+        .split_once('/')
+        .filter(|(_, method)| !method.is_empty() && !method.contains('/'))
 }
 
 /// Parameters of the query and the body, of which the body wins.
 async fn read_params(request: Request) -> Result<Value, ApiError> {
-    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).map_or_else(|_| Vec::new(), |Query(pairs)| pairs);
+    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri())
+        .map_or_else(|_| Vec::new(), |Query(pairs)| pairs);
     let mut params: Map<String, Value> = query.into_iter().map(typed).collect();
-    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    let content_type = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("")
+        .to_owned();
     if content_type.starts_with("application/json") {
-        let Json(body) = Json::<Map<String, Value>>::from_request(request, &()).await.map_err(unreadable)?;
+        let Json(body) = Json::<Map<String, Value>>::from_request(request, &())
+            .await
+            .map_err(unreadable)?;
         params.extend(body);
     } else if content_type.starts_with("application/x-www-form-urlencoded") {
-        let Form(pairs) = Form::<Vec<(String, String)>>::from_request(request, &()).await.map_err(unreadable)?;
+        let Form(pairs) = Form::<Vec<(String, String)>>::from_request(request, &())
+            .await
+            .map_err(unreadable)?;
         params.extend(pairs.into_iter().map(typed));
     } else if content_type.starts_with("multipart/form-data") {
-        // Read to its very end first: a connection with something left in it is closed after the answer.
+        // Read to its very end first: a connection with something left in it is closed after the
+        // answer.
         let (head, body) = request.into_parts();
-        let bytes = axum::body::to_bytes(body, MAX_BODY_BYTES).await.map_err(unreadable)?;
+        let bytes = axum::body::to_bytes(body, MAX_BODY_BYTES)
+            .await
+            .map_err(unreadable)?;
         let request = Request::from_parts(head, bytes.into());
-        let mut parts = Multipart::from_request(request, &()).await.map_err(unreadable)?;
+        let mut parts = Multipart::from_request(request, &())
+            .await
+            .map_err(unreadable)?;
         while let Some(part) = parts.next_field().await.map_err(unreadable)? {
             let name = part.name().unwrap_or("").to_owned();
             match part.file_name().map(str::to_owned) {
                 Some(file_name) => {
                     let content = part.bytes().await.map_err(unreadable)?;
                     let text = std::str::from_utf8(&content).ok();
-                    params.insert(name, json!({ "file_name": file_name, "size": content.len(), "text": text }));
+                    params.insert(
+                        name,
+                        json!({ "file_name": file_name, "size": content.len(), "text": text }),
+                    );
                 }
                 None => params.extend([typed((name, part.text().await.map_err(unreadable)?))]),
             }
@@ -189,7 +245,11 @@ fn unreadable(error: impl std::fmt::Display) -> ApiError {
 /// Outside JSON all values are text; numbers, flags and objects are written as JSON inside it.
 fn typed((name, value): (String, String)) -> (String, Value) {
     const ALWAYS_TEXT: [&str; 4] = ["text", "caption", "callback_query_id", "url"];
-    let parsed = if ALWAYS_TEXT.contains(&name.as_str()) { None } else { serde_json::from_str(&value).ok() };
+    let parsed = if ALWAYS_TEXT.contains(&name.as_str()) {
+        None
+    } else {
+        serde_json::from_str(&value).ok()
+    };
     (name, parsed.unwrap_or(Value::String(value)))
 }
 
@@ -213,5 +273,9 @@ fn html_page(status: u16) -> Response {
 
 fn response(status: u16, content_type: &str, body: Vec<u8>) -> Response {
     let status = StatusCode::from_u16(status).expect("faults use real status codes");
-    Response::builder().status(status).header(header::CONTENT_TYPE, content_type).body(Body::from(body)).expect("valid headers")
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, content_type)
+        .body(Body::from(body))
+        .expect("valid headers")
 }

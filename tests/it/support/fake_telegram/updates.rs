@@ -1,6 +1,7 @@
 //! The queue behind `getUpdates`: at least once, confirmed by offset.
 //!
-//! Left out on purpose: the real server slows down polls that repeat an offset within three seconds, which would only slow the tests.
+//! Left out on purpose: the real server slows down polls that repeat an offset within three
+//! seconds, which would only slow the tests.
 //!
 //! <https://core.telegram.org/bots/api#getupdates>
 
@@ -18,7 +19,8 @@ use super::wire::{ApiError, bad_request, int};
 const FIRST_UPDATE_ID: i64 = 10_001;
 const MAX_BATCH: i64 = 100;
 const MAX_TIMEOUT_SECONDS: i64 = 50;
-/// An offset further ahead than this is taken for one of another life, and answered from the oldest update.
+/// An offset further ahead than this is taken for one of another life, and answered from the oldest
+/// update.
 const MAX_OFFSET_LEAD: i128 = 10;
 /// Not sent unless asked for by name.
 const NOT_BY_DEFAULT: [&str; 3] = ["chat_member", "message_reaction", "message_reaction_count"];
@@ -69,9 +71,17 @@ impl UpdateQueue {
     pub(super) fn push(&mut self, content: Value) -> i64 {
         let update_id = int(&content, "update_id").unwrap_or(self.next_id);
         let mut update = fields(json!({ "update_id": update_id }));
-        update.extend(fields(content).into_iter().filter(|(name, _)| name != "update_id"));
+        update.extend(
+            fields(content)
+                .into_iter()
+                .filter(|(name, _)| name != "update_id"),
+        );
         self.next_id = self.next_id.max(update_id.saturating_add(1));
-        if update.keys().filter(|name| *name != "update_id").all(|kind| self.allows(kind)) {
+        if update
+            .keys()
+            .filter(|name| *name != "update_id")
+            .all(|kind| self.allows(kind))
+        {
             self.queue(update_id, Value::Object(update).to_string().into_bytes());
         }
         update_id
@@ -98,12 +108,21 @@ impl UpdateQueue {
     }
 
     pub(super) fn push_again(&mut self, update_id: i64) {
-        assert!(self.history.contains_key(&update_id), "update {update_id} was never queued");
-        self.repeats.push(Repeat { update_id, delivered: false });
+        assert!(
+            self.history.contains_key(&update_id),
+            "update {update_id} was never queued"
+        );
+        self.repeats.push(Repeat {
+            update_id,
+            delivered: false,
+        });
     }
 
     pub(super) fn text_of(&self, update_id: i64) -> &str {
-        let update = self.history.get(&update_id).unwrap_or_else(|| panic!("update {update_id} was never queued"));
+        let update = self
+            .history
+            .get(&update_id)
+            .unwrap_or_else(|| panic!("update {update_id} was never queued"));
         std::str::from_utf8(update).expect("only broken updates are no text")
     }
 
@@ -112,7 +131,11 @@ impl UpdateQueue {
     }
 
     pub(super) fn is_confirmed(&self, update_id: i64) -> bool {
-        !self.pending.contains_key(&update_id) && !self.repeats.iter().any(|repeat| repeat.update_id == update_id)
+        !self.pending.contains_key(&update_id)
+            && !self
+                .repeats
+                .iter()
+                .any(|repeat| repeat.update_id == update_id)
     }
 
     pub(super) fn all_confirmed(&self) -> bool {
@@ -134,13 +157,21 @@ impl UpdateQueue {
     }
 
     fn allows(&self, kind: &str) -> bool {
-        self.allowed.as_ref().map_or(!NOT_BY_DEFAULT.contains(&kind), |allowed| allowed.contains(kind))
+        self.allowed
+            .as_ref()
+            .map_or(!NOT_BY_DEFAULT.contains(&kind), |allowed| {
+                allowed.contains(kind)
+            })
     }
 
     /// An omitted list means "as last time", an empty one the default set.
     pub(super) fn remember_allowed(&mut self, params: &Value) {
         if let Some(kinds) = params.get("allowed_updates").and_then(Value::as_array) {
-            let kinds: HashSet<String> = kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let kinds: HashSet<String> = kinds
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
             self.allowed = (!kinds.is_empty()).then_some(kinds);
         }
     }
@@ -163,7 +194,8 @@ impl UpdateQueue {
 
     fn confirm_below(&mut self, offset: i64) {
         self.pending = self.pending.split_off(&offset);
-        self.repeats.retain(|repeat| !repeat.delivered || repeat.update_id >= offset);
+        self.repeats
+            .retain(|repeat| !repeat.delivered || repeat.update_id >= offset);
     }
 
     fn is_from_another_life(&self, offset: i128) -> bool {
@@ -173,19 +205,39 @@ impl UpdateQueue {
     /// The next updates, as a JSON array in an envelope. None if there are none.
     fn batch(&mut self, offset: i128, limit: usize) -> Option<Vec<u8>> {
         let mut batch: Vec<(i64, Arc<[u8]>)> = Vec::new();
-        let comes_again = |repeat: &&mut Repeat| !repeat.delivered || i128::from(repeat.update_id) >= offset;
+        let comes_again =
+            |repeat: &&mut Repeat| !repeat.delivered || i128::from(repeat.update_id) >= offset;
         for repeat in self.repeats.iter_mut().filter(comes_again).take(limit) {
             repeat.delivered = true;
             batch.push((repeat.update_id, self.history[&repeat.update_id].clone()));
         }
-        let from = if self.is_from_another_life(offset) { 0 } else { offset.max(0) };
-        let next = self.pending.iter().filter(|(update_id, _)| i128::from(**update_id) >= from);
-        batch.extend(next.take(limit - batch.len()).map(|(update_id, update)| (*update_id, update.clone())));
-        let breaks_off = batch.iter().position(|(update_id, _)| Some(*update_id) == self.breaks_off_behind);
+        let from = if self.is_from_another_life(offset) {
+            0
+        } else {
+            offset.max(0)
+        };
+        let next = self
+            .pending
+            .iter()
+            .filter(|(update_id, _)| i128::from(**update_id) >= from);
+        batch.extend(
+            next.take(limit - batch.len())
+                .map(|(update_id, update)| (*update_id, update.clone())),
+        );
+        let breaks_off = batch
+            .iter()
+            .position(|(update_id, _)| Some(*update_id) == self.breaks_off_behind);
         batch.truncate(breaks_off.map_or(batch.len(), |last| last + 1));
         let updates: Vec<Arc<[u8]>> = batch.into_iter().map(|(_, update)| update).collect();
         let end: &[u8] = if breaks_off.is_some() { b"" } else { b"]}" };
-        (!updates.is_empty()).then(|| [br#"{"ok":true,"result":["#, updates.join(&b',').as_slice(), end].concat())
+        (!updates.is_empty()).then(|| {
+            [
+                br#"{"ok":true,"result":["#,
+                updates.join(&b',').as_slice(),
+                end,
+            ]
+            .concat()
+        })
     }
 
     fn check_poll(&self, poll: u64) -> Result<(), ApiError> {
@@ -199,17 +251,30 @@ impl UpdateQueue {
     }
 }
 
-/// A long poll: answers at once if there is something, else when something comes or the timeout passes. With the envelope.
+/// A long poll: answers at once if there is something, else when something comes or the timeout
+/// passes. With the envelope.
 pub(super) async fn get_updates(shared: &Shared, params: &Value) -> Result<Vec<u8>, ApiError> {
-    let offset = int(params, "offset").map(i128::from).or_else(|| params["offset"].as_u64().map(i128::from)).unwrap_or(0);
-    let limit = int(params, "limit").unwrap_or(MAX_BATCH).clamp(1, MAX_BATCH);
+    let offset = int(params, "offset")
+        .map(i128::from)
+        .or_else(|| params["offset"].as_u64().map(i128::from))
+        .unwrap_or(0);
+    let limit = int(params, "limit")
+        .unwrap_or(MAX_BATCH)
+        .clamp(1, MAX_BATCH);
     let limit = usize::try_from(limit).expect("clamped to 1 and above");
-    let timeout = int(params, "timeout").unwrap_or(0).clamp(0, MAX_TIMEOUT_SECONDS).cast_unsigned();
+    let timeout = int(params, "timeout")
+        .unwrap_or(0)
+        .clamp(0, MAX_TIMEOUT_SECONDS)
+        .cast_unsigned();
     let deadline = Instant::now() + Duration::from_secs(timeout);
 
     let poll = {
         let mut world = shared.world();
-        if world.updates.largest_offset.is_some_and(|largest| offset > largest) {
+        if world
+            .updates
+            .largest_offset
+            .is_some_and(|largest| offset > largest)
+        {
             return bad_request("offset is out of range");
         }
         world.updates.remember_allowed(params);
@@ -234,6 +299,5 @@ pub(super) async fn get_updates(shared: &Shared, params: &Value) -> Result<Vec<u
     }
 }
 
-const WEBHOOK_IS_SET: &str =
-    "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
+const WEBHOOK_IS_SET: &str = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
 const NEWER_POLL: &str = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running";

@@ -12,10 +12,13 @@ use super::FakeTelegram;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl FakeTelegram {
-    /// Calls the bot with an update, at the address its reverse proxy would use, and returns the status. 200 confirms the update.
+    /// Calls the bot with an update, at the address its reverse proxy would use, and returns the
+    /// status. 200 confirms the update.
     pub(crate) async fn call_webhook(&self, listen: &str, update_id: i64) -> u16 {
         let (update, secret) = (self.update(update_id), self.webhook_secret());
-        let status = post(listen, Some(&secret), update.as_bytes()).await.expect("the bot answers");
+        let status = post(listen, Some(&secret), update.as_bytes())
+            .await
+            .expect("the bot answers");
         if status == 200 {
             self.world().updates.confirm(update_id);
             self.shared.progress.send_replace(());
@@ -34,18 +37,32 @@ pub(crate) async fn post(listen: &str, secret: Option<&str>, body: &[u8]) -> io:
 }
 
 /// The call is on its way when this returns; [`status`] waits for the answer.
-pub(crate) async fn begin_post(listen: &str, secret: Option<&str>, body: &[u8]) -> io::Result<TcpStream> {
-    let secret = secret.map(|secret| format!("X-Telegram-Bot-Api-Secret-Token: {secret}\r\n")).unwrap_or_default();
-    let head = format!("POST /hook HTTP/1.1\r\nHost: bot\r\nConnection: close\r\n{secret}Content-Length: {}\r\n\r\n", body.len());
+pub(crate) async fn begin_post(
+    listen: &str,
+    secret: Option<&str>,
+    body: &[u8],
+) -> io::Result<TcpStream> {
+    let secret = secret
+        .map(|secret| format!("X-Telegram-Bot-Api-Secret-Token: {secret}\r\n"))
+        .unwrap_or_default();
+    let head = format!(
+        "POST /hook HTTP/1.1\r\nHost: bot\r\nConnection: close\r\n{secret}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
     let mut connection = connect(listen).await;
-    connection.write_all(&[head.as_bytes(), body].concat()).await?;
+    connection
+        .write_all(&[head.as_bytes(), body].concat())
+        .await?;
     Ok(connection)
 }
 
 pub(crate) async fn status(mut connection: TcpStream) -> io::Result<u16> {
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await?;
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
     status.ok_or_else(|| io::Error::other("no answer"))
 }
 
@@ -58,5 +75,7 @@ async fn connect(listen: &str) -> TcpStream {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, connecting).await.expect("the bot listens")
+    tokio::time::timeout(PATIENCE, connecting)
+        .await
+        .expect("the bot listens")
 }

@@ -12,15 +12,23 @@ pub(super) struct ApiError {
 
 impl ApiError {
     pub(super) fn new(status: u16, description: impl Into<String>) -> Self {
-        Self { status, description: description.into(), parameters: None }
+        Self {
+            status,
+            description: description.into(),
+            parameters: None,
+        }
     }
 
     pub(super) fn with_parameters(self, parameters: Value) -> Self {
-        Self { parameters: Some(parameters), ..self }
+        Self {
+            parameters: Some(parameters),
+            ..self
+        }
     }
 
     pub(super) fn json(&self) -> Value {
-        let mut body = json!({ "ok": false, "error_code": self.status, "description": self.description });
+        let mut body =
+            json!({ "ok": false, "error_code": self.status, "description": self.description });
         if let Some(parameters) = &self.parameters {
             body["parameters"] = parameters.clone();
         }
@@ -43,5 +51,9 @@ pub(super) fn text<'a>(params: &'a Value, name: &str) -> &'a str {
 }
 
 pub(super) fn list(params: &Value, name: &str) -> Vec<Value> {
-    params.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
+    params
+        .get(name)
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
 }

@@ -8,7 +8,13 @@ use super::super::{MAX_ENTITIES, MAX_UNITS, render};
 use super::{Limits, split};
 
 fn cut(markdown: &str, units: usize) -> String {
-    show_parts(&split(&lay_out(markdown), Limits { units, entities: MAX_ENTITIES }))
+    show_parts(&split(
+        &lay_out(markdown),
+        Limits {
+            units,
+            entities: MAX_ENTITIES,
+        },
+    ))
 }
 
 #[test]
@@ -64,7 +70,10 @@ fn long_words_are_cut_between_graphemes() {
 #[test]
 fn a_grapheme_longer_than_a_message_is_cut_all_the_same() {
     let monster = format!("a{}", "\u{301}".repeat(MAX_UNITS + 10));
-    let units: Vec<usize> = render(&monster).iter().map(|part| part.text.encode_utf16().count()).collect();
+    let units: Vec<usize> = render(&monster)
+        .iter()
+        .map(|part| part.text.encode_utf16().count())
+        .collect();
     assert_eq!(units, [MAX_UNITS, 11]);
 }
 
@@ -121,7 +130,12 @@ fn a_long_fence_fills_messages() {
         .iter()
         .map(|part| {
             let lines: Vec<&str> = part.text.lines().collect();
-            format!("{:?} to {:?}, {:?}", lines[0], lines[lines.len() - 1], part.entities)
+            format!(
+                "{:?} to {:?}, {:?}",
+                lines[0],
+                lines[lines.len() - 1],
+                part.entities
+            )
         })
         .collect();
     assert_snapshot!(lines.join("\n"), @r#"
@@ -135,7 +149,10 @@ fn a_long_fence_fills_messages() {
 #[test]
 fn more_entities_than_a_message_takes_make_another() {
     let words: String = (0..250).map(|word| format!("**w{word}** and ")).collect();
-    let counts: Vec<usize> = render(&words).iter().map(|part| part.entities.len()).collect();
+    let counts: Vec<usize> = render(&words)
+        .iter()
+        .map(|part| part.entities.len())
+        .collect();
     assert_eq!(counts, [100, 100, 50]);
 }
 
