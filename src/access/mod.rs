@@ -72,7 +72,7 @@ fn decide_private(access: &Access, asking: &Asking<'_>) -> Verdict {
     match (asking.role, access.dms) {
         (Role::Owner | Role::Member, _) | (Role::Guest, Dms::Open) => Verdict::Admit,
         (Role::Guest, Dms::Pairing) => Verdict::Hint,
-        (Role::Guest, Dms::Closed) => Verdict::Ignore("a stranger, and private chats are closed"),
+        (Role::Guest, Dms::Closed) => Verdict::Ignore("a guest, and private chats are closed"),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         check(
             dm,
             ask(Role::Guest, Dms::Closed),
-            Verdict::Ignore("a stranger, and private chats are closed"),
+            Verdict::Ignore("a guest, and private chats are closed"),
         );
         // A binding chooses an agent, but gives no access.
         check(

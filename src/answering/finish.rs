@@ -304,7 +304,12 @@ impl Finish {
                 Some(commit) => commit.record(tx, "panicked", now).map(drop)?,
                 // Preparation panicked, so there is no turn to record. The ledger has the rounds of
                 // an earlier process already.
-                None => journal::forget(tx, accepted.id)?,
+                None => {
+                    for id in journal::with_members(tx, &[accepted.id])? {
+                        inbox::close(tx, id, Closing::Failed, "panicked", now)?;
+                    }
+                    journal::forget(tx, accepted.id)?;
+                }
             }
             let end = End {
                 state: State::Failed,

@@ -341,13 +341,9 @@ enum Start {
 
 /// Adds the rows to close with this message. After a restart they get no turn of their own.
 fn with_members(accepted: &Accepted, recorded: &Recorded) -> Accepted {
-    let others = recorded
-        .turn
-        .members
-        .iter()
-        .filter(|id| **id != accepted.id);
+    let others = recorded.others.iter();
     let joined = others
-        .map(|id| Accepted::new(*id, accepted.inbound.clone()))
+        .map(|(id, inbound)| Accepted::new(*id, inbound.clone()))
         .collect();
     Accepted {
         joined,

@@ -55,7 +55,7 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let mut origin = origin(arguments)?;
     let stored = stored(&home, &mut origin).await?;
     origin.name = origin.name.or(stored.name);
-    let pin = stored.pin.filter(|pin| checked.table.knows(&pin.agent));
+    let pin = routing::resolve(&checked.table, stored.pin, &origin).pin;
     let explanation = routing::explain(&checked.table, pin.as_ref(), &origin);
     let model = thinking(
         &checked.config,

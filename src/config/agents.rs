@@ -14,7 +14,7 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_EMOJI_CHARS: usize = 16;
 
 /// All agents of the file, and `main`.
-pub(super) struct AgentRows {
+pub(super) struct DeclaredAgents {
     pub(super) agents: Vec<AgentSpec>,
     /// Unusable ids. The problem is told at their table, and not again at every mention.
     pub(super) refused: Vec<String>,
@@ -45,8 +45,8 @@ pub(super) fn read(
     top: &Section<'_>,
     provider_names: &[String],
     profile_names: &[String],
-) -> AgentRows {
-    let mut agent_rows = AgentRows {
+) -> DeclaredAgents {
+    let mut declared = DeclaredAgents {
         agents: Vec::new(),
         refused: Vec::new(),
     };
@@ -66,22 +66,22 @@ pub(super) fn read(
                 });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
                 accesses.push((id.clone(), fields.access.clone()));
-                agent_rows.agents.push(spec(id, fields, named.name));
+                declared.agents.push(spec(id, fields, named.name));
             }
             Err(error) => {
                 top.problems.note(bad_id(&named.name, &error));
-                agent_rows.refused.push(named.name.value);
+                declared.refused.push(named.name.value);
             }
         }
     }
-    agent_rows.add_main();
-    agent_rows.connect(&accesses, top);
-    agent_rows.note_shared_names(&namings, top.problems);
-    memory::join(&mut agent_rows, &readings, top.problems);
-    agent_rows
+    declared.add_main();
+    declared.connect(&accesses, top);
+    declared.note_shared_names(&namings, top.problems);
+    memory::join(&mut declared, &readings, top.problems);
+    declared
 }
 
-impl AgentRows {
+impl DeclaredAgents {
     /// The agent of this name. An unknown name is noted as a problem.
     pub(super) fn find(&self, name: &Spanned<String>, problems: &Problems) -> Option<&AgentSpec> {
         let found = self

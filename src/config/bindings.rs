@@ -1,6 +1,6 @@
 //! Reads the form of `[[bindings]]`; `routing` reads the meaning of a `match`.
 
-use super::agents::AgentRows;
+use super::agents::DeclaredAgents;
 use super::check::person;
 use super::reader::{Section, Value, whole_number, wrong_type};
 use super::{Binding, Problem, Spanned, schema};
@@ -9,7 +9,7 @@ use crate::domain::AgentId;
 /// Leaves out a binding with a problem, because a binding without a filter would match more than
 /// its author meant. A binding to an unknown agent stays, so that its `match` is checked too; a
 /// config with a problem is never used.
-pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<Binding> {
+pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<Binding> {
     let mut bindings = Vec::new();
     for (index, item) in top.items("bindings").into_iter().enumerate() {
         let before = top.problems.count();
@@ -17,7 +17,7 @@ pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<Binding> {
             continue;
         };
         let opened = top.problems.count();
-        let agent = agent(&section, agent_rows);
+        let agent = agent(&section, declared);
         let about_agent = top.problems.count() - opened;
         let binding = binding(index, &section, agent);
         bindings.extend(binding.filter(|_| top.problems.count() - about_agent == before));
@@ -25,9 +25,9 @@ pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<Binding> {
     bindings
 }
 
-fn agent(section: &Section<'_>, agent_rows: &AgentRows) -> Option<Spanned<AgentId>> {
+fn agent(section: &Section<'_>, declared: &DeclaredAgents) -> Option<Spanned<AgentId>> {
     let name = section.text("agent")?;
-    let id = agent_rows
+    let id = declared
         .find(&name, section.problems)
         .map_or_else(AgentId::main, |agent| agent.id.clone());
     Some(Spanned {

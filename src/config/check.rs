@@ -21,9 +21,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
     let top = Section::open(&schema::TOP, tree, 0..0, problems);
     let provider_names = providers::names(&top);
     let access = top.section("access", &schema::ACCESS);
-    let agent_rows = agents::read(&top, &provider_names, &tools::profile_names(&top));
+    let declared = agents::read(&top, &provider_names, &tools::profile_names(&top));
     let config = Config {
-        default_agent: default_agent(&top, &agent_rows),
+        default_agent: default_agent(&top, &declared),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
         group_sessions: top.choice("group_sessions").unwrap_or_default(),
         switch: top.choice("switch").unwrap_or_default(),
@@ -43,19 +43,19 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
             .map(|section| memory(&section))
             .unwrap_or_default(),
         access: access.as_ref().map(rights).unwrap_or_default(),
-        tools: tools::read(&top, access.as_ref(), &agent_rows),
-        peer_groups: peers::read(&top, &agent_rows),
-        bindings: bindings::read(&top, &agent_rows),
-        agents: agent_rows.agents,
+        tools: tools::read(&top, access.as_ref(), &declared),
+        peer_groups: peers::read(&top, &declared),
+        bindings: bindings::read(&top, &declared),
+        agents: declared.agents,
     };
     limits::check_prices(&config, problems);
     config
 }
 
-fn default_agent(top: &Section<'_>, agent_rows: &agents::AgentRows) -> AgentId {
+fn default_agent(top: &Section<'_>, declared: &agents::DeclaredAgents) -> AgentId {
     let named = top
         .text("default_agent")
-        .and_then(|name| agent_rows.find(&name, top.problems));
+        .and_then(|name| declared.find(&name, top.problems));
     named.map_or_else(AgentId::main, |agent: &AgentSpec| agent.id.clone())
 }
 

@@ -1,6 +1,6 @@
 //! Reads the memory keys of an agent's table, and checks the names in `read_memory_from`.
 
-use super::agents::AgentRows;
+use super::agents::DeclaredAgents;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::{AgentMemory, MemorySwitch, Problem, Spanned};
 use crate::domain::{AgentId, nearest};
@@ -32,17 +32,17 @@ pub(super) fn reads(section: &Section<'_>) -> Vec<Spanned<String>> {
 }
 
 /// Fills in `read_memory_from` of every agent. A wrong name is noted with the name of its reader.
-pub(super) fn join(agent_rows: &mut AgentRows, readings: &[Reading], problems: &Problems) {
+pub(super) fn join(declared: &mut DeclaredAgents, readings: &[Reading], problems: &Problems) {
     for Reading { by, of } in readings {
         let mut read_from: Vec<AgentId> = Vec::new();
         for name in of {
-            match looked_up(agent_rows, by, name) {
+            match looked_up(declared, by, name) {
                 Ok(Some(other)) if !read_from.contains(&other) => read_from.push(other),
                 Ok(_) => {}
                 Err(problem) => problems.note(problem),
             }
         }
-        let reader = agent_rows.agents.iter_mut().find(|agent| agent.id == *by);
+        let reader = declared.agents.iter_mut().find(|agent| agent.id == *by);
         reader
             .expect("an agent that reads has a table")
             .memory
@@ -52,7 +52,7 @@ pub(super) fn join(agent_rows: &mut AgentRows, readings: &[Reading], problems: &
 
 /// `None` for an id with a problem at its declaration.
 fn looked_up(
-    agent_rows: &AgentRows,
+    declared: &DeclaredAgents,
     by: &AgentId,
     name: &Spanned<String>,
 ) -> Result<Option<AgentId>, Problem> {
@@ -64,19 +64,14 @@ fn looked_up(
         .label(label)
         .help(help)
     };
-    let of = |id: &str| {
-        agent_rows
-            .agents
-            .iter()
-            .find(|agent| agent.id.as_str() == id)
-    };
+    let of = |id: &str| declared.agents.iter().find(|agent| agent.id.as_str() == id);
     let without_memory =
         |id: &str| of(id).is_some_and(|agent| agent.memory.switch == MemorySwitch::Off);
     match of(&name.value) {
-        None if agent_rows.refused.contains(&name.value) => Ok(None),
+        None if declared.refused.contains(&name.value) => Ok(None),
         None => Err(refuse(
             "no agent has this id",
-            unknown(agent_rows, by, &name.value),
+            unknown(declared, by, &name.value),
         )),
         Some(other) if other.id == *by => Err(refuse(
             "this is the agent itself",
@@ -97,9 +92,9 @@ fn looked_up(
     }
 }
 
-fn unknown(agent_rows: &AgentRows, by: &AgentId, name: &str) -> String {
+fn unknown(declared: &DeclaredAgents, by: &AgentId, name: &str) -> String {
     let others = || {
-        agent_rows
+        declared
             .agents
             .iter()
             .map(|agent| agent.id.as_str())

@@ -1,7 +1,7 @@
 //! Reads `[peer_groups.<name>]`: agents with permission to write to each other and work for each
 //! other.
 
-use super::agents::AgentRows;
+use super::agents::DeclaredAgents;
 use super::reader::{Section, Value, wrong_type};
 use super::{Problem, Spanned, schema};
 use crate::domain::{AgentId, Platform};
@@ -15,7 +15,7 @@ pub struct PeerGroup {
     pub platform: Option<Platform>,
 }
 
-pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<PeerGroup> {
+pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<PeerGroup> {
     let mut groups = Vec::new();
     for named in top.named("peer_groups") {
         let Some(section) = named.section(&schema::PEER_GROUP) else {
@@ -24,7 +24,7 @@ pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<PeerGroup> 
         let Some(written) = section.list("members", member) else {
             continue;
         };
-        let members = members(&written.value, agent_rows, top);
+        let members = members(&written.value, declared, top);
         if written.value.len() < 2 {
             top.problems.note(alone(&named.name.value, &written));
         }
@@ -37,10 +37,14 @@ pub(super) fn read(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<PeerGroup> 
     groups
 }
 
-fn members(written: &[Spanned<String>], agent_rows: &AgentRows, top: &Section<'_>) -> Vec<AgentId> {
+fn members(
+    written: &[Spanned<String>],
+    declared: &DeclaredAgents,
+    top: &Section<'_>,
+) -> Vec<AgentId> {
     let mut members: Vec<AgentId> = Vec::new();
     for name in written {
-        let Some(agent) = agent_rows.find(name, top.problems) else {
+        let Some(agent) = declared.find(name, top.problems) else {
             continue;
         };
         if members.contains(&agent.id) {

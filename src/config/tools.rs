@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::agents::AgentRows;
+use super::agents::DeclaredAgents;
 use super::reader::{Section, Value, suggest, wrong_type};
 use super::{Problem, Spanned, schema};
 use crate::domain::AgentId;
@@ -112,12 +112,12 @@ pub(super) struct Names {
 pub(super) fn read(
     top: &Section<'_>,
     access: Option<&Section<'_>>,
-    agent_rows: &AgentRows,
+    declared: &DeclaredAgents,
 ) -> ToolRules {
     let tools = access.and_then(|access| access.section("tools", &schema::CEILINGS));
     ToolRules {
         profiles: profiles(top),
-        shared: shared(top, agent_rows),
+        shared: shared(top, declared),
         ceilings: tools.map(|section| ceilings(&section)).unwrap_or_default(),
     }
 }
@@ -157,13 +157,13 @@ impl Names {
     /// The existing agents; unknown names are noted. `own` is the agent with the list.
     pub(super) fn find(
         &self,
-        agent_rows: &AgentRows,
+        declared: &DeclaredAgents,
         own: Option<&AgentId>,
         top: &Section<'_>,
     ) -> Siblings {
         let find = |names: &[Spanned<String>]| {
             let found = names.iter().filter_map(|name| {
-                let agent = agent_rows.find(name, top.problems)?;
+                let agent = declared.find(name, top.problems)?;
                 if own == Some(&agent.id) {
                     top.problems.note(itself(name));
                     return None;
@@ -196,14 +196,14 @@ fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
     profiles
 }
 
-fn shared(top: &Section<'_>, agent_rows: &AgentRows) -> Vec<SharedPath> {
+fn shared(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<SharedPath> {
     let mut shared = Vec::new();
     for named in top.named("shared_paths") {
         let agents = named
             .section(&schema::SHARED_PATH)
             .map(|section| names(&section))
             .unwrap_or_default();
-        let agents = agents.find(agent_rows, None, top);
+        let agents = agents.find(declared, None, top);
         // A folder's name has the form of an agent's id, so that a path has a single meaning.
         if AgentId::parse(&named.name.value).is_ok() {
             shared.push(SharedPath {

@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::agents::Memories;
 use crate::answering::{TranscriptSearch, files};
 use crate::channels::discord::{self, DiscordChannel};
-use crate::channels::telegram::{Menu, MenuEntry, Outfit, TelegramChannel};
+use crate::channels::telegram::{ChannelDeps, Menu, MenuEntry, TelegramChannel};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::{CommandServices, SPECS};
@@ -124,8 +124,9 @@ impl Gateway {
             return Err(StartError::NoChannel);
         }
         let db = Db::open(&home.database()).await?;
-        let channels = channels(&checked, &db).await?;
-        Self::start_with(&home, lock, checked, db, channels).await
+        let pins = Arc::new(pins::remembered(db.clone()));
+        let channels = channels(&checked, &Router::new(pins.clone()), &db).await?;
+        Self::start_with(&home, lock, checked, db, pins, channels).await
     }
 
     /// Starts with a single channel, such as the terminal; the platforms in the config stay off.
@@ -136,7 +137,8 @@ impl Gateway {
         // is used.
         let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
-        Self::start_with(&home, lock, checked, db, vec![channel]).await
+        let pins = Arc::new(pins::remembered(db.clone()));
+        Self::start_with(&home, lock, checked, db, pins, vec![channel]).await
     }
 
     async fn start_with(
@@ -144,6 +146,7 @@ impl Gateway {
         lock: HomeLock,
         checked: CheckedConfig,
         db: Db,
+        pins: Arc<Pins>,
         channels: Vec<Arc<dyn Channel>>,
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
@@ -165,7 +168,6 @@ impl Gateway {
             outgoing::folder(home.path()),
             work.clone(),
         );
-        let pins = Arc::new(pins::remembered(db.clone()));
         let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
         let bootstrapped: DashSet<_> = agent_rows
             .values()
@@ -338,10 +340,14 @@ fn toolbox(memories: &Memories, db: &Db, switch: Switch) -> ToolBox {
 }
 
 /// The channels of the platforms named in the config.
-async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
+async fn channels(
+    checked: &CheckedConfig,
+    router: &Router,
+    db: &Db,
+) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
     let (config, mut channels) = (&checked.config, Vec::<Arc<dyn Channel>>::new());
     if let Some(telegram) = &config.telegram {
-        let outfit = Outfit {
+        let deps = ChannelDeps {
             signer: generated_secrets::buttons(db).await?,
             webhook_secret: generated_secrets::webhook(db).await?,
             menu: menu(config),
@@ -351,14 +357,14 @@ async fn channels(checked: &CheckedConfig, db: &Db) -> Result<Vec<Arc<dyn Channe
         channels.push(Arc::new(TelegramChannel::new(
             telegram,
             config.group_sessions,
-            outfit,
+            deps,
         )));
     }
     if let Some(discord) = &config.discord {
         let deps = discord::ChannelDeps {
             signer: generated_secrets::buttons(db).await?,
             menu: slash::menu(config),
-            may_ask: slash::may_ask(checked, db),
+            may_ask: slash::may_ask(checked, router, db),
             expected: preflight::on_discord(&checked.table),
             is_open: config.access.groups == Groups::Open,
             known_people: known_people::on_discord(&config.access, db),

@@ -120,7 +120,7 @@ pub(super) async fn hint(state: &GatewayState, accepted: &Accepted) -> Result<()
         let rows = told.map_or_else(Vec::new, |told| {
             delivery.draft(&to, Kind::Notice, &Text::plain(&told))
         });
-        inbox::close(tx, id, Closing::Refused, "a stranger", now)?;
+        inbox::close(tx, id, Closing::Refused, "a guest", now)?;
         outbox::insert(tx, &rows, Source::of(Some(id)), now)?;
         Ok(rows.len())
     };

@@ -10,7 +10,7 @@ use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
 use crate::config::{AgentSpec, Config};
 use crate::domain::{Addressed, Origin};
 use crate::home::CheckedConfig;
-use crate::routing::{self, pins};
+use crate::routing::Router;
 use crate::storage::{Db, StoreError};
 
 pub(super) fn menu(config: &Config) -> Menu {
@@ -31,12 +31,12 @@ pub(super) fn menu(config: &Config) -> Menu {
 }
 
 /// Names are offered only to people whose command would be carried out.
-pub(super) fn may_ask(checked: &CheckedConfig, db: &Db) -> MayAsk {
-    let (checked, db) = (checked.clone(), db.clone());
+pub(super) fn may_ask(checked: &CheckedConfig, router: &Router, db: &Db) -> MayAsk {
+    let (checked, router, db) = (checked.clone(), router.clone(), db.clone());
     Arc::new(move |origin| {
-        let (checked, db) = (checked.clone(), db.clone());
+        let (checked, router, db) = (checked.clone(), router.clone(), db.clone());
         async move {
-            let decided = decide(&checked, &db, origin).await;
+            let decided = decide(&checked, &router, &db, origin).await;
             decided
                 .inspect_err(|error| tracing::warn!("nothing is offered on Discord: {error}"))
                 .unwrap_or(false)
@@ -45,19 +45,19 @@ pub(super) fn may_ask(checked: &CheckedConfig, db: &Db) -> MayAsk {
     })
 }
 
-async fn decide(checked: &CheckedConfig, db: &Db, origin: Origin) -> Result<bool, StoreError> {
-    let (key, person) = (origin.key.clone(), origin.person.clone());
-    let look = move |connection: &rusqlite::Connection| {
-        Ok((
-            pins::load(connection, &key)?,
-            key.is_private() && people::is_paired(connection, &person)?,
-        ))
-    };
-    let (pin, is_paired) = db.read(look).await?;
-    let (route, access) = (
-        routing::route(&checked.table, pin.as_ref(), &origin),
-        &checked.config.access,
-    );
+async fn decide(
+    checked: &CheckedConfig,
+    router: &Router,
+    db: &Db,
+    origin: Origin,
+) -> Result<bool, StoreError> {
+    let person = origin.person.clone();
+    let is_paired = origin.key.is_private()
+        && db
+            .read(move |connection| people::is_paired(connection, &person))
+            .await?;
+    let route = router.resolve(&checked.table, &origin).await?.route;
+    let access = &checked.config.access;
     let asking = Asking {
         key: &origin.key,
         role: Role::of(access, &origin.person, is_paired),

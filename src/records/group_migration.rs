@@ -54,7 +54,7 @@ const MOVED: [(&str, &str); 9] = [
     ("memories", "place_id"),
 ];
 /// Tables with at most one row of a kind for a place. The row of the new place wins.
-const REPLACED: [&str; 2] = ["model_overrides", "summaries"];
+const REPLACED: [&str; 1] = ["model_overrides"];
 
 /// Merges both rows of a place.
 fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
@@ -68,6 +68,11 @@ fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
             params![old, new],
         )?;
     }
+    // A summary of one row says nothing about messages of the other.
+    tx.execute(
+        "DELETE FROM summaries WHERE place_id IN (?1, ?2)",
+        params![old, new],
+    )?;
     for table in REPLACED {
         tx.execute(
             &format!("UPDATE OR IGNORE {table} SET place_id = ?2 WHERE place_id = ?1"),
@@ -87,7 +92,8 @@ mod tests {
     use crate::storage::Db;
 
     /// Tables with a merge function of their own.
-    const BY_HAND: [(&str, &str); 4] = [
+    const BY_HAND: [(&str, &str); 5] = [
+        ("summaries", "place_id"),
         ("messages", "place_id"),
         ("pins", "place_id"),
         ("spending", "place_id"),

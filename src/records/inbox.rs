@@ -343,6 +343,27 @@ fn inbound(payload: &str, key: Option<String>) -> Result<Inbound, String> {
     Ok(inbound)
 }
 
+/// The messages of these rows, as far as they still wait and can be read.
+pub(crate) fn messages_of(
+    connection: &Connection,
+    ids: &[i64],
+) -> rusqlite::Result<Vec<(i64, Inbound)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT payload, key FROM inbox LEFT JOIN places ON places.id = place_id
+         WHERE inbox.id = ?1 AND state = 'waiting'",
+    )?;
+    let mut found = Vec::new();
+    for id in ids {
+        let row = statement.query_row([id], |row| {
+            Ok((row.get::<_, Option<String>>(0)?, row.get(1)?))
+        });
+        if let Some((Some(payload), key)) = row.optional()? {
+            found.extend(inbound(&payload, key).ok().map(|inbound| (*id, inbound)));
+        }
+    }
+    Ok(found)
+}
+
 /// Whether the place has messages after this message. In a group with a conversation for each
 /// member, the messages of all members count.
 pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusqlite::Result<bool> {

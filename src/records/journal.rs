@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::inbox;
-use crate::domain::{AgentUid, SessionKey};
+use crate::domain::{AgentUid, Inbound, SessionKey};
 use crate::models::{ToolCall, Usage};
 use crate::routing::places;
 use crate::tools::Effect;
@@ -38,6 +38,8 @@ pub(crate) struct Recorded {
     pub(crate) is_asked: bool,
     /// Each round with the results of its calls.
     pub(crate) rounds: Vec<(Round, Vec<Recall>)>,
+    /// The other messages of the turn, with their rows.
+    pub(crate) others: Vec<(i64, Inbound)>,
 }
 
 /// The recorded result of a call.
@@ -136,11 +138,45 @@ pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64, words: &str) -> rusqlit
     if words.is_empty() {
         return Ok(());
     }
-    let sql = "UPDATE open_turns SET question = replace(question, ?2, '[deleted]')
-               WHERE EXISTS (SELECT 1 FROM json_each(open_turns.members) AS each WHERE each.value = ?1)";
-    tx.prepare_cached(sql)?
-        .execute(params![inbox_id, words])
+    let mut find = tx.prepare_cached(
+        "SELECT inbox_id, question, json_array_length(members) FROM open_turns
+         WHERE EXISTS (SELECT 1 FROM json_each(open_turns.members) AS each WHERE each.value = ?1)",
+    )?;
+    let found = find.query_row([inbox_id], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?))
+    });
+    let Some((turn, question, members)): Option<(i64, String, i64)> = found.optional()? else {
+        return Ok(());
+    };
+    let question = if members > 1 {
+        without(&question, words)
+    } else {
+        DELETED.to_owned()
+    };
+    tx.prepare_cached("UPDATE open_turns SET question = ?2 WHERE inbox_id = ?1")?
+        .execute(params![turn, question])
         .map(drop)
+}
+
+/// Stands for the words of a deleted message.
+const DELETED: &str = "[deleted]";
+
+/// A question without the words of one of its messages. Words inside of another message stay: a
+/// message begins a line, or follows the mark of its writer, and ends with its line.
+fn without(question: &str, words: &str) -> String {
+    let begins =
+        |before: &str| before.is_empty() || before.ends_with('\n') || before.ends_with("] ");
+    let ends = |after: &str| after.is_empty() || after.starts_with('\n');
+    let mut rest = question;
+    let mut kept = String::new();
+    while let Some(at) = rest.find(words) {
+        let (before, after) = (&rest[..at], &rest[at + words.len()..]);
+        let is_message = begins(if before.is_empty() { &kept } else { before }) && ends(after);
+        kept.push_str(before);
+        kept.push_str(if is_message { DELETED } else { words });
+        rest = after;
+    }
+    kept + rest
 }
 
 /// Another agent begins the turn anew. The rounds of the earlier agent are of no use to it.
@@ -224,15 +260,24 @@ pub(crate) fn recorded(
     connection: &Connection,
     inbox_id: i64,
 ) -> rusqlite::Result<Option<Recorded>> {
-    let mut statement = connection
-        .prepare_cached("SELECT key, agent_uid, question, started_at, parked, members, read_upto FROM open_turns JOIN places ON id = place_id WHERE inbox_id = ?1")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT key, agent_uid, question, started_at, parked, members, read_upto
+         FROM open_turns JOIN places ON id = place_id WHERE inbox_id = ?1",
+    )?;
     let found = statement
         .query_row([inbox_id], |row| Ok((turn(inbox_id, row)?, row.get(4)?)))
         .optional()?;
     let Some((Some(turn), is_asked)) = found else {
         return Ok(None);
     };
+    let others: Vec<i64> = turn
+        .members
+        .iter()
+        .copied()
+        .filter(|id| *id != inbox_id)
+        .collect();
     Ok(Some(Recorded {
+        others: inbox::messages_of(connection, &others)?,
         turn,
         is_asked,
         rounds: rounds(connection, inbox_id)?,
@@ -327,3 +372,28 @@ fn calls(
 
 /// The result of a call that was running when the process ended.
 pub(crate) const INTERRUPTED: &str = "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_deleted_message_is_taken_out_of_a_question() {
+        let check = |question: &str, words: &str, expected: &str| {
+            assert_eq!(without(question, words), expected, "{words:?}");
+        };
+        check(
+            "look\n\nok\n\nok then",
+            "ok",
+            "look\n\n[deleted]\n\nok then",
+        );
+        check(
+            "[Ann] ok\n\n[Bob] look",
+            "ok",
+            "[Ann] [deleted]\n\n[Bob] look",
+        );
+        check("one\ntwo\n\nthree", "one\ntwo", "[deleted]\n\nthree");
+        check("ok\nok", "ok", "[deleted]\n[deleted]");
+        check("nothing of it", "ok", "nothing of it");
+    }
+}

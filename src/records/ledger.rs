@@ -224,8 +224,9 @@ impl By {
 
     fn column(self) -> &'static str {
         match self {
-            // An archived agent has an archive name here.
-            By::Agent => "(SELECT slug FROM agents WHERE uid = agent_uid)",
+            By::Agent => {
+                "(SELECT coalesce('former-' || archived_id, slug) FROM agents WHERE uid = agent_uid)"
+            }
             By::Place => "(SELECT key FROM places WHERE id = place_id)",
             By::Person => "person",
             By::Model => "model",

@@ -196,7 +196,8 @@ pub(crate) fn finish(
 const COLUMNS: &str =
     "subagents.run, relation, own.key, inbox_id, agent_uid, origin.key, parent_inbox_id, parent_uid, person, role,
     task, tools, max_steps, on_finish, hop, trace, state, result, steps, input_tokens, output_tokens, cached_tokens, started_at,
-    ended_at, its.slug, parents.slug";
+    ended_at, coalesce('former-' || its.archived_id, its.slug),
+    coalesce('former-' || parents.archived_id, parents.slug)";
 const TABLES: &str = "subagents JOIN agents AS its ON its.uid = agent_uid JOIN agents AS parents ON parents.uid = parent_uid
     JOIN places AS own ON own.id = place_id JOIN places AS origin ON origin.id = parent_place_id";
 

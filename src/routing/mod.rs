@@ -27,7 +27,7 @@ mod tests;
 mod trial;
 
 pub use explain::{Candidate, Explanation, FilterCheck, Outcome, Step, explain};
-pub use router::{Resolved, Router};
+pub use router::{Resolved, Router, resolve};
 pub use table::{BoundGroup, BoundOnDiscord, DiscordPlace, Table};
 pub use trial::Rank;
 

@@ -31,17 +31,21 @@ impl Router {
     }
 
     pub async fn resolve(&self, table: &Table, origin: &Origin) -> Result<Resolved, StoreError> {
-        let found = self.pins.get(&origin.key).await?;
-        let is_known = found.as_ref().is_some_and(|pin| table.knows(&pin.agent));
-        let (pin, stale_pin) = if is_known {
-            (found, None)
-        } else {
-            (None, found)
-        };
-        Ok(Resolved {
-            route: route(table, pin.as_ref(), origin),
-            pin,
-            stale_pin,
-        })
+        Ok(resolve(table, self.pins.get(&origin.key).await?, origin))
+    }
+}
+
+/// The same for callers that have looked up the pin.
+pub fn resolve(table: &Table, found: Option<Pin>, origin: &Origin) -> Resolved {
+    let is_known = found.as_ref().is_some_and(|pin| table.knows(&pin.agent));
+    let (pin, stale_pin) = if is_known {
+        (found, None)
+    } else {
+        (None, found)
+    };
+    Resolved {
+        route: route(table, pin.as_ref(), origin),
+        pin,
+        stale_pin,
     }
 }

@@ -55,7 +55,7 @@ async fn strangers_unbound_groups_and_talk_that_is_not_for_us_reach_no_model() {
     );
     assert_eq!(
         house.ask("SELECT group_concat(DISTINCT outcome) FROM inbox"),
-        "a stranger,no binding or pin opens this place,observed"
+        "a guest,no binding or pin opens this place,observed"
     );
     gateway.shutdown().await;
 }

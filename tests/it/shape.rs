@@ -140,6 +140,8 @@ fn arguments_of(call: &str) -> Vec<String> {
     };
     let files = source().into_iter().filter(|(name, _)| on_the_way(name));
     let arguments = |(_, text): (String, String)| {
+        // A call may stand on several lines.
+        let text: String = text.split_whitespace().collect();
         let after = text
             .split(call)
             .skip(1)

@@ -1,6 +1,8 @@
 //! Turns with tools: what is written down, what is said in between, what is stopped, and what a
 //! kill leaves.
 
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use crate::support::House;
@@ -235,6 +237,13 @@ async fn a_backlog_that_has_begun_is_one_answer_after_a_kill_too() {
         .await;
     assert_eq!(alice.texts(), ["Begun.", "Both."]);
     assert_eq!(house.model.journal().len(), 4);
+    let messages = house.ask("SELECT group_concat(written_as, '') FROM messages");
+    let distinct: HashSet<&str> = messages.split_whitespace().collect();
+    assert_eq!(
+        distinct.len(),
+        3,
+        "a later edit or deletion finds each of them: {messages}"
+    );
     process.stop().await;
 }
 

@@ -68,8 +68,8 @@ pub struct TelegramChannel {
     newest: Arc<send::Newest>,
 }
 
-/// The needs of a bot besides its config.
-pub struct Outfit {
+/// The dependencies of a bot besides its config.
+pub struct ChannelDeps {
     pub signer: Signer,
     /// Telegram allows the letters `A-Z a-z 0-9 _ -`.
     pub webhook_secret: Secret,
@@ -79,7 +79,7 @@ pub struct Outfit {
 }
 
 impl TelegramChannel {
-    pub fn new(config: &Telegram, group_sessions: GroupSessions, outfit: Outfit) -> Self {
+    pub fn new(config: &Telegram, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {
         let limits = Limits {
             all_per_second: config.limits.per_second,
             chat_per_second: config.limits.chat_per_second,
@@ -99,16 +99,16 @@ impl TelegramChannel {
             group_sessions,
             nicknames,
             gather,
-            outfit.signer.clone(),
+            deps.signer.clone(),
             newest.clone(),
         );
         let listener = Listener {
             receiver,
             transport: config.transport.clone(),
-            webhook_secret: outfit.webhook_secret,
-            menu: outfit.menu,
-            expectations: outfit.expectations,
-            db: outfit.db,
+            webhook_secret: deps.webhook_secret,
+            menu: deps.menu,
+            expectations: deps.expectations,
+            db: deps.db,
         };
         let (streaming, style, max_file_mb) =
             (platform.streaming, platform.answers, platform.max_file_mb);
@@ -119,7 +119,7 @@ impl TelegramChannel {
             streaming,
             style,
             max_file_mb,
-            signer: outfit.signer,
+            signer: deps.signer,
             newest,
         }
     }
