@@ -5,7 +5,7 @@
 //! - [`domain`]: plain values: ids, session keys, messages. Uses no other module.
 //! - [`storage`]: the database: a single writer with group commit, a few readers. Knows no table.
 //! - [`config`]: `config.toml`, as written and as checked.
-//! - [`access`]: the people allowed to speak to the bot, and where.
+//! - `access`: the people allowed to speak to the bot, and where.
 //! - [`routing`]: the agent of a place, and why.
 //! - [`channels`]: the platforms: Telegram, Discord and the terminal.
 //! - [`agents`]: the agents and their belongings: identity files, models, skills, memory,
@@ -14,7 +14,7 @@
 //! - [`tools`]: the abilities of an agent besides talking, and the policy of their use.
 //! - [`home`]: the home folder and its lock, the checked config, the agents, and a snapshot of all
 //!   of them.
-//! - [`turn`]: a single run of an agent: prompt → model ⇄ tools.
+//! - `turn`: a single run of an agent: prompt → model ⇄ tools.
 //! - [`delivery`]: the outbox and its senders, the platforms' limits, previews of unfinished
 //!   answers.
 //! - [`records`]: the tables about sessions: inbox, transcript, journal, ledger, turn log. SQL
@@ -22,7 +22,7 @@
 //! - `subagents`: turns asked for by another turn, and messages between places.
 //! - `answering`: from a queued message to its written answer: admit, prepare, run, finish, commit.
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
-//! - [`tenants`]: the life of an agent: added, renamed, removed, brought back, taken along.
+//! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
@@ -31,7 +31,7 @@
 //! base of HTTP clients), `open_files` (their limit), `signing` (tags on buttons), [`telemetry`]
 //! (logs).
 
-pub mod access;
+mod access;
 pub mod agents;
 mod answering;
 mod backoff;
@@ -54,6 +54,6 @@ mod signing;
 pub mod storage;
 mod subagents;
 pub mod telemetry;
-pub mod tenants;
+mod tenants;
 pub mod tools;
-pub mod turn;
+mod turn;

@@ -7,21 +7,21 @@ const TAG_BYTES: usize = 8;
 
 /// Makes and checks tags with a key.
 #[derive(Debug, Clone)]
-pub struct Signer {
+pub(crate) struct Signer {
     key: hmac::Key,
 }
 
 impl Signer {
-    pub const KEY_BYTES: usize = 32;
+    pub(crate) const KEY_BYTES: usize = 32;
 
-    pub fn new(key: &[u8]) -> Self {
+    pub(crate) fn new(key: &[u8]) -> Self {
         Signer {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
         }
     }
 
     /// The tag of a text, in hexadecimal.
-    pub fn tag(&self, text: &str) -> String {
+    pub(crate) fn tag(&self, text: &str) -> String {
         let whole = hmac::sign(&self.key, text.as_bytes());
         whole.as_ref()[..TAG_BYTES]
             .iter()
@@ -30,7 +30,7 @@ impl Signer {
     }
 
     /// Takes as long for a wrong tag as for a right tag.
-    pub fn accepts(&self, text: &str, tag: &str) -> bool {
+    pub(crate) fn accepts(&self, text: &str, tag: &str) -> bool {
         same_text(&self.tag(text), tag)
     }
 }

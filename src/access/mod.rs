@@ -1,6 +1,6 @@
 //! Decides whether a person may speak to the bot in a place. Pure; known people are in [`people`].
 
-pub mod people;
+pub(crate) mod people;
 
 use crate::config::{Access, Dms, Groups};
 use crate::domain::{Addressed, PersonId, SessionKey};
@@ -36,7 +36,7 @@ impl Role {
 
 /// Everything the decision depends on.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     pub key: &'a SessionKey,
     pub role: Role,
     pub addressed: Addressed,
@@ -48,7 +48,7 @@ pub struct Asking<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     Admit,
     /// A guest gets a pairing code.
     Hint,
@@ -60,7 +60,7 @@ pub enum Verdict {
     Ignore(&'static str),
 }
 
-pub fn decide(access: &Access, asking: &Asking<'_>) -> Verdict {
+pub(crate) fn decide(access: &Access, asking: &Asking<'_>) -> Verdict {
     if asking.key.is_private() {
         decide_private(access, asking)
     } else {
@@ -100,7 +100,7 @@ fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
 }
 
 /// Why a message in a group is left alone.
-pub const NOT_ADDRESSED: &str = "not addressed to the bot";
+pub(crate) const NOT_ADDRESSED: &str = "not addressed to the bot";
 
 #[cfg(test)]
 mod tests {

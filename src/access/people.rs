@@ -17,19 +17,19 @@ const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 
 /// A member, or a guest with a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acquaintance {
+pub(crate) struct Acquaintance {
     pub person: PersonId,
     pub name: String,
 }
 
-pub fn is_paired(connection: &Connection, person: &PersonId) -> rusqlite::Result<bool> {
+pub(crate) fn is_paired(connection: &Connection, person: &PersonId) -> rusqlite::Result<bool> {
     let mut statement = connection
         .prepare_cached("SELECT 1 FROM people WHERE id = ?1 AND paired_at IS NOT NULL")?;
     statement.exists([person.to_string()])
 }
 
 /// Members of a platform, the latest first.
-pub fn paired(
+pub(crate) fn paired(
     connection: &Connection,
     platform: &str,
     limit: u32,
@@ -47,7 +47,7 @@ pub fn paired(
 }
 
 /// A new code for a guest. None if the guest has an open code, or if too many codes are open.
-pub fn new_code(
+pub(crate) fn new_code(
     tx: &Transaction<'_>,
     person: &PersonId,
     name: &str,
@@ -81,7 +81,7 @@ const COUNTS_AT_2: &str = "code_until > ?2 AND code_until <= ?2 + 3600000";
 
 const COUNT_OPEN: &str = "SELECT count(*) FROM people WHERE code_until > ?1";
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     tx.execute(
         &format!("DELETE FROM people WHERE id IN ({OLD} LIMIT ?2)"),
         params![now - KEPT_MS, most],
@@ -91,7 +91,7 @@ pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result
 const OLD: &str = "SELECT id FROM people WHERE code_until < ?1 AND paired_at IS NULL";
 
 /// The guest with this open code.
-pub fn of_code(
+pub(crate) fn of_code(
     connection: &Connection,
     code: &str,
     now: i64,
@@ -105,7 +105,7 @@ pub fn of_code(
 }
 
 /// Makes a member of the guest with this code. `None` without such an open code.
-pub fn approve(
+pub(crate) fn approve(
     tx: &Transaction<'_>,
     code: &str,
     by: &str,

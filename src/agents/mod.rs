@@ -16,7 +16,7 @@ mod identity;
 pub mod memory;
 mod model_choice;
 mod scaffold;
-pub mod skills;
+pub(crate) mod skills;
 mod workspace;
 
 pub use agent_rows::{AgentRows, Former};

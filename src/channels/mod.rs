@@ -15,15 +15,15 @@ mod answer_style;
 mod callers;
 mod connections;
 mod describe;
-pub mod discord;
+pub(crate) mod discord;
 mod health;
 mod json_list;
 pub mod local;
 mod markdown;
 mod newest;
 mod nicknames;
-pub mod outgoing;
-pub mod telegram;
+pub(crate) mod outgoing;
+pub(crate) mod telegram;
 mod upload;
 
 pub use health::Health;

@@ -22,7 +22,7 @@ const ORPHANED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why no copy was made. The text is for the model.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub(crate) enum StoreError {
     #[error("it is empty")]
     Empty,
     #[error("it is larger than {0} bytes")]
@@ -34,7 +34,7 @@ pub enum StoreError {
 }
 
 /// The largest file a platform takes from a bot.
-pub fn max_bytes(platform: Platform) -> u64 {
+pub(crate) fn max_bytes(platform: Platform) -> u64 {
     match platform {
         Platform::Telegram => telegram::MAX_UPLOAD_BYTES,
         Platform::Discord => discord::MAX_UPLOAD_BYTES,
@@ -42,12 +42,12 @@ pub fn max_bytes(platform: Platform) -> u64 {
     }
 }
 
-pub fn folder(home: &Path) -> PathBuf {
+pub(crate) fn folder(home: &Path) -> PathBuf {
     home.join(FOLDER)
 }
 
 /// Copies a file, up to a size. Blocks.
-pub fn store(
+pub(crate) fn store(
     home: &Path,
     content: impl Read,
     original: &Path,
@@ -117,7 +117,7 @@ fn waiting_bytes(folder: &Path) -> std::io::Result<u64> {
 }
 
 /// Removes old copies without a row. Returns their number.
-pub fn tidy(folder: &Path, referred: &HashSet<String>) -> usize {
+pub(crate) fn tidy(folder: &Path, referred: &HashSet<String>) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return 0;
     };

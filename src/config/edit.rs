@@ -21,11 +21,11 @@ use lines::{line_start, replaced, whole_lines, with_comments};
 use regions::{Region, cut, insert_behind_agents, insert_behind_bindings};
 use tree::{agent_of, binding_tables, parse, pattern_of, refuse_inline_agents};
 
-pub use error::EditError;
+pub(crate) use error::EditError;
 
 /// An agent to be written into the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NewAgent {
+pub(crate) struct NewAgent {
     pub name: Option<String>,
     pub emoji: Option<String>,
     pub model: Option<String>,
@@ -34,7 +34,7 @@ pub struct NewAgent {
 
 /// An agent's tables, cut out of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TakenOut {
+pub(crate) struct TakenOut {
     /// The rest of the file.
     pub text: String,
     /// The tables, with the comments directly above them.
@@ -46,7 +46,7 @@ pub struct TakenOut {
 }
 
 /// Adds an agent behind the last agent, or at the end.
-pub fn add_agent(text: &str, id: &AgentId, agent: &NewAgent) -> Result<String, EditError> {
+pub(crate) fn add_agent(text: &str, id: &AgentId, agent: &NewAgent) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     Ok(form.put_back(&insert_behind_agents(&plain, &agent_table(id, agent))?))
 }
@@ -77,7 +77,7 @@ fn agent_table(id: &AgentId, agent: &NewAgent) -> String {
 }
 
 /// Adds a binding behind the last binding, or at the end.
-pub fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
+pub(crate) fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     Ok(form.put_back(&insert_behind_bindings(
         &plain,
@@ -96,7 +96,7 @@ fn binding_table(pattern: &str, id: &AgentId) -> String {
 }
 
 /// Cuts out the agent's tables, the bindings to the agent, and the agent's name in lists of others.
-pub fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
+pub(crate) fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
     let (plain, form) = line_endings::remove(text);
     let document = parse(&plain)?;
     let root = document.as_table();
@@ -129,7 +129,7 @@ pub fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
 }
 
 /// Inserts a cut-out piece again: agents behind agents, bindings behind bindings.
-pub fn put_back(text: &str, piece: &str) -> Result<String, EditError> {
+pub(crate) fn put_back(text: &str, piece: &str) -> Result<String, EditError> {
     let ((plain, form), (piece, _)) = (line_endings::remove(text), line_endings::remove(piece));
     let bindings = cut(&piece, &regions::of_bindings(&piece, |_| true)?);
     let mut text = insert_behind_agents(&plain, &bindings.rest)?;
@@ -140,7 +140,7 @@ pub fn put_back(text: &str, piece: &str) -> Result<String, EditError> {
 }
 
 /// Removes the `[[bindings]]` from a cut-out piece; returns the rest and their `match` texts.
-pub fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError> {
+pub(crate) fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError> {
     let mut document: DocumentMut = piece.parse().map_err(|_| EditError::NotToml)?;
     let patterns = binding_tables(document.as_table())
         .into_iter()
@@ -151,7 +151,7 @@ pub fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError>
 }
 
 /// Removes the agent's name from a cut-out piece.
-pub fn without_name(piece: &str, id: &AgentId) -> Result<String, EditError> {
+pub(crate) fn without_name(piece: &str, id: &AgentId) -> Result<String, EditError> {
     let mut document: DocumentMut = piece.parse().map_err(|_| EditError::NotToml)?;
     let agent = document
         .get_mut("agents")
@@ -164,19 +164,23 @@ pub fn without_name(piece: &str, id: &AgentId) -> Result<String, EditError> {
 }
 
 /// Adds the agent to a list again, if the list still exists.
-pub fn add_mention(text: &str, list: &str, id: &AgentId) -> Result<Option<String>, EditError> {
+pub(crate) fn add_mention(
+    text: &str,
+    list: &str,
+    id: &AgentId,
+) -> Result<Option<String>, EditError> {
     let (plain, form) = line_endings::remove(text);
     Ok(mentions::add_to_list(&plain, list, id)?.map(|text| form.put_back(&text)))
 }
 
 /// Writes another id in every place that names the agent.
-pub fn rename_agent(text: &str, old: &AgentId, new: &AgentId) -> Result<String, EditError> {
+pub(crate) fn rename_agent(text: &str, old: &AgentId, new: &AgentId) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     Ok(form.put_back(&rename::rename_agent(&plain, old, new)?))
 }
 
 /// Changes the key `default_agent` and nothing else.
-pub fn set_default(text: &str, id: &AgentId) -> Result<String, EditError> {
+pub(crate) fn set_default(text: &str, id: &AgentId) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     let document = parse(&plain)?;
     let value = format!("\"{id}\"");

@@ -16,7 +16,7 @@ mod bindings;
 mod check;
 mod choices;
 mod discord;
-pub mod edit;
+pub(crate) mod edit;
 mod file;
 mod limits;
 mod memory;
@@ -30,7 +30,7 @@ mod redact;
 mod report;
 mod schema;
 mod secrets;
-pub mod store;
+pub(crate) mod store;
 mod tools;
 mod transport;
 

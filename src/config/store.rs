@@ -10,7 +10,7 @@ use super::file::FILE_NAME;
 
 /// Held during an edit by program. The system releases the lock when the process ends.
 #[derive(Debug)]
-pub struct EditLock {
+pub(crate) struct EditLock {
     _file: File,
 }
 
@@ -29,7 +29,7 @@ pub enum StoreConfigError {
 }
 
 /// Waits until no other process edits this home by program. Blocks.
-pub fn lock(home: &Path) -> Result<EditLock, StoreConfigError> {
+pub(crate) fn lock(home: &Path) -> Result<EditLock, StoreConfigError> {
     let path = home.join("config.lock");
     let open = || {
         let file = OpenOptions::new()
@@ -50,7 +50,7 @@ pub fn lock(home: &Path) -> Result<EditLock, StoreConfigError> {
 }
 
 /// The text of the file. A home without a config has an empty text.
-pub fn read(home: &Path) -> Result<String, StoreConfigError> {
+pub(crate) fn read(home: &Path) -> Result<String, StoreConfigError> {
     let path = home.join(FILE_NAME);
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -59,7 +59,7 @@ pub fn read(home: &Path) -> Result<String, StoreConfigError> {
 }
 
 /// Replaces the file, if its text is still the expected text. Blocks.
-pub fn replace(
+pub(crate) fn replace(
     home: &Path,
     _lock: &EditLock,
     base: &str,

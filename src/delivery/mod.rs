@@ -1,16 +1,16 @@
 //! Sends answers: rendered into outbox rows with their turn, then sent in order, place by place.
 
-pub mod outbox;
+pub(crate) mod outbox;
 mod owner_notices;
 mod pacing;
 mod preview;
-pub mod preview_messages;
+pub(crate) mod preview_messages;
 mod progress;
-pub mod reservation;
+pub(crate) mod reservation;
 mod retry_after;
 mod sender;
 mod status_reactions;
-pub mod undelivered;
+pub(crate) mod undelivered;
 mod verdict;
 
 use std::collections::HashMap;

@@ -94,7 +94,7 @@ pub(super) struct Knows {
 
 /// The origin of the text of rows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Source {
+pub(crate) struct Source {
     /// The inbox row of the answered message.
     pub inbox_id: Option<i64>,
     /// The transcript row with the text, if an agent speaks.
@@ -103,7 +103,7 @@ pub struct Source {
 
 impl Source {
     /// The gateway itself speaks, perhaps in answer to a message.
-    pub fn of(inbox_id: Option<i64>) -> Self {
+    pub(crate) fn of(inbox_id: Option<i64>) -> Self {
         Source {
             inbox_id,
             said_id: None,
@@ -111,7 +111,7 @@ impl Source {
     }
 }
 
-pub fn insert(
+pub(crate) fn insert(
     tx: &Transaction<'_>,
     rows: &[Draft],
     source: Source,
@@ -137,7 +137,7 @@ pub fn insert(
 
 /// Writes an answer. Its first parts go into the preview messages as edits, the others into new
 /// messages. Surplus preview messages are removed. Returns the number of rows.
-pub fn insert_answer(
+pub(crate) fn insert_answer(
     tx: &Transaction<'_>,
     rows: &[Draft],
     inbox_id: i64,
@@ -320,7 +320,11 @@ pub(super) fn given_up(
 
 /// Gives up the waiting rows of a deleted place and its parts. A row being sent right now is
 /// settled by the outcome of its call.
-pub fn give_up(tx: &Transaction<'_>, place: &SessionKey, error: &str) -> rusqlite::Result<()> {
+pub(crate) fn give_up(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    error: &str,
+) -> rusqlite::Result<()> {
     let [own, parts] = place.globs();
     let sql = "UPDATE outbox SET state = 'failed', error = ?3
                WHERE state IN ('waiting', 'sending') AND state = 'waiting'
@@ -390,7 +394,7 @@ fn reopen_one(tx: &Transaction<'_>, id: i64, may_have_arrived: bool) -> rusqlite
 }
 
 /// The number of waiting rows in each of these places.
-pub fn waiting_in(
+pub(crate) fn waiting_in(
     tx: &Transaction<'_>,
     places: &[PlaceId],
 ) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
@@ -410,7 +414,7 @@ pub fn waiting_in(
 }
 
 /// The rows of these places with a call in progress, with the key of their place.
-pub fn being_sent(
+pub(crate) fn being_sent(
     tx: &Transaction<'_>,
     places: &[PlaceId],
 ) -> rusqlite::Result<Vec<(i64, SessionKey)>> {
@@ -431,7 +435,7 @@ pub fn being_sent(
 }
 
 /// Puts a row into another place.
-pub fn put_into(tx: &Transaction<'_>, id: i64, place: PlaceId) -> rusqlite::Result<()> {
+pub(crate) fn put_into(tx: &Transaction<'_>, id: i64, place: PlaceId) -> rusqlite::Result<()> {
     tx.execute(
         "UPDATE outbox SET place_id = ?2 WHERE id = ?1",
         params![id, place],
@@ -441,7 +445,7 @@ pub fn put_into(tx: &Transaction<'_>, id: i64, place: PlaceId) -> rusqlite::Resu
 
 /// The places where a message with this id was sent since then, each with the transcript row of the
 /// message.
-pub fn sent_as(
+pub(crate) fn sent_as(
     connection: &Connection,
     message: &MessageId,
     since: i64,
@@ -462,7 +466,7 @@ pub fn sent_as(
 
 /// Forgets the target messages of rows in a migrated group: edits become sends, and removals are
 /// dropped. Message ids of the old group mean other messages in the new group.
-pub fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
+pub(crate) fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
     preview_messages::forget_in(tx, place)?;
     let open = "target IS NOT NULL AND state IN ('waiting', 'failed') AND place_id = ?1";
     tx.execute(
@@ -478,7 +482,7 @@ pub fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<
 
 /// Delivery problems for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Troubles {
+pub(crate) struct Troubles {
     /// Rows given up.
     pub failed: i64,
     /// Rows waiting for longer than a minute, and still tried.
@@ -489,7 +493,7 @@ pub struct Troubles {
     pub repeated: i64,
 }
 
-pub fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles> {
+pub(crate) fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles> {
     let count = |sql| connection.query_row(sql, [], |row| row.get(0));
     let long = "FROM outbox WHERE state IN ('waiting', 'sending') AND created_at < ?1";
     let since = now - LONG_WAIT_MS;
@@ -512,12 +516,12 @@ pub fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles>
 const LONG_WAIT_MS: i64 = 60 * 1000;
 
 /// Stored copies of files still to be sent.
-pub fn files(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+pub(crate) fn files(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     let mut statement = connection.prepare("SELECT file FROM outbox WHERE file IS NOT NULL")?;
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE sent_at < ?1 LIMIT ?2)";
     tx.execute(sql, params![now - KEPT_MS, most])
 }

@@ -34,7 +34,7 @@ pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::R
 }
 
 /// The messages on the screen, in the order of the parts they show.
-pub fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
+pub(crate) fn of(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<MessageId>> {
     let mut statement = connection.prepare_cached(
         "SELECT message_id FROM preview_messages WHERE inbox_id = ?1 ORDER BY number",
     )?;
@@ -59,7 +59,7 @@ pub(super) fn forget_in(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Resul
         .map(drop)
 }
 
-pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM preview_messages WHERE (inbox_id, number) IN
                    (SELECT inbox_id, number FROM preview_messages WHERE created_at < ?1 LIMIT ?2)";
     tx.execute(sql, params![now - KEPT_MS, most])

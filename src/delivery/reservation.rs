@@ -57,7 +57,7 @@ impl Delivery {
 }
 
 /// Marks the place's oldest row as being sent.
-pub fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<First> {
+pub(crate) fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<First> {
     Ok(First(
         match outbox::claim(tx, place, Knows::default(), now)? {
             Next::Claimed(row) => Some(row),

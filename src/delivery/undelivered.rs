@@ -9,7 +9,7 @@ use crate::routing::places;
 
 /// A selection of undelivered rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     All,
     /// Includes the parts of a whole group.
     Place(SessionKey),
@@ -31,7 +31,7 @@ pub struct Undelivered {
 
 /// When rows are sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub(crate) enum When {
     /// The caller is the running gateway and submits the rows.
     Now,
     /// The caller is another process, so the row counts of a running gateway stay untouched.
@@ -39,7 +39,7 @@ pub enum When {
 }
 
 /// Oldest first.
-pub fn list(connection: &Connection, which: &Which) -> rusqlite::Result<Vec<Undelivered>> {
+pub(crate) fn list(connection: &Connection, which: &Which) -> rusqlite::Result<Vec<Undelivered>> {
     let mut statement = connection.prepare_cached(
         "SELECT outbox.id, key, kind, coalesce(error, ''), outbox.created_at, retry_at_start
          FROM outbox JOIN places ON places.id = place_id WHERE state = 'failed' ORDER BY outbox.id",
@@ -81,7 +81,7 @@ impl Which {
 }
 
 /// Puts failed rows back into the queue with fresh counters. Only `repeated` keeps its value.
-pub fn retry(
+pub(crate) fn retry(
     tx: &Transaction<'_>,
     rows: &[Undelivered],
     when: When,
@@ -102,7 +102,7 @@ pub fn retry(
 
 /// Deletes rows for good. Safe beside a running gateway, because the gateway does not touch failed
 /// rows.
-pub fn forget(tx: &Transaction<'_>, rows: &[Undelivered]) -> rusqlite::Result<()> {
+pub(crate) fn forget(tx: &Transaction<'_>, rows: &[Undelivered]) -> rusqlite::Result<()> {
     let mut statement =
         tx.prepare_cached("DELETE FROM outbox WHERE id = ?1 AND state = 'failed'")?;
     rows.iter()
@@ -119,7 +119,7 @@ pub(super) fn retry_asked(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()
 }
 
 /// The number of rows per place.
-pub fn by_place(rows: &[Undelivered]) -> BTreeMap<SessionKey, usize> {
+pub(crate) fn by_place(rows: &[Undelivered]) -> BTreeMap<SessionKey, usize> {
     let mut counts = BTreeMap::new();
     rows.iter()
         .for_each(|row| *counts.entry(row.place.clone()).or_default() += 1);

@@ -59,7 +59,7 @@ impl Aliases {
     }
 }
 
-pub fn load(connection: &Connection) -> rusqlite::Result<Vec<Moved>> {
+pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Vec<Moved>> {
     let mut statement = connection.prepare("SELECT old, new FROM chat_aliases")?;
     let moves = statement.query_map([], |row| {
         Ok(Moved {
@@ -71,7 +71,7 @@ pub fn load(connection: &Connection) -> rusqlite::Result<Vec<Moved>> {
 }
 
 /// Stores the move; true for a new move.
-pub fn insert(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<bool> {
+pub(crate) fn insert(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO chat_aliases (old, new) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
     )?;

@@ -11,15 +11,15 @@ use serde::{Serialize, Serializer};
 
 use crate::domain::{AgentId, Origin, PersonId};
 
-pub mod aliases;
+pub(crate) mod aliases;
 mod check;
 mod explain;
 mod filter;
 mod glob;
-pub mod names;
+pub(crate) mod names;
 mod pattern;
 pub mod pins;
-pub mod places;
+pub(crate) mod places;
 mod router;
 mod table;
 #[cfg(test)]

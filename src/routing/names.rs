@@ -10,14 +10,14 @@ use crate::domain::{Origin, SessionKey};
 use crate::storage::{Db, Remembered, StoreError};
 
 /// Names by place.
-pub type Names = Remembered<SessionKey, Option<String>>;
+pub(crate) type Names = Remembered<SessionKey, Option<String>>;
 
-pub fn remembered(db: Db) -> Names {
+pub(crate) fn remembered(db: Db) -> Names {
     Remembered::new(db, load)
 }
 
 /// Gives the origin its topic's name, if known.
-pub async fn complete(names: &Names, origin: &mut Origin) -> Result<(), StoreError> {
+pub(crate) async fn complete(names: &Names, origin: &mut Origin) -> Result<(), StoreError> {
     if origin.name.is_none() && has_topics(&origin.key) {
         origin.name = names.get(&origin.key).await?;
     }
@@ -34,7 +34,10 @@ fn has_topics(place: &SessionKey) -> bool {
     )
 }
 
-pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<String>> {
+pub(crate) fn load(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Option<String>> {
     let mut statement = connection.prepare_cached("SELECT name FROM places WHERE key = ?1")?;
     Ok(statement
         .query_row([place.to_string()], |row| row.get(0))
@@ -43,7 +46,7 @@ pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Opt
 }
 
 /// Stores the name; true for a new name.
-pub fn learn(
+pub(crate) fn learn(
     tx: &Transaction<'_>,
     place: &SessionKey,
     name: &str,

@@ -23,7 +23,7 @@ impl FromSql for PlaceId {
 }
 
 /// The id of a place, if the place has a row.
-pub fn id(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<PlaceId>> {
+pub(crate) fn id(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<PlaceId>> {
     let mut statement = connection.prepare_cached("SELECT id FROM places WHERE key = ?1")?;
     statement
         .query_row([place.to_string()], |row| row.get(0))
@@ -31,7 +31,11 @@ pub fn id(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Optio
 }
 
 /// The id of a place. A place without a row gets a row.
-pub fn ensure(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<PlaceId> {
+pub(crate) fn ensure(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    now: i64,
+) -> rusqlite::Result<PlaceId> {
     match id(tx, place)? {
         Some(id) => Ok(id),
         None => insert(tx, &place.to_string(), now),
@@ -53,7 +57,7 @@ pub struct Twin {
 }
 
 /// The rows of a group and of its members' conversations, by their old key.
-pub fn of_group(connection: &Connection, moved: Moved) -> rusqlite::Result<Vec<PlaceId>> {
+pub(crate) fn of_group(connection: &Connection, moved: Moved) -> rusqlite::Result<Vec<PlaceId>> {
     let mut statement =
         connection.prepare(&format!("SELECT id FROM places WHERE {IS_OF_GROUP}"))?;
     statement
@@ -63,7 +67,7 @@ pub fn of_group(connection: &Connection, moved: Moved) -> rusqlite::Result<Vec<P
 
 /// Gives the places of a group their new keys. A place whose new key is taken stays as it is, and
 /// is returned.
-pub fn rename_group(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Vec<Twin>> {
+pub(crate) fn rename_group(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Vec<Twin>> {
     let (old, new) = (group_key(moved.old.0), group_key(moved.new.0));
     let renamed = format!("?2 || substr(key, {})", old.len() + 1);
     tx.execute(
@@ -94,7 +98,7 @@ fn group_key(chat: i64) -> String {
 }
 
 /// Deletes the row of a place. No other row may hang on the place any more.
-pub fn delete(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
+pub(crate) fn delete(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM places WHERE id = ?1", [place])
         .map(drop)
 }
@@ -104,7 +108,7 @@ pub fn delete(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<()> {
 const SUBAGENTS_KEPT_MS: i64 = 450 * 24 * 60 * 60 * 1000;
 
 /// Deletes old places of subagents, made too long ago to have rows left.
-pub fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     let old = "SELECT id FROM places WHERE key GLOB 'child:*' AND created_at < ?1 LIMIT ?2";
     tx.execute(
         &format!("DELETE FROM places WHERE id IN ({old})"),

@@ -17,7 +17,7 @@ use crate::domain::{AgentId, AgentUid};
 
 /// The wish for a new agent.
 #[derive(Debug, Clone, Default)]
-pub struct Adding {
+pub(crate) struct Adding {
     pub id: String,
     pub entry: NewAgent,
     /// The text of SOUL.md.
@@ -28,7 +28,7 @@ pub struct Adding {
 
 /// A new agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Added {
+pub(crate) struct Added {
     pub id: AgentId,
     /// As paths within the home folder.
     pub files: Scaffolded,

@@ -22,7 +22,7 @@ const TABLES: &str = "config.toml";
 
 /// A removed agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Archive {
+pub(crate) struct Archive {
     /// The folder's name, by which people restore or purge the agent.
     pub name: String,
     pub id: AgentId,
@@ -46,7 +46,7 @@ struct Manifest {
 }
 
 /// All archives of a home, the oldest first. Folders without a manifest are left out.
-pub fn archives(home: &Path) -> Vec<Archive> {
+pub(crate) fn archives(home: &Path) -> Vec<Archive> {
     let Ok(entries) = fs::read_dir(home.join("archive")) else {
         return Vec::new();
     };

@@ -25,7 +25,7 @@ const PORTION: u32 = 1_000;
 
 /// A written package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub(crate) struct Exported {
     pub id: AgentId,
     pub path: PathBuf,
     pub files: usize,
@@ -110,7 +110,7 @@ async fn written_memories(
 
 /// An imported agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub(crate) struct Imported {
     pub id: AgentId,
     pub files: usize,
     pub memories: usize,

@@ -16,7 +16,7 @@ use crate::storage::StoreError;
 /// Where an agent is known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub(crate) enum Origin {
     Configured,
     /// A folder without a table in the config.
     Discovered,
@@ -27,7 +27,7 @@ pub enum Origin {
 
 /// Rows that hang on an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Rows {
+pub(crate) struct Rows {
     pub memories: usize,
     /// Messages of the agent itself.
     pub messages: usize,
@@ -37,7 +37,7 @@ pub struct Rows {
     pub turns: usize,
 }
 
-pub fn rows_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Rows> {
+pub(crate) fn rows_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Rows> {
     let share = transcript::share_of(connection, uid)?;
     Ok(Rows {
         memories: memory::count_of(connection, uid)? as usize,
@@ -49,7 +49,7 @@ pub fn rows_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Rows>
 }
 
 /// When and why the agent last failed to answer.
-pub fn last_error(
+pub(crate) fn last_error(
     connection: &Connection,
     uid: AgentUid,
 ) -> rusqlite::Result<Option<(i64, String)>> {
@@ -69,7 +69,10 @@ pub(super) async fn stored(site: &Site, id: &AgentId) -> Result<Option<Rows>, St
 }
 
 /// Agents without a table in the config and without a folder, but with memories, messages or pins.
-pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, Rows)>, StoreError> {
+pub(crate) async fn stored_only(
+    site: &Site,
+    config: &Config,
+) -> Result<Vec<(AgentId, Rows)>, StoreError> {
     let known = site.db.read(agent_rows::load).await?;
     let mut ids: Vec<AgentId> = known
         .into_keys()
@@ -86,7 +89,7 @@ pub async fn stored_only(site: &Site, config: &Config) -> Result<Vec<(AgentId, R
 
 /// Folders below `agents/` with an agent's id as name that the config does not list. Blocks on the
 /// disk.
-pub fn discovered(config: &Config, home: &Path) -> Vec<AgentId> {
+pub(crate) fn discovered(config: &Config, home: &Path) -> Vec<AgentId> {
     let Ok(entries) = std::fs::read_dir(home.join("agents")) else {
         return Vec::new();
     };

@@ -34,56 +34,60 @@ use crate::config::store::{self, EditLock};
 use crate::domain::AgentId;
 use editing::Editing;
 
-pub use adding::{Added, Adding};
-pub use archive::{Archive, archives};
-pub use error::TenantError;
-pub use export_import::{Exported, Imported};
-pub use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
-pub use purging::{Purged, Stake};
-pub use removing::Removed;
-pub use restoring::Restored;
-pub use rows::KEEPS_OLD_ID;
-pub use site::Site;
+pub(crate) use adding::{Added, Adding};
+pub(crate) use archive::{Archive, archives};
+pub(crate) use error::TenantError;
+pub(crate) use export_import::{Exported, Imported};
+pub(crate) use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
+pub(crate) use purging::{Purged, Stake};
+pub(crate) use removing::Removed;
+pub(crate) use restoring::Restored;
+pub(crate) use rows::KEEPS_OLD_ID;
+pub(crate) use site::Site;
 
 /// Whether a new agent can have this id.
-pub async fn may_add(site: &Site, id: &str) -> Result<AgentId, TenantError> {
+pub(crate) async fn may_add(site: &Site, id: &str) -> Result<AgentId, TenantError> {
     begin(site).await?.unused(id)
 }
 
 /// Makes an agent with files from a template. Existing files are kept.
-pub async fn add(site: &Site, adding: Adding) -> Result<Added, TenantError> {
+pub(crate) async fn add(site: &Site, adding: Adding) -> Result<Added, TenantError> {
     adding::add(site, begin(site).await?, adding).await
 }
 
 /// Takes into the config a folder that was made by hand, or an agent whose table was taken out by
 /// hand.
-pub async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
+pub(crate) async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
     adding::adopt(site, begin(site).await?, word).await
 }
 
 /// Makes an agent with the tables, identity files and skills of another, without its memories and
 /// conversations.
-pub async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantError> {
+pub(crate) async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, TenantError> {
     adding::clone(site, begin(site).await?, from, to).await
 }
 
 /// Changes an agent's id. History, memory, pins and bindings stay.
-pub async fn rename(site: &Site, from: &str, to: &str) -> Result<(AgentId, AgentId), TenantError> {
+pub(crate) async fn rename(
+    site: &Site,
+    from: &str,
+    to: &str,
+) -> Result<(AgentId, AgentId), TenantError> {
     renaming::rename(site, begin(site).await?, from, to).await
 }
 
 /// Makes an agent the default, and tells whether the config changed.
-pub async fn set_default(site: &Site, word: &str) -> Result<(AgentId, bool), TenantError> {
+pub(crate) async fn set_default(site: &Site, word: &str) -> Result<(AgentId, bool), TenantError> {
     renaming::set_default(begin(site).await?, word).await
 }
 
 /// Puts an agent aside: tables and files go into the archive, rows are hidden. Nothing is lost.
-pub async fn remove(site: &Site, word: &str) -> Result<Removed, TenantError> {
+pub(crate) async fn remove(site: &Site, word: &str) -> Result<Removed, TenantError> {
     removing::remove(site, begin(site).await?, word).await
 }
 
 /// Brings an agent back, under its own id or another.
-pub async fn restore(
+pub(crate) async fn restore(
     site: &Site,
     which: &str,
     as_id: Option<&str>,
@@ -93,23 +97,23 @@ pub async fn restore(
 
 /// Finds the only agent with this id or archive name, in use or removed, and counts its files and
 /// rows.
-pub async fn at_stake(site: &Site, which: &str) -> Result<Stake, TenantError> {
+pub(crate) async fn at_stake(site: &Site, which: &str) -> Result<Stake, TenantError> {
     purging::at_stake(site, begin(site).await, which).await
 }
 
 /// Destroys a removed agent: its files and rows.
-pub async fn purge(site: &Site, which: &str) -> Result<Purged, TenantError> {
+pub(crate) async fn purge(site: &Site, which: &str) -> Result<Purged, TenantError> {
     settle(site).await?;
     purging::purge(site, which).await
 }
 
 /// Writes an agent's files, memories and conversations into one file. The agent stays.
-pub async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, TenantError> {
+pub(crate) async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, TenantError> {
     export_import::export(site, begin(site).await?, word, path).await
 }
 
 /// Takes in a package, under the agent's own id or another.
-pub async fn import(
+pub(crate) async fn import(
     site: &Site,
     path: &Path,
     as_id: Option<&str>,
@@ -119,12 +123,12 @@ pub async fn import(
 
 /// Finishes or undoes a change that was interrupted by a kill. Every verb above does so by itself;
 /// the gateway does so before reading the config.
-pub async fn settle(site: &Site) -> Result<(), TenantError> {
+pub(crate) async fn settle(site: &Site) -> Result<(), TenantError> {
     locked_and_settled(site).await.map(drop)
 }
 
 /// Whether a killed process left a change to settle.
-pub fn is_unsettled(home: &Path) -> bool {
+pub(crate) fn is_unsettled(home: &Path) -> bool {
     note::exists(home)
 }
 

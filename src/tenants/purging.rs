@@ -14,7 +14,7 @@ use crate::domain::AgentId;
 
 /// An agent before its purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stake {
+pub(crate) struct Stake {
     pub id: AgentId,
     /// None for an agent in use.
     pub archive: Option<Archive>,
@@ -91,7 +91,7 @@ async fn stake_of(
 
 /// A destroyed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Purged {
+pub(crate) struct Purged {
     pub archive: Archive,
     pub rows: Rows,
     pub files: usize,

@@ -17,7 +17,7 @@ use crate::domain::AgentId;
 
 /// A removed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
+pub(crate) struct Removed {
     pub archive: Archive,
     /// Bindings removed with the agent.
     pub bindings: Vec<String>,

@@ -14,7 +14,7 @@ use crate::domain::AgentId;
 
 /// An agent after its return.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub(crate) struct Restored {
     pub id: AgentId,
     pub rows: Rows,
     /// Bindings that did not come back, because other agents have their places now.

@@ -14,7 +14,7 @@ use crate::records::{journal, ledger, subagents, summaries, transcript, turn_log
 use crate::routing::pins;
 
 /// How long people may go on using the old id of a renamed agent.
-pub const KEEPS_OLD_ID: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub(crate) const KEEPS_OLD_ID: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Adds a clone under its own uid, because the database may know an older agent of that id, with
 /// memories. A clone that the store knows already is left alone.

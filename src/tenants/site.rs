@@ -8,7 +8,7 @@ use crate::storage::{Db, StoreError};
 
 /// Where agents live.
 #[derive(Debug, Clone)]
-pub struct Site {
+pub(crate) struct Site {
     /// The home folder.
     pub home: PathBuf,
     pub db: Db,

@@ -7,7 +7,7 @@ mod long_results;
 mod memory;
 mod message_send;
 mod now;
-pub mod policy;
+pub(crate) mod policy;
 mod skill;
 mod spawn;
 mod web;

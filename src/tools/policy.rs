@@ -14,7 +14,7 @@ use crate::domain::nearest;
 
 /// A rule against a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     ProfileAllows {
         profile: String,
     },
@@ -42,7 +42,12 @@ pub enum Refusal {
     Parent(Box<Refusal>),
 }
 
-pub fn decide(policy: &ToolPolicy, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
+pub(crate) fn decide(
+    policy: &ToolPolicy,
+    tool: &str,
+    risk: Risk,
+    role: Role,
+) -> Result<(), Refusal> {
     for_agent(policy, tool, risk)?;
     let max = ceiling(policy, role);
     if risk > max {
@@ -53,7 +58,7 @@ pub fn decide(policy: &ToolPolicy, tool: &str, risk: Risk, role: Role) -> Result
 }
 
 /// The tools of an agent in a turn of a subagent or a peer.
-pub fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
+pub(crate) fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
     match tool {
         "spawn" => return Err(Refusal::Depth),
         "agent_send" => return Err(Refusal::Hops),
@@ -75,7 +80,7 @@ pub fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Result<()
 }
 
 /// The part of the decision without the person: the risk profile and the agent's own list.
-pub fn for_agent(policy: &ToolPolicy, tool: &str, risk: Risk) -> Result<(), Refusal> {
+pub(crate) fn for_agent(policy: &ToolPolicy, tool: &str, risk: Risk) -> Result<(), Refusal> {
     if let Some(profile) = &policy.profile {
         let name = || profile.name.clone();
         match within(&profile.limits, tool) {
@@ -124,7 +129,10 @@ fn ceiling(policy: &ToolPolicy, role: Role) -> Risk {
 }
 
 /// Unknown names of tools in the config.
-pub fn check<'a>(config: &Config, tools: impl Iterator<Item = (&'a str, Risk)>) -> Vec<Problem> {
+pub(crate) fn check<'a>(
+    config: &Config,
+    tools: impl Iterator<Item = (&'a str, Risk)>,
+) -> Vec<Problem> {
     let known: Vec<&str> = tools.map(|(name, _)| name).collect();
     let profiles = config
         .tools

@@ -10,14 +10,14 @@ const NEARLY_PERCENT: u64 = 80;
 
 /// The spending of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
+pub(crate) struct Spent {
     pub tokens: u64,
     pub cost: Money,
 }
 
 /// The subject of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub(crate) enum Limit {
     TokensPerDay,
     CostPerDay,
     TurnsPerMinute,
@@ -25,14 +25,14 @@ pub enum Limit {
 
 /// The owner of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub(crate) enum Whose {
     Agents,
     Persons,
 }
 
 /// How a day's spending stands to its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     Fine,
     /// Little is left of this.
     Nearly(Limit),
@@ -42,7 +42,7 @@ pub enum Verdict {
 
 /// A reached limit, and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Over {
+pub(crate) struct Over {
     pub whose: Whose,
     pub limit: Limit,
     /// Unix milliseconds.
@@ -50,7 +50,7 @@ pub struct Over {
 }
 
 /// The limit with the least left decides.
-pub fn of_day(limits: &DayLimits, spent: Spent) -> Verdict {
+pub(crate) fn of_day(limits: &DayLimits, spent: Spent) -> Verdict {
     let tokens = limits
         .tokens
         .map(|most| (Limit::TokensPerDay, percent(spent.tokens, most)));
@@ -69,13 +69,13 @@ pub fn of_day(limits: &DayLimits, spent: Spent) -> Verdict {
 }
 
 /// Whole percents; 100 only when nothing is left.
-pub fn percent(spent: u64, most: u64) -> u64 {
+pub(crate) fn percent(spent: u64, most: u64) -> u64 {
     let percent = u128::from(spent) * 100 / u128::from(most.max(1));
     u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
 /// The cost of tokens. Rounded up, so many small calls are not free.
-pub fn cost(price: &Price, usage: Usage) -> Money {
+pub(crate) fn cost(price: &Price, usage: Usage) -> Money {
     let cached = usage.cached_tokens.min(usage.input_tokens);
     let parts = [
         (usage.input_tokens - cached, price.input),
@@ -90,17 +90,17 @@ pub fn cost(price: &Price, usage: Usage) -> Money {
 }
 
 /// All tokens, as limits count them. Cached tokens are part of the input.
-pub fn tokens(usage: Usage) -> u64 {
+pub(crate) fn tokens(usage: Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.output_tokens)
 }
 
 /// The day of a moment in `zone`.
-pub fn day<Z: TimeZone>(zone: &Z, at: i64) -> NaiveDate {
+pub(crate) fn day<Z: TimeZone>(zone: &Z, at: i64) -> NaiveDate {
     moment(zone, at).date_naive()
 }
 
 /// The end of a day.
-pub fn end_of_day<Z: TimeZone>(zone: &Z, at: i64) -> i64 {
+pub(crate) fn end_of_day<Z: TimeZone>(zone: &Z, at: i64) -> i64 {
     let tomorrow = day(zone, at) + Days::new(1);
     // A day begins at 01:00 where clocks are changed at midnight.
     let hours = (0..3).filter_map(|hour| NaiveTime::from_hms_opt(hour, 0, 0));
@@ -123,7 +123,7 @@ fn moment<Z: TimeZone>(zone: &Z, at: i64) -> DateTime<Z> {
 
 impl Over {
     /// For the chat.
-    pub fn told<Z: TimeZone>(&self, zone: &Z) -> String
+    pub(crate) fn told<Z: TimeZone>(&self, zone: &Z) -> String
     where
         Z::Offset: std::fmt::Display,
     {

@@ -8,7 +8,7 @@ use crate::domain::AgentId;
 use crate::models::{ModelMessage, estimate_tokens};
 
 /// Messages a turn looks back on.
-pub const MAX_MESSAGES: u32 = 200;
+pub(crate) const MAX_MESSAGES: u32 = 200;
 /// Tokens of earlier messages a turn looks back on, however much its model could read: they are
 /// paid for in every step.
 const MAX_TOKENS: usize = 64_000;
@@ -17,13 +17,13 @@ const TOKENS_AROUND: usize = 8;
 
 /// A message of a conversation. A history begins with the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub(crate) struct Said {
     pub by: Speaker,
     pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Speaker {
+pub(crate) enum Speaker {
     /// With the name people see.
     Person(String),
     Agent(AgentId),
@@ -33,26 +33,26 @@ pub enum Speaker {
 
 /// Tokens for earlier messages beside a prompt: half of the rest, because tools and the answer need
 /// room too.
-pub fn room(window: usize, system: &str) -> usize {
+pub(crate) fn room(window: usize, system: &str) -> usize {
     (window.saturating_sub(estimate_tokens(system)) / 2).min(MAX_TOKENS)
 }
 
 /// The message with the summary of the older part of a conversation.
-pub fn summed_up(summary: &str) -> ModelMessage {
+pub(crate) fn summed_up(summary: &str) -> ModelMessage {
     ModelMessage::user(format!(
         "[A summary of what was said here before:]\n{summary}"
     ))
 }
 
 /// The system prompt for a summary.
-pub fn how_to_sum_up(agent: &str) -> String {
+pub(crate) fn how_to_sum_up(agent: &str) -> String {
     format!(
         "You are {agent}, an agent in a chat. You write a summary for yourself, so that you can go on with a conversation whose beginning you will no longer see."
     )
 }
 
 /// The request for a summary: the conversation, after the summary of the part before.
-pub fn to_sum_up<'a>(before: Option<&str>, said: impl Iterator<Item = &'a Said>) -> String {
+pub(crate) fn to_sum_up<'a>(before: Option<&str>, said: impl Iterator<Item = &'a Said>) -> String {
     let line = |said: &Said| match &said.by {
         Speaker::Person(name) => format!("[{name}] {}\n", own_words(&said.text)),
         Speaker::Agent(agent) => format!("[@{agent}] {}\n", own_words(&said.text)),
@@ -69,7 +69,7 @@ pub fn to_sum_up<'a>(before: Option<&str>, said: impl Iterator<Item = &'a Said>)
 
 /// The messages for this turn to answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Current<'a> {
+pub(crate) struct Current<'a> {
     /// Several when they came while the agent was busy.
     pub said: &'a [Said],
     /// The history ends with the question already, because the agent was interrupted at work.
@@ -80,7 +80,7 @@ pub struct Current<'a> {
 
 /// `room` is how many tokens of history fit; the oldest are left out first. `named` marks people's
 /// messages with their names, for places where several talk.
-pub fn for_model(
+pub(crate) fn for_model(
     history: &[Said],
     current: &Current<'_>,
     agent: &AgentId,
@@ -113,7 +113,7 @@ fn in_words(said: &[Said], named: bool) -> String {
 }
 
 /// The note about an agent's own parked turn, for a turn in between.
-pub fn reminder(question: &str, rounds: u32, said: &str) -> String {
+pub(crate) fn reminder(question: &str, rounds: u32, said: &str) -> String {
     let said = if said.is_empty() {
         String::new()
     } else {
@@ -134,7 +134,7 @@ pub fn reminder(question: &str, rounds: u32, said: &str) -> String {
 }
 
 /// The note about a parked turn of another agent, without any of its work so far.
-pub fn somebody_elses(agent: &AgentId) -> String {
+pub(crate) fn somebody_elses(agent: &AgentId) -> String {
     format!(
         "[@{agent} is still at work on an earlier message here, and will answer it. Answer only the next message.]"
     )
@@ -142,7 +142,7 @@ pub fn somebody_elses(agent: &AgentId) -> String {
 
 /// A question with its answer from the time of a parked turn.
 #[derive(Debug, Clone, Copy)]
-pub struct Exchanged<'a> {
+pub(crate) struct Exchanged<'a> {
     pub question: &'a str,
     /// None: the agent itself.
     pub by: Option<&'a AgentId>,
@@ -151,7 +151,7 @@ pub struct Exchanged<'a> {
 
 /// The message to a parked turn when it goes on: questions and answers since, from people with a
 /// say in the task.
-pub fn meanwhile<'a>(exchanges: impl Iterator<Item = Exchanged<'a>>) -> String {
+pub(crate) fn meanwhile<'a>(exchanges: impl Iterator<Item = Exchanged<'a>>) -> String {
     let told = exchanges.map(
         |Exchanged {
              question,
@@ -191,7 +191,7 @@ fn head(text: &str, max_bytes: usize) -> &str {
 
 /// Indents further lines with the look of a writer's name, so people cannot put words into each
 /// other's mouths, also where a provider gets several messages as one text.
-pub fn own_words(text: &str) -> String {
+pub(crate) fn own_words(text: &str) -> String {
     let is_unseen = |c: char| {
         c.is_control()
             || matches!(
@@ -251,7 +251,10 @@ fn said_before(history: &[Said], agent: &AgentId, named: bool) -> Vec<ModelMessa
 
 /// Puts recalled memories before the question, behind everything a provider may have cached.
 /// Recalled text is for this turn and is never stored.
-pub fn reminded(mut messages: Vec<ModelMessage>, reminder: Option<String>) -> Vec<ModelMessage> {
+pub(crate) fn reminded(
+    mut messages: Vec<ModelMessage>,
+    reminder: Option<String>,
+) -> Vec<ModelMessage> {
     if let Some(reminder) = reminder {
         messages.insert(
             messages.len().saturating_sub(1),
@@ -262,7 +265,7 @@ pub fn reminded(mut messages: Vec<ModelMessage>, reminder: Option<String>) -> Ve
 }
 
 /// Tokens of a message.
-pub fn cost(said: &Said) -> usize {
+pub(crate) fn cost(said: &Said) -> usize {
     estimate_tokens(&said.text) + TOKENS_AROUND
 }
 

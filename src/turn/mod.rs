@@ -4,9 +4,9 @@
 //! A [`Run`] does a step at a time. Between two steps its caller can write down the result, look
 //! around, park the turn, and resume the turn later, also in another process.
 
-pub mod budget;
-pub mod history;
-pub mod prompt;
+pub(crate) mod budget;
+pub(crate) mod history;
+pub(crate) mod prompt;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ const MOST_PARALLEL: usize = 8;
 const MOST_CUT_ROUNDS: u32 = 3;
 
 /// The parts of a turn's request.
-pub struct TurnRequest {
+pub(crate) struct TurnRequest {
     pub lineup: Lineup,
     pub system: String,
     /// The last message is the question.
@@ -49,7 +49,7 @@ pub struct TurnRequest {
 
 /// The limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TurnLimits {
+pub(crate) struct TurnLimits {
     /// Model calls. A turn is stopped if the agent still wants tools after the last.
     pub steps: u32,
     /// The time while a turn is parked is not counted.
@@ -59,7 +59,7 @@ pub struct TurnLimits {
 }
 
 /// A turn at some point of its way.
-pub struct Run {
+pub(crate) struct Run {
     request: TurnRequest,
     said: String,
     /// The words of the running call, in case the call is cut short.
@@ -82,14 +82,14 @@ pub struct Run {
 
 /// The spending of a subagent, counted against its parent too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Charge {
+pub(crate) struct Charge {
     pub steps: u32,
     pub usage: Usage,
 }
 
 /// A model call with a wish for tools at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Round {
+pub(crate) struct Round {
     /// The agent's words before the calls.
     pub text: String,
     pub calls: Vec<ToolCall>,
@@ -107,7 +107,7 @@ impl Round {
 
 /// The result of a model call.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// The answer is complete.
     Answered,
     /// These tools are to be run, and their results taken in.
@@ -116,7 +116,7 @@ pub enum Step {
 
 /// A finished tool call of a round.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// The call's position in the round.
     pub number: usize,
     pub outcome: Result<Outcome, ToolPanicked>,
@@ -124,10 +124,10 @@ pub struct Ran {
 
 /// The tool broke inside. The run goes on.
 #[derive(Debug)]
-pub struct ToolPanicked;
+pub(crate) struct ToolPanicked;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TurnError {
+pub(crate) enum TurnError {
     #[error("{0}")]
     Model(#[from] ModelError),
     #[error("stopped after {0} steps without an answer")]
@@ -144,7 +144,7 @@ pub enum TurnError {
 }
 
 impl Run {
-    pub fn new(request: TurnRequest) -> Self {
+    pub(crate) fn new(request: TurnRequest) -> Self {
         Run {
             request,
             said: String::new(),
@@ -162,12 +162,12 @@ impl Run {
     }
 
     /// Allows fewer model calls than a turn usually may make.
-    pub fn limit_steps(&mut self, max_steps: u32) {
+    pub(crate) fn limit_steps(&mut self, max_steps: u32) {
         self.request.limits.steps = self.request.limits.steps.min(max_steps);
     }
 
     /// Model calls left, for the turn and its subagents.
-    pub fn steps_left(&self) -> u32 {
+    pub(crate) fn steps_left(&self) -> u32 {
         self.request
             .limits
             .steps
@@ -176,43 +176,37 @@ impl Run {
 
     /// Counts a subagent's spending as the turn's own. The subagent's row has the tokens already,
     /// so [`Run::usage`] leaves them out.
-    pub fn charge(&mut self, charge: Charge) {
+    pub(crate) fn charge(&mut self, charge: Charge) {
         self.charged.steps += charge.steps;
         self.charged.usage.add(charge.usage);
     }
-
-    /// The spending of awaited subagents.
-    pub fn charged(&self) -> Charge {
-        self.charged
-    }
-
-    pub fn lineup(&self) -> &Lineup {
+    pub(crate) fn lineup(&self) -> &Lineup {
         &self.request.lineup
     }
 
-    pub fn scope(&self) -> &Scope {
+    pub(crate) fn scope(&self) -> &Scope {
         &self.request.scope
     }
 
     /// The place may have another key by now.
-    pub fn is_in(&mut self, place: &SessionKey) {
+    pub(crate) fn is_in(&mut self, place: &SessionKey) {
         if self.request.scope.place != *place {
             self.request.scope.place = place.clone();
         }
     }
 
     /// Everything the agent has said so far.
-    pub fn said(&self) -> &str {
+    pub(crate) fn said(&self) -> &str {
         &self.said
     }
 
     /// Where the answer was cut off, if the model had more to say.
-    pub fn cut(&self) -> Option<Cut> {
+    pub(crate) fn cut(&self) -> Option<Cut> {
         self.cut
     }
 
     /// The same with the words of a cut call.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let mut shown = self.said.clone();
         append_paragraph(
             &mut shown,
@@ -222,21 +216,21 @@ impl Run {
     }
 
     /// Model calls so far.
-    pub fn steps(&self) -> u32 {
+    pub(crate) fn steps(&self) -> u32 {
         self.steps
     }
 
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.usage
     }
 
     /// The model of the last words.
-    pub fn model(&self) -> Option<&ModelRef> {
+    pub(crate) fn model(&self) -> Option<&ModelRef> {
         self.model.as_ref()
     }
 
     /// The time left.
-    pub fn time_left(&self) -> Duration {
+    pub(crate) fn time_left(&self) -> Duration {
         self.request
             .limits
             .time
@@ -244,22 +238,22 @@ impl Run {
     }
 
     /// Lets no time count until [`Run::take_up`].
-    pub fn put_aside(&mut self) {
+    pub(crate) fn put_aside(&mut self) {
         self.spent += self.since.elapsed();
     }
 
     /// Time counts again.
-    pub fn take_up(&mut self) {
+    pub(crate) fn take_up(&mut self) {
         self.since = Instant::now();
     }
 
     /// Adds a message for the next model call.
-    pub fn hear(&mut self, told: String) {
+    pub(crate) fn hear(&mut self, told: String) {
         self.request.messages.push(ModelMessage::user(told));
     }
 
     /// Asks the model once. Dropping the future cancels the call.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         models: &Models,
         events: &mpsc::Sender<TurnEvent>,
@@ -337,7 +331,7 @@ impl Run {
 
     /// A guess at the cost of a cut call, because no provider will tell. Calls without any answer
     /// cost nothing.
-    pub fn guess_of_cut_call(&self) -> Usage {
+    pub(crate) fn guess_of_cut_call(&self) -> Usage {
         let count = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
         let said = self.saying.lock().unwrap_or_else(PoisonError::into_inner);
         if said.is_empty() {
@@ -358,7 +352,7 @@ impl Run {
     }
 
     /// Runs the tools of a round side by side and yields each at its end.
-    pub fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
+    pub(crate) fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
         let running = round
             .calls
             .iter()
@@ -382,7 +376,7 @@ impl Run {
     }
 
     /// Takes in a round with the results of its calls, in the order of the calls.
-    pub fn take_in(&mut self, round: Round, results: Vec<String>) {
+    pub(crate) fn take_in(&mut self, round: Round, results: Vec<String>) {
         append_paragraph(&mut self.said, &round.text);
         let results = round.calls.iter().zip(results);
         let results = results
@@ -399,7 +393,7 @@ impl Run {
     }
 
     /// Counts a model call of an earlier process.
-    pub fn count_step(&mut self, usage: Usage) {
+    pub(crate) fn count_step(&mut self, usage: Usage) {
         self.steps += 1;
         self.usage.add(usage);
     }
@@ -469,7 +463,7 @@ async fn telling_if_slow<T>(
 
 /// Waits for work of another model call, such as a summary, and tells people once if the wait is
 /// long.
-pub async fn wait_for_model<T>(
+pub(crate) async fn wait_for_model<T>(
     events: &mpsc::Sender<TurnEvent>,
     waiting: impl Future<Output = T>,
 ) -> T {
@@ -583,7 +577,7 @@ fn words(message: &ModelMessage) -> &str {
 }
 
 impl TurnLimits {
-    pub fn of(limits: &AgentLimits) -> Self {
+    pub(crate) fn of(limits: &AgentLimits) -> Self {
         TurnLimits {
             steps: limits.max_steps,
             time: Duration::from_secs(u64::from(limits.max_minutes) * 60),

@@ -4,7 +4,7 @@ use crate::agents::skills::Skill;
 use crate::agents::{Agent, Identity, IdentityFile, head};
 
 /// The bytes of a whole prompt; the rest is cut from the end.
-pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_PROMPT_BYTES: usize = 64 * 1024;
 
 /// Kept free for headings and cut marks of all sections once a prompt is too long.
 const MARKS_BYTES: usize = 1024;
@@ -22,7 +22,7 @@ Never claim to be another agent, and never speak for one.";
 /// Files are shown with their own headings, because they are the operator's. The memory is the
 /// agent's own to write and stands last, where it can add to the operator's words but not come
 /// between them.
-pub fn assemble(agent: &Agent, identity: &Identity) -> String {
+pub(crate) fn assemble(agent: &Agent, identity: &Identity) -> String {
     let mut prompt = format!("{}\n{HOUSE_RULES}", introduction(agent));
     let sections = sections(identity);
     let skills = skill_list(&identity.skills().readable);

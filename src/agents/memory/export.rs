@@ -9,7 +9,7 @@ use crate::domain::AgentId;
 
 /// How memories are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     JsonLines,
     Markdown,
 }
@@ -27,7 +27,7 @@ pub struct ExportedMemory {
 /// A problem in a text, and its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
-pub struct ReadError {
+pub(crate) struct ReadError {
     pub line: usize,
     pub reason: String,
 }
@@ -50,7 +50,7 @@ struct Written {
     created_at: i64,
 }
 
-pub fn write(entries: &[Entry], form: Form) -> String {
+pub(crate) fn write(entries: &[Entry], form: Form) -> String {
     entries.iter().map(|entry| write_one(entry, form)).collect()
 }
 
@@ -96,7 +96,7 @@ fn unescaped(line: &str) -> &str {
 }
 
 /// Reads either form.
-pub fn read(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
+pub(crate) fn read(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
     if text.trim_start().starts_with(MARK) {
         read_markdown(text)
     } else {

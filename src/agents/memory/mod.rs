@@ -4,7 +4,7 @@
 //! about visible rows; the rows themselves are private to this module.
 
 mod chunks;
-pub mod export;
+pub(crate) mod export;
 mod index;
 mod memory_file;
 mod notes;

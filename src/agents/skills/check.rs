@@ -7,7 +7,7 @@ use crate::config::{AgentSpec, Config, Problem, Spanned};
 use crate::domain::nearest;
 
 /// A broken skill is no problem of the config; `parlor skill list` tells about the skill.
-pub fn check(config: &Config, home: &Path) -> Vec<Problem> {
+pub(crate) fn check(config: &Config, home: &Path) -> Vec<Problem> {
     if config.agents.iter().all(|spec| spec.skills.is_none()) {
         return Vec::new();
     }

@@ -23,7 +23,7 @@ const KEYS: [&str; 6] = [
 
 /// The front matter, as far as the gateway uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     pub name: String,
     /// A text without line breaks.
     pub description: String,
@@ -49,7 +49,7 @@ impl Flaw {
 }
 
 /// Checks the whole front matter. `folder` is the name of the skill's folder.
-pub fn parse(text: &str, folder: &str) -> Result<Manifest, Vec<Flaw>> {
+pub(crate) fn parse(text: &str, folder: &str) -> Result<Manifest, Vec<Flaw>> {
     let parts = split(text).map_err(|flaw| vec![flaw])?;
     let fields: BTreeMap<String, Value> =
         serde_saphyr::from_str(parts.front).map_err(|error| vec![not_yaml(&error)])?;
@@ -73,12 +73,12 @@ pub fn parse(text: &str, folder: &str) -> Result<Manifest, Vec<Flaw>> {
 }
 
 /// The text below the front matter; the whole text without front matter.
-pub fn body(text: &str) -> &str {
+pub(crate) fn body(text: &str) -> &str {
     split(text).map_or(text, |parts| parts.body).trim()
 }
 
 /// Whether a text can be a skill's name.
-pub fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let plain = text
         .bytes()
         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');

@@ -5,7 +5,7 @@
 //! reads them. They are looked up for every turn, so a new skill counts from the next message on.
 
 mod check;
-pub mod format;
+pub(crate) mod format;
 mod reading;
 mod shelf;
 
@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use super::Agent;
 
-pub use check::check;
-pub use format::Flaw;
-pub use reading::{Content, ReadError, read};
-pub use shelf::{Entry, read as read_shelf};
+pub(crate) use check::check;
+pub(crate) use format::Flaw;
+pub(crate) use reading::{Content, read};
+pub(crate) use shelf::{Entry, read as read_shelf};
 
 /// The skills of an agent, and the skills withheld from the agent, with reasons.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -151,7 +151,7 @@ fn shelf_of(agent: &Agent, origin: SkillOrigin) -> PathBuf {
 }
 
 /// The shared pool of a home folder.
-pub fn pool(home: &Path) -> PathBuf {
+pub(crate) fn pool(home: &Path) -> PathBuf {
     home.join("skills")
 }
 

@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 4;
 
 /// A skill's text, or a file in its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Content {
+pub(crate) struct Content {
     pub text: String,
     /// Other files in the skill's folder; empty for a file.
     pub files: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Content {
 
 /// The reason of a failed read, in words for the reader.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub(crate) enum ReadError {
     #[error("You have no skills.")]
     None,
     #[error("You have no skill `{name}`. {advice}")]
@@ -47,7 +47,7 @@ pub enum ReadError {
 }
 
 /// The text of an agent's skill, or a file inside its folder. Blocks on the disk.
-pub fn read(agent: &Agent, name: &str, file: Option<&str>) -> Result<Content, ReadError> {
+pub(crate) fn read(agent: &Agent, name: &str, file: Option<&str>) -> Result<Content, ReadError> {
     let skills = Skills::load(agent);
     let skill = skills.get(name).ok_or_else(|| not_yours(&skills, name))?;
     let unreadable = |file: &str, error: &io::Error| ReadError::Unreadable {

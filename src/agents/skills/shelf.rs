@@ -21,7 +21,7 @@ const MOST_REMEMBERED: usize = 2_000;
 
 /// A folder on the shelf.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The name of the folder and the skill.
     pub name: String,
     /// Its `SKILL.md`.
@@ -31,7 +31,7 @@ pub struct Entry {
 }
 
 /// All skills on a shelf, by name. A missing shelf is empty. Blocks on the disk.
-pub fn read(shelf: &Path) -> Vec<Entry> {
+pub(crate) fn read(shelf: &Path) -> Vec<Entry> {
     let Ok(dir) = open(shelf) else {
         return Vec::new();
     };

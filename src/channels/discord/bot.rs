@@ -49,7 +49,7 @@ pub(super) struct Bot {
 }
 
 /// Dependencies of a bot beside its config.
-pub struct ChannelDeps {
+pub(crate) struct ChannelDeps {
     /// Signs buttons and menus.
     pub signer: Signer,
     pub menu: Menu,
@@ -63,7 +63,7 @@ pub struct ChannelDeps {
 }
 
 /// Lists people with a private chat to look up after an absence, the likeliest first.
-pub type KnownPeople = Arc<dyn Fn() -> BoxFuture<'static, Vec<DiscordId>> + Send + Sync>;
+pub(crate) type KnownPeople = Arc<dyn Fn() -> BoxFuture<'static, Vec<DiscordId>> + Send + Sync>;
 
 impl Bot {
     pub(super) fn new(config: &Discord, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {

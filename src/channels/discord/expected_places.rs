@@ -4,14 +4,14 @@ use crate::domain::DiscordId;
 
 /// The place of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectedPlace {
+pub(crate) struct ExpectedPlace {
     /// The binding's `match`, for the operator.
     pub binding: String,
     pub what: Expected,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub(crate) enum Expected {
     Server(DiscordId),
     Category(DiscordId),
     /// Or a thread.

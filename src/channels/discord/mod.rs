@@ -53,20 +53,20 @@ use stored_part::StoredPart;
 
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
 
-pub use bot::{ChannelDeps, KnownPeople};
-pub use expected_places::{Expected, ExpectedPlace};
-pub use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
+pub(crate) use bot::{ChannelDeps, KnownPeople};
+pub(crate) use expected_places::{Expected, ExpectedPlace};
+pub(crate) use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 
 /// Discord remembers nonces for "the past few minutes".
 const NONCES_LIVE: Duration = Duration::from_secs(120);
 
 /// The platform Discord.
-pub struct DiscordChannel {
+pub(crate) struct DiscordChannel {
     bot: Bot,
 }
 
 impl DiscordChannel {
-    pub fn new(config: &Discord, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {
+    pub(crate) fn new(config: &Discord, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {
         DiscordChannel {
             bot: Bot::new(config, group_sessions, deps),
         }

@@ -12,7 +12,7 @@ use crate::storage::{Db, StoreError};
 
 /// A command in the menu.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MenuEntry {
+pub(crate) struct MenuEntry {
     /// Without the slash.
     pub command: String,
     pub description: String,
@@ -20,7 +20,7 @@ pub struct MenuEntry {
 
 /// The commands of each audience.
 #[derive(Debug, Clone, Default)]
-pub struct Menu {
+pub(crate) struct Menu {
     pub for_everyone: Vec<MenuEntry>,
     /// In their private chat with the bot.
     pub for_owners: Vec<MenuEntry>,

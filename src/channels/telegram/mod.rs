@@ -48,15 +48,15 @@ use listen::Listener;
 use reactions::{FAILED, WORKING};
 use receive::Receiver;
 
-pub use menu::{Menu, MenuEntry};
-pub use preflight::{Expectations, ExpectedGroup};
+pub(crate) use menu::{Menu, MenuEntry};
+pub(crate) use preflight::{Expectations, ExpectedGroup};
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
 
 /// <https://core.telegram.org/bots/api#sendchataction>: "5 seconds or less".
 const TYPING_LASTS: Duration = Duration::from_secs(5);
 
 /// The connection of a bot.
-pub struct TelegramChannel {
+pub(crate) struct TelegramChannel {
     api: Arc<api::Api>,
     listener: Listener,
     limits: Limits,
@@ -69,7 +69,7 @@ pub struct TelegramChannel {
 }
 
 /// The dependencies of a bot besides its config.
-pub struct ChannelDeps {
+pub(crate) struct ChannelDeps {
     pub signer: Signer,
     /// Telegram allows the letters `A-Z a-z 0-9 _ -`.
     pub webhook_secret: Secret,
@@ -79,7 +79,7 @@ pub struct ChannelDeps {
 }
 
 impl TelegramChannel {
-    pub fn new(config: &Telegram, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {
+    pub(crate) fn new(config: &Telegram, group_sessions: GroupSessions, deps: ChannelDeps) -> Self {
         let limits = Limits {
             all_per_second: config.limits.per_second,
             chat_per_second: config.limits.chat_per_second,

@@ -14,7 +14,7 @@ const MOST_GROUPS: usize = 20;
 
 /// The config's expectations of the bot in groups.
 #[derive(Debug, Clone, Default)]
-pub struct Expectations {
+pub(crate) struct Expectations {
     /// The bot should hear everything in groups without a binding.
     pub hears_everything_elsewhere: bool,
     pub groups: Vec<ExpectedGroup>,
@@ -22,7 +22,7 @@ pub struct Expectations {
 
 /// A group with a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectedGroup {
+pub(crate) struct ExpectedGroup {
     pub chat: ChatId,
     /// The binding's `match`, for the operator.
     pub binding: String,

@@ -21,12 +21,12 @@ const INSTALLED_ON_SERVERS: [u8; 1] = [0];
 const ADMINISTRATORS_ONLY: &str = "0";
 
 #[derive(Debug, Clone, Default)]
-pub struct Menu {
+pub(crate) struct Menu {
     pub commands: Vec<SlashCommand>,
 }
 
 #[derive(Debug, Clone)]
-pub struct SlashCommand {
+pub(crate) struct SlashCommand {
     /// Without the slash.
     pub name: String,
     pub description: String,
@@ -38,7 +38,7 @@ pub struct SlashCommand {
 }
 
 #[derive(Debug, Clone)]
-pub struct SlashOption {
+pub(crate) struct SlashOption {
     pub name: String,
     pub description: String,
     pub is_required: bool,
@@ -47,7 +47,7 @@ pub struct SlashOption {
 
 /// Choices for an option.
 #[derive(Debug, Clone)]
-pub enum Offered {
+pub(crate) enum Offered {
     Nothing,
     /// Discord takes no other value.
     Choices(Vec<Suggestion>),
@@ -56,7 +56,7 @@ pub enum Offered {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suggestion {
+pub(crate) struct Suggestion {
     pub label: String,
     /// The word in the command line.
     pub value: String,

@@ -15,5 +15,5 @@ pub(super) mod register;
 pub(super) mod respond;
 pub(super) mod state;
 
-pub use menu::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
-pub use state::MayAsk;
+pub(crate) use menu::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
+pub(crate) use state::MayAsk;

@@ -21,7 +21,7 @@ use crate::signing::Signer;
 const SETTLED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Tells whether a person may use commands in a place.
-pub type MayAsk = Arc<dyn Fn(Origin) -> BoxFuture<'static, bool> + Send + Sync>;
+pub(crate) type MayAsk = Arc<dyn Fn(Origin) -> BoxFuture<'static, bool> + Send + Sync>;
 
 pub(crate) struct Interactions {
     pub(super) menu: Menu,
