@@ -37,7 +37,7 @@ pub enum StoreError {
         found: u32,
         known: u32,
     },
-    #[error("{} was not written by this Parlor: it has tables, but no schema number. Move it away, and the next start makes a new one", .0.display())]
+    #[error("{} is not a database of this Parlor: its tables are others. Move it away, and the next start makes a new one", .0.display())]
     Unknown(PathBuf),
     #[error("{} {}, and this home has had one with conversations and memories in it. {}. To begin with an empty one: `parlor run --new-database`", .path.display(), if *.is_empty { "is empty" } else { "is missing" }, put_back(.saved.as_deref()))]
     Lost {

@@ -24,7 +24,7 @@ pub(super) enum MigrationError {
         found: u32,
         known: u32,
     },
-    /// The file has tables, but no number.
+    /// The tables of the file are others.
     Unknown,
     /// This step does not work; all steps are undone.
     Step {
@@ -59,11 +59,11 @@ fn migrate(connection: &mut Connection, steps: &[Step]) -> Result<Migrated, Migr
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = user_version(&transaction)?;
+    if !is_blank(&transaction)? && (found == 0 || !has_places(&transaction)?) {
+        return Err(MigrationError::Unknown);
+    }
     if found > known {
         return Err(MigrationError::Newer { found, known });
-    }
-    if found == 0 && !is_blank(&transaction)? {
-        return Err(MigrationError::Unknown);
     }
     for step in steps.iter().filter(|step| step.version > found) {
         let version = step.version;
@@ -82,6 +82,12 @@ pub(super) fn is_blank(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
         row.get(0)
     })
+}
+
+/// Development versions before the first schema had no such table, but larger numbers.
+fn has_places(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'places'";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 fn newest(steps: &[Step]) -> u32 {

@@ -97,7 +97,7 @@ async fn a_database_with_other_tables_is_refused_and_left_alone() {
     assert_ne!(chat.code, 0);
     assert!(
         chat.stderr
-            .contains("was not written by this Parlor: it has tables, but no schema number."),
+            .contains("is not a database of this Parlor: its tables are others."),
         "{}",
         chat.stderr
     );
