@@ -144,7 +144,7 @@ impl Delivery {
             .for_each(|outlet| outlet.pacing.forget_idle());
     }
 
-    /// Renders text for a place into rows. The caller writes them with [`outbox::insert`] in its
+    /// Renders text for a place into rows. The caller writes them with `outbox::insert` in its
     /// own transaction and calls [`Delivery::submit`] after the commit.
     pub fn draft(&self, to: &Destination, kind: Kind, text: &Text<'_>) -> Vec<outbox::Draft> {
         if self.inner.is_gone(to.place()) {
@@ -175,7 +175,7 @@ impl Delivery {
             .collect()
     }
 
-    /// The outbox row of a file. Written with [`outbox::insert`], like the rows of a text.
+    /// The outbox row of a file. Written with `outbox::insert`, like the rows of a text.
     pub fn draft_file(&self, to: &Destination, file: &OutgoingFile) -> Vec<outbox::Draft> {
         if self.inner.is_gone(to.place()) {
             return Vec::new();
@@ -226,7 +226,7 @@ impl Delivery {
     }
 
     /// Drops later drafts for a deleted place and its parts. Rows already written are given up with
-    /// [`outbox::give_up`].
+    /// `outbox::give_up`.
     pub fn close_place(&self, place: &SessionKey) {
         if self.inner.gone.len() >= MOST_GONE {
             self.inner.gone.clear();

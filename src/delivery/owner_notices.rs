@@ -21,7 +21,7 @@ const TELL_WITHIN: Duration = Duration::from_secs(10);
 pub(super) type Told = Vec<(SessionKey, usize)>;
 
 impl Delivery {
-    /// The text for each reachable owner, ready for [`outbox::insert`].
+    /// The text for each reachable owner, ready for `outbox::insert`.
     pub fn draft_for_owners(&self, text: &str) -> Vec<outbox::Draft> {
         let reached = self
             .inner
