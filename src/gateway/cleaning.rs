@@ -298,7 +298,7 @@ mod tests {
             "INSERT INTO agents (uid, slug, created_at) VALUES ('a', 'main', 0);
              INSERT INTO places (id, key, conversation, created_at, active_at) VALUES
                  (1, 'telegram:dm:1', 2, 0, 0), (2, 'child:1-0-0', 1, 0, {NOW} - 451 * {DAY_MS}),
-                 (3, 'child:2-0-0', 1, {NOW}, {NOW}), (4, 'child:3-0-0', 1, {NOW} - 31 * {DAY_MS}, {NOW} - 31 * {DAY_MS});
+                 (3, 'child:2-0-0', 1, 0, {NOW}), (4, 'child:3-0-0', 1, {NOW} - 31 * {DAY_MS}, {NOW} - 31 * {DAY_MS});
              INSERT INTO messages (place_id, conversation, kind, text, created_at) VALUES
                  (1, 1, 'person', 'hello', 0), (2, 1, 'person', 'a task', 0), (3, 1, 'person', 'a new task', 0),
                  (4, 1, 'person', 'a task of last month', 0);

@@ -107,9 +107,11 @@ pub(crate) fn delete(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<(
 /// days.
 const SUBAGENTS_KEPT_MS: i64 = 450 * 24 * 60 * 60 * 1000;
 
-/// Deletes old places of subagents, made too long ago to have rows left.
+/// Deletes places of subagents that were last used too long ago to have rows left. A peer's session
+/// goes on for as long as its agents write to each other.
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
-    let old = "SELECT id FROM places WHERE key GLOB 'child:*' AND created_at < ?1 LIMIT ?2";
+    let old = "SELECT id FROM places
+               WHERE key GLOB 'child:*' AND coalesce(active_at, created_at) < ?1 LIMIT ?2";
     tx.execute(
         &format!("DELETE FROM places WHERE id IN ({old})"),
         params![now - SUBAGENTS_KEPT_MS, most],
