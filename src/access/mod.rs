@@ -1,38 +1,13 @@
 //! Decides whether a person may speak to the bot in a place. Pure; known people are in [`people`].
 
 pub(crate) mod people;
+mod standing;
 
 use crate::config::{Access, Dms, Groups};
-use crate::domain::{Addressed, PersonId, SessionKey};
+use crate::domain::{Addressed, SessionKey};
 
-/// How well the gateway knows a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    Guest,
-    /// Let in by an owner.
-    Member,
-    /// Named in `[access] owners`, or sitting at this machine's terminal.
-    Owner,
-}
-
-impl Role {
-    pub fn of(access: &Access, person: &PersonId, paired: bool) -> Self {
-        let at_the_terminal = matches!(person, PersonId::Local(_));
-        match (at_the_terminal || access.owners.contains(person), paired) {
-            (true, _) => Role::Owner,
-            (false, true) => Role::Member,
-            (false, false) => Role::Guest,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Guest => "guest",
-            Role::Member => "member",
-            Role::Owner => "owner",
-        }
-    }
-}
+pub(crate) use crate::domain::Role;
+pub(crate) use standing::Standing;
 
 /// Everything the decision depends on.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +45,7 @@ pub(crate) fn decide(access: &Access, asking: &Asking<'_>) -> Verdict {
 
 fn decide_private(access: &Access, asking: &Asking<'_>) -> Verdict {
     match (asking.role, access.dms) {
-        (Role::Owner | Role::Member, _) | (Role::Guest, Dms::Open) => Verdict::Admit,
+        (Role::Owner | Role::Admin | Role::Member, _) | (Role::Guest, Dms::Open) => Verdict::Admit,
         (Role::Guest, Dms::Pairing) => Verdict::Hint,
         (Role::Guest, Dms::Closed) => Verdict::Ignore("a guest, and private chats are closed"),
     }

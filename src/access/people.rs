@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::Standing;
+use crate::config::Access;
 use crate::domain::PersonId;
 
 /// How long a pairing code counts.
@@ -22,10 +24,26 @@ pub(crate) struct Acquaintance {
     pub name: String,
 }
 
-pub(crate) fn is_paired(connection: &Connection, person: &PersonId) -> rusqlite::Result<bool> {
+/// Whether any of a person's ids was let in.
+pub(crate) fn is_paired(connection: &Connection, ids: &[PersonId]) -> rusqlite::Result<bool> {
     let mut statement = connection
         .prepare_cached("SELECT 1 FROM people WHERE id = ?1 AND paired_at IS NOT NULL")?;
-    statement.exists([person.to_string()])
+    for id in ids {
+        if statement.exists([id.to_string()])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The roles of a person now.
+pub(crate) fn standing(
+    connection: &Connection,
+    access: &Access,
+    person: &PersonId,
+) -> rusqlite::Result<Standing> {
+    let is_paired = is_paired(connection, access.people.ids_of(person))?;
+    Ok(Standing::of(access, person, is_paired))
 }
 
 /// Members of a platform, the latest first.
@@ -209,7 +227,7 @@ mod tests {
                 "the code has run out, but not long ago"
             );
             assert_eq!(forget_old(tx, KEPT_MS + CODE_LIFE_MS + 1, 10)?, 1);
-            is_paired(tx, &known)
+            is_paired(tx, std::slice::from_ref(&known))
         });
         assert!(left.await.unwrap());
     }

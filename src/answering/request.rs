@@ -13,7 +13,7 @@ use super::compaction::{Compaction, Fill};
 use crate::agents::memory::Recalled;
 use crate::agents::{Agent, Identity, Memories, Memory};
 use crate::config::{Access, ModelRef};
-use crate::domain::{AgentUid, Inbound, SessionKey, TurnEvent};
+use crate::domain::{AgentId, AgentUid, Inbound, SessionKey, TurnEvent};
 use crate::home::Snapshot;
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::inbox::Accepted;
@@ -78,6 +78,7 @@ impl Requests {
         let extract = Arc::new(Extract {
             place: origin.key.clone(),
             view: view(snapshot, agent),
+            agent: agent.id.clone(),
             earlier,
         });
         let words = asked
@@ -259,6 +260,7 @@ impl Asked<'_> {
 struct Extract {
     place: SessionKey,
     view: View,
+    agent: AgentId,
     earlier: Option<(Access, Earlier)>,
 }
 
@@ -273,7 +275,7 @@ impl Extract {
             }
             None => return Ok(history),
         };
-        let unheard = outranked::since_begun(connection, access, &self.place, *turn)?;
+        let unheard = outranked::since_begun(connection, access, &self.place, &self.agent, *turn)?;
         if history
             .summary
             .as_ref()

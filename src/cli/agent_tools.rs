@@ -29,14 +29,14 @@ struct Reach {
     may_write: bool,
 }
 
-const STANDINGS: [Role; 3] = [Role::Owner, Role::Member, Role::Guest];
+const ROLES: [Role; 4] = [Role::Owner, Role::Admin, Role::Member, Role::Guest];
 
 impl ToolReport {
     pub(super) fn of(agent: &Agent) -> Self {
         let info = |(name, risk): (&str, _)| ToolInfo {
             tool: name.to_owned(),
             risk: crate::tools::Risk::as_str(risk),
-            asked_by: STANDINGS
+            asked_by: ROLES
                 .into_iter()
                 .filter(|role| policy::decide(&agent.tools, name, risk, *role).is_ok())
                 .map(Role::as_str)
@@ -58,7 +58,7 @@ impl ToolReport {
     /// Lines for people, each with its line break.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        for role in STANDINGS {
+        for role in ROLES {
             let names = self
                 .tools
                 .iter()

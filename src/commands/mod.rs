@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::Transaction;
 
-use crate::access::{Role, people};
+use crate::access::{Role, Standing, people};
 use crate::agents::memory::{Forgetting, Saving};
 use crate::agents::{Memories, Source};
 use crate::channels::Choice;
@@ -58,7 +58,9 @@ pub struct Context<'a> {
     /// The snapshot of the moment the message came.
     pub snapshot: &'a Snapshot,
     pub inbound: &'a Inbound,
+    /// The role of the person with the agent of the place.
     pub role: Role,
+    pub standing: &'a Standing,
     pub route: &'a Route,
     pub pin: Option<&'a Pin>,
 }

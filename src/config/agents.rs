@@ -1,10 +1,11 @@
 //! Reads `[agents.<id>]`, and refuses two agents with the same name.
 
 use super::memory::{self, Reading};
+use super::people::{self, People, WrittenWho};
 use super::reader::{Problems, Section, wrong_type};
 use super::tools::{self, Names};
 use super::{
-    AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned,
+    AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned, Who,
 };
 use super::{limits, models, personality, providers, schema};
 use crate::domain::{AgentId, InvalidAgentId, nearest};
@@ -18,6 +19,8 @@ pub(super) struct DeclaredAgents {
     pub(super) agents: Vec<AgentSpec>,
     /// Unusable ids. The problem is told at their table, and not again at every mention.
     pub(super) refused: Vec<String>,
+    /// The people of each agent, as written.
+    who: Vec<(AgentId, WrittenWho)>,
 }
 
 /// The fields of an agent's table.
@@ -36,6 +39,7 @@ struct Fields {
     reads: Vec<Spanned<String>>,
     tools: AgentTools,
     access: Names,
+    who: WrittenWho,
 }
 
 /// An id with its name in the file.
@@ -49,6 +53,7 @@ pub(super) fn read(
     let mut declared = DeclaredAgents {
         agents: Vec::new(),
         refused: Vec::new(),
+        who: Vec::new(),
     };
     let mut namings: Vec<Naming> = Vec::new();
     let mut readings: Vec<Reading> = Vec::new();
@@ -66,6 +71,7 @@ pub(super) fn read(
                 });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
                 accesses.push((id.clone(), fields.access.clone()));
+                declared.who.push((id.clone(), fields.who.clone()));
                 declared.agents.push(spec(id, fields, named.name));
             }
             Err(error) => {
@@ -100,6 +106,17 @@ impl DeclaredAgents {
             let siblings = names.find(self, Some(id), top);
             if let Some(agent) = self.agents.iter_mut().find(|agent| agent.id == *id) {
                 agent.tools.access = siblings;
+            }
+        }
+    }
+
+    /// Gives each agent the people of its `who`. People are read after agents, because their roles
+    /// name agents.
+    pub(super) fn open_to(&mut self, people: &People, top: &Section<'_>) {
+        for (id, written) in std::mem::take(&mut self.who) {
+            let who = written.read(people, top);
+            if let Some(agent) = self.agents.iter_mut().find(|agent| agent.id == id) {
+                agent.who = who;
             }
         }
     }
@@ -151,6 +168,7 @@ fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
         id,
         name: fields.name.map(|name| name.value),
         emoji: fields.emoji,
+        who: Who::default(),
         model: fields.model,
         limits: fields.limits,
         fallback: fields.fallback,
@@ -180,6 +198,7 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         reads: memory::reads(section),
         tools,
         access,
+        who: people::written_who(section),
     }
 }
 

@@ -6,7 +6,7 @@ use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Memory, Problem, Telegram, TelegramLimits};
 use super::{
-    agents, bindings, discord, limits, peers, platform, providers, schema, tools, transport,
+    agents, bindings, discord, limits, peers, people, platform, providers, schema, tools, transport,
 };
 use crate::domain::{AgentId, PersonId};
 
@@ -21,7 +21,9 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
     let top = Section::open(&schema::TOP, tree, 0..0, problems);
     let provider_names = providers::names(&top);
     let access = top.section("access", &schema::ACCESS);
-    let declared = agents::read(&top, &provider_names, &tools::profile_names(&top));
+    let mut declared = agents::read(&top, &provider_names, &tools::profile_names(&top));
+    let people = people::read(&top, &declared);
+    declared.open_to(&people, &top);
     let config = Config {
         default_agent: default_agent(&top, &declared),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
@@ -42,7 +44,10 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
             .section("memory", &schema::MEMORY)
             .map(|section| memory(&section))
             .unwrap_or_default(),
-        access: access.as_ref().map(rights).unwrap_or_default(),
+        access: Access {
+            people,
+            ..access.as_ref().map(rights).unwrap_or_default()
+        },
         tools: tools::read(&top, access.as_ref(), &declared),
         peer_groups: peers::read(&top, &declared),
         bindings: bindings::read(&top, &declared),
@@ -99,6 +104,7 @@ fn rights(section: &Section<'_>) -> Access {
             .unwrap_or(default.require_mention),
         observe: section.boolean("observe").unwrap_or(default.observe),
         limits: limits::person(section),
+        ..default
     }
 }
 

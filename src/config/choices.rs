@@ -7,7 +7,7 @@ use super::{
     Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk,
     Switch, TransportMode, Visibility,
 };
-use crate::domain::Platform;
+use crate::domain::{Platform, Role};
 
 /// A value written as a word from a short list.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -52,6 +52,12 @@ macro_rules! choices {
 impl Choice for Platform {
     fn words() -> Vec<&'static str> {
         Platform::ALL.into_iter().map(Platform::as_str).collect()
+    }
+}
+
+impl Choice for Role {
+    fn words() -> Vec<&'static str> {
+        Role::ALL.into_iter().map(Role::as_str).collect()
     }
 }
 

@@ -22,6 +22,7 @@ mod limits;
 mod memory;
 mod models;
 mod peers;
+mod people;
 mod personality;
 mod platform;
 mod providers;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use file::{LoadError, draft, load};
 pub use peers::PeerGroup;
+pub use people::{People, Person, Who};
 pub use platform::{Answers, PlatformConfig, Quote};
 pub use report::{Problem, Report, Source};
 pub use schema::{Absence, Key, PLACES, Shape};
@@ -259,6 +261,8 @@ pub enum Reasoning {
 #[derive(Debug, Clone)]
 pub struct Access {
     pub owners: Vec<PersonId>,
+    /// People with ids on several platforms, or with a role: `[people.<name>]`.
+    pub people: People,
     pub dms: Dms,
     pub groups: Groups,
     pub require_mention: bool,
@@ -292,6 +296,8 @@ pub struct AgentSpec {
     /// Absent: the id with a capital letter.
     pub name: Option<String>,
     pub emoji: Option<String>,
+    /// The people who may use the agent.
+    pub who: Who,
     pub model: Option<ModelRef>,
     pub limits: AgentLimits,
     /// Asked in this order when the model cannot answer.
@@ -483,6 +489,7 @@ impl Default for Access {
     fn default() -> Self {
         Access {
             owners: Vec::new(),
+            people: People::default(),
             dms: Dms::default(),
             groups: Groups::default(),
             require_mention: true,
@@ -521,6 +528,7 @@ impl AgentSpec {
             id,
             name: None,
             emoji: None,
+            who: Who::default(),
             model: None,
             fallback: Vec::new(),
             settings: ModelSettings::default(),

@@ -84,6 +84,7 @@ pub(super) const TOP: Shape = Shape {
         nothing("discord", "[discord]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
+        nothing("people", "[people.alice]"),
         nothing("memory", "[memory]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
@@ -211,6 +212,15 @@ pub(super) const ACCESS: Shape = Shape {
     ],
 };
 
+pub(super) const PERSON: Shape = Shape {
+    name: "a person",
+    keys: &[
+        refused("ids", r#"["telegram:12345678", "discord:8765"]"#),
+        nothing("role", r#""admin""#),
+        nothing("agents", r#"{ coding = "member" }"#),
+    ],
+};
+
 pub(super) const PERSON_LIMITS: Shape = Shape {
     name: "`limits`",
     keys: &[
@@ -228,6 +238,7 @@ pub(super) const CEILINGS: Shape = Shape {
     keys: &[
         default("guest", r#""look""#),
         default("member", r#""reach""#),
+        default("admin", r#""reach""#),
         default("owner", r#""reach""#),
     ],
 };
@@ -278,6 +289,7 @@ pub(super) const AGENT: Shape = Shape {
     keys: &[
         nothing("name", r#""Rose""#),
         nothing("emoji", r#""🌹""#),
+        nothing("who", r#""member""#),
         nothing("model", r#""openai/gpt-5.4""#),
         nothing("fallback", r#"["anthropic/claude-opus-4.6"]"#),
         nothing("temperature", "0.7"),
@@ -343,6 +355,7 @@ pub const PLACES: &[(&str, &Shape)] = &[
     ("access", &ACCESS),
     ("access.tools", &CEILINGS),
     ("access.limits", &PERSON_LIMITS),
+    ("people.*", &PERSON),
     ("memory", &MEMORY),
     ("risk_profiles.*", &RISK_PROFILE),
     ("shared_paths.*", &SHARED_PATH),

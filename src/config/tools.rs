@@ -48,6 +48,7 @@ pub struct RiskProfile {
 pub struct Ceilings {
     pub guest: Risk,
     pub member: Risk,
+    pub admin: Risk,
     pub owner: Risk,
 }
 
@@ -97,6 +98,7 @@ impl Default for Ceilings {
         Ceilings {
             guest: Risk::Look,
             member: Risk::Reach,
+            admin: Risk::Reach,
             owner: Risk::Reach,
         }
     }
@@ -222,6 +224,7 @@ fn ceilings(section: &Section<'_>) -> Ceilings {
     Ceilings {
         guest: section.choice("guest").unwrap_or(default.guest),
         member: section.choice("member").unwrap_or(default.member),
+        admin: section.choice("admin").unwrap_or(default.admin),
         owner: section.choice("owner").unwrap_or(default.owner),
     }
 }

@@ -5,6 +5,7 @@ mod ids;
 mod message;
 mod origin;
 mod outgoing;
+mod role;
 mod session_key;
 mod user_error;
 
@@ -16,5 +17,6 @@ pub use ids::{
 pub use message::{Addressed, Arrival, Destination, Inbound, MessageId, Moved, TurnEvent};
 pub use origin::Origin;
 pub use outgoing::OutgoingFile;
+pub use role::Role;
 pub use session_key::{InvalidSessionKey, SessionKey};
 pub use user_error::{UserError, nearest};

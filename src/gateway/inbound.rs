@@ -16,13 +16,13 @@ use super::group_migration::{self, Move};
 use super::reactions;
 use super::replies::{self, Closed};
 use super::topics::{self, Rows};
-use crate::access::{self, Asking, Role, Verdict, people};
+use crate::access::{self, Asking, Role, Standing, Verdict, people};
 use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::config::Access;
 use crate::delivery::Kind;
-use crate::domain::{Addressed, Inbound, Note, PersonId};
+use crate::domain::{Addressed, Inbound, Note};
 use crate::lanes::{Arrived, LaneFull};
 use crate::records::group_migration::Followed;
 use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
@@ -100,7 +100,8 @@ struct Taken {
 async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> {
     let moves = group_migration::among(state, &batch.arrivals).await;
     let deletions = deletions::among(&batch.arrivals);
-    let arrivals = topics::bind_by_name(&state.services.snapshots.current(), batch.arrivals);
+    let snapshot = state.services.snapshots.current();
+    let arrivals = topics::bind_by_name(&snapshot, batch.arrivals);
     let write = move |tx: &Transaction<'_>| {
         let mut stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
         let deleted = deletions.write(tx, batch.platform, now_ms())?;
@@ -108,7 +109,13 @@ async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> 
             .accepted
             .retain(|accepted| !deleted.rows.contains(&accepted.id));
         let is_paired = match stored.accepted.as_slice() {
-            [only] => Some(people::is_paired(tx, &only.inbound.origin.person)?),
+            [only] => {
+                let person = &only.inbound.origin.person;
+                Some(people::is_paired(
+                    tx,
+                    snapshot.config.access.people.ids_of(person),
+                )?)
+            }
             _ => None,
         };
         let retried = topics::retry(tx, &stored.reopened, now_ms())?;
@@ -335,10 +342,10 @@ async fn decide(
         .resolve(&snapshot.table, &inbound.origin)
         .await?;
     let access = &snapshot.config.access;
-    let mut role = role(state, access, in_hand).await?;
+    let mut standing = standing(state, access, in_hand).await?;
     let asking = Asking {
         key: &inbound.origin.key,
-        role,
+        role: standing.highest(),
         addressed: inbound.addressed,
         is_command: matches!(parsed, Parsed::Command(_)),
         place_is_bound: route.opens_place,
@@ -357,14 +364,15 @@ async fn decide(
     }
     match verdict {
         Verdict::Admit => {
-            if role == Role::Guest && !inbound.origin.key.is_private() {
-                role = known_as(state, access, in_hand).await?;
+            if standing.role() == Role::Guest && !inbound.origin.key.is_private() {
+                standing = known_as(state, access, in_hand).await?;
             }
             let context = Context {
                 services: &state.services,
                 snapshot: &snapshot,
                 inbound: &inbound,
-                role,
+                role: standing.with(&route.agent),
+                standing: &standing,
                 route: &route,
                 pin: pin.as_ref(),
             };
@@ -397,6 +405,7 @@ async fn admit(
     context: &Context<'_>,
 ) -> Result<(), StoreError> {
     in_hand.accepted.role = context.role;
+    in_hand.accepted.standing = context.standing.clone();
     let refused = |outcome| Closed {
         kind: Kind::Command,
         closing: Closing::Done,
@@ -513,16 +522,16 @@ async fn revise(state: &GatewayState, edit: &Accepted) -> Result<bool, StoreErro
     Ok(true)
 }
 
-/// The role known before access is decided. Members are looked up only in private chats, because
-/// membership opens nothing else.
-async fn role(
+/// The standing known before access is decided. Members are looked up only in private chats,
+/// because membership opens nothing else.
+async fn standing(
     state: &GatewayState,
     access: &Access,
     in_hand: &Received,
-) -> Result<Role, StoreError> {
+) -> Result<Standing, StoreError> {
     let inbound = &in_hand.accepted.inbound;
-    let known = Role::of(access, &inbound.origin.person, false);
-    if known == Role::Owner || !inbound.origin.key.is_private() {
+    let known = Standing::of(access, &inbound.origin.person, false);
+    if known.role() == Role::Owner || !inbound.origin.key.is_private() {
         return Ok(known);
     }
     known_as(state, access, in_hand).await
@@ -532,17 +541,14 @@ async fn known_as(
     state: &GatewayState,
     access: &Access,
     in_hand: &Received,
-) -> Result<Role, StoreError> {
-    let person = in_hand.accepted.inbound.origin.person.clone();
-    let look = |person: PersonId| {
-        state
-            .services
-            .db
-            .read(move |connection| people::is_paired(connection, &person))
+) -> Result<Standing, StoreError> {
+    let person = &in_hand.accepted.inbound.origin.person;
+    let is_paired = if let Some(is_paired) = in_hand.is_paired {
+        is_paired
+    } else {
+        let ids = access.people.ids_of(person).to_vec();
+        let read = move |connection: &rusqlite::Connection| people::is_paired(connection, &ids);
+        state.services.db.read(read).await?
     };
-    let is_paired = match in_hand.is_paired {
-        Some(is_paired) => is_paired,
-        None => look(person.clone()).await?,
-    };
-    Ok(Role::of(access, &person, is_paired))
+    Ok(Standing::of(access, person, is_paired))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use crate::access::{self, Asking, Role, Verdict, people};
+use crate::access::{self, Asking, Verdict, people};
 use crate::channels::discord::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
 use crate::config::{AgentSpec, Config};
@@ -51,16 +51,15 @@ async fn decide(
     db: &Db,
     origin: Origin,
 ) -> Result<bool, StoreError> {
-    let person = origin.person.clone();
-    let is_paired = origin.key.is_private()
-        && db
-            .read(move |connection| people::is_paired(connection, &person))
-            .await?;
     let route = router.resolve(&checked.table, &origin).await?.route;
     let access = &checked.config.access;
+    let (config, person) = (checked.config.clone(), origin.person.clone());
+    let standing = db
+        .read(move |connection| people::standing(connection, &config.access, &person))
+        .await?;
     let asking = Asking {
         key: &origin.key,
-        role: Role::of(access, &origin.person, is_paired),
+        role: standing.highest(),
         addressed: Addressed::ByMention,
         is_command: true,
         place_is_bound: route.opens_place,

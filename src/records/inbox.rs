@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use crate::access::Role;
+use crate::access::{Role, Standing};
 use crate::domain::{Arrival, Inbound, InvalidSessionKey, MessageId, Platform, SessionKey};
 use crate::routing::{names, places};
 
@@ -20,8 +20,10 @@ pub struct Accepted {
     pub joined: Vec<Accepted>,
     /// Messages from the queue, answered together with this message.
     pub backlog: Vec<Accepted>,
-    /// The role of the writer.
+    /// The role of the writer with the agent that answers.
     pub role: Role,
+    /// The roles of the writer.
+    pub standing: Standing,
 }
 
 impl Accepted {
@@ -32,6 +34,7 @@ impl Accepted {
             joined: Vec::new(),
             backlog: Vec::new(),
             role: Role::Guest,
+            standing: Standing::GUEST,
         }
     }
 

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::transcript;
 use crate::access::{Role, people};
 use crate::config::Access;
-use crate::domain::SessionKey;
+use crate::domain::{AgentId, SessionKey};
 
 /// A parked turn.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,7 @@ pub(crate) fn since_begun(
     connection: &Connection,
     access: &Access,
     place: &SessionKey,
+    agent: &AgentId,
     turn: ParkedTurn,
 ) -> rusqlite::Result<HashSet<i64>> {
     let since = transcript::since(connection, place, turn.read_upto)?;
@@ -32,7 +33,7 @@ pub(crate) fn since_begun(
         let Some(person) = &written.person else {
             continue;
         };
-        let role = Role::of(access, person, people::is_paired(connection, person)?);
+        let role = people::standing(connection, access, person)?.with(agent);
         if role < turn.role {
             unheard.insert(written.id);
             turns.extend(written.inbox_id);

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::access::{Role, people};
+use crate::access::people;
 use crate::clock::now_ms;
 use crate::config::Access;
 use crate::delivery::Delivery;
@@ -148,20 +148,22 @@ impl Subagents {
         else {
             return Ok(Err(Unknown));
         };
+        let access = access.clone();
         let read = self.inner.db.read(move |connection| {
             let Some(known) = subagents::get(connection, &run)? else {
                 return Ok(None);
             };
-            let is_paired = people::is_paired(connection, &known.subagent.person)?;
-            Ok(Some((known, is_paired)))
+            let now = people::standing(connection, &access, &known.subagent.person)?;
+            Ok(Some((known, now)))
         });
-        let Some((known, is_paired)) = read.await? else {
+        let Some((known, now)) = read.await? else {
             return Ok(Err(Unknown));
         };
         // The person may have lost rights since.
-        let now = Role::of(access, &known.subagent.person, is_paired);
+        let standing = now.at_most(known.subagent.role);
         let accepted = Accepted {
-            role: known.subagent.role.min(now),
+            role: standing.with(&known.agent_id),
+            standing,
             ..accepted
         };
         match accepted.inbound.extras.internal {

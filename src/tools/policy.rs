@@ -124,6 +124,7 @@ fn ceiling(policy: &ToolPolicy, role: Role) -> Risk {
     match role {
         Role::Guest => policy.ceilings.guest,
         Role::Member => policy.ceilings.member,
+        Role::Admin => policy.ceilings.admin,
         Role::Owner => policy.ceilings.owner,
     }
 }

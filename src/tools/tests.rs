@@ -199,12 +199,14 @@ fn any_policy() -> impl Strategy<Value = ToolPolicy> {
                 max_risk,
             }
         });
-    let ceilings =
-        (any_risk(), any_risk(), any_risk()).prop_map(|(guest, member, owner)| Ceilings {
+    let ceilings = (any_risk(), any_risk(), any_risk(), any_risk()).prop_map(
+        |(guest, member, admin, owner)| Ceilings {
             guest,
             member,
+            admin,
             owner,
-        });
+        },
+    );
     (proptest::option::of(profile), any_limits(), ceilings).prop_map(|(profile, own, ceilings)| {
         ToolPolicy {
             profile,

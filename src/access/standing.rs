@@ -1,0 +1,158 @@
+//! The roles of a person: with all agents, and with one.
+
+use std::sync::Arc;
+
+use super::Role;
+use crate::config::{Access, Person};
+use crate::domain::{AgentId, PersonId};
+
+/// The roles of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    role: Role,
+    /// The person's table in the config, with roles for single agents.
+    person: Option<Arc<Person>>,
+}
+
+impl Standing {
+    /// Not known to the house.
+    pub const GUEST: Standing = Standing {
+        role: Role::Guest,
+        person: None,
+    };
+
+    /// `is_paired`: any of the person's ids was let in with a code.
+    pub fn of(access: &Access, person: &PersonId, is_paired: bool) -> Self {
+        let known = access.people.of(person);
+        let ids = access.people.ids_of(person);
+        let is_owner = ids
+            .iter()
+            .any(|id| matches!(id, PersonId::Local(_)) || access.owners.contains(id));
+        let written = known.and_then(|person| person.role);
+        let role = match (is_owner, written, is_paired) {
+            (true, ..) => Role::Owner,
+            // The file's word counts, also where it is less than a pairing gives.
+            (false, Some(role), _) => role,
+            (false, None, true) => Role::Member,
+            (false, None, false) => Role::Guest,
+        };
+        Standing {
+            role,
+            person: known.cloned(),
+        }
+    }
+
+    /// The standing of a turn whose role is bounded by another turn.
+    pub fn at_most(&self, role: Role) -> Self {
+        if self.highest() <= role {
+            return self.clone();
+        }
+        Standing {
+            role: self.role.min(role),
+            person: None,
+        }
+    }
+
+    /// With all agents; decides about the house itself.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// With this agent. An owner of the house is the owner of every agent.
+    pub fn with(&self, agent: &AgentId) -> Role {
+        if self.role == Role::Owner {
+            return Role::Owner;
+        }
+        let own = self
+            .person
+            .as_ref()
+            .and_then(|person| person.agents.get(agent));
+        own.copied().unwrap_or(self.role)
+    }
+
+    /// The highest role with any agent; decides whether the person may speak at all.
+    pub fn highest(&self) -> Role {
+        let with_one = self.person.iter().flat_map(|person| person.agents.values());
+        with_one.copied().fold(self.role, Role::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::People;
+
+    fn person(id: &str) -> PersonId {
+        id.parse().unwrap()
+    }
+
+    fn agent(id: &str) -> AgentId {
+        AgentId::parse(id).unwrap()
+    }
+
+    fn house() -> Access {
+        let people: People = [
+            Person {
+                name: "alice".into(),
+                ids: vec![person("telegram:1"), person("discord:1")],
+                role: None,
+                agents: [].into(),
+            },
+            Person {
+                name: "bob".into(),
+                ids: vec![person("telegram:2"), person("discord:2")],
+                role: Some(Role::Admin),
+                agents: [(agent("coding"), Role::Member)].into(),
+            },
+            Person {
+                name: "carol".into(),
+                ids: vec![person("telegram:3")],
+                role: None,
+                agents: [(agent("coding"), Role::Member)].into(),
+            },
+            Person {
+                name: "dan".into(),
+                ids: vec![person("telegram:4")],
+                role: Some(Role::Guest),
+                agents: [].into(),
+            },
+        ]
+        .into_iter()
+        .collect();
+        Access {
+            owners: vec![person("telegram:1")],
+            people,
+            ..Access::default()
+        }
+    }
+
+    #[test]
+    fn a_role_counts_for_all_ids_of_a_person_and_for_all_agents_or_one() {
+        let check = |id: &str, is_paired: bool, role, with_coding, highest| {
+            let standing = Standing::of(&house(), &person(id), is_paired);
+            assert_eq!(standing.role(), role, "{id}");
+            assert_eq!(standing.with(&agent("coding")), with_coding, "{id}");
+            assert_eq!(standing.highest(), highest, "{id}");
+        };
+        use Role::{Admin, Guest, Member, Owner};
+        check("telegram:1", false, Owner, Owner, Owner);
+        check("discord:1", false, Owner, Owner, Owner);
+        check("discord:2", false, Admin, Member, Admin);
+        check("telegram:3", false, Guest, Member, Member);
+        check("telegram:3", true, Member, Member, Member);
+        check("telegram:4", true, Guest, Guest, Guest);
+        check("telegram:9", false, Guest, Guest, Guest);
+        check("telegram:9", true, Member, Member, Member);
+        check("local:home", false, Owner, Owner, Owner);
+    }
+
+    #[test]
+    fn a_bounded_standing_never_grows() {
+        for id in ["telegram:1", "discord:2", "telegram:3", "telegram:9"] {
+            for most in Role::ALL {
+                let bounded = Standing::of(&house(), &person(id), false).at_most(most);
+                assert!(bounded.highest() <= most, "{id} {most}");
+            }
+        }
+    }
+}

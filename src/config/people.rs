@@ -1,0 +1,265 @@
+//! Reads `[people.<name>]` (a person with ids on several platforms and a role) and an agent's `who`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::agents::DeclaredAgents;
+use super::reader::{Section, Value, suggest, wrong_type};
+use super::{Problem, Spanned, check, schema};
+use crate::domain::{AgentId, PersonId, Role};
+
+/// A `[people.<name>]` table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub name: String,
+    /// At least one. The first stands for the person in counts.
+    pub ids: Vec<PersonId>,
+    /// With all agents.
+    pub role: Option<Role>,
+    /// With one agent, in place of `role`.
+    pub agents: BTreeMap<AgentId, Role>,
+}
+
+/// The people that the file names.
+#[derive(Debug, Clone, Default)]
+pub struct People {
+    /// In file order.
+    all: Vec<Arc<Person>>,
+    by_id: BTreeMap<PersonId, Arc<Person>>,
+}
+
+impl People {
+    /// In file order.
+    pub fn all(&self) -> &[Arc<Person>] {
+        &self.all
+    }
+
+    pub fn of(&self, id: &PersonId) -> Option<&Arc<Person>> {
+        self.by_id.get(id)
+    }
+
+    /// All ids of the person with this id.
+    pub fn ids_of<'a>(&'a self, id: &'a PersonId) -> &'a [PersonId] {
+        self.of(id)
+            .map_or(std::slice::from_ref(id), |person| &person.ids)
+    }
+
+    /// The id that stands for the person in counts.
+    pub fn main_id<'a>(&'a self, id: &'a PersonId) -> &'a PersonId {
+        self.ids_of(id).first().unwrap_or(id)
+    }
+
+    /// Whether two ids belong to one person.
+    pub fn is_same(&self, one: &PersonId, other: &PersonId) -> bool {
+        self.main_id(one) == self.main_id(other)
+    }
+
+    fn named(&self, name: &str) -> Option<&Arc<Person>> {
+        self.all.iter().find(|person| person.name == name)
+    }
+}
+
+impl FromIterator<Person> for People {
+    fn from_iter<T: IntoIterator<Item = Person>>(people: T) -> Self {
+        let mut known = People::default();
+        for person in people {
+            let person = Arc::new(person);
+            for id in &person.ids {
+                known.by_id.insert(id.clone(), person.clone());
+            }
+            known.all.push(person);
+        }
+        known
+    }
+}
+
+pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> People {
+    let mut taken: BTreeMap<PersonId, String> = BTreeMap::new();
+    let mut people = Vec::new();
+    for named in top.named("people") {
+        let Some(section) = named.section(&schema::PERSON) else {
+            continue;
+        };
+        let name = named.name.value;
+        let ids = section.list("ids", spanned_person).unwrap_or(Spanned {
+            value: Vec::new(),
+            span: named.name.span.clone(),
+        });
+        if ids.value.is_empty() && section.value("ids").is_some() {
+            section.problems.note(no_id(&ids));
+        }
+        for id in &ids.value {
+            if let Some(other) = taken.insert(id.value.clone(), name.clone()) {
+                section.problems.note(taken_id(id, &other));
+            }
+        }
+        people.push(Person {
+            ids: ids.value.into_iter().map(|id| id.value).collect(),
+            role: section.choice("role"),
+            agents: with_agents(&section, declared),
+            name,
+        });
+    }
+    people.into_iter().collect()
+}
+
+/// `agents = { coding = "member" }`.
+fn with_agents(section: &Section<'_>, declared: &DeclaredAgents) -> BTreeMap<AgentId, Role> {
+    let mut roles = BTreeMap::new();
+    let Some(value) = section.value("agents") else {
+        return roles;
+    };
+    let Some(table) = value.get_ref().as_table() else {
+        section.refuse_type("agents", "a table");
+        return roles;
+    };
+    for (key, value) in table.iter() {
+        let name = Spanned {
+            value: key.get_ref().to_string(),
+            span: key.span(),
+        };
+        let agent = declared.find(&name, section.problems);
+        match role(value) {
+            Ok(role) => {
+                roles.extend(agent.map(|agent| (agent.id.clone(), role)));
+            }
+            Err(problem) => section.problems.note(problem),
+        }
+    }
+    roles
+}
+
+fn role(value: &Value<'_>) -> Result<Role, Problem> {
+    let Some(text) = value.get_ref().as_str() else {
+        return Err(wrong_type("a role", value, "a string"));
+    };
+    text.parse().map_err(|()| {
+        Problem::new(value.span(), format!("`{text}` is no role"))
+            .label("not one of the roles")
+            .help(suggest(text, &Role::ALL.map(Role::as_str)))
+    })
+}
+
+fn spanned_person(value: &Value<'_>) -> Result<Spanned<PersonId>, Problem> {
+    check::person(value).map(|id| Spanned {
+        value: id,
+        span: value.span(),
+    })
+}
+
+fn no_id(ids: &Spanned<Vec<Spanned<PersonId>>>) -> Problem {
+    Problem::new(ids.span.clone(), "a person without an id")
+        .label("nobody can be recognised by this")
+        .help("write at least one id, such as `ids = [\"telegram:12345678\"]`")
+}
+
+fn taken_id(id: &Spanned<PersonId>, other: &str) -> Problem {
+    Problem::new(id.span.clone(), format!("`{}` is named twice", id.value))
+        .label(format!("belongs to [people.{other}] already"))
+        .help("give each id to one person")
+}
+
+/// The people an agent is open to: `who` of its table.
+///
+/// A binding opens its agent to everybody who may speak in its place, besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Who {
+    /// Whether the file has the key. Without it, an owner's `/agent` opens the agent as a binding
+    /// does.
+    pub is_written: bool,
+    /// People of this role or a higher one.
+    pub role: Option<Role>,
+    pub people: Vec<PersonId>,
+    /// Everybody who may speak there. `routing` reads these texts.
+    pub places: Vec<Spanned<String>>,
+}
+
+impl Default for Who {
+    fn default() -> Self {
+        Who {
+            is_written: false,
+            role: Some(Role::Member),
+            people: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+}
+
+/// The words of an agent's `who`, before all people are known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WrittenWho(Option<Vec<Spanned<String>>>);
+
+pub(super) fn written_who(section: &Section<'_>) -> WrittenWho {
+    let Some(value) = section.value("who") else {
+        return WrittenWho(None);
+    };
+    if let Some(word) = value.get_ref().as_str() {
+        return WrittenWho(Some(vec![Spanned {
+            value: word.to_owned(),
+            span: value.span(),
+        }]));
+    }
+    if !value.get_ref().is_array() {
+        section.refuse_type("who", "a role, or a list of roles, people and places");
+        return WrittenWho(None);
+    }
+    let words = section.list("who", |value| match value.get_ref().as_str() {
+        Some(text) => Ok(Spanned {
+            value: text.to_owned(),
+            span: value.span(),
+        }),
+        None => Err(wrong_type("who", value, "a string")),
+    });
+    WrittenWho(words.map(|words| words.value))
+}
+
+impl WrittenWho {
+    pub(super) fn read(self, people: &People, top: &Section<'_>) -> Who {
+        let Some(words) = self.0 else {
+            return Who::default();
+        };
+        let mut who = Who {
+            is_written: true,
+            role: None,
+            people: Vec::new(),
+            places: Vec::new(),
+        };
+        for word in words {
+            who.add(word, people, top);
+        }
+        who
+    }
+}
+
+impl Who {
+    fn add(&mut self, word: Spanned<String>, people: &People, top: &Section<'_>) {
+        if let Ok(role) = word.value.parse::<Role>() {
+            self.role = Some(self.role.map_or(role, |known| known.min(role)));
+        } else if let Some(person) = people.named(&word.value) {
+            self.people.extend(person.ids.iter().cloned());
+        } else if let Ok(id) = word.value.parse::<PersonId>() {
+            self.people.extend(people.ids_of(&id).iter().cloned());
+        } else if word.value.contains(':') {
+            self.places.push(word);
+        } else {
+            top.problems.note(unknown_who(&word, people));
+        }
+    }
+}
+
+fn unknown_who(word: &Spanned<String>, people: &People) -> Problem {
+    let known: Vec<&str> = Role::ALL
+        .iter()
+        .map(|role| role.as_str())
+        .chain(people.all.iter().map(|person| person.name.as_str()))
+        .collect();
+    Problem::new(
+        word.span.clone(),
+        format!("`{}` names no role, person or place", word.value),
+    )
+    .label("not a value for `who`")
+    .help(format!(
+        "{}; a person can be written as `telegram:12345678`, a place as /whoami prints it",
+        suggest(&word.value, &known)
+    ))
+}
