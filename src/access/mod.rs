@@ -1,13 +1,16 @@
-//! Decides whether a person may speak to the bot in a place. Pure; known people are in [`people`].
+//! Decides whether a person may speak to the bot in a place ([`decide`]) and use an agent there
+//! ([`may_use`]). Pure; known people are in [`people`].
 
 pub(crate) mod people;
 mod standing;
+mod using;
 
 use crate::config::{Access, Dms, Groups};
 use crate::domain::{Addressed, SessionKey};
 
 pub(crate) use crate::domain::Role;
 pub(crate) use standing::Standing;
+pub(crate) use using::{Asker, NotForYou, Opening, may_use};
 
 /// Everything the decision depends on.
 #[derive(Debug, Clone, Copy)]

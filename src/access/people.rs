@@ -8,7 +8,7 @@ use crate::domain::PersonId;
 
 /// How long a pairing code counts.
 const CODE_LIFE_MS: i64 = 60 * 60 * 1000;
-/// Open codes at a time; further guests wait until a code runs out.
+/// Open codes at a time.
 const MOST_OPEN_CODES: i64 = 100;
 const CODE_CHARS: usize = 8;
 /// No characters of similar shape.
@@ -64,7 +64,88 @@ pub(crate) fn paired(
         .collect())
 }
 
-/// A new code for a guest. None if the guest has an open code, or if too many codes are open.
+/// A guest with an open code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub person: PersonId,
+    pub name: String,
+    pub code: String,
+    pub until: i64,
+}
+
+/// A person who was let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub person: PersonId,
+    pub name: String,
+    pub since: i64,
+    /// A person's id, or `cli`.
+    pub by: String,
+}
+
+/// Guests with an open code, the latest first.
+pub(crate) fn waiting(connection: &Connection, now: i64) -> rusqlite::Result<Vec<Waiting>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, name, code, code_until FROM people
+         WHERE code_until > ?1 AND code_until <= ?1 + 3600000 ORDER BY code_until DESC",
+    )?;
+    let rows = statement.query_map([now], |row| {
+        let Acquaintance { person, name } = acquaintance(row)?;
+        Ok(Waiting {
+            person,
+            name,
+            code: row.get(2)?,
+            until: row.get(3)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// People who were let in, the latest first.
+pub(crate) fn members(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<Member>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, name, paired_at, coalesce(paired_by, '') FROM people
+         WHERE paired_at IS NOT NULL ORDER BY paired_at DESC LIMIT ?1",
+    )?;
+    let rows = statement.query_map([limit], |row| {
+        let Acquaintance { person, name } = acquaintance(row)?;
+        Ok(Member {
+            person,
+            name,
+            since: row.get(2)?,
+            by: row.get(3)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// The member with this id.
+pub(crate) fn member(
+    connection: &Connection,
+    person: &PersonId,
+) -> rusqlite::Result<Option<Acquaintance>> {
+    let mut statement = connection
+        .prepare_cached("SELECT id, name FROM people WHERE id = ?1 AND paired_at IS NOT NULL")?;
+    statement
+        .query_row([person.to_string()], acquaintance)
+        .optional()
+}
+
+/// Takes a pairing back. None if the person was not let in.
+pub(crate) fn revoke(
+    tx: &Transaction<'_>,
+    person: &PersonId,
+) -> rusqlite::Result<Option<Acquaintance>> {
+    tx.query_row(
+        "DELETE FROM people WHERE id = ?1 AND paired_at IS NOT NULL RETURNING id, name",
+        [person.to_string()],
+        acquaintance,
+    )
+    .optional()
+}
+
+/// A new code for a guest. None if the guest has an open code. The oldest of too many open codes
+/// is given up, so that strangers cannot keep a friend out.
 pub(crate) fn new_code(
     tx: &Transaction<'_>,
     person: &PersonId,
@@ -82,7 +163,7 @@ pub(crate) fn new_code(
         .prepare_cached(COUNT_OPEN)?
         .query_row([now], |row| row.get(0))?;
     if open >= MOST_OPEN_CODES {
-        return Ok(None);
+        tx.execute(GIVE_UP_OLDEST, [now])?;
     }
     let code = random_code();
     tx.execute(
@@ -97,7 +178,11 @@ pub(crate) fn new_code(
 /// clock.
 const COUNTS_AT_2: &str = "code_until > ?2 AND code_until <= ?2 + 3600000";
 
-const COUNT_OPEN: &str = "SELECT count(*) FROM people WHERE code_until > ?1";
+const COUNT_OPEN: &str =
+    "SELECT count(*) FROM people WHERE code_until > ?1 AND code_until <= ?1 + 3600000";
+
+const GIVE_UP_OLDEST: &str = "DELETE FROM people WHERE paired_at IS NULL AND id =
+    (SELECT id FROM people WHERE code_until > ?1 ORDER BY code_until LIMIT 1)";
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
     tx.execute(

@@ -6,11 +6,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::slots::{Slot, Slots};
 use crate::agents::{Agent, Chosen};
-use crate::domain::{AgentUid, Origin, SessionKey};
+use crate::domain::{AgentUid, SessionKey};
 use crate::home::Snapshot;
 use crate::records::inbox::Accepted;
 use crate::records::model_overrides::Overrides;
-use crate::routing::{self, Route, Router};
+use crate::routing::{self, Route, Router, Visit};
 use crate::storage::StoreError;
 use crate::subagents::InternalTurn;
 
@@ -105,13 +105,17 @@ impl Admission {
         }
     }
 
-    /// The current agent of a place.
+    /// The current agent of a message's place.
     pub(crate) async fn who_answers(
         &self,
         snapshot: &Snapshot,
-        origin: &Origin,
+        accepted: &Accepted,
     ) -> Result<Arc<Agent>, StoreError> {
-        Ok(snapshot.agent_of(&self.router.resolve(&snapshot.table, origin).await?.route))
+        let resolved = self
+            .router
+            .resolve(&snapshot.table, visit(snapshot, accepted))
+            .await?;
+        Ok(snapshot.agent_of(&resolved.route))
     }
 
     /// The model of an agent in a place.
@@ -132,8 +136,15 @@ impl Admission {
         began_with: Option<AgentUid>,
     ) -> Result<Choice, StoreError> {
         let origin = &accepted.inbound.origin;
-        let resolved = self.router.resolve(&snapshot.table, origin).await?;
-        let began_with = began_with.and_then(|uid| snapshot.registry.by_uid(uid).cloned());
+        let visit = visit(snapshot, accepted);
+        let resolved = self.router.resolve(&snapshot.table, visit).await?;
+        // The agent may have been closed to the person since.
+        let is_open = |agent: &Arc<Agent>| {
+            agent.id == resolved.route.agent || snapshot.table.may_use(&agent.id, visit).is_ok()
+        };
+        let began_with = began_with
+            .and_then(|uid| snapshot.registry.by_uid(uid).cloned())
+            .filter(is_open);
         let agent = began_with.unwrap_or_else(|| snapshot.agent_of(&resolved.route));
         let chosen = self.model(&origin.key, &agent).await?;
         Ok(Choice {
@@ -142,6 +153,14 @@ impl Admission {
             chosen,
             used_once: resolved.pin.is_some_and(|pin| pin.once),
         })
+    }
+}
+
+fn visit<'a>(snapshot: &'a Snapshot, accepted: &'a Accepted) -> Visit<'a> {
+    Visit {
+        access: &snapshot.config.access,
+        origin: &accepted.inbound.origin,
+        standing: &accepted.standing,
     }
 }
 

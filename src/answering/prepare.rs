@@ -10,7 +10,7 @@ use super::budgets::Budgets;
 use super::question::{self, Question};
 use super::request::{Asked, Earlier, Prepared, Requests, show};
 use super::slots::Slot;
-use crate::access::Role;
+use crate::access::{Role, Standing};
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
@@ -58,11 +58,13 @@ impl Preparation {
         snapshot: Arc<Snapshot>,
         due: &Due,
     ) -> Result<Begun, StoreError> {
-        let subject = self.subject(due).await?;
+        let mut subject = self.subject(due).await?;
         let (choice, slot) = match self.start(&snapshot, due, &subject).await? {
             Start::Now(choice, slot) => (choice, slot),
             Start::Not(begun) => return Ok(begun),
         };
+        let accepted = &mut subject.accepted;
+        accepted.role = accepted.standing.with(&choice.agent.id);
         let others_wrote =
             due.arrived == Arrived::Before && self.others_wrote(&subject.accepted).await;
         // Progress is shown before the files are fetched, because fetching may take a while.
@@ -93,6 +95,7 @@ impl Preparation {
         if internal.is_none() && accepted.inbound.extras.internal.is_some() {
             // The subagent's row is gone, and with it the person behind the turn.
             accepted.role = Role::Guest;
+            accepted.standing = Standing::GUEST;
         }
         Ok(Subject {
             accepted,

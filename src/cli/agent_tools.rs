@@ -69,10 +69,10 @@ impl ToolReport {
             } else {
                 names.join(", ")
             };
-            text.push_str(
-                &format!("tools when a {} asks: {names}\n", role.as_str())
-                    .replace("a owner", "an owner"),
-            );
+            text.push_str(&format!(
+                "tools when {} asks: {names}\n",
+                role.with_article()
+            ));
         }
         for tool in &self.tools {
             if let Some(reason) = &tool.refused {

@@ -11,12 +11,14 @@ use tokio::sync::mpsc;
 
 use super::screen::Screen;
 use super::{Failure, Outcome};
+use crate::access::Standing;
 use crate::agents::ensure_home;
-use crate::channels::local::{LocalChannel, Terminal};
+use crate::channels::local::{self, LocalChannel, Terminal};
 use crate::config::Secrets;
-use crate::domain::{LocalName, SessionKey};
+use crate::domain::{LocalName, Origin, SessionKey};
 use crate::gateway::Gateway;
 use crate::home::{CheckedConfig, Home};
+use crate::routing::Visit;
 use crate::storage::Db;
 
 #[derive(Args)]
@@ -43,7 +45,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         home.begin_anew()?;
     }
     if let Some(agent) = &arguments.agent {
-        check_agent(&home, agent).await?;
+        check_agent(&home, agent, &place).await?;
     }
     let (channel, terminal) = LocalChannel::new();
     let gateway = Gateway::start_local(home.clone(), Arc::new(channel)).await?;
@@ -68,12 +70,30 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
 }
 
 /// A script must not be answered by another agent than it asked for, so an unknown agent ends the
-/// chat before it begins.
-async fn check_agent(home: &Home, word: &str) -> Outcome {
+/// chat before it begins, and so does an agent that is closed to the terminal.
+async fn check_agent(home: &Home, word: &str, place: &SessionKey) -> Outcome {
     let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
     let db = Db::open(&home.database()).await?;
     let (registry, _) = checked.registry(home, &db).await?;
-    super::agent::find(&registry, word).map(drop)
+    let agent = super::agent::find(&registry, word)?;
+    let (access, origin) = (
+        &checked.config.access,
+        Origin::new(place.clone(), local::person()),
+    );
+    let visit = Visit {
+        access,
+        origin: &origin,
+        standing: &Standing::of(access, &origin.person, false),
+    };
+    checked
+        .table
+        .may_switch(&agent.id, visit)
+        .map_err(|closed| {
+            Failure::Failed(format!(
+                "{closed}, and you are not among them. Add \"owner\" to `who` under [agents.{}]",
+                agent.id
+            ))
+        })
 }
 
 fn place(room: &str, topic: Option<&str>) -> Result<SessionKey, Failure> {

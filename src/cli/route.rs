@@ -2,18 +2,20 @@
 //! gateway asks.
 
 use std::fmt;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{Failure, Outcome, data};
+use crate::access::{Standing, people};
 use crate::agents::{AgentModels, Source};
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
 use crate::records::model_overrides;
 use crate::routing::aliases::{self, Aliases};
-use crate::routing::{self, Explanation, Pin, names, pins};
+use crate::routing::{self, Explanation, Pin, Visit, names, pins};
 use crate::storage::Db;
 
 #[derive(Subcommand)]
@@ -53,9 +55,14 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
     let json = arguments.json;
     let mut origin = origin(arguments)?;
-    let stored = stored(&home, &mut origin).await?;
+    let stored = stored(&home, &checked.config, &mut origin).await?;
     origin.name = origin.name.or(stored.name);
-    let pin = routing::resolve(&checked.table, stored.pin, &origin).pin;
+    let visit = Visit {
+        access: &checked.config.access,
+        origin: &origin,
+        standing: &stored.standing,
+    };
+    let pin = routing::resolve(&checked.table, stored.pin, visit).pin;
     let explanation = routing::explain(&checked.table, pin.as_ref(), &origin);
     let model = thinking(
         &checked.config,
@@ -189,27 +196,33 @@ fn person_of(key: &SessionKey) -> PersonId {
 }
 
 /// The pin, name and model of a place in the store.
-#[derive(Default)]
 struct Stored {
+    standing: Standing,
     pin: Option<Pin>,
     name: Option<String>,
     model: Option<ModelRef>,
 }
 
 /// A home without a database knows nothing.
-async fn stored(home: &Home, origin: &mut Origin) -> Result<Stored, Failure> {
+async fn stored(home: &Home, config: &Arc<Config>, origin: &mut Origin) -> Result<Stored, Failure> {
     if !home.database().exists() {
-        return Ok(Stored::default());
+        return Ok(Stored {
+            standing: Standing::of(&config.access, &origin.person, false),
+            pin: None,
+            name: None,
+            model: None,
+        });
     }
     let db = Db::open(&home.database()).await?;
     Aliases::new(db.read(aliases::load).await?).follow(origin);
-    let key = origin.key.clone();
+    let (key, person, config) = (origin.key.clone(), origin.person.clone(), config.clone());
     let read = db.read(move |connection| {
         let (pin, name) = (
             pins::load(connection, &key)?,
             names::load(connection, &key)?,
         );
         Ok(Stored {
+            standing: people::standing(connection, &config.access, &person)?,
             pin,
             name,
             model: model_overrides::load(connection, &key)?,

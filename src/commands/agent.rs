@@ -17,15 +17,12 @@ pub(super) fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, Use
 
 fn show(context: &Context<'_>) -> String {
     let current = current(context);
-    let others: Vec<_> = context
-        .snapshot
-        .registry
-        .all()
-        .iter()
-        .filter(|agent| agent.id != current.id)
-        .collect();
-    match others.first() {
-        None => format!("{} answers here. There is nobody else.", who(current)),
+    let other = context.usable_agents().find(|agent| agent.id != current.id);
+    if let Some(closed) = context.closed {
+        return super::not_for_you(context, closed).to_string();
+    }
+    match other {
+        None => format!("{} answers here ({}).", who(current), context.route.rule),
         Some(other) => format!(
             "{} answers here ({}).\n`/agent {}` would give the place to {}; /agents lists everyone.",
             who(current),
@@ -43,6 +40,7 @@ fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserEr
         .registry
         .find(to)
         .ok_or_else(|| unknown(context, to))?;
+    refuse_where_closed(context, agent)?;
     let already = match context.pin {
         // A turn may be using up the pin right now, so the wish is written anew.
         Some(pin) if pin.once => false,
@@ -102,15 +100,33 @@ fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
     Ok(Outcome::of(reply, Effect::Unpin { handoff }))
 }
 
-/// Locked places are changed by owners only.
+/// Locked places are changed by admins and owners only.
 pub(super) fn is_locked(context: &Context<'_>) -> bool {
-    context.route.locked && context.role != Role::Owner
+    context.route.locked && context.role < Role::Admin
+}
+
+/// Nobody fetches an agent that is closed to them, or to others who can write in the place.
+fn refuse_where_closed(context: &Context<'_>, agent: &Agent) -> Result<(), UserError> {
+    let (table, visit) = (&context.snapshot.table, context.visit());
+    let Err(closed) = table.may_switch(&agent.id, visit) else {
+        return Ok(());
+    };
+    if table.may_call(&agent.id, visit).is_err() {
+        return Err(super::not_for_you(context, &closed));
+    }
+    Err(UserError::new(match context.role {
+        Role::Owner => format!(
+            "{closed}, and guests can write here. To open it here, bind this place to it in config.toml, or write `who = \"guest\"` under [agents.{}].",
+            agent.id
+        ),
+        _ => format!("{closed}, and guests can write here. An owner can give this place to it."),
+    }))
 }
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
     if is_locked(context) {
         return Err(UserError::new(
-            "This place is locked to its agent; only an owner can switch it.",
+            "This place is locked to its agent; only an owner or admin can switch it.",
         ));
     }
     Ok(())
@@ -121,6 +137,7 @@ fn unknown(context: &Context<'_>, word: &str) -> UserError {
     let near: Vec<String> = registry
         .suggest(word)
         .iter()
+        .filter(|near| context.usable_agents().any(|agent| agent.id == near.id))
         .map(|agent| format!("`/agent {}`", agent.id))
         .collect();
     let shown: String = word.chars().take(64).collect();
@@ -130,9 +147,8 @@ fn unknown(context: &Context<'_>, word: &str) -> UserError {
             near.join(" or ")
         ),
         true => {
-            let known: Vec<&str> = registry
-                .all()
-                .iter()
+            let known: Vec<&str> = context
+                .usable_agents()
                 .map(|agent| agent.id.as_str())
                 .collect();
             format!(

@@ -1,10 +1,10 @@
-//! `/agents`: lists all agents, with a mark at the agent of this place.
+//! `/agents`: lists the agents open to the person, with a mark at the agent of this place.
 
 use super::{Context, Outcome};
 use crate::channels::Choice;
 
 pub(super) fn run(context: &Context<'_>) -> Outcome {
-    let lines = context.snapshot.registry.all().iter().map(|agent| {
+    let lines = context.usable_agents().map(|agent| {
         let here = if agent.id == context.route.agent {
             " ← answers here"
         } else {
@@ -18,6 +18,9 @@ pub(super) fn run(context: &Context<'_>) -> Outcome {
         )
     });
     let list = lines.collect::<Vec<_>>().join("\n");
+    if list.is_empty() {
+        return Outcome::say("No agent is open to you here. Ask an owner if you need one.");
+    }
     Outcome::say(format!(
         "{list}\n\n`/agent <id>` gives this place to another."
     ))
@@ -27,10 +30,7 @@ pub(super) fn run(context: &Context<'_>) -> Outcome {
 /// Choices for the agents a person can switch to, and the way back from a pin.
 pub(super) fn choices(context: &Context<'_>) -> Vec<Choice> {
     let others = context
-        .snapshot
-        .registry
-        .all()
-        .iter()
+        .usable_agents()
         .filter(|agent| agent.id != context.route.agent);
     let mut choices: Vec<Choice> = others
         .map(|agent| Choice {

@@ -4,9 +4,7 @@ use super::SPECS;
 use crate::access::Role;
 
 pub(super) fn run(role: Role) -> String {
-    let offered = SPECS
-        .iter()
-        .filter(|spec| !spec.owners_only || role == Role::Owner);
+    let offered = SPECS.iter().filter(|spec| role >= spec.least);
     let lines = offered.map(|spec| match spec.arguments {
         "" => format!("- /{}: {}", spec.name, spec.summary),
         arguments => format!("- /{} `{arguments}`: {}", spec.name, spec.summary),

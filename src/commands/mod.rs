@@ -23,21 +23,22 @@ mod usage;
 mod whoami;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::Transaction;
 
-use crate::access::{Role, Standing, people};
+use crate::access::{NotForYou, Role, Standing, people};
 use crate::agents::memory::{Forgetting, Saving};
-use crate::agents::{Memories, Source};
+use crate::agents::{Agent, Memories, Source};
 use crate::channels::Choice;
 use crate::config::ModelRef;
 use crate::delivery::undelivered::{self, Undelivered, When};
-use crate::domain::{AgentUid, Inbound, SessionKey, UserError};
+use crate::domain::{AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{Snapshot, Snapshots};
 use crate::lanes::Sessions;
 use crate::records::decisions::{self, Decision};
 use crate::records::{inbox, journal, model_overrides, transcript};
-use crate::routing::{Pin, Route, pins};
+use crate::routing::{Pin, Route, Visit, pins};
 use crate::storage::{Db, StoreError};
 
 pub(crate) use parse::{Command, Parsed, parse};
@@ -63,6 +64,28 @@ pub struct Context<'a> {
     pub standing: &'a Standing,
     pub route: &'a Route,
     pub pin: Option<&'a Pin>,
+    /// Set when the agent of the place is closed to the person.
+    pub closed: Option<&'a NotForYou>,
+}
+
+impl Context<'_> {
+    fn visit(&self) -> Visit<'_> {
+        Visit {
+            access: &self.snapshot.config.access,
+            origin: &self.inbound.origin,
+            standing: self.standing,
+        }
+    }
+
+    /// Agents the person may give this place to, the current agent among them.
+    fn usable_agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        let table = &self.snapshot.table;
+        let all = self.snapshot.registry.all().iter();
+        all.filter(move |agent| {
+            (agent.id == self.route.agent && self.closed.is_none())
+                || table.may_switch(&agent.id, self.visit()).is_ok()
+        })
+    }
 }
 
 /// The reply of a command, and its effect.
@@ -94,6 +117,8 @@ pub enum Effect {
     Approve {
         code: String,
     },
+    /// Takes a pairing back.
+    Revoke(PersonId),
     /// Ends the turns of these inbox rows.
     CallOff(Vec<i64>),
     /// Sends these again.
@@ -131,6 +156,9 @@ pub enum CommandError {
 }
 
 pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, CommandError> {
+    if let Some(closed) = context.closed.filter(|_| command.is_about_the_agent()) {
+        return Err(not_for_you(context, closed).into());
+    }
     match command {
         Command::Agent(wish) => agent::run(wish, context).map_err(CommandError::from),
         Command::Agents => Ok(agents::run(context)),
@@ -142,14 +170,27 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::New => start_anew(context).await,
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
-        Command::Help => Ok(Outcome::say(help::run(context.role))),
-        Command::Pair(code) => pair::run(code, context).await,
+        Command::Help => Ok(Outcome::say(help::run(context.standing.role()))),
+        Command::Pair(wish) => pair::run(wish, context).await,
+        Command::Unpair(person) => pair::revoke(person, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Retry => retry::run(context).await,
         Command::Memory => memory::run(context).await,
         Command::Remember { text, visibility } => remember::run(&text, visibility, context),
         Command::Forget(wish) => forget::run(wish, context).await,
     }
+}
+
+/// Tells a person that an agent is closed to them, and which agents are open.
+pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserError {
+    let open: Vec<String> = context
+        .usable_agents()
+        .map(|agent| format!("`/agent {}`", agent.id))
+        .collect();
+    UserError::new(match open.as_slice() {
+        [] => format!("{closed}. Ask an owner if you need it."),
+        open => format!("{closed}. Open to you here: {}.", open.join(", ")),
+    })
 }
 
 impl Effect {
@@ -209,6 +250,7 @@ impl Effect {
             Effect::Approve { code } => {
                 people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop)
             }
+            Effect::Revoke(person) => people::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => {
                 // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has
                 // them.

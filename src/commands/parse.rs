@@ -2,7 +2,7 @@
 
 use super::SPECS;
 use crate::config::Visibility;
-use crate::domain::{UserError, nearest};
+use crate::domain::{PersonId, UserError, nearest};
 use crate::records::ledger::Period;
 
 /// A message, read as a command.
@@ -28,7 +28,8 @@ pub(crate) enum Command {
     Status,
     Usage(Period),
     Help,
-    Pair(String),
+    Pair(PairWish),
+    Unpair(PersonId),
     Retry,
     Skills,
     Memory,
@@ -40,6 +41,33 @@ pub(crate) enum Command {
     Forget(ForgetWish),
 }
 
+impl Command {
+    /// Whether the command shows or changes something of the place's agent. Such a command is only
+    /// for people who may use the agent.
+    pub(crate) fn is_about_the_agent(&self) -> bool {
+        match self {
+            Command::Model(_)
+            | Command::Models
+            | Command::New
+            | Command::Stop(_)
+            | Command::Queue(_)
+            | Command::Status
+            | Command::Skills
+            | Command::Memory
+            | Command::Remember { .. }
+            | Command::Forget(_) => true,
+            Command::Agent(_)
+            | Command::Agents
+            | Command::Whoami
+            | Command::Usage(_)
+            | Command::Help
+            | Command::Pair(_)
+            | Command::Unpair(_)
+            | Command::Retry => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ForgetWish {
     /// Show the memory first.
@@ -47,6 +75,16 @@ pub(crate) enum ForgetWish {
     Show(i64),
     /// The memory was shown before.
     Confirmed(i64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PairWish {
+    /// Show open codes and members.
+    List,
+    /// Show the person of the code first.
+    Show(String),
+    /// The person was shown before.
+    Confirmed(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,10 +150,8 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("usage", rest) => usage(rest),
         // Telegram sends /start when a person opens the bot for the first time.
         ("help" | "start", _) => Parsed::Command(Command::Help),
-        ("pair", "") => Parsed::Mistaken(UserError::new(
-            "Which code? Write it like this: `/pair ABCD2345`.",
-        )),
-        ("pair", code) => Parsed::Command(Command::Pair(code.to_owned())),
+        ("pair", rest) => pair(rest),
+        ("unpair", rest) => unpair(rest),
         ("skills", _) => Parsed::Command(Command::Skills),
         ("retry", _) => Parsed::Command(Command::Retry),
         ("memory", _) => Parsed::Command(Command::Memory),
@@ -189,6 +225,27 @@ fn flag(word: &str) -> Option<Visibility> {
     }
 }
 
+fn pair(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    match words.as_slice() {
+        [] => Parsed::Command(Command::Pair(PairWish::List)),
+        [code] => Parsed::Command(Command::Pair(PairWish::Show((*code).to_owned()))),
+        [code, "yes"] => Parsed::Command(Command::Pair(PairWish::Confirmed((*code).to_owned()))),
+        _ => Parsed::Mistaken(UserError::new(
+            "Write `/pair` to see who waits, or `/pair ABCD2345` for one code.",
+        )),
+    }
+}
+
+fn unpair(rest: &str) -> Parsed {
+    match rest.parse() {
+        Ok(person) => Parsed::Command(Command::Unpair(person)),
+        Err(()) => Parsed::Mistaken(UserError::new(
+            "Who is to leave? Write the id, such as `/unpair telegram:12345678`; `/pair` lists everyone who was let in.",
+        )),
+    }
+}
+
 fn forget(rest: &str) -> Parsed {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let number = |word: &str| word.parse::<i64>().ok();
@@ -255,7 +312,17 @@ mod tests {
         check("/usage 30D", Command::Usage(Period::Month));
         check("/start", Command::Help);
         check("/retry", Command::Retry);
-        check("/pair ABCD2345", Command::Pair("ABCD2345".into()));
+        let code = || "ABCD2345".to_owned();
+        check("/pair", Command::Pair(PairWish::List));
+        check("/pair ABCD2345", Command::Pair(PairWish::Show(code())));
+        check(
+            "/pair ABCD2345 yes",
+            Command::Pair(PairWish::Confirmed(code())),
+        );
+        check(
+            "/unpair telegram:5",
+            Command::Unpair("telegram:5".parse().unwrap()),
+        );
         let remember = |text: &str, visibility| Command::Remember {
             text: text.into(),
             visibility,
@@ -310,6 +377,7 @@ mod tests {
         insta::assert_snapshot!(told("/usage year"), @"Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.");
         insta::assert_snapshot!(told("/remember --global"), @"What should be remembered? Write it like this: `/remember Ann likes tea`.");
         insta::assert_snapshot!(told("/forget"), @"What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.");
-        insta::assert_snapshot!(told("/pair"), @"Which code? Write it like this: `/pair ABCD2345`.");
+        insta::assert_snapshot!(told("/pair AB CD"), @"Write `/pair` to see who waits, or `/pair ABCD2345` for one code.");
+        insta::assert_snapshot!(told("/unpair bob"), @"Who is to leave? Write the id, such as `/unpair telegram:12345678`; `/pair` lists everyone who was let in.");
     }
 }

@@ -6,7 +6,7 @@ use crate::delivery::undelivered::{self, Which};
 use crate::domain::{SessionKey, UserError};
 
 pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
-    if context.role != Role::Owner {
+    if context.standing.role() != Role::Owner {
         return Err(UserError::new("Only an owner can have something sent again.").into());
     }
     let which = meant(&context.inbound.origin.key);

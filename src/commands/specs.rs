@@ -1,6 +1,8 @@
 //! The list of commands for people. Feeds `/help`, Telegram's menu, Discord's slash commands and
 //! the book's reference.
 
+use crate::domain::Role;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     pub name: &'static str,
@@ -10,7 +12,8 @@ pub struct Spec {
     /// command line.
     pub options: &'static [Argument],
     pub summary: &'static str,
-    pub owners_only: bool,
+    /// The lowest role that may use the command.
+    pub least: Role,
     /// The readers of the answer, for platforms with private replies.
     pub audience: Audience,
 }
@@ -72,7 +75,7 @@ impl Spec {
         arguments: "",
         options: &[],
         summary: "",
-        owners_only: false,
+        least: Role::Guest,
         audience: Audience::Place,
     };
     /// A command without an effect.
@@ -213,19 +216,38 @@ pub const SPECS: &[Spec] = &[
     Spec {
         name: "retry",
         summary: "send again what could not be delivered here, or anywhere when asked in private",
-        owners_only: true,
+        least: Role::Owner,
         ..Spec::ASKS
     },
     Spec {
         name: "pair",
-        arguments: "CODE",
+        arguments: "[CODE] [yes]",
+        options: &[
+            Argument::optional(
+                "code",
+                "the code that the person was given; leave it out to see who waits",
+                Offers::Nothing,
+            ),
+            Argument::optional(
+                "sure",
+                "let the person in without being shown who it is",
+                Offers::Words(&["yes"]),
+            ),
+        ],
+        summary: "who waits and who was let in, or let in the person with this code",
+        least: Role::Admin,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "unpair",
+        arguments: "ID",
         options: &[Argument::required(
-            "code",
-            "the code that the person was given",
+            "id",
+            "the person's id, such as telegram:12345678",
             Offers::Nothing,
         )],
-        summary: "let in the person who was given this code",
-        owners_only: true,
+        summary: "take back that a person was let in",
+        least: Role::Admin,
         ..Spec::ASKS
     },
 ];

@@ -77,7 +77,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
                 .join("; ")
         ));
     }
-    if context.role == Role::Owner {
+    if context.standing.role() >= Role::Admin {
         text.push_str(&house(context).await?);
     }
     Ok(text)

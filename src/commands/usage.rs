@@ -13,7 +13,7 @@ use crate::turn::budget;
 const MOST_LISTED: usize = 8;
 
 pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String, StoreError> {
-    let is_owner = context.role == Role::Owner;
+    let is_owner = context.standing.role() == Role::Owner;
     let person = (!is_owner).then(|| context.inbound.origin.person.clone());
     // Others read along in a group, and a person's use elsewhere is private.
     let in_private = context.inbound.origin.key.is_private();

@@ -26,7 +26,7 @@ use crate::domain::{Addressed, Inbound, Note};
 use crate::lanes::{Arrived, LaneFull};
 use crate::records::group_migration::Followed;
 use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
-use crate::routing::{Resolved, Route, names};
+use crate::routing::{Resolved, Route, Visit, names};
 use crate::storage::{self, StoreError};
 
 /// Rows of an earlier process are taken up in portions of this many.
@@ -333,16 +333,18 @@ async fn decide(
 ) -> Result<(), StoreError> {
     let inbound = in_hand.accepted.inbound.clone();
     let snapshot = state.services.snapshots.current();
+    let access = &snapshot.config.access;
+    let mut standing = standing(state, access, in_hand).await?;
+    let visit = Visit {
+        access,
+        origin: &inbound.origin,
+        standing: &standing,
+    };
     let Resolved {
         route,
         pin,
         stale_pin,
-    } = state
-        .router
-        .resolve(&snapshot.table, &inbound.origin)
-        .await?;
-    let access = &snapshot.config.access;
-    let mut standing = standing(state, access, in_hand).await?;
+    } = state.router.resolve(&snapshot.table, visit).await?;
     let asking = Asking {
         key: &inbound.origin.key,
         role: standing.highest(),
@@ -358,16 +360,28 @@ async fn decide(
     if let Some(stale_pin) =
         stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private())
     {
-        replies::drop_pin(state, &inbound, &stale_pin).await?;
+        let is_gone = !snapshot.table.knows(&stale_pin.agent);
+        replies::drop_pin(state, &inbound, &stale_pin, is_gone).await?;
         // Another pin may lie beneath the dropped pin.
         return Box::pin(decide(state, in_hand, parsed)).await;
     }
     match verdict {
         Verdict::Admit => {
-            if standing.role() == Role::Guest && !inbound.origin.key.is_private() {
+            if standing.role() == Role::Guest && inbound.origin.key.is_shared() {
                 standing = known_as(state, access, in_hand).await?;
             }
+            let visit = Visit {
+                access,
+                origin: &inbound.origin,
+                standing: &standing,
+            };
+            // A pin in force was checked for everybody in its place.
+            let closed = match pin {
+                Some(_) => None,
+                None => snapshot.table.may_use(&route.agent, visit).err(),
+            };
             let context = Context {
+                closed: closed.as_ref(),
                 services: &state.services,
                 snapshot: &snapshot,
                 inbound: &inbound,
@@ -412,6 +426,24 @@ async fn admit(
         outcome,
     };
     match parsed {
+        Parsed::Talk if context.closed.is_some() && context.inbound.extras.note.is_some() => {
+            replies::close(
+                state,
+                in_hand.accepted.id,
+                Closing::Refused,
+                "a note to an agent that is closed to its writer",
+            )
+            .await
+        }
+        Parsed::Talk if let Some(closed) = context.closed => {
+            let closing = Closed {
+                kind: Kind::Notice,
+                closing: Closing::Refused,
+                outcome: "the agent is closed to the writer",
+            };
+            let told = commands::not_for_you(context, closed).to_string();
+            replies::reply(state, &in_hand.accepted, &told, closing).await
+        }
         Parsed::Talk => submit(state, in_hand, context.route).await,
         Parsed::Command(_) | Parsed::Mistaken(_) if context.inbound.extras.note.is_some() => {
             replies::close(
@@ -522,8 +554,8 @@ async fn revise(state: &GatewayState, edit: &Accepted) -> Result<bool, StoreErro
     Ok(true)
 }
 
-/// The standing known before access is decided. Members are looked up only in private chats,
-/// because membership opens nothing else.
+/// The standing known before access is decided. In a shared place members are not looked up yet,
+/// because membership opens nothing there.
 async fn standing(
     state: &GatewayState,
     access: &Access,
@@ -531,7 +563,7 @@ async fn standing(
 ) -> Result<Standing, StoreError> {
     let inbound = &in_hand.accepted.inbound;
     let known = Standing::of(access, &inbound.origin.person, false);
-    if known.role() == Role::Owner || !inbound.origin.key.is_private() {
+    if known.role() == Role::Owner || inbound.origin.key.is_shared() {
         return Ok(known);
     }
     known_as(state, access, in_hand).await

@@ -35,7 +35,7 @@ use crate::clock::now_ms;
 use crate::commands::{CommandServices, SPECS};
 use crate::config::{Config, Groups, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
-use crate::domain::{Destination, PersonId};
+use crate::domain::{Destination, PersonId, Role};
 use crate::home::{CheckedConfig, ConfigError, Home, HomeLock, LockError, Snapshot, Snapshots};
 use crate::lanes::{self, Sessions};
 use crate::records::{journal, subagents};
@@ -384,7 +384,7 @@ fn menu(config: &Config) -> Menu {
     let entries = |for_owners: bool| {
         let shown = SPECS
             .iter()
-            .filter(move |spec| for_owners || !spec.owners_only);
+            .filter(move |spec| for_owners || spec.least == Role::Guest);
         shown
             .map(|spec| MenuEntry {
                 command: spec.name.into(),

@@ -214,15 +214,24 @@ pub(super) async fn refuse_in_full_lane(
     reply(state, accepted, LANE_FULL, closed).await
 }
 
-/// Drops a pin to a removed agent.
+/// Drops a pin to an agent that is gone, or closed to the people of the place.
 pub(super) async fn drop_pin(
     state: &GatewayState,
     inbound: &Inbound,
     pin: &Pin,
+    is_gone: bool,
 ) -> Result<(), StoreError> {
     let place = inbound.origin.key.clone();
-    tracing::warn!(session = %place, "the pin to {} is dropped: no such agent any more", pin.agent);
-    let (told, pin) = (gone(pin), pin.clone());
+    let (told, why) = if is_gone {
+        (gone(pin), "no such agent any more")
+    } else {
+        (
+            closed_here(pin),
+            "the agent is not open to the people there",
+        )
+    };
+    tracing::warn!(session = %place, "the pin to {} is dropped: {why}", pin.agent);
+    let pin = pin.clone();
     say(
         state,
         inbound,
@@ -296,6 +305,13 @@ fn broken(reference: i64) -> String {
 fn pairing(code: &str) -> String {
     format!(
         "I do not know you yet. If my owner wants us to talk, they can send me `/pair {code}` or run `parlor pair {code}` within the hour."
+    )
+}
+
+fn closed_here(pin: &Pin) -> String {
+    format!(
+        "{} is not open to everybody who can write here, so this place goes back to its usual agent.",
+        pin.agent
     )
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use crate::access::{self, Asking, Verdict, people};
+use crate::access::{self, Asking, Role, Verdict, people};
 use crate::channels::discord::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
 use crate::config::{AgentSpec, Config};
-use crate::domain::{Addressed, Origin};
+use crate::domain::{Addressed, AgentId, Origin};
 use crate::home::CheckedConfig;
-use crate::routing::Router;
+use crate::routing::{Router, Visit};
 use crate::storage::{Db, StoreError};
 
 pub(super) fn menu(config: &Config) -> Menu {
@@ -22,7 +22,7 @@ pub(super) fn menu(config: &Config) -> Menu {
             .iter()
             .map(|argument| option(config, argument))
             .collect(),
-        owners_only: spec.owners_only,
+        owners_only: spec.least > Role::Guest,
         is_for_asker_alone: spec.audience == Audience::Asker,
     };
     Menu {
@@ -30,7 +30,7 @@ pub(super) fn menu(config: &Config) -> Menu {
     }
 }
 
-/// Names are offered only to people whose command would be carried out.
+/// Agents are offered only to people whose `/agent` would be carried out.
 pub(super) fn may_ask(checked: &CheckedConfig, router: &Router, db: &Db) -> MayAsk {
     let (checked, router, db) = (checked.clone(), router.clone(), db.clone());
     Arc::new(move |origin| {
@@ -39,7 +39,7 @@ pub(super) fn may_ask(checked: &CheckedConfig, router: &Router, db: &Db) -> MayA
             let decided = decide(&checked, &router, &db, origin).await;
             decided
                 .inspect_err(|error| tracing::warn!("nothing is offered on Discord: {error}"))
-                .unwrap_or(false)
+                .unwrap_or(None)
         }
         .boxed()
     })
@@ -50,13 +50,18 @@ async fn decide(
     router: &Router,
     db: &Db,
     origin: Origin,
-) -> Result<bool, StoreError> {
-    let route = router.resolve(&checked.table, &origin).await?.route;
+) -> Result<Option<Vec<AgentId>>, StoreError> {
     let access = &checked.config.access;
     let (config, person) = (checked.config.clone(), origin.person.clone());
     let standing = db
         .read(move |connection| people::standing(connection, &config.access, &person))
         .await?;
+    let visit = Visit {
+        access,
+        origin: &origin,
+        standing: &standing,
+    };
+    let route = router.resolve(&checked.table, visit).await?.route;
     let asking = Asking {
         key: &origin.key,
         role: standing.highest(),
@@ -65,7 +70,10 @@ async fn decide(
         place_is_bound: route.opens_place,
         require_mention: route.require_mention,
     };
-    Ok(access::decide(access, &asking) == Verdict::Admit)
+    let is_admitted = access::decide(access, &asking) == Verdict::Admit;
+    let agents = checked.config.agents.iter().map(|agent| agent.id.clone());
+    let fetchable = agents.filter(|agent| checked.table.may_switch(agent, visit).is_ok());
+    Ok(is_admitted.then(|| fetchable.collect()))
 }
 
 fn option(config: &Config, argument: &Argument) -> SlashOption {
@@ -96,6 +104,7 @@ fn plain(words: &'static [&'static str]) -> impl Iterator<Item = Suggestion> {
     words.iter().map(|word| Suggestion {
         label: (*word).to_owned(),
         value: (*word).to_owned(),
+        agent: None,
     })
 }
 
@@ -110,7 +119,11 @@ fn agent(spec: &AgentSpec) -> Suggestion {
         .emoji
         .iter()
         .fold(label, |label, emoji| format!("{emoji} {label}"));
-    Suggestion { label, value: id }
+    Suggestion {
+        label,
+        value: id,
+        agent: Some(spec.id.clone()),
+    }
 }
 
 /// Every model named in the config, once.
@@ -140,6 +153,7 @@ fn models(config: &Config) -> Vec<Suggestion> {
         .map(|model| Suggestion {
             label: model.clone(),
             value: model,
+            agent: None,
         })
         .collect()
 }

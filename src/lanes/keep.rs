@@ -67,7 +67,7 @@ impl Keeper {
     pub(super) async fn observed(&self, accepted: &Accepted) {
         let hearer = self
             .admission
-            .who_answers(&self.snapshots.current(), &accepted.inbound.origin)
+            .who_answers(&self.snapshots.current(), accepted)
             .await;
         let hearer = match hearer {
             Ok(agent) => agent.uid,

@@ -38,6 +38,15 @@ impl Accepted {
         }
     }
 
+    /// A message of the gateway itself, with the rights of a turn.
+    pub(crate) fn with_role(id: i64, inbound: Inbound, role: Role) -> Self {
+        Accepted {
+            role,
+            standing: Standing::just(role),
+            ..Accepted::new(id, inbound)
+        }
+    }
+
     /// The messages to answer together, each with its parts in `joined`.
     pub(crate) fn messages(&self) -> impl Iterator<Item = &Accepted> {
         std::iter::once(self).chain(&self.backlog)

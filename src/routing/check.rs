@@ -6,7 +6,7 @@ use super::filter::comma_separated;
 use super::pattern::{Malformed, Target};
 use super::table::{Bound, Table};
 use super::trial::{Rank, Slot};
-use crate::config::{Binding, Problem};
+use crate::config::{Binding, Problem, Spanned};
 use crate::domain::{PersonId, Platform, SessionKey};
 
 pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
@@ -17,6 +17,12 @@ pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
         malformed.label,
         malformed.help,
     )
+}
+
+/// A place in an agent's `who` that cannot be read.
+pub(super) fn malformed_who(place: &Spanned<String>, malformed: Malformed) -> Problem {
+    let message = format!("`{}` is no place", place.value);
+    problem(&place.span, message, malformed.label, malformed.help)
 }
 
 /// Filters that let no message at this target pass.

@@ -25,11 +25,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod usable;
 
 pub use explain::{Candidate, Explanation, FilterCheck, Outcome, Step, explain};
-pub use router::{Resolved, Router, resolve};
+pub(crate) use router::resolve;
+pub use router::{Resolved, Router};
 pub use table::{BoundGroup, BoundOnDiscord, DiscordPlace, Table};
 pub use trial::Rank;
+pub(crate) use usable::Visit;
 
 use trial::{Decision, trials};
 

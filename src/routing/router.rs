@@ -1,11 +1,10 @@
-//! The current agent of a place: the agent of the pin, if the agent still exists, else by the
+//! The current agent of a place: the agent of the pin, if the pin still counts, else by the
 //! bindings.
 
 use std::sync::Arc;
 
 use super::pins::Pins;
-use super::{Pin, Route, Table, route};
-use crate::domain::Origin;
+use super::{Pin, Route, Table, Visit, route};
 use crate::storage::StoreError;
 
 /// Looks up pins for [`route`]. Cheap to clone.
@@ -20,8 +19,8 @@ pub struct Resolved {
     pub route: Route,
     /// The pin in force.
     pub pin: Option<Pin>,
-    /// A pin to a removed agent. Such a pin does not count; the place is told, and the pin is
-    /// dropped.
+    /// A pin that does not count: its agent is gone, or not open to the people of the place any
+    /// more. The place is told, and the pin is dropped.
     pub stale_pin: Option<Pin>,
 }
 
@@ -30,21 +29,27 @@ impl Router {
         Router { pins }
     }
 
-    pub async fn resolve(&self, table: &Table, origin: &Origin) -> Result<Resolved, StoreError> {
-        Ok(resolve(table, self.pins.get(&origin.key).await?, origin))
+    pub(crate) async fn resolve(
+        &self,
+        table: &Table,
+        visit: Visit<'_>,
+    ) -> Result<Resolved, StoreError> {
+        Ok(resolve(
+            table,
+            self.pins.get(&visit.origin.key).await?,
+            visit,
+        ))
     }
 }
 
 /// The same for callers that have looked up the pin.
-pub fn resolve(table: &Table, found: Option<Pin>, origin: &Origin) -> Resolved {
-    let is_known = found.as_ref().is_some_and(|pin| table.knows(&pin.agent));
-    let (pin, stale_pin) = if is_known {
-        (found, None)
-    } else {
-        (None, found)
-    };
+pub(crate) fn resolve(table: &Table, found: Option<Pin>, visit: Visit<'_>) -> Resolved {
+    let counts = found
+        .as_ref()
+        .is_some_and(|pin| table.knows(&pin.agent) && table.still_counts(pin, visit).is_ok());
+    let (pin, stale_pin) = if counts { (found, None) } else { (None, found) };
     Resolved {
-        route: route(table, pin.as_ref(), origin),
+        route: route(table, pin.as_ref(), visit.origin),
         pin,
         stale_pin,
     }

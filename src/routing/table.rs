@@ -9,7 +9,7 @@ use super::check;
 use super::filter::Filters;
 use super::pattern::{self, Target};
 use super::trial::{Slot, ranks};
-use crate::config::{Binding, Config, Problem};
+use crate::config::{AgentSpec, Binding, Config, Problem, Who};
 use crate::domain::{AgentId, ChatId, DiscordId, SessionKey};
 
 /// Everything routing knows. Built once from a config and never changed.
@@ -20,6 +20,15 @@ pub struct Table {
     bindings: Vec<Bound>,
     /// Positions in `bindings`, strongest first.
     slots: HashMap<Slot, Vec<usize>>,
+    /// The people and places each agent is open to.
+    open_to: HashMap<AgentId, OpenTo>,
+}
+
+/// The people and places an agent is open to.
+#[derive(Debug, Clone)]
+pub(super) struct OpenTo {
+    pub(super) who: Who,
+    pub(super) places: Vec<Target>,
 }
 
 /// A parsed binding.
@@ -66,7 +75,28 @@ impl Table {
     /// the table.
     pub fn build(config: &Config) -> (Table, Vec<Problem>) {
         let agents = config.agents.iter().map(|agent| agent.id.clone());
-        Table::from_bindings(config.default_agent.clone(), agents, &config.bindings)
+        let (mut table, mut problems) =
+            Table::from_bindings(config.default_agent.clone(), agents, &config.bindings);
+        for agent in &config.agents {
+            problems.extend(table.open(agent));
+        }
+        problems.sort_by_key(|problem| problem.span.start);
+        (table, problems)
+    }
+
+    /// Takes over the `who` of an agent. Reports its wrong places.
+    fn open(&mut self, agent: &AgentSpec) -> Vec<Problem> {
+        let (mut places, mut problems) = (Vec::new(), Vec::new());
+        for place in &agent.who.places {
+            match pattern::parse(&place.value) {
+                Ok(target) => places.push(target),
+                Err(malformed) => problems.push(check::malformed_who(place, malformed)),
+            }
+        }
+        let who = agent.who.clone();
+        self.open_to
+            .insert(agent.id.clone(), OpenTo { who, places });
+        problems
     }
 
     /// The same from the parts of the config in use.
@@ -81,6 +111,7 @@ impl Table {
             agents,
             bindings: Vec::new(),
             slots: HashMap::new(),
+            open_to: HashMap::new(),
         };
         let mut problems = Vec::new();
         for (index, binding) in bindings.iter().enumerate() {
@@ -98,6 +129,10 @@ impl Table {
     /// Whether the config has an agent of this id; the agent of a pin may be gone.
     pub fn knows(&self, agent: &AgentId) -> bool {
         self.agents.contains(agent)
+    }
+
+    pub(super) fn open_to(&self, agent: &AgentId) -> Option<&OpenTo> {
+        self.open_to.get(agent)
     }
 
     pub fn default_agent(&self) -> &AgentId {

@@ -99,6 +99,11 @@ pub(super) fn trials<'t>(table: &'t Table, origin: &Origin) -> impl Iterator<Ite
     slots(origin).map(|slot| Trial { table, slot })
 }
 
+/// Whether a rule with this target could be about the message.
+pub(super) fn is_about(target: &Target, origin: &Origin) -> bool {
+    slots(origin).any(|slot| slot.target == *target)
+}
+
 impl<'t> Trial<'t> {
     /// The bindings found here, strongest first.
     pub(super) fn bindings(&self) -> impl Iterator<Item = &'t Bound> + use<'t> {

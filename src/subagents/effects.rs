@@ -13,6 +13,7 @@ use crate::home::Snapshot;
 use crate::records::inbox::Accepted;
 use crate::records::journal::{self, CallId};
 use crate::records::subagents::{self, Subagent};
+use crate::routing::Visit;
 use crate::storage::{Durability, StoreError};
 use crate::tools::{AskPeer, Effect, OnFinish, Outcome, Relation, SendMessage, Spawn};
 
@@ -204,6 +205,9 @@ impl Subagents {
         let Some(target) = snapshot.registry.get(&wish.agent) else {
             return Ok(Err(format!("there is no agent `{}`.", wish.agent)));
         };
+        if let Err(refusal) = may_call(asker, &target.id) {
+            return Ok(Err(refusal));
+        }
         let (place, from, to) = (accepted.inbound.origin.key.clone(), agent.uid, target.uid);
         let (known, before) = self
             .inner
@@ -239,7 +243,7 @@ impl Subagents {
             parent_inbox_id: call.inbox_id,
             parent_agent: agent.uid,
             person: accepted.inbound.origin.person.clone(),
-            role: accepted.role,
+            role: accepted.role.min(accepted.standing.with(&target.id)),
             task: wish.task,
             tools: wish.tools,
             max_steps: *steps_left,
@@ -273,6 +277,20 @@ impl Subagents {
         letter.submit(&self.inner.delivery);
         Ok(Carried::Done(outcome))
     }
+}
+
+/// A turn reaches no agent that is closed to its person.
+fn may_call(asker: &Asker<'_>, target: &AgentId) -> Result<(), String> {
+    if *target == asker.agent.id {
+        return Ok(());
+    }
+    let visit = Visit {
+        access: &asker.snapshot.config.access,
+        origin: &asker.accepted.inbound.origin,
+        standing: &asker.accepted.standing,
+    };
+    let called = asker.snapshot.table.may_call(target, visit);
+    called.map_err(|closed| format!("{closed}, and the person you work for is not among them."))
 }
 
 /// A store error ends no turn: the model is told to try again.

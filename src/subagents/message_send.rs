@@ -11,7 +11,7 @@ use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
 use crate::domain::{AgentUid, Destination, Origin, PersonId, SessionKey, nearest};
 use crate::records::transcript::{self, Asked};
-use crate::routing::{names, pins};
+use crate::routing::{Visit, names, pins};
 use crate::storage::StoreError;
 use crate::tools::SendMessage;
 
@@ -194,10 +194,15 @@ impl Subagents {
             ..Origin::new(place.key.clone(), asked_in.person.clone())
         };
         self.inner.aliases.follow(&mut origin);
+        let visit = Visit {
+            access: &snapshot.config.access,
+            origin: &origin,
+            standing: &accepted.standing,
+        };
         let route = self
             .inner
             .router
-            .resolve(&snapshot.table, &origin)
+            .resolve(&snapshot.table, visit)
             .await?
             .route;
         let is_open = place.key.is_private()

@@ -160,12 +160,8 @@ impl Subagents {
             return Ok(Err(Unknown));
         };
         // The person may have lost rights since.
-        let standing = now.at_most(known.subagent.role);
-        let accepted = Accepted {
-            role: standing.with(&known.agent_id),
-            standing,
-            ..accepted
-        };
+        let role = known.subagent.role.min(now.with(&known.agent_id));
+        let accepted = Accepted::with_role(accepted.id, accepted.inbound, role);
         match accepted.inbound.extras.internal {
             Some(Internal::Subagent { .. }) => {
                 self.launch(&known.subagent, accepted, Arrived::Before);

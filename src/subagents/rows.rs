@@ -35,10 +35,7 @@ pub(crate) fn begin(
         return Ok(None);
     };
     subagents::insert(tx, subagent, id)?;
-    Ok(Some(Accepted {
-        role: subagent.role,
-        ..Accepted::new(id, inbound)
-    }))
+    Ok(Some(Accepted::with_role(id, inbound, subagent.role)))
 }
 
 /// Writes the end of a subagent's turn. The message to the parent has no more rights than the
@@ -70,15 +67,13 @@ pub(crate) fn end(
     if subagent.then != OnFinish::Report {
         return Ok(None);
     }
-    Ok(insert_report(tx, &known, now)?.map(|report| Accepted {
-        role: report.role.min(role),
-        ..report
-    }))
+    insert_report(tx, &known, role, now)
 }
 
 fn insert_report(
     tx: &Transaction<'_>,
     known: &SubagentRow,
+    role: Role,
     now: i64,
 ) -> rusqlite::Result<Option<Accepted>> {
     let subagent = &known.subagent;
@@ -98,8 +93,5 @@ fn insert_report(
         },
     };
     let id = inbox::insert_internal(tx, &inbound, now)?;
-    Ok(id.map(|id| Accepted {
-        role: subagent.role,
-        ..Accepted::new(id, inbound)
-    }))
+    Ok(id.map(|id| Accepted::with_role(id, inbound, subagent.role.min(role))))
 }

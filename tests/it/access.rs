@@ -81,15 +81,17 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
     carol.says("hello").await;
     carol.wait_for_sent(1).await;
     alice.says("/pair WRONG234").await;
-    alice.says(&format!("/pair {}", code.to_lowercase())).await;
-    alice.says(&format!("/pair {code}")).await;
+    alice
+        .says(&format!("/pair {} yes", code.to_lowercase()))
+        .await;
+    alice.says(&format!("/pair {code} yes")).await;
     assert_eq!(
         alice.wait_for_sent(1).await.text,
-        "No code like that is open. A code counts for one hour; whoever was given it gets a new one by writing to the bot again."
+        "No code like that is open. A code counts for one hour; the person gets a new one by writing to the bot again."
     );
     assert_eq!(
         alice.wait_for_sent(2).await.text,
-        "Bob (telegram:222) may now write to me."
+        "Bob (telegram:222) may now write to me. /unpair telegram:222 takes it back."
     );
     assert!(
         alice
@@ -110,7 +112,7 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
     bob.says("/pair ABCD2345").await;
     assert_eq!(
         bob.wait_for_sent(3).await.text,
-        "Only an owner can let people in."
+        "Only an owner or admin can let people in."
     );
     house.close(gateway).await;
 }

@@ -327,7 +327,7 @@ async fn people_with_budgets_are_not_answered_as_one() {
 async fn usage_tells_owners_everything_and_others_their_own() {
     let prices = "prices = { any = { input = 2.5, output = 10, cached = 0.25 } }\n";
     let house = House::new(&format!(
-        "{prices}{OPEN}[access.limits]\ntokens_per_day = 1000\n[agents.rose]\n"
+        "{prices}{OPEN}[access.limits]\ntokens_per_day = 1000\n[agents.rose]\nwho = \"guest\"\n"
     ))
     .await;
     let gateway = house.open().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parlor::channels::local::{LocalChannel, Shown, Terminal};
 use parlor::commands::SPECS;
-use parlor::domain::SessionKey;
+use parlor::domain::{Role, SessionKey};
 use parlor::gateway::Gateway;
 use parlor::home::Home;
 use serde_json::json;
@@ -342,7 +342,8 @@ impl<S: Side> Scene<S> {
         let bindings = binding(S::GROUP, "main")
             + &binding(S::TOPICS[0], "main")
             + &binding(S::TOPICS[1], "rose");
-        let agents = "[agents.main]\n[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\n";
+        let agents =
+            "[agents.main]\n[agents.rose]\nwho = \"guest\"\nname = \"Rose\"\nemoji = \"🌹\"\n";
         let house = House::new(&format!(
             "[access]\nowners = [\"{name}:111\"]\n{access}\n{agents}{bindings}"
         ))
@@ -527,7 +528,7 @@ async fn commands_say_the_same_everywhere<S: Side>() {
         "There is no command /agnet. Did you mean /agent? /help lists all of them."
     );
     let help = ask(&topic, Who::Member, "/help").await;
-    for spec in SPECS.iter().filter(|spec| !spec.owners_only) {
+    for spec in SPECS.iter().filter(|spec| spec.least == Role::Guest) {
         assert!(
             help.contains(&format!("/{}", spec.name)),
             "/{} is not in {help}",
@@ -593,12 +594,15 @@ async fn a_stranger_is_let_in_with_a_code<S: Side>() {
     let told = ask(
         &scene.side.dm(Who::Owner),
         Who::Owner,
-        &format!("/pair {code}"),
+        &format!("/pair {code} yes"),
     )
     .await;
     assert_eq!(
         told,
-        format!("Carol ({}:333) may now write to me.", S::NAME)
+        format!(
+            "Carol ({0}:333) may now write to me. /unpair {0}:333 takes it back.",
+            S::NAME
+        )
     );
     assert_eq!(
         ask(&stranger, Who::Stranger, "thank you").await,

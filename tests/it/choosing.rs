@@ -22,6 +22,7 @@ groups = "open"
 emoji = "☕"
 fallback = ["fake/spare"]
 [agents.rose]
+who = "guest"
 name = "Rose"
 emoji = "🌹"
 model = "offline"

@@ -113,7 +113,7 @@ async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
     let last_two: Vec<&str> = ran.stdout.lines().rev().take(2).collect();
     assert_snapshot!(last_two.join("\n"), @"
     In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.
-    - /pair `CODE`: let in the person who was given this code
+    - /unpair `ID`: take back that a person was let in
     ");
 }
 
@@ -236,6 +236,7 @@ async fn agent_info_says_where_each_file_comes_from() {
     skill tighten: local, it is its own
     memory: 0 private, 0 global, 0 pieces of files; no MEMORY.md; nothing saved yet
     tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
     tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
     bindings: local:home:writing

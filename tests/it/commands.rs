@@ -12,10 +12,12 @@ require_mention = false
 [agents.main]
 emoji = "☕"
 [agents.rose]
+who = "guest"
 name = "Rose"
 emoji = "🌹"
 model = "offline"
 [agents.night-desk]
+who = "guest"
 name = "Night Desk"
 [[bindings]]
 match = "telegram:group:-1001"
@@ -143,8 +145,8 @@ async fn once_is_for_one_message_and_stands_over_a_lasting_switch() {
 #[tokio::test]
 async fn a_locked_place_is_switched_by_owners_only() {
     let mut talk = Talk::in_topic(9).await;
-    assert_snapshot!(talk.bob("/agent main").await, @"This place is locked to its agent; only an owner can switch it.");
-    assert_snapshot!(talk.bob("/agent reset").await, @"This place is locked to its agent; only an owner can switch it.");
+    assert_snapshot!(talk.bob("/agent main").await, @"This place is locked to its agent; only an owner or admin can switch it.");
+    assert_snapshot!(talk.bob("/agent reset").await, @"This place is locked to its agent; only an owner or admin can switch it.");
     assert_snapshot!(talk.alice("/agent main").await, @"☕ Main (main) answers here from now on. /agent reset undoes that.");
     talk.end().await;
 }
@@ -241,7 +243,9 @@ async fn status_and_help_say_more_to_owners() {
     ");
     let for_owners = talk.alice("/help").await;
     assert!(
-        for_owners.contains("/pair CODE: let in the person who was given this code"),
+        for_owners.contains(
+            "/pair [CODE] [yes]: who waits and who was let in, or let in the person with this code"
+        ),
         "{for_owners}"
     );
     talk.end().await;
@@ -286,7 +290,10 @@ async fn a_pin_to_an_agent_that_is_gone_is_dropped_and_told_once() {
     house.close(gateway).await;
     house.configure(
         "",
-        &TEAM.replace("[agents.night-desk]\nname = \"Night Desk\"\n", ""),
+        &TEAM.replace(
+            "[agents.night-desk]\nwho = \"guest\"\nname = \"Night Desk\"\n",
+            "",
+        ),
     );
 
     let gateway = house.open().await;
@@ -394,7 +401,7 @@ async fn a_once_to_an_agent_that_is_gone_leaves_the_lasting_switch() {
     } = talk;
     house.close(gateway).await;
     let without_rose = TEAM.replace(
-        "[agents.rose]\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"offline\"\n",
+        "[agents.rose]\nwho = \"guest\"\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"offline\"\n",
         "",
     );
     house.configure(

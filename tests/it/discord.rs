@@ -17,10 +17,13 @@ dms = "open"
 require_mention = false
 [agents.main]
 [agents.rose]
+who = "guest"
 name = "Rose"
 emoji = "🌹"
 [agents.ada]
+who = "guest"
 [agents.night-desk]
+who = "guest"
 [[bindings]]
 match = "discord:channel:8101"
 agent = "rose"

@@ -11,6 +11,7 @@ owners = ["discord:111"]
 require_mention = false
 [agents.main]
 [agents.rose]
+who = "guest"
 [[bindings]]
 match = "discord:channel:8101"
 agent = "main"

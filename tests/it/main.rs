@@ -67,4 +67,5 @@ mod topics_life;
 mod turns;
 mod walls;
 mod webhook;
+mod who;
 mod wire;

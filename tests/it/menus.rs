@@ -11,6 +11,7 @@ owners = ["telegram:111"]
 require_mention = false
 [agents.main]
 [agents.rose]
+who = "guest"
 name = "Rose"
 emoji = "🌹"
 [[bindings]]
@@ -133,7 +134,7 @@ async fn a_press_is_no_way_around_a_lock() {
         .await;
     assert_eq!(
         locked.wait_for_sent(2).await.text,
-        "This place is locked to its agent; only an owner can switch it."
+        "This place is locked to its agent; only an owner or admin can switch it."
     );
     house.close(gateway).await;
 }
@@ -172,7 +173,7 @@ async fn the_menu_is_told_once_and_again_only_when_it_changed() {
     );
     assert_eq!(
         names(2).last().map(String::as_str),
-        Some("pair"),
+        Some("unpair"),
         "owners see more"
     );
 

@@ -14,6 +14,7 @@ const TEAM: &str = r#"
 owners = ["discord:111"]
 [agents.main]
 [agents.rose]
+who = "guest"
 name = "Rose"
 emoji = "🌹"
 [[bindings]]
@@ -22,7 +23,21 @@ agent = "main"
 "#;
 
 /// Seven agents: too many for buttons.
-const CROWD: &str = "[agents.ada]\n[agents.ben]\n[agents.cleo]\n[agents.dora]\n[agents.emil]\n[agents.night-desk]\nname = \"Night desk\"\n";
+const CROWD: &str = r#"
+[agents.ada]
+who = "guest"
+[agents.ben]
+who = "guest"
+[agents.cleo]
+who = "guest"
+[agents.dora]
+who = "guest"
+[agents.emil]
+who = "guest"
+[agents.night-desk]
+who = "guest"
+name = "Night desk"
+"#;
 
 async fn team(rest: &str) -> (House, FakeDiscord, GuildHandle, Room) {
     let house = House::new(&format!("{TEAM}{rest}")).await;
@@ -598,7 +613,7 @@ async fn a_long_answer_for_the_asker_is_for_the_asker_in_all_its_parts() {
         .collect();
     let agents: String = names
         .iter()
-        .map(|name| format!("[agents.{name}]\n"))
+        .map(|name| format!("[agents.{name}]\nwho = \"guest\"\n"))
         .collect();
     let (house, discord, _, thread) = team(&agents).await;
     let gateway = open(&house, &discord).await;

@@ -1,6 +1,7 @@
 //! The reference page of the chat commands, from the list that `/help` shows.
 
 use parlor::commands::{Argument, Audience, Offers, SPECS, Spec};
+use parlor::domain::Role;
 
 const BEGINNING: &str = "\
 <!-- Written by tests/it/book.rs from src/commands/specs.rs: `UPDATE_BOOK=1 cargo test book` writes it anew. -->
@@ -38,10 +39,11 @@ pub(super) fn page() -> String {
 
 fn command(spec: &Spec) -> String {
     let line = format!("/{} {}", spec.name, spec.arguments);
-    let people = if spec.owners_only {
-        "owners"
-    } else {
-        "everybody"
+    let people = match spec.least {
+        Role::Guest => "everybody",
+        Role::Member => "members and above",
+        Role::Admin => "admins and owners",
+        Role::Owner => "owners",
     };
     let readers = match spec.audience {
         Audience::Place => "the place",

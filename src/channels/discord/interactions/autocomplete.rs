@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::callback;
 use super::payload::person;
+use super::{callback, menu};
 use crate::channels::discord::api::Api;
 use crate::channels::discord::bot::Bot;
 use crate::channels::discord::directory::{Directory, Surroundings, id_in};
@@ -34,19 +34,12 @@ pub(super) fn offer_choices(bot: &Bot, id: DiscordId, path: String, raw: &Value)
         let deciding = async {
             match asker(&api, &directory, sessions, &raw).await {
                 Some(origin) => may_ask(origin).await,
-                None => false,
+                None => None,
             }
         };
-        let may_see = timeout(DECIDED_WITHIN, deciding).await.unwrap_or(false);
-        callback::give(
-            &api,
-            id,
-            (
-                path,
-                callback::choices(if may_see { &offered } else { &[] }),
-            ),
-        )
-        .await;
+        let fetchable = timeout(DECIDED_WITHIN, deciding).await.unwrap_or(None);
+        let choices = fetchable.map_or_else(Vec::new, |agents| menu::offered(&offered, &agents));
+        callback::give(&api, id, (path, callback::choices(&choices))).await;
     });
 }
 

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::channels::discord::directory::list;
+use crate::domain::AgentId;
 
 /// Discord's limits.
 const MAX_DESCRIPTION_CHARS: usize = 100;
@@ -60,6 +61,8 @@ pub(crate) struct Suggestion {
     pub label: String,
     /// The word in the command line.
     pub value: String,
+    /// Set for an agent, which is offered only to people who may fetch it.
+    pub agent: Option<AgentId>,
 }
 
 impl Menu {
@@ -87,8 +90,8 @@ impl Menu {
             .to_owned()
     }
 
-    /// The suggestions for the text typed so far.
-    pub(super) fn suggestions(&self, data: &Value) -> Vec<Value> {
+    /// The suggestions for the text typed so far, for any person.
+    pub(super) fn suggestions(&self, data: &Value) -> Vec<Suggestion> {
         let Some(focused) = list(data, "options").find(|option| option["focused"] == true) else {
             return Vec::new();
         };
@@ -116,8 +119,7 @@ impl Menu {
             .iter()
             .filter(fits)
             .filter(short_enough)
-            .take(MOST_SUGGESTIONS)
-            .map(suggestion)
+            .cloned()
             .collect()
     }
 
@@ -185,7 +187,21 @@ fn registered_option(option: &SlashOption) -> Value {
     registered
 }
 
-fn suggestion(Suggestion { label, value }: &Suggestion) -> Value {
+/// The suggestions for a person who may fetch these agents.
+pub(super) fn offered(suggestions: &[Suggestion], fetchable: &[AgentId]) -> Vec<Value> {
+    let is_open = |suggestion: &&Suggestion| {
+        let agent = suggestion.agent.as_ref();
+        agent.is_none_or(|agent| fetchable.contains(agent))
+    };
+    suggestions
+        .iter()
+        .filter(is_open)
+        .take(MOST_SUGGESTIONS)
+        .map(suggestion)
+        .collect()
+}
+
+fn suggestion(Suggestion { label, value, .. }: &Suggestion) -> Value {
     json!({ "name": shortened(label, MAX_SUGGESTION_CHARS), "value": value })
 }
 
@@ -201,6 +217,7 @@ mod tests {
         let suggestion = |value: &str| Suggestion {
             label: format!("🌹 {}", value.to_uppercase()),
             value: value.into(),
+            agent: AgentId::parse(value).ok(),
         };
         let option = |name: &str, offered| SlashOption {
             name: name.into(),
@@ -267,16 +284,23 @@ mod tests {
 
     #[test]
     fn what_fits_is_suggested_up_to_a_number() {
-        let typed = |text: &str| {
+        let all: Vec<AgentId> = (0..100)
+            .map(|number| AgentId::parse(&format!("rose{number}")).unwrap())
+            .collect();
+        let suggested = |text: &str| {
             let option = json!({ "name": "name", "value": text, "focused": true });
             menu().suggestions(&json!({ "name": "agent", "options": [option] }))
         };
+        let typed = |text: &str| offered(&suggested(text), &all);
         assert_eq!(typed("").len(), 25);
         assert_eq!(
             typed("E39"),
             [json!({ "name": "🌹 ROSE39", "value": "rose39" })]
         );
         assert_eq!(typed("nobody").len(), 0);
+        // Agents that the person may not fetch are not offered.
+        assert_eq!(offered(&suggested("E39"), &all[..39]).len(), 0);
+        assert_eq!(offered(&suggested(""), &all[..3]).len(), 3);
         assert_eq!(menu().suggestions(&json!({ "name": "other" })).len(), 0);
     }
 

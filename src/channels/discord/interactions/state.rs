@@ -14,14 +14,15 @@ use super::components;
 use super::menu::Menu;
 use crate::channels::Text;
 use crate::channels::discord::directory::id_in;
-use crate::domain::{Destination, DiscordId, Origin};
+use crate::domain::{AgentId, Destination, DiscordId, Origin};
 use crate::signing::Signer;
 
 /// The longest wait of a shutdown for acknowledgements.
 const SETTLED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Tells whether a person may use commands in a place.
-pub(crate) type MayAsk = Arc<dyn Fn(Origin) -> BoxFuture<'static, bool> + Send + Sync>;
+/// Tells which agents a person may fetch in a place. None: the person may use no commands there.
+pub(crate) type MayAsk =
+    Arc<dyn Fn(Origin) -> BoxFuture<'static, Option<Vec<AgentId>>> + Send + Sync>;
 
 pub(crate) struct Interactions {
     pub(super) menu: Menu,
