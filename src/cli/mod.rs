@@ -19,6 +19,7 @@ mod remember;
 mod route;
 mod run;
 mod screen;
+mod security;
 mod skill;
 mod usage;
 
@@ -78,8 +79,11 @@ enum Verb {
     /// List, export and import memories; earlier versions of MEMORY.md
     #[command(subcommand)]
     Memory(memory::Verb),
-    /// Let in the person who was given this code
+    /// Let a person in with the code the bot told, list people, take a pairing back
     Pair(pair::Arguments),
+    /// Look for what is more open than it may seem
+    #[command(subcommand)]
+    Security(security::Verb),
     /// Look at what could not be delivered, or have it sent again
     Failed(failed::Arguments),
     /// Tell what was used, and what it cost where prices are known
@@ -174,6 +178,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Remember(arguments) => on_runtime(LevelFilter::WARN, remember::run(home, arguments)),
         Verb::Recall(arguments) => on_runtime(LevelFilter::WARN, recall::run(home, arguments)),
         Verb::Memory(verb) => on_runtime(LevelFilter::WARN, memory::run(home, verb)),
+        Verb::Security(verb) => on_runtime(LevelFilter::WARN, security::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(LevelFilter::WARN, usage::run(home, arguments)),

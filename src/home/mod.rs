@@ -1,6 +1,7 @@
 //! A home: its folder and lock, the checked config, the agents, and a snapshot of all of them.
 
 mod checked_config;
+pub(crate) mod exposure;
 mod folder;
 mod registry;
 mod snapshot;

@@ -13,6 +13,7 @@ use crate::domain::{AgentId, Origin, PersonId};
 
 pub(crate) mod aliases;
 mod check;
+pub(crate) mod doors;
 mod explain;
 mod filter;
 mod glob;

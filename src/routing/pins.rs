@@ -42,6 +42,20 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
     }))
 }
 
+/// The lasting pins of all places.
+pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<(SessionKey, Pin)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT agents.slug, pins.once, pins.set_by, places.key FROM pins
+         JOIN agents ON agents.uid = pins.agent_uid JOIN places ON places.id = pins.place_id
+         WHERE agents.archived_at IS NULL AND once = 0 ORDER BY places.key",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let place = row.get::<_, String>(3)?.parse().ok();
+        Ok(place.zip(pin(row)?))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 /// Places with a lasting pin to an agent.
 pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement = connection.prepare_cached(

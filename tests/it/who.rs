@@ -118,7 +118,10 @@ async fn only_the_config_opens_an_agent_whose_who_is_written() {
     topic.says(ALICE, "/agent ada").await;
     topic.says(BOB, "hello").await;
     house.settled(&gateway).await;
-    assert_eq!(topic.texts().last().map(String::as_str), Some("re: [Bob] hello"));
+    assert_eq!(
+        topic.texts().last().map(String::as_str),
+        Some("re: [Bob] hello")
+    );
     assert_eq!(
         house.ask("SELECT agents.slug FROM turns JOIN agents ON uid = agent_uid"),
         "ada"

@@ -1,0 +1,301 @@
+//! Finds where a house is more open than its operator may think: `parlor security check`. Pure.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::config::{Config, Dms, Groups, Risk, Transport};
+use crate::domain::{AgentId, Role, SessionKey};
+use crate::routing::doors::Door;
+use crate::routing::{Pin, Table};
+
+/// Doors of an agent that a text names.
+const MOST_NAMED: usize = 3;
+
+/// A remark for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Exposure {
+    pub(crate) level: Level,
+    /// A short name that stays the same, for programs.
+    pub(crate) check: &'static str,
+    pub(crate) finding: String,
+    pub(crate) fix: String,
+}
+
+/// How much an exposure matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// Worth knowing.
+    Note,
+    /// Should be decided on purpose.
+    Warning,
+    /// Strangers get at something private, or other users of the machine at secrets.
+    Danger,
+}
+
+/// The state of a home, besides its config.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) belongings: HashMap<AgentId, Belongings>,
+    pub(crate) pins: Vec<(SessionKey, Pin)>,
+    /// Files and folders that other users of the machine may read or enter, with their modes.
+    pub(crate) readable_by_others: Vec<(String, u32)>,
+}
+
+/// Private things of an agent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Belongings {
+    pub(crate) memories: u32,
+    pub(crate) has_memory_file: bool,
+    pub(crate) has_files: bool,
+}
+
+impl Belongings {
+    fn in_words(self) -> Option<String> {
+        let mut words = Vec::new();
+        match self.memories {
+            0 => {}
+            1 => words.push("1 private memory".to_owned()),
+            more => words.push(format!("{more} private memories")),
+        }
+        if self.has_memory_file {
+            words.push("MEMORY.md".to_owned());
+        }
+        if self.has_files {
+            words.push("files in its workspace".to_owned());
+        }
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+/// The worst first.
+pub(crate) fn exposures(config: &Config, table: &Table, facts: &Facts) -> Vec<Exposure> {
+    let house = House {
+        config,
+        table,
+        facts,
+    };
+    let mut found = Vec::new();
+    found.extend(house.modes());
+    found.extend(house.agents());
+    found.extend(house.guests());
+    found.extend(house.rules());
+    found.extend(house.listeners());
+    found.extend(house.owners());
+    found.sort_by_key(|exposure| std::cmp::Reverse(exposure.level));
+    found
+}
+
+struct House<'a> {
+    config: &'a Config,
+    table: &'a Table,
+    facts: &'a Facts,
+}
+
+impl House<'_> {
+    fn doors_of(&self, agent: &AgentId) -> Vec<Door> {
+        self.table
+            .doors_of(agent, &self.config.access, &self.facts.pins)
+    }
+
+    fn modes(&self) -> impl Iterator<Item = Exposure> {
+        let readable = self.facts.readable_by_others.iter();
+        readable.map(|(path, mode)| Exposure {
+            level: Level::Danger,
+            check: "modes",
+            finding: format!("Other users of this machine may read {path} (mode {mode:03o})."),
+            fix: format!("chmod go-rwx {path}"),
+        })
+    }
+
+    /// Open places × agents with something private, their own or by way of others.
+    fn agents(&self) -> Vec<Exposure> {
+        let mut found = Vec::new();
+        for agent in &self.config.agents {
+            let doors = self.doors_of(&agent.id);
+            if doors.is_empty() {
+                continue;
+            }
+            let ways = in_words(&doors);
+            let belongings = self.facts.belongings.get(&agent.id).copied();
+            if let Some(private) = belongings.and_then(Belongings::in_words) {
+                found.push(Exposure {
+                    level: Level::Warning,
+                    check: "open-agent",
+                    finding: format!(
+                        "Guests can talk to `{0}` ({ways}), and `{0}` has {private}.",
+                        agent.id
+                    ),
+                    fix: format!(
+                        "Give guests an agent without private things, or close this one: `who = \"member\"` under [agents.{}] and no binding of open places.",
+                        agent.id
+                    ),
+                });
+            }
+            let reached = agent.tools.access.read.iter();
+            let reached = reached
+                .chain(&agent.tools.access.write)
+                .chain(&agent.memory.read_from);
+            let mut others: Vec<&AgentId> = reached.collect();
+            others.sort();
+            others.dedup();
+            found.extend(others.into_iter().map(|other| Exposure {
+                level: Level::Warning,
+                check: "open-by-way-of",
+                finding: format!(
+                    "Guests can talk to `{}` ({ways}), which reads the workspace or memories of `{other}`.",
+                    agent.id
+                ),
+                fix: format!(
+                    "Take `{other}` out of `access` and `read_memory_from` under [agents.{}].",
+                    agent.id
+                ),
+            }));
+        }
+        found
+    }
+
+    fn guests(&self) -> Vec<Exposure> {
+        let mut found = Vec::new();
+        let ceiling = self.config.tools.ceilings.guest;
+        if ceiling > Risk::Look {
+            found.push(Exposure {
+                level: Level::Warning,
+                check: "guest-tools",
+                finding: format!("Guests may have agents use tools up to `{ceiling}`."),
+                fix: "Write `guest = \"look\"` under [access.tools].".into(),
+            });
+        }
+        if !self
+            .table
+            .has_open_places(&self.config.access, &self.facts.pins)
+        {
+            return found;
+        }
+        if !self.config.access.limits.is_any() {
+            found.push(Exposure {
+                level: Level::Warning,
+                check: "guest-limits",
+                finding: "Guests can write in open places, and nothing bounds what they use."
+                    .into(),
+                fix: "Write `tokens_per_day` and `turns_per_minute` under [access.limits].".into(),
+            });
+        }
+        for agent in &self.config.agents {
+            if agent.limits.day.is_any() || self.doors_of(&agent.id).is_empty() {
+                continue;
+            }
+            found.push(Exposure {
+                level: Level::Note,
+                check: "agent-limits",
+                finding: format!(
+                    "Guests can talk to `{}`, which has no limit of the day.",
+                    agent.id
+                ),
+                fix: format!(
+                    "Write `tokens_per_day` or `cost_per_day` under [agents.{}.limits].",
+                    agent.id
+                ),
+            });
+        }
+        found
+    }
+
+    /// Rules that open more than they seem to.
+    fn rules(&self) -> Vec<Exposure> {
+        let mut found = Vec::new();
+        let access = &self.config.access;
+        if access.groups == Groups::Open {
+            found.push(Exposure {
+                level: Level::Warning,
+                check: "groups-open",
+                finding: "Anybody can add the bot to a group of their own and talk to it there (groups = \"open\").".into(),
+                fix: "Write `groups = \"bound\"` under [access] and bind the places you want.".into(),
+            });
+        }
+        if access.dms == Dms::Open {
+            found.push(Exposure {
+                level: Level::Warning,
+                check: "dms-open",
+                finding: "Everybody can talk to the bot in private (dms = \"open\").".into(),
+                fix: "Write `dms = \"pairing\"` under [access].".into(),
+            });
+        }
+        for binding in self.config.bindings.iter().filter(|binding| {
+            let pattern = binding.pattern.value.as_str();
+            pattern.starts_with("discord:guild:") || pattern.starts_with("telegram:group:")
+        }) {
+            if binding.users.is_some() || binding.roles.is_some() || binding.name.is_some() {
+                continue;
+            }
+            found.push(Exposure {
+                level: Level::Note,
+                check: "wide-binding",
+                finding: format!(
+                    "bindings[{}] opens all of `{}`, also topics, channels and threads that are made later.",
+                    binding.index, binding.pattern.value
+                ),
+                fix: "Bind single topics or channels where that is too much.".into(),
+            });
+        }
+        found
+    }
+
+    fn listeners(&self) -> Vec<Exposure> {
+        let transport = self.config.telegram.as_ref().map(|known| &known.transport);
+        let Some(Transport::Webhook(webhook)) = transport else {
+            return Vec::new();
+        };
+        if webhook.listen.ip().is_loopback() {
+            return Vec::new();
+        }
+        vec![Exposure {
+            level: Level::Warning,
+            check: "listeners",
+            finding: format!(
+                "The webhook listens on {} in plain HTTP, for other machines too.",
+                webhook.listen
+            ),
+            fix: "Listen on 127.0.0.1 and put a reverse proxy with a certificate before it.".into(),
+        }]
+    }
+
+    fn owners(&self) -> Vec<Exposure> {
+        let has_platform = self.config.telegram.is_some() || self.config.discord.is_some();
+        let people = self.config.access.people.all();
+        let is_owned = !self.config.access.owners.is_empty()
+            || people.iter().any(|person| person.role == Some(Role::Owner));
+        if is_owned || !has_platform {
+            return Vec::new();
+        }
+        vec![Exposure {
+            level: Level::Note,
+            check: "no-owner",
+            finding: "Nobody is an owner on a platform, so nobody is told of problems there."
+                .into(),
+            fix: "Write your id under [access] owners; /whoami shows it.".into(),
+        }]
+    }
+}
+
+fn in_words(doors: &[Door]) -> String {
+    let mut words: Vec<String> = doors.iter().take(MOST_NAMED).map(door).collect();
+    if doors.len() > MOST_NAMED {
+        words.push(format!("and {} more", doors.len() - MOST_NAMED));
+    }
+    words.join(", ")
+}
+
+fn door(door: &Door) -> String {
+    match door {
+        Door::Binding { index, target } => format!("bindings[{index}]: {target}"),
+        Door::Place(place) => format!("`who` names {place}"),
+        Door::Who => "`who` is \"guest\"".into(),
+        Door::Default => "it is the default_agent and has no `who`".into(),
+        Door::Pin(place) => format!("/agent in {place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

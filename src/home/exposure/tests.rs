@@ -1,0 +1,114 @@
+use std::path::Path;
+
+use super::*;
+use crate::config::{Secrets, Source, draft};
+
+fn check(text: &str, facts: &Facts) -> String {
+    let source = Source {
+        path: "config.toml".into(),
+        text: text.to_owned(),
+    };
+    let draft = draft(source, Path::new("home"), Secrets::WherePresent);
+    let (table, problems) = Table::build(&draft.config);
+    assert!(problems.is_empty(), "{problems:?}");
+    let config = draft.finish().unwrap_or_else(|report| panic!("{report}"));
+    let lines = exposures(&config, &table, facts);
+    let lines = lines.iter().map(|found| {
+        format!(
+            "{:?} {}: {} → {}",
+            found.level, found.check, found.finding, found.fix
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn main_has(memories: u32) -> Facts {
+    let belongings = Belongings {
+        memories,
+        has_memory_file: true,
+        has_files: false,
+    };
+    Facts {
+        belongings: [(AgentId::main(), belongings)].into(),
+        ..Facts::default()
+    }
+}
+
+#[test]
+fn a_fresh_house_has_nothing_to_say() {
+    assert_eq!(check("", &Facts::default()), "");
+    assert_eq!(check("[agents.rose]\n", &main_has(3)), "");
+}
+
+#[test]
+fn an_open_place_of_an_agent_with_private_things_is_told() {
+    let bound = "[access]\nowners = [\"telegram:1\"]\n[access.limits]\ntokens_per_day = 1000\n[agents.main.limits]\ntokens_per_day = 1000\n[[bindings]]\nmatch = \"telegram:topic:-1001:7\"\nagent = \"main\"\n";
+    insta::assert_snapshot!(check(bound, &main_has(3)), @r#"Warning open-agent: Guests can talk to `main` (bindings[0]: telegram:topic:-1001:7), and `main` has 3 private memories, MEMORY.md. → Give guests an agent without private things, or close this one: `who = "member"` under [agents.main] and no binding of open places."#);
+    let for_one = bound.replace(
+        "agent = \"main\"\n",
+        "agent = \"main\"\nusers = [\"telegram:1\"]\n",
+    );
+    assert!(!check(&for_one, &main_has(3)).contains("open-agent"));
+    // Another agent's things are reached by way of an agent that is open.
+    let by_way = format!(
+        "{}[agents.rose]\naccess = {{ read = [\"main\"] }}\nlimits = {{ tokens_per_day = 5 }}\n",
+        bound.replace("agent = \"main\"\n", "agent = \"rose\"\n")
+    );
+    insta::assert_snapshot!(check(&by_way, &main_has(3)), @"Warning open-by-way-of: Guests can talk to `rose` (bindings[0]: telegram:topic:-1001:7), which reads the workspace or memories of `main`. → Take `main` out of `access` and `read_memory_from` under [agents.rose].");
+}
+
+#[test]
+fn an_owners_switch_and_the_default_agent_are_doors_until_who_is_written() {
+    let pin = Pin {
+        agent: AgentId::main(),
+        once: false,
+        set_by: "telegram:1".parse().unwrap(),
+    };
+    let pinned = Facts {
+        pins: vec![("telegram:topic:-1001:7".parse().unwrap(), pin)],
+        ..main_has(1)
+    };
+    let text = "[access]\nowners = [\"telegram:1\"]\n";
+    assert!(check(text, &pinned).contains("`main` (/agent in telegram:topic:-1001:7)"));
+    let by_a_guest = text.replace("telegram:1", "telegram:2");
+    assert!(!check(&by_a_guest, &pinned).contains("open-agent"));
+    let written = format!("{text}[agents.main]\nwho = \"member\"\n");
+    assert!(!check(&written, &pinned).contains("open-agent"));
+    let open = format!("{text}dms = \"open\"\n");
+    assert!(check(&open, &main_has(1)).contains("it is the default_agent and has no `who`"));
+    let closed = format!("{open}[agents.main]\nwho = \"member\"\n");
+    assert!(!check(&closed, &main_has(1)).contains("open-agent"));
+}
+
+#[test]
+fn each_rule_that_opens_much_is_told_with_its_remedy() {
+    let wide = r#"
+[telegram]
+token = { env = "T" }
+mode = "webhook"
+[telegram.webhook]
+url = "https://bot.example.org/hook"
+[access]
+dms = "open"
+groups = "open"
+[access.tools]
+guest = "change"
+[[bindings]]
+match = "telegram:group:-1001"
+agent = "main"
+"#;
+    let facts = Facts {
+        readable_by_others: vec![("/srv/parlor".into(), 0o755)],
+        ..Facts::default()
+    };
+    insta::assert_snapshot!(check(wide, &facts), @r#"
+    Danger modes: Other users of this machine may read /srv/parlor (mode 755). → chmod go-rwx /srv/parlor
+    Warning guest-tools: Guests may have agents use tools up to `change`. → Write `guest = "look"` under [access.tools].
+    Warning guest-limits: Guests can write in open places, and nothing bounds what they use. → Write `tokens_per_day` and `turns_per_minute` under [access.limits].
+    Warning groups-open: Anybody can add the bot to a group of their own and talk to it there (groups = "open"). → Write `groups = "bound"` under [access] and bind the places you want.
+    Warning dms-open: Everybody can talk to the bot in private (dms = "open"). → Write `dms = "pairing"` under [access].
+    Note agent-limits: Guests can talk to `main`, which has no limit of the day. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits].
+    Note wide-binding: bindings[0] opens all of `telegram:group:-1001`, also topics, channels and threads that are made later. → Bind single topics or channels where that is too much.
+    Note no-owner: Nobody is an owner on a platform, so nobody is told of problems there. → Write your id under [access] owners; /whoami shows it.
+    "#);
+}
