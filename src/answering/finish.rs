@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::active_turn::{ActiveTurn, Ended, Exchange};
 use super::budgets::Budgets;
 use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
+use super::giving_up::{self, GivingUp, Told, broken};
 use super::question;
 use super::texts::{
     SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent, tools_broke,
@@ -24,7 +25,7 @@ use crate::records::subagents::{End, State};
 use crate::records::transcript::{self, Spot};
 use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
-use crate::storage::{self, Db, Durability, StoreError};
+use crate::storage::{Db, Durability, Next, Patience, Remedy, StoreError};
 use crate::subagents::{self, Subagents};
 use crate::tools::sent_files;
 use crate::turn::{Charge, TurnError};
@@ -80,11 +81,50 @@ impl Ending {
     }
 }
 
+/// Why a turn ends in the middle.
+pub(super) enum Cause {
+    Panicked,
+    /// The store fails for this turn in a way that does not pass.
+    Store(StoreError),
+}
+
+impl Cause {
+    fn outcome(&self, reference: i64) -> String {
+        match self {
+            Cause::Panicked => "panicked".into(),
+            Cause::Store(error) => giving_up::outcome(reference, error),
+        }
+    }
+
+    fn told(&self, reference: i64) -> String {
+        match self {
+            Cause::Panicked => panicked(reference),
+            Cause::Store(_) => broken(reference),
+        }
+    }
+
+    fn log(&self, accepted: &Accepted) {
+        let (place, reference) = (&accepted.inbound.origin.key, accepted.id);
+        match self {
+            Cause::Panicked => {
+                tracing::error!(session = %place, inbox.id = reference, "a turn panicked (ref {reference})");
+            }
+            Cause::Store(error) => {
+                tracing::error!(session = %place, inbox.id = reference, "a turn was given up (ref {reference}): {error}");
+            }
+        }
+    }
+}
+
+/// The process stops before the end of a turn is written.
+pub(super) struct Stopping;
+
 /// Ends turns. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Finish {
     pub(super) db: Db,
     pub(super) delivery: Delivery,
+    pub(super) giving_up: GivingUp,
     pub(super) aliases: Arc<Aliases>,
     pub(super) pins: Arc<Pins>,
     pub(super) subagents: Subagents,
@@ -108,7 +148,7 @@ impl Finish {
         };
         // A panic while formatting the answer must not end the lane, and again after every start.
         let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else {
-            return self.broken(turn).await;
+            return self.broken(turn, Cause::Panicked, Told::InPlace).await;
         };
         let outcome = if ending.said.is_some() {
             Outcome::Answered
@@ -122,9 +162,13 @@ impl Finish {
             question: turn.question(),
             answer: ending.reply.clone(),
         };
-        let Some(mut turn) = self.close(turn, ending, rows).await else {
-            return Ended::LeftBehind;
-        };
+        match self.close(&turn, ending, rows).await {
+            Ok(()) => {}
+            Err(error) if error.is_permanent() => {
+                return self.broken(turn, Cause::Store(error), Told::InPlace).await;
+            }
+            Err(_) => return Ended::LeftBehind,
+        }
         if outcome == Outcome::Answered {
             self.bootstrapped.insert(turn.agent.uid);
         }
@@ -159,15 +203,22 @@ impl Finish {
             answer,
             effects: Vec::new(),
         };
-        let Some(mut turn) = self.close(turn, ending, rows).await else {
-            return Ended::LeftBehind;
-        };
+        match self.close(&turn, ending, rows).await {
+            Ok(()) => {}
+            // The person has stopped the turn, and waits for no answer.
+            Err(error) if error.is_permanent() => {
+                return self
+                    .broken(turn, Cause::Store(error), Told::InLogOnly)
+                    .await;
+            }
+            Err(_) => return Ended::LeftBehind,
+        }
         turn.end_mark(Outcome::Answered);
         Ended::Over(None)
     }
 
-    /// None if the process stops before the write.
-    async fn close(&self, turn: ActiveTurn, ending: Ending, rows: Rows) -> Option<ActiveTurn> {
+    /// Fails if the process stops before the write, or the write cannot work.
+    async fn close(&self, turn: &ActiveTurn, ending: Ending, rows: Rows) -> Result<(), StoreError> {
         let place = Destination::of(&turn.accepted.inbound).place().clone();
         let used_once = turn.used_once;
         let mut reservation = if rows.answer.is_empty() {
@@ -176,7 +227,7 @@ impl Finish {
             self.delivery.reserve(&place)
         };
         let mut is_again = false;
-        let all = Arc::new((TurnCommit::of(&turn), ending, rows));
+        let all = Arc::new((TurnCommit::of(turn), ending, rows));
         let write = || {
             let all = all.clone();
             if std::mem::replace(&mut is_again, true) {
@@ -184,11 +235,13 @@ impl Finish {
                 // place.
                 reservation = None;
             }
-            let claim = reservation.is_some().then(|| place.clone());
+            let claim = reservation
+                .is_some()
+                .then(|| (self.delivery.clone(), place.clone()));
             move |tx: &Transaction<'_>| {
                 let written = write(tx, &all.0, &all.1, &all.2, now_ms())?;
                 let first = claim
-                    .map(|place| reservation::claim(tx, &place, now_ms()))
+                    .map(|(delivery, place)| reservation::claim(tx, &delivery, &place, now_ms()))
                     .transpose()?;
                 Ok((written, first))
             }
@@ -205,8 +258,7 @@ impl Finish {
             },
             first,
         ) = written
-            .inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}"))
-            .ok()?;
+            .inspect_err(|error| tracing::warn!("the end of a turn was not written: {error}"))?;
         if let Some(known) = turn.subagent() {
             self.subagents
                 .over(turn.accepted.id, &known.subagent.run, report);
@@ -219,7 +271,7 @@ impl Finish {
             None => self.delivery.submit(&place, count),
         }
         self.budgets.warn_owners(&turn.agent, today).await;
-        Some(turn)
+        Ok(())
     }
 
     fn draft(&self, turn: &ActiveTurn, ending: &Ending, is_wanted: bool) -> Vec<outbox::Draft> {
@@ -258,24 +310,66 @@ impl Finish {
             .collect()
     }
 
-    /// Of a panicked turn only the question, the outcome and the cost are kept.
-    pub(super) async fn after_panic(
+    /// Ends a turn that broke in the middle, in its place or before its first step.
+    pub(super) async fn break_off(
         &self,
         accepted: &Accepted,
         turn: Option<&ActiveTurn>,
+        cause: &Cause,
+        told: Told,
+    ) -> Result<(), Stopping> {
+        cause.log(accepted);
+        if let Cause::Store(error) = cause
+            && error.remedy() == Remedy::Mend
+        {
+            self.let_go(accepted, error, told).await;
+            return Ok(());
+        }
+        let mut patience = Patience::new("the end of a turn");
+        while let Err(error) = self.write_break(accepted, turn, cause, told).await {
+            match patience.after(&self.stop, &error).await {
+                Next::Again => {}
+                Next::Hopeless => {
+                    self.let_go(accepted, &error, told).await;
+                    break;
+                }
+                Next::Stopping => return Err(Stopping),
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the rows of a turn whose end cannot be written.
+    async fn let_go(&self, accepted: &Accepted, error: &StoreError, told: Told) {
+        self.giving_up
+            .close(accepted, error, told, &self.stop)
+            .await;
+        if let Some(Internal::Subagent { run }) = &accepted.inbound.extras.internal {
+            self.subagents
+                .fail(accepted.id, run, broken(accepted.id))
+                .await;
+        }
+    }
+
+    /// Of a broken turn only the question, the outcome and the cost are kept.
+    async fn write_break(
+        &self,
+        accepted: &Accepted,
+        turn: Option<&ActiveTurn>,
+        cause: &Cause,
+        told: Told,
     ) -> Result<(), StoreError> {
         let is_asked = turn.is_some_and(|turn| turn.is_asked);
         let part = turn.map(|turn| turn.agent.uid);
         let commit = turn.map(TurnCommit::of);
-        tracing::error!(session = %accepted.inbound.origin.key, inbox.id = accepted.id, "a turn panicked");
         let destination = Destination::of(&accepted.inbound);
         let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
-        let text = panicked(accepted.id);
+        let (text, outcome) = (cause.told(accepted.id), cause.outcome(accepted.id));
         let text_for_people = Text {
             answers: question.as_ref(),
             ..Text::plain(&text)
         };
-        let is_delivered = is_delivered(true, destination.place());
+        let is_delivered = is_delivered(told == Told::InPlace, destination.place());
         let rows = if is_delivered {
             self.delivery
                 .draft(&destination, Kind::Error, &text_for_people)
@@ -299,14 +393,14 @@ impl Finish {
                     transcript::append_person(tx, said, spot, now).map(drop)
                 })?;
             }
-            inbox::close_all(tx, &accepted, Closing::Failed, "panicked", now)?;
+            inbox::close_all(tx, &accepted, Closing::Failed, &outcome, now)?;
             match commit {
-                Some(commit) => commit.record(tx, "panicked", now).map(drop)?,
-                // Preparation panicked, so there is no turn to record. The ledger has the rounds of
+                Some(commit) => commit.record(tx, &outcome, now).map(drop)?,
+                // Preparation broke, so there is no turn to record. The ledger has the rounds of
                 // an earlier process already.
                 None => {
                     for id in journal::with_members(tx, &[accepted.id])? {
-                        inbox::close(tx, id, Closing::Failed, "panicked", now)?;
+                        inbox::close(tx, id, Closing::Failed, &outcome, now)?;
                     }
                     journal::forget(tx, accepted.id)?;
                 }
@@ -332,15 +426,13 @@ impl Finish {
         Ok(())
     }
 
-    /// Ends a panicked turn.
-    pub(super) async fn broken(&self, mut turn: ActiveTurn) -> Ended {
-        while let Err(error) = self.after_panic(&turn.accepted, Some(&turn)).await {
-            if storage::pause(&self.stop, "the end of a turn", &error)
-                .await
-                .is_break()
-            {
-                return Ended::LeftBehind;
-            }
+    /// Ends a turn in the middle.
+    pub(super) async fn broken(&self, mut turn: ActiveTurn, cause: Cause, told: Told) -> Ended {
+        let broken_off = self
+            .break_off(&turn.accepted, Some(&turn), &cause, told)
+            .await;
+        if broken_off.is_err() {
+            return Ended::LeftBehind;
         }
         turn.end_mark(Outcome::Failed);
         Ended::Over(None)

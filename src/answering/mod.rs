@@ -12,6 +12,7 @@ mod commit;
 mod compaction;
 pub(crate) mod files;
 mod finish;
+mod giving_up;
 mod lane_view;
 mod pictures;
 mod prepare;
@@ -43,6 +44,7 @@ use crate::tools::ToolBox;
 pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
 pub(crate) use budgets::Budgets;
+pub(crate) use giving_up::{GivingUp, Told, broken};
 pub(crate) use lane_view::{LaneNews, LaneView};
 pub(crate) use run::Answering;
 pub(crate) use transcript_search::TranscriptSearch;
@@ -125,9 +127,14 @@ impl Answering {
             subagents: subagents.clone(),
             stop: stop.clone(),
         };
+        let giving_up = GivingUp {
+            db: db.clone(),
+            delivery: delivery.clone(),
+        };
         let finish = Finish {
             db: db.clone(),
             delivery: delivery.clone(),
+            giving_up,
             aliases: aliases.clone(),
             pins: pins.clone(),
             subagents: subagents.clone(),
@@ -154,6 +161,10 @@ impl Answering {
 
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
+    }
+
+    pub(crate) fn giving_up(&self) -> &GivingUp {
+        &self.finish.giving_up
     }
 
     pub(crate) fn is_summing_up(&self) -> bool {

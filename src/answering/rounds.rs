@@ -33,7 +33,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// Runs the calls of a round. The round is written before its calls run, and the results before
-    /// the model is asked again. Fails only when the process stops.
+    /// the model is asked again. Fails when the process stops, and when a write cannot work.
     pub(super) async fn run(
         &self,
         turn: &mut ActiveTurn,

@@ -13,7 +13,8 @@ use super::active_turn::{ActiveTurn, Due, Ended, Exchange};
 use super::admit::{Admission, InLine};
 use super::budgets::{self, Budgets};
 use super::compaction::{self, Compaction};
-use super::finish::Finish;
+use super::finish::{Cause, Finish, Stopping};
+use super::giving_up::Told;
 use super::prepare::{Begun, Preparation, progress};
 use super::rounds::Rounds;
 use crate::channels::Outcome;
@@ -26,7 +27,7 @@ use crate::records::journal;
 use crate::records::transcript::{self, Spot};
 use crate::routing::aliases::Aliases;
 use crate::routing::pins::{self, Pins};
-use crate::storage::{self, Db, Durability};
+use crate::storage::{Db, Durability, Next, Patience, StoreError};
 use crate::subagents::Subagents;
 use crate::tools::OnFinish;
 use crate::turn::history;
@@ -56,10 +57,26 @@ enum Left {
     /// People wrote, and the round has just ended or only waits for subagents.
     ForOthers,
     Failed(TurnError),
+    /// A round cannot be written.
+    Broken(StoreError),
     /// Stopped on request.
     Halted,
     /// The process stops.
     Stopping,
+}
+
+impl Left {
+    /// After a failure of the store. Rows of a stopping process stay for the next start.
+    fn over(error: StoreError, inbox_id: i64) -> Self {
+        if error.is_permanent() {
+            return Left::Broken(error);
+        }
+        tracing::warn!(
+            inbox.id = inbox_id,
+            "a turn is left to the next start: {error}"
+        );
+        Left::Stopping
+    }
 }
 
 impl Answering {
@@ -70,7 +87,8 @@ impl Answering {
             .messages()
             .filter(|message| message.inbound.extras.internal.is_none());
         let mark = self.delivery.mark(written.map(|message| &message.inbound));
-        loop {
+        let mut patience = Patience::new("a turn");
+        let cause = loop {
             // The group may have become a supergroup while the message waited.
             self.aliases.follow(&mut due.accepted.inbound.origin);
             let error =
@@ -92,21 +110,22 @@ impl Answering {
                     }
                     Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
                     Ok(Err(error)) => error,
-                    Err(_) => match self.finish.after_panic(&due.accepted, None).await {
-                        Ok(()) => {
-                            mark.end(Outcome::Failed);
-                            return Ended::Over(None);
-                        }
-                        Err(error) => error,
-                    },
+                    Err(_) => break Cause::Panicked,
                 };
-            if storage::pause(&self.stop, "a turn", &error)
-                .await
-                .is_break()
-            {
-                return Ended::LeftBehind;
+            match patience.after(&self.stop, &error).await {
+                Next::Again => {}
+                Next::Hopeless => break Cause::Store(error),
+                Next::Stopping => return Ended::LeftBehind,
             }
+        };
+        let broken_off = self
+            .finish
+            .break_off(&due.accepted, None, &cause, Told::InPlace);
+        if let Err(Stopping) = broken_off.await {
+            return Ended::LeftBehind;
         }
+        mark.end(Outcome::Failed);
+        Ended::Over(None)
     }
 
     /// Resumes a parked turn after these exchanges.
@@ -152,7 +171,10 @@ impl Answering {
             () = halt.cancelled() => Ok(Left::Halted),
             left = AssertUnwindSafe(self.drive(&mut turn, &events)).catch_unwind().instrument(span) => left,
         };
-        if matches!(left, Ok(Left::Failed(_) | Left::Halted) | Err(_)) {
+        if matches!(
+            left,
+            Ok(Left::Failed(_) | Left::Broken(_) | Left::Halted) | Err(_)
+        ) {
             let id = turn.accepted.id;
             self.subagents
                 .stop(|_, running| running.parent_inbox_id == id && running.then == OnFinish::Wait);
@@ -173,7 +195,15 @@ impl Answering {
             Ok(Left::Halted) => self.finish.stopped(turn).await,
             Ok(Left::ForOthers) => self.park(turn).await,
             Ok(Left::Stopping) => Ended::LeftBehind,
-            Err(_) => self.finish.broken(turn).await,
+            Ok(Left::Broken(error)) => {
+                let cause = Cause::Store(error);
+                self.finish.broken(turn, cause, Told::InPlace).await
+            }
+            Err(_) => {
+                self.finish
+                    .broken(turn, Cause::Panicked, Told::InPlace)
+                    .await
+            }
         }
     }
 
@@ -186,11 +216,7 @@ impl Answering {
 
     async fn steps(&self, turn: &mut ActiveTurn, events: &mpsc::Sender<TurnEvent>) -> Left {
         if let Err(error) = self.rounds.finish(turn).await {
-            tracing::warn!(
-                inbox.id = turn.accepted.id,
-                "a turn is left to the next start: {error}"
-            );
-            return Left::Stopping;
+            return Left::over(error, turn.accepted.id);
         }
         if turn.unfinished.is_some() {
             return Left::ForOthers;
@@ -214,13 +240,7 @@ impl Answering {
             };
             let today = match self.rounds.run(turn, round).await {
                 Ok(today) => today,
-                Err(error) => {
-                    tracing::warn!(
-                        inbox.id = turn.accepted.id,
-                        "a turn is left to the next start: {error}"
-                    );
-                    return Left::Stopping;
-                }
+                Err(error) => return Left::over(error, turn.accepted.id),
             };
             self.budgets.warn_owners(&turn.agent, today).await;
             if let Some(over) = budgets::check_running(turn, &today) {
@@ -260,13 +280,17 @@ impl Answering {
                 decisions::note(tx, place, accepted.id, Decision::Parked, now)
             }
         };
-        if self
+        let parked = self
             .db
             .write_patiently(&self.stop, Durability::Kill, write)
-            .await
-            .is_err()
-        {
-            return Ended::LeftBehind;
+            .await;
+        match parked {
+            Ok(()) => {}
+            Err(error) if error.is_permanent() => {
+                let cause = Cause::Store(error);
+                return self.finish.broken(turn, cause, Told::InPlace).await;
+            }
+            Err(_) => return Ended::LeftBehind,
         }
         if used_once {
             self.pins.changed(&turn.accepted.inbound.origin.key);

@@ -1,5 +1,6 @@
 //! Sends answers: rendered into outbox rows with their turn, then sent in order, place by place.
 
+mod letting_go;
 pub(crate) mod outbox;
 mod owner_notices;
 mod pacing;
@@ -82,6 +83,8 @@ struct Inner {
     outgoing: PathBuf,
     /// Places with a worker or a reservation, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
+    /// Rows whose state can never be written. The next start looks at them again.
+    left_alone: Arc<outbox::LeftAlone>,
     /// Deleted places. Drafts for them are dropped.
     gone: DashSet<SessionKey>,
     work: TaskTracker,
@@ -127,6 +130,7 @@ impl Delivery {
                 moves,
                 outgoing,
                 places: DashMap::new(),
+                left_alone: Arc::default(),
                 gone: DashSet::new(),
                 work,
                 tasks: TaskTracker::new(),
@@ -236,18 +240,30 @@ impl Delivery {
 
     /// Sends the rows left over from an earlier process.
     pub async fn resume(&self) -> Result<(), StoreError> {
-        self.inner.remember_waits().await?;
+        match self.inner.remember_waits().await {
+            Err(error) if error.is_permanent() => {
+                tracing::error!("chats that asked for a pause are not known: {error}");
+            }
+            remembered => remembered?,
+        }
         let inner = self.inner.clone();
         let is_told_apart = move |place: &SessionKey, part: &Part, age| {
             inner
                 .outlet_of(place)
                 .is_some_and(|outlet| age < outlet.channel.tells_repeats_for(part))
         };
-        let open = self
+        let outbox::Reopened { open, stuck } = self
             .inner
             .db
             .write(move |tx| outbox::reopen(tx, now_ms(), is_told_apart))
             .await?;
+        for (id, error) in stuck {
+            tracing::error!(
+                outbox.id = id,
+                "a message is left alone until the next start: {error}"
+            );
+            self.inner.left_alone.insert(id);
+        }
         for (place, rows) in open.into_iter().filter(|(place, _)| self.reaches(place)) {
             self.submit(&place, rows);
         }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use dashmap::DashSet;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::verdict::{Again, NEVER_CONFIRMED, Pause, Rest};
@@ -10,6 +11,7 @@ use super::{preview_messages, retry_after, undelivered};
 use crate::channels::{Part, Ticket};
 use crate::domain::{Destination, MessageId, SessionKey};
 use crate::routing::places::{self, PlaceId};
+use crate::storage::{StoreError, part};
 
 /// Why a row is sent. Earlier variants go first when a budget is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +46,12 @@ pub struct Draft {
     pub(super) part: Part,
     /// The stored copy of a file to send; `part` then describes the file.
     pub(super) file: Option<String>,
+}
+
+impl Draft {
+    pub(crate) fn place(&self) -> &SessionKey {
+        self.to.place()
+    }
 }
 
 /// A row marked as being sent. Only [`claim`] makes this type.
@@ -193,21 +201,32 @@ pub(super) fn next_kind(
     Ok(kind.and_then(|kind| Kind::ALL.into_iter().find(|known| known.as_str() == kind)))
 }
 
+/// Rows that this process leaves alone, because their state can never be written.
+pub(super) type LeftAlone = DashSet<i64>;
+
+const OLDEST: &str = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
+    WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
+const ONE: &str = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
+    WHERE id = ?1";
+
 /// Marks the place's oldest row as being sent. A crash after this leaves open whether the row
 /// arrived.
 pub(super) fn claim(
     tx: &Transaction<'_>,
     place: &SessionKey,
+    left_alone: &LeftAlone,
     knows: Knows,
     now: i64,
 ) -> rusqlite::Result<Next> {
-    let oldest = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
-                  WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
-    let id = places::id(tx, place)?;
-    let found = tx
-        .prepare_cached(oldest)?
-        .query_row([id], |row| claimed(row, place, now))
-        .optional()?;
+    let claimed = |row: &Row<'_>| claimed(row, place, now);
+    let found = if left_alone.is_empty() {
+        tx.prepare_cached(OLDEST)?
+            .query_row([places::id(tx, place)?], claimed)
+    } else {
+        tx.prepare_cached(ONE)?
+            .query_row([oldest(tx, place, left_alone)?], claimed)
+    };
+    let found = found.optional()?;
     let Some((row, wait)) = found else {
         return Ok(Next::Nothing);
     };
@@ -222,6 +241,25 @@ pub(super) fn claim(
     )?
     .execute([row.id])?;
     Ok(Next::Claimed(row))
+}
+
+/// The place's oldest open row that is not left alone.
+pub(super) fn oldest(
+    connection: &Connection,
+    place: &SessionKey,
+    left_alone: &LeftAlone,
+) -> rusqlite::Result<Option<i64>> {
+    let open =
+        "SELECT id FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id";
+    let mut statement = connection.prepare_cached(open)?;
+    let mut rows = statement.query([places::id(connection, place)?])?;
+    while let Some(row) = rows.next()? {
+        let id = row.get(0)?;
+        if !left_alone.contains(&id) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 /// The row, with the rest of the wait asked for by the platform.
@@ -332,17 +370,29 @@ pub(crate) fn give_up(
     tx.execute(sql, params![own, parts, error]).map(drop)
 }
 
+/// Rows after a crash.
+pub(super) struct Reopened {
+    /// The places with open rows.
+    pub(super) open: Vec<(SessionKey, usize)>,
+    /// Rows that cannot be reopened.
+    pub(super) stuck: Vec<(i64, StoreError)>,
+}
+
 /// Reopens rows after a crash. An interrupted send goes out once more, and never a third time.
 /// Edits, and sends whose repetition the platform detects, may be repeated without limit. Failed
-/// rows go out again if a retry was asked for meanwhile. Returns the places with open rows.
+/// rows go out again if a retry was asked for meanwhile.
 pub(super) fn reopen(
     tx: &Transaction<'_>,
     now: i64,
     is_told_apart: impl Fn(&SessionKey, &Part, Duration) -> bool,
-) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
-    undelivered::retry_asked(tx, now)?;
+) -> rusqlite::Result<Reopened> {
+    if let Err(error) = part(tx, || undelivered::retry_asked(tx, now))? {
+        tracing::error!("failed messages are not sent again: {error}");
+    }
+    let mut stuck = Vec::new();
     for (id, may_have_arrived) in interrupted(tx, now, is_told_apart)? {
-        reopen_one(tx, id, may_have_arrived)?;
+        let reopened = part(tx, || reopen_one(tx, id, may_have_arrived))?;
+        stuck.extend(reopened.err().map(|error| (id, error)));
     }
     let mut statement = tx.prepare(
         "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id WHERE state IN ('waiting', 'sending')
@@ -351,13 +401,17 @@ pub(super) fn reopen(
     let open = statement
         .query_map([], place_and_count)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(open.into_iter().flatten().collect())
+    Ok(Reopened {
+        open: open.into_iter().flatten().collect(),
+        stuck,
+    })
 }
 
 /// Keys unreadable for this version are left out.
 fn place_and_count(row: &Row<'_>) -> rusqlite::Result<Option<(SessionKey, usize)>> {
-    let (key, count) = (row.get::<_, String>(0)?, row.get::<_, i64>(1)?);
-    Ok(key.parse().ok().zip(usize::try_from(count).ok()))
+    let (key, count) = (row.get::<_, String>(0), row.get::<_, i64>(1)?);
+    let key = key.ok().and_then(|key| key.parse().ok());
+    Ok(key.zip(usize::try_from(count).ok()))
 }
 
 /// Rows with an interrupted call, and whether a repetition could show a second message.
@@ -367,19 +421,23 @@ fn interrupted(
     is_told_apart: impl Fn(&SessionKey, &Part, Duration) -> bool,
 ) -> rusqlite::Result<Vec<(i64, bool)>> {
     // The first condition repeats the partial index's own words, so SQLite skips sent rows.
-    let sending = "SELECT outbox.id, key, part, target, outbox.created_at FROM outbox JOIN places ON places.id = place_id
+    let sending = "SELECT outbox.id, key, part, target IS NOT NULL, outbox.created_at FROM outbox JOIN places ON places.id = place_id
                    WHERE state IN ('waiting', 'sending') AND state = 'sending'";
     let mut statement = tx.prepare(sending)?;
     let rows = statement.query_map([], |row| {
-        let is_change = row.get::<_, Option<String>>(3)?.is_some();
-        let (place, part) = (row.get::<_, String>(1)?.parse().ok(), Part(row.get(2)?));
+        let is_change: bool = row.get(3)?;
+        // A row that cannot be read is not told apart, and must not hide the others.
+        let place = row.get::<_, String>(1).ok();
+        let place = place.and_then(|place| place.parse().ok());
+        let part = row.get(2).ok().map(Part);
         // A row from the future was written under another clock.
-        let age = u64::try_from(now - row.get::<_, i64>(4)?)
+        let age = u64::try_from(now.saturating_sub(row.get::<_, i64>(4)?))
             .ok()
             .map(Duration::from_millis);
         let is_told_apart = place
+            .zip(part)
             .zip(age)
-            .is_some_and(|(place, age)| is_told_apart(&place, &part, age));
+            .is_some_and(|((place, part), age)| is_told_apart(&place, &part, age));
         Ok((row.get(0)?, !is_change && !is_told_apart))
     })?;
     rows.collect()

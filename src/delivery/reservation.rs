@@ -57,9 +57,15 @@ impl Delivery {
 }
 
 /// Marks the place's oldest row as being sent.
-pub(crate) fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<First> {
+pub(crate) fn claim(
+    tx: &Transaction<'_>,
+    delivery: &Delivery,
+    place: &SessionKey,
+    now: i64,
+) -> rusqlite::Result<First> {
+    let left_alone = &delivery.inner.left_alone;
     Ok(First(
-        match outbox::claim(tx, place, Knows::default(), now)? {
+        match outbox::claim(tx, place, left_alone, Knows::default(), now)? {
             Next::Claimed(row) => Some(row),
             Next::Wait { .. } | Next::LastTry | Next::Nothing => None,
         },

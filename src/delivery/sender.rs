@@ -11,6 +11,7 @@ use rusqlite::Transaction;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, sleep};
 
+use super::letting_go::{Known, write_failed};
 use super::outbox::{self, ClaimedRow, Knows, Next};
 use super::verdict::{self, Again, Facts, Pause, Verdict};
 use super::{Delivery, Inner, Kind, MovedAway, Outlet, owner_notices, retry_after};
@@ -18,7 +19,7 @@ use crate::backoff::Backoff;
 use crate::channels::{Health, Pace, Revision, SendError};
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
-use crate::storage::{Durability, StoreError};
+use crate::storage::{Durability, Remedy, StoreError};
 
 /// Waits while the database cannot be read or written.
 const FIRST_STORE_BACKOFF: Duration = Duration::from_secs(1);
@@ -27,6 +28,9 @@ const LONGEST_STORE_BACKOFF: Duration = Duration::from_secs(15);
 /// The error of a row whose call panicked. The row is given up, because the next try would panic
 /// too.
 const BROKE: &str = "sending it broke inside Parlor";
+
+/// Failures of the store in a row that do not pass, until the row is let go.
+const MOST_TRIES: u32 = 3;
 
 /// A power cut may undo a claim, at the price of a single duplicate message. A sync per claim would
 /// slow down all sends.
@@ -83,6 +87,7 @@ pub(super) fn start(
                 waited_for: None,
                 backoff,
                 store_backoff,
+                hopeless: 0,
             };
             worker.run(first).await;
         } else {
@@ -104,6 +109,8 @@ struct Worker<'a> {
     /// Between tries of the first row.
     backoff: Backoff,
     store_backoff: Backoff,
+    /// Failures of the store in a row that do not pass.
+    hopeless: u32,
 }
 
 /// The row at the front of the queue, tried until delivered or given up.
@@ -126,6 +133,8 @@ enum Step {
     Wait { id: i64, wait: Duration },
     /// The current row is tried again later.
     BackOff,
+    /// Nothing is known about the rows of the place. The next start looks again.
+    Leave,
 }
 
 impl Worker<'_> {
@@ -135,8 +144,12 @@ impl Worker<'_> {
                 Some(begun) => self.send(begun).await,
                 None => self.step().await,
             };
+            let step = self.or_let_go(step).await;
             if step.is_ok() {
                 self.store_backoff.reset();
+            }
+            if matches!(step, Ok(Step::Leave)) {
+                break;
             }
             if matches!(step, Ok(Step::Done)) {
                 (self.head, self.waited_for) = (None, None);
@@ -155,9 +168,83 @@ impl Worker<'_> {
         self.inner.places.remove(self.place);
     }
 
+    /// After some failures that do not pass, the place goes on with its next row.
+    async fn or_let_go(&mut self, step: Result<Step, StoreError>) -> Result<Step, StoreError> {
+        match step {
+            Err(error) if error.is_permanent() => {
+                self.hopeless += 1;
+                if self.hopeless < MOST_TRIES {
+                    return Ok(Step::Next);
+                }
+                self.hopeless = 0;
+                Ok(self.let_go_of_oldest(&error).await)
+            }
+            step => {
+                self.hopeless = 0;
+                step
+            }
+        }
+    }
+
+    /// Lets go of the row at the front of the queue.
+    async fn let_go_of_oldest(&self, error: &StoreError) -> Step {
+        let (place, left_alone) = (self.place.clone(), self.inner.left_alone.clone());
+        let oldest = self
+            .inner
+            .db
+            .read(move |connection| outbox::oldest(connection, &place, &left_alone))
+            .await;
+        match oldest {
+            Ok(Some(id)) => {
+                self.let_go(id, Known::NotSent, error).await;
+                Step::Done
+            }
+            Ok(None) => Step::Done,
+            Err(unread) => {
+                tracing::error!(session = %self.place, "nothing more is sent here until the next start: {unread}");
+                Step::Leave
+            }
+        }
+    }
+
+    /// Marks a row as failed, with the trouble of the store as its reason. A row that cannot even be
+    /// marked is left alone until the next start.
+    async fn let_go(&self, id: i64, known: Known, error: &StoreError) {
+        tracing::error!(session = %self.place, outbox.id = id, "{}: {error}", known.told());
+        // Before the write, so the row is not sent while the store is full.
+        self.inner.left_alone.insert(id);
+        // A damaged file is no fault of the row.
+        if error.remedy() == Remedy::Mend {
+            return;
+        }
+        let delivery = Delivery {
+            inner: self.inner.clone(),
+        };
+        let all = Arc::new((
+            delivery.clone(),
+            self.place.clone(),
+            format!("{}: {error}", known.told()),
+        ));
+        let write = || {
+            let all = all.clone();
+            move |tx: &Transaction<'_>| write_failed(tx, &all.0, &all.1, (id, known), &all.2)
+        };
+        let stop = &self.inner.stop;
+        match self.inner.db.write_patiently(stop, OF_CLAIMS, write).await {
+            Ok(told) => {
+                self.inner.left_alone.remove(&id);
+                told.iter()
+                    .for_each(|(owner, rows)| delivery.submit(owner, *rows));
+            }
+            Err(error) => {
+                tracing::error!(session = %self.place, outbox.id = id, "the row is left alone until the next start: {error}");
+            }
+        }
+    }
+
     async fn pause(&mut self, step: Result<Step, StoreError>) {
         match step {
-            Ok(Step::Done | Step::Next) => {}
+            Ok(Step::Done | Step::Next | Step::Leave) => {}
             Ok(Step::Wait { id, wait }) => {
                 sleep(wait).await;
                 self.waited_for = Some(id);
@@ -190,12 +277,12 @@ impl Worker<'_> {
             waited_for: self.waited_for,
             platform_answers: health.is_none_or(Health::answers),
         };
-        let key = self.place.clone();
+        let (key, left_alone) = (self.place.clone(), self.inner.left_alone.clone());
         let next = self
             .inner
             .db
             .write_as(OF_CLAIMS, move |tx| {
-                outbox::claim(tx, &key, knows, now_ms())
+                outbox::claim(tx, &key, &left_alone, knows, now_ms())
             })
             .await?;
         if let Next::Claimed(row) = next {
@@ -276,9 +363,17 @@ impl Worker<'_> {
             Verdict::Again(again) => again.may_be_stuck(&facts).then(|| again.error.clone()),
             _ => None,
         };
-        let id = row.id;
-        self.settle(row, verdict, facts.tried).await?;
+        let (id, known) = (row.id, Known::from(&verdict));
+        let settled = self.settle(row, verdict, facts.tried).await;
         drop(in_flight);
+        match settled {
+            // The call was made, and another try would make it again.
+            Err(error) if error.is_permanent() => {
+                self.let_go(id, known, &error).await;
+                return Ok(Step::Done);
+            }
+            settled => settled?,
+        }
         if let Some(moved) = moved {
             tell_moved(self.inner, moved).await;
         }

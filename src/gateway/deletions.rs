@@ -23,7 +23,7 @@ pub(super) struct Deleted {
     places: Vec<SessionKey>,
 }
 
-pub(super) fn among(arrivals: &[Arrival]) -> Deletions {
+pub(super) fn among<'a>(arrivals: impl IntoIterator<Item = &'a Arrival>) -> Deletions {
     let mut deletions = Deletions::default();
     for arrival in arrivals {
         match arrival {
@@ -38,7 +38,7 @@ pub(super) fn among(arrivals: &[Arrival]) -> Deletions {
 impl Deletions {
     /// Call after the batch's messages are in the inbox, because some of them may be deleted here.
     pub(super) fn write(
-        self,
+        &self,
         tx: &Transaction<'_>,
         platform: Platform,
         now: i64,
@@ -47,17 +47,25 @@ impl Deletions {
         let rows = if messages.is_empty() {
             Vec::new()
         } else {
-            deletions::delete_messages(tx, platform, &messages, now)?
+            deletions::delete_messages(tx, platform, messages, now)?
         };
-        for place in &places {
+        for place in places {
             inbox::close_place(tx, place, now)?;
             outbox::give_up(tx, place, &PlaceLoss::ChannelGone.to_string())?;
         }
-        Ok(Deleted { rows, places })
+        Ok(Deleted {
+            rows,
+            places: places.clone(),
+        })
     }
 }
 
 impl Deleted {
+    pub(super) fn add(&mut self, more: Deleted) {
+        self.rows.extend(more.rows);
+        self.places.extend(more.places);
+    }
+
     /// Call after the commit: the lanes drop deleted messages and places.
     pub(super) fn go_on(&self, state: &GatewayState) {
         if !self.rows.is_empty() {

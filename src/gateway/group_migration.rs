@@ -77,6 +77,10 @@ impl Move {
         Ok(followed)
     }
 
+    pub(super) fn moved(&self) -> Moved {
+        self.moved
+    }
+
     /// Call after the move is committed.
     pub(super) fn go_on(&self, state: &GatewayState, followed: &Followed) {
         state.aliases.learn(self.moved);
@@ -121,6 +125,14 @@ fn became(Moved { old, new }: Moved, lines: &[usize]) -> String {
             )
         }
     }
+}
+
+/// For the owners, if a move cannot be stored.
+pub(super) fn not_followed(Moved { old, new }: Moved) -> String {
+    format!(
+        "The group `telegram:group:{old}` is now the supergroup `telegram:group:{new}`, but its conversations could not be taken along; \
+         the log says why. Bind `telegram:group:{new}` in config.toml to go on there with a fresh conversation."
+    )
 }
 
 #[cfg(test)]

@@ -7,27 +7,25 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
-use super::deletions::{self, Deleted};
-use super::group_migration::{self, Move};
 use super::reactions;
 use super::replies::{self, Closed};
-use super::topics::{self, Rows};
+use super::storing::{Taken, store};
 use crate::access::{self, Asking, Role, Standing, Verdict, people};
-use crate::channels::{Batch, IntakeReceiver};
+use crate::answering::Told;
+use crate::channels::IntakeReceiver;
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::config::Access;
 use crate::delivery::Kind;
 use crate::domain::{Addressed, Inbound, Note};
 use crate::lanes::{Arrived, LaneFull};
-use crate::records::group_migration::Followed;
 use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
-use crate::routing::{Resolved, Route, Visit, names};
-use crate::storage::{self, StoreError};
+use crate::routing::{self, Resolved, Route, Visit, names};
+use crate::storage::{Next, Patience, StoreError};
 
 /// Rows of an earlier process are taken up in portions of this many.
 const REPLAY_PORTION: u32 = 500;
@@ -47,7 +45,7 @@ pub(super) async fn receive(
                     accepted, renamed, ..
                 },
                 is_paired,
-                retried,
+                to_send,
                 moves,
                 deleted,
             }) => {
@@ -56,7 +54,7 @@ pub(super) async fn receive(
                     .iter()
                     .for_each(|(known, followed)| known.go_on(&state, followed));
                 renamed.iter().for_each(|place| state.names.changed(place));
-                retried
+                to_send
                     .iter()
                     .for_each(|(place, rows)| state.delivery.submit(place, *rows));
                 let guarded: Vec<_> = accepted
@@ -73,6 +71,7 @@ pub(super) async fn receive(
                             accepted,
                             is_paired,
                             arrived: Arrived::Now,
+                            verdict: None,
                             guard: Some(guard),
                         },
                     )
@@ -85,104 +84,69 @@ pub(super) async fn receive(
     }
 }
 
-/// A stored batch, with its effects on places.
-struct Taken {
-    stored: Stored,
-    /// Whether the writer of a lone message is a member. In a larger batch an earlier message may
-    /// change this for a later message.
-    is_paired: Option<bool>,
-    /// Outbox rows of topics open for messages again.
-    retried: Rows,
-    moves: Vec<(Move, Followed)>,
-    deleted: Deleted,
-}
-
-async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> {
-    let moves = group_migration::among(state, &batch.arrivals).await;
-    let deletions = deletions::among(&batch.arrivals);
-    let snapshot = state.services.snapshots.current();
-    let arrivals = topics::bind_by_name(&snapshot, batch.arrivals);
-    let write = move |tx: &Transaction<'_>| {
-        let mut stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
-        let deleted = deletions.write(tx, batch.platform, now_ms())?;
-        stored
-            .accepted
-            .retain(|accepted| !deleted.rows.contains(&accepted.id));
-        let is_paired = match stored.accepted.as_slice() {
-            [only] => {
-                let person = &only.inbound.origin.person;
-                Some(people::is_paired(
-                    tx,
-                    snapshot.config.access.people.ids_of(person),
-                )?)
-            }
-            _ => None,
-        };
-        let retried = topics::retry(tx, &stored.reopened, now_ms())?;
-        // After the messages, because they may be older than the move of their group.
-        let follow = |known: Move| known.write(tx).map(|followed| (known, followed));
-        let moves = moves
-            .into_iter()
-            .map(follow)
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(Taken {
-            stored,
-            is_paired,
-            retried,
-            moves,
-            deleted,
-        })
-    };
-    state.services.db.write(write).await
-}
-
 async fn take_up(state: &GatewayState) {
-    while let Err(error) = state.delivery.resume().await {
-        if storage::pause(&state.stop, "intake", &error)
-            .await
-            .is_break()
-        {
-            return;
-        }
+    let resume = || state.delivery.resume();
+    if let Read::Stopping = insistently(state, "sending what is left", resume).await {
+        return;
     }
     // The end of the replay: resumed turns put newer rows into lanes by themselves.
-    let until = loop {
-        match state.services.db.read(inbox::newest).await {
-            Ok(newest) => break newest,
-            Err(error) => {
-                if storage::pause(&state.stop, "intake", &error)
-                    .await
-                    .is_break()
-                {
-                    return;
-                }
-            }
-        }
+    let newest = || state.services.db.read(inbox::newest);
+    let Read::Done(until) = insistently(state, "looking for messages from before", newest).await
+    else {
+        return;
     };
     let mut after = 0;
     loop {
-        match state
-            .services
-            .db
-            .read(move |connection| inbox::waiting(connection, after, until, REPLAY_PORTION))
-            .await
-        {
-            Ok(waiting) => {
-                let Some(last) = waiting.last() else { return };
-                after = last.id;
-                tracing::info!("{} messages wait from before", waiting.len());
-                for row in waiting {
-                    take_up_row(state, row).await;
-                }
+        let portion = || {
+            let read = move |connection: &Connection| {
+                inbox::waiting(connection, after, until, REPLAY_PORTION)
+            };
+            state.services.db.read(read)
+        };
+        let Read::Done(waiting) =
+            insistently(state, "looking for messages from before", portion).await
+        else {
+            return;
+        };
+        let Some(last) = waiting.last() else { return };
+        after = last.id;
+        tracing::info!("{} messages wait from before", waiting.len());
+        for row in waiting {
+            take_up_row(state, row).await;
+        }
+    }
+}
+
+/// The end of work that was tried again and again.
+enum Read<T> {
+    Done(T),
+    /// The work cannot be done. The rest of the gateway goes on.
+    Hopeless,
+    Stopping,
+}
+
+/// Tries until the work is done, cannot be done, or the process stops.
+async fn insistently<T, F>(
+    state: &GatewayState,
+    what: &'static str,
+    mut work: impl FnMut() -> F,
+) -> Read<T>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut patience = Patience::new(what);
+    loop {
+        let error = match work().await {
+            Ok(done) => return Read::Done(done),
+            Err(error) => error,
+        };
+        match patience.after(&state.stop, &error).await {
+            Next::Again => {}
+            Next::Hopeless => {
+                tracing::error!("{what} was given up: {error}");
+                return Read::Hopeless;
             }
-            Err(error) => {
-                if storage::pause(&state.stop, "intake", &error)
-                    .await
-                    .is_break()
-                {
-                    return;
-                }
-            }
+            Next::Stopping => return Read::Stopping,
         }
     }
 }
@@ -200,6 +164,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
                     accepted,
                     is_paired: None,
                     arrived: Arrived::Before,
+                    verdict: None,
                     guard,
                 },
             )
@@ -212,14 +177,9 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
                 inbox.id = id,
                 "a waiting message cannot be read any more: {reason}"
             );
-            while let Err(error) = replies::close(state, id, Closing::Failed, "unreadable").await {
-                if storage::pause(&state.stop, "intake", &error)
-                    .await
-                    .is_break()
-                {
-                    return;
-                }
-            }
+            // A row that cannot be closed either is taken up by the next start.
+            let close = || replies::close(state, id, Closing::Failed, "unreadable");
+            insistently(state, "closing an unreadable message", close).await;
         }
     }
 }
@@ -230,6 +190,7 @@ async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
     if !place.is_internal() && !state.delivery.reaches(place) {
         return;
     }
+    let mut patience = Patience::new("a subagent");
     loop {
         let taken = match state.services.sessions.take_up(accepted.clone()).await {
             Ok(Ok(())) => return,
@@ -245,11 +206,10 @@ async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
             Err(error) => Err(error),
         };
         let Err(error) = taken else { return };
-        if storage::pause(&state.stop, "intake", &error)
-            .await
-            .is_break()
-        {
-            return;
+        match patience.after(&state.stop, &error).await {
+            Next::Again => {}
+            Next::Hopeless => return give_up(state, &accepted, &error, Told::InLogOnly).await,
+            Next::Stopping => return,
         }
     }
 }
@@ -260,12 +220,16 @@ struct Received {
     /// Whether the writer is a member, if seen when the message was stored.
     is_paired: Option<bool>,
     arrived: Arrived,
+    /// Whether the person may speak, once decided.
+    verdict: Option<Verdict>,
     /// Passed to the lane with the message.
     guard: Option<TaskTrackerToken>,
 }
 
-/// Handles a message until a row about the message is written or its lane has the message.
+/// Handles a message until a row about the message is written or its lane has the message. A message
+/// that the store cannot carry through is closed, because all others wait behind it.
 async fn look_at(state: &GatewayState, mut in_hand: Received) {
+    let mut patience = Patience::new("intake");
     loop {
         let handled = match AssertUnwindSafe(handle(state, &mut in_hand))
             .catch_unwind()
@@ -282,12 +246,61 @@ async fn look_at(state: &GatewayState, mut in_hand: Received) {
             }
         };
         let Err(error) = handled else { return };
-        if storage::pause(&state.stop, "intake", &error)
-            .await
-            .is_break()
-        {
-            return;
+        match patience.after(&state.stop, &error).await {
+            Next::Again => {}
+            Next::Hopeless => {
+                let told = told(state, &in_hand);
+                return give_up(state, &in_hand.accepted, &error, told).await;
+            }
+            Next::Stopping => return,
         }
+    }
+}
+
+async fn give_up(state: &GatewayState, accepted: &Accepted, error: &StoreError, told: Told) {
+    let giving_up = state.services.sessions.giving_up();
+    giving_up.close(accepted, error, told, &state.stop).await;
+}
+
+/// People who would get an answer are told about a message that was given up.
+fn told(state: &GatewayState, in_hand: &Received) -> Told {
+    let inbound = &in_hand.accepted.inbound;
+    let is_told = match in_hand.verdict {
+        _ if inbound.extras.reply.is_some() => true,
+        _ if inbound.extras.note.is_some() => false,
+        Some(verdict) => is_answered(verdict),
+        None => state.is_told(inbound),
+    };
+    if is_told {
+        Told::InPlace
+    } else {
+        Told::InLogOnly
+    }
+}
+
+fn is_answered(verdict: Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Admit | Verdict::Hint | Verdict::TellUnbound
+    )
+}
+
+impl GatewayState {
+    /// Whether the writer of a message would get an answer, as far as the config alone can tell: for
+    /// messages about which the store tells nothing.
+    pub(super) fn is_told(&self, inbound: &Inbound) -> bool {
+        let snapshot = self.services.snapshots.current();
+        let (access, origin) = (&snapshot.config.access, &inbound.origin);
+        let route = routing::route(&snapshot.table, None, origin);
+        let asking = Asking {
+            key: &origin.key,
+            role: Standing::of(access, &origin.person, false).highest(),
+            addressed: inbound.addressed,
+            is_command: matches!(commands::parse(&inbound.text), Parsed::Command(_)),
+            place_is_bound: route.opens_place,
+            require_mention: route.require_mention,
+        };
+        inbound.extras.note.is_none() && is_answered(access::decide(access, &asking))
     }
 }
 
@@ -353,17 +366,24 @@ async fn decide(
         place_is_bound: route.opens_place,
         require_mention: route.require_mention,
     };
-    let accepted = &in_hand.accepted;
     let verdict = access::decide(access, &asking);
+    in_hand.verdict = Some(verdict);
+    let accepted = &in_hand.accepted;
     // In a group the notice goes out for any writer, because the pin belonged to the place. In a
     // private chat the person must be allowed to speak.
     if let Some(stale_pin) =
         stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private())
     {
         let is_gone = !snapshot.table.knows(&stale_pin.agent);
-        replies::drop_pin(state, &inbound, &stale_pin, is_gone).await?;
-        // Another pin may lie beneath the dropped pin.
-        return Box::pin(decide(state, in_hand, parsed)).await;
+        match replies::drop_pin(state, &inbound, &stale_pin, is_gone).await {
+            // Another pin may lie beneath the dropped pin.
+            Ok(()) => return Box::pin(decide(state, in_hand, parsed)).await,
+            // The route is without the pin already, and the place must be answered.
+            Err(error) if error.is_permanent() => {
+                tracing::error!(session = %inbound.origin.key, "a pin could not be dropped: {error}");
+            }
+            Err(error) => return Err(error),
+        }
     }
     match verdict {
         Verdict::Admit => {

@@ -11,6 +11,7 @@ mod reactions;
 mod replies;
 mod safekeeping;
 mod slash;
+mod storing;
 mod topics;
 
 use std::panic::AssertUnwindSafe;
@@ -43,7 +44,7 @@ use crate::routing::Router;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
-use crate::storage::{Db, StoreError};
+use crate::storage::{Db, Remedy, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 
@@ -168,14 +169,17 @@ impl Gateway {
             outgoing::folder(home.path()),
             work.clone(),
         );
-        let aliases = Arc::new(Aliases::new(db.read(aliases::load).await?));
+        let moves_before = or_go_on("moves of groups", db.read(aliases::load).await)?;
+        let aliases = Arc::new(Aliases::new(moves_before));
         let bootstrapped: DashSet<_> = agent_rows
             .values()
             .filter(|known| known.bootstrapped)
             .map(|known| known.uid)
             .collect();
-        db.write(|tx| subagents::close_orphans(tx, now_ms()))
-            .await?;
+        let orphans = db.write(|tx| subagents::close_orphans(tx, now_ms()));
+        or_go_on("stopped subagents", orphans.await)?;
+        let absorbing = db.read(journal::absorbing);
+        let absorbing = or_go_on("turns from before", absorbing.await)?;
         let memories = Memories::new(db.clone());
         let snapshot = Snapshot::new(
             checked.config.clone(),
@@ -192,7 +196,7 @@ impl Gateway {
             tools: toolbox(&memories, &db, checked.config.switch),
             memories: memories.clone(),
             work: work.clone(),
-            absorbing: db.read(journal::absorbing).await?.into_iter().collect(),
+            absorbing: absorbing.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
@@ -326,6 +330,17 @@ impl Gateway {
         if let Err(error) = self.moving.await {
             tracing::error!("following moves ended badly: {error}");
         }
+    }
+}
+
+/// Rows that cannot be read or written for good must not keep the gateway from starting.
+fn or_go_on<T: Default>(what: &str, done: Result<T, StoreError>) -> Result<T, StoreError> {
+    match done {
+        Err(error) if error.remedy() == Remedy::GiveUp => {
+            tracing::error!("the gateway starts without a look at {what}: {error}");
+            Ok(T::default())
+        }
+        done => done,
     }
 }
 

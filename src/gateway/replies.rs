@@ -5,6 +5,7 @@ use rusqlite::Transaction;
 
 use super::GatewayState;
 use crate::access::people;
+use crate::answering::broken;
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::commands::Outcome;
@@ -294,12 +295,6 @@ fn unbound(place: &SessionKey) -> String {
             )
         }
     }
-}
-
-fn broken(reference: i64) -> String {
-    format!(
-        "Something broke while I was looking at this (ref {reference}). The operator can see more in the log."
-    )
 }
 
 fn pairing(code: &str) -> String {

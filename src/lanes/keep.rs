@@ -5,20 +5,21 @@
 use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
 
-use crate::answering::Admission;
+use crate::answering::{Admission, GivingUp, Told};
 use crate::clock::now_ms;
 use crate::domain::AgentUid;
 use crate::home::Snapshots;
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::transcript::{self, Spot};
 use crate::records::view;
-use crate::storage::{self, Db, Durability, StoreError};
+use crate::storage::{Db, Durability, Next, Patience, StoreError};
 
 /// Writes messages into the transcript without an answer.
 pub(super) struct Keeper {
     pub(super) db: Db,
     pub(super) snapshots: Snapshots,
     pub(super) admission: Admission,
+    pub(super) giving_up: GivingUp,
     pub(super) stop: CancellationToken,
 }
 
@@ -32,15 +33,25 @@ pub(super) enum Kept {
 impl Keeper {
     /// Keeps an edit or a reaction after the answer.
     pub(super) async fn note(&self, accepted: &Accepted) -> Kept {
+        let mut patience = Patience::new("a note");
         while let Err(error) = self.write_note(accepted).await {
-            if storage::pause(&self.stop, "a note", &error)
-                .await
-                .is_break()
-            {
-                return Kept::LeftBehind;
+            match patience.after(&self.stop, &error).await {
+                Next::Again => {}
+                Next::Hopeless => {
+                    self.give_up(accepted, &error).await;
+                    break;
+                }
+                Next::Stopping => return Kept::LeftBehind,
             }
         }
         Kept::Done
+    }
+
+    /// People expect no answer to a note or to talk among themselves, so only the log tells.
+    async fn give_up(&self, accepted: &Accepted, error: &StoreError) {
+        self.giving_up
+            .close(accepted, error, Told::InLogOnly, &self.stop)
+            .await;
     }
 
     async fn write_note(&self, accepted: &Accepted) -> Result<(), StoreError> {
@@ -65,28 +76,26 @@ impl Keeper {
 
     /// Keeps talk among people, so a later question about the talk makes sense to the agent.
     pub(super) async fn observed(&self, accepted: &Accepted) {
-        let hearer = self
-            .admission
-            .who_answers(&self.snapshots.current(), accepted)
-            .await;
-        let hearer = match hearer {
-            Ok(agent) => agent.uid,
+        match self.keep_observed(accepted).await {
+            Ok(()) => {}
+            Err(error) if error.is_permanent() => self.give_up(accepted, &error).await,
             Err(error) => {
-                return tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}");
+                tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}");
             }
-        };
+        }
+    }
+
+    async fn keep_observed(&self, accepted: &Accepted) -> Result<(), StoreError> {
+        let snapshot = self.snapshots.current();
+        let hearer = self.admission.who_answers(&snapshot, accepted).await?.uid;
         let keep = || {
             let accepted = accepted.clone();
             move |tx: &Transaction<'_>| write_observed(tx, &accepted, hearer, now_ms())
         };
         // If a power cut undoes the write, the row is open again too.
-        if let Err(error) = self
-            .db
+        self.db
             .write_patiently(&self.stop, Durability::Kill, keep)
             .await
-        {
-            tracing::warn!(inbox.id = accepted.id, "left to the next start: {error}");
-        }
     }
 }
 

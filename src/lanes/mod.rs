@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::agents::{Agent, Chosen, Memories};
-use crate::answering::{self, Answering};
+use crate::answering::{self, Answering, GivingUp};
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, Origin, SessionKey};
 use crate::home::Snapshots;
@@ -131,6 +131,7 @@ impl Sessions {
             db,
             snapshots: snapshots.clone(),
             admission: answering.admission().clone(),
+            giving_up: answering.giving_up().clone(),
             stop: stop.clone(),
         };
         let lanes = Arc::new(Lanes {
@@ -243,6 +244,11 @@ impl Sessions {
         self.subagents
             .take_up(&self.snapshots.current().config.access, accepted)
             .await
+    }
+
+    /// Closes messages that the store cannot carry through.
+    pub(crate) fn giving_up(&self) -> &GivingUp {
+        self.answering.giving_up()
     }
 
     /// Drops the rate limits of people without recent questions.

@@ -1,6 +1,6 @@
 //! Accepted messages waiting for an answer: the `inbox` table.
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::access::{Role, Standing};
 use crate::domain::{Arrival, Inbound, InvalidSessionKey, MessageId, Platform, SessionKey};
@@ -89,10 +89,10 @@ pub(crate) struct Stored {
 }
 
 /// Stores and returns new messages; messages seen before are left out.
-pub(crate) fn insert(
+pub(crate) fn insert<'a>(
     tx: &Transaction<'_>,
     platform: Platform,
-    arrivals: Vec<Arrival>,
+    arrivals: impl IntoIterator<Item = &'a Arrival>,
     now: i64,
 ) -> rusqlite::Result<Stored> {
     let mut stored = Stored::default();
@@ -102,25 +102,42 @@ pub(crate) fn insert(
                 if let Some(name) = &inbound.origin.name {
                     learn(tx, &mut stored, &inbound.origin.key, name, now)?;
                 }
-                if insert_message(tx, platform, &inbound, now)? {
+                if insert_message(tx, platform, inbound, now)? {
                     stored
                         .accepted
-                        .push(Accepted::new(tx.last_insert_rowid(), *inbound));
+                        .push(Accepted::new(tx.last_insert_rowid(), *inbound.clone()));
                 }
             }
             Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text, now)?,
-            Arrival::Reopened(place) => stored.reopened.push(place),
+            Arrival::Reopened(place) => stored.reopened.push(place.clone()),
             // The gateway follows moves and deletions, because more than the inbox changes.
             Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) => {}
-            Arrival::Named { place, name } => learn(tx, &mut stored, &place, &name, now)?,
+            Arrival::Named { place, name } => learn(tx, &mut stored, place, name, now)?,
             Arrival::Broken {
                 update_id,
                 reason,
                 raw,
-            } => insert_broken(tx, platform, &update_id, &reason, &raw, now)?,
+            } => insert_broken(tx, platform, update_id, reason, raw, now)?,
         }
     }
     Ok(stored)
+}
+
+/// Notes a message that cannot be stored, without its place and its words: one of them may be the
+/// reason. Returns the row.
+pub(crate) fn insert_failed(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    update_id: &str,
+    outcome: &str,
+    now: i64,
+) -> rusqlite::Result<i64> {
+    tx.prepare_cached(
+        "INSERT INTO inbox (platform, update_id, state, outcome, received_at, closed_at)
+         VALUES (?1, ?2, 'failed', ?3, ?4, ?4)",
+    )?
+    .execute(params![platform.as_str(), update_id, outcome, now])?;
+    Ok(tx.last_insert_rowid())
 }
 
 fn learn(
@@ -243,7 +260,7 @@ pub(crate) fn delete(
         "SELECT id, payload FROM inbox WHERE state = 'waiting' AND platform = ?1",
     )?;
     let rows = statement.query_map([platform.as_str()], |row| {
-        Ok((row.get(0)?, row.get::<_, Option<String>>(1)?))
+        Ok((row.get(0)?, text(row, 1).ok()))
     })?;
     let mut deleted = Vec::new();
     for row in rows {
@@ -334,13 +351,23 @@ pub(crate) fn waiting(
     )?;
     let rows = statement.query_map(params![after, until, limit], |row| {
         // An unreadable row must not hide all the others.
-        let payload = row.get::<_, Option<String>>(1)?.unwrap_or_default();
+        let read = || inbound(&text(row, 1)?, key(row, 2)?);
         Ok(Waiting {
             id: row.get(0)?,
-            inbound: inbound(&payload, row.get(2)?),
+            inbound: read(),
         })
     })?;
     rows.collect()
+}
+
+/// A text, or why there is none: bytes in it may be no text.
+fn text(row: &Row<'_>, column: usize) -> Result<String, String> {
+    let text = row.get::<_, Option<String>>(column);
+    Ok(text.map_err(|error| error.to_string())?.unwrap_or_default())
+}
+
+fn key(row: &Row<'_>, column: usize) -> Result<Option<String>, String> {
+    row.get(column).map_err(|error| error.to_string())
 }
 
 /// The message of a row, with the current key of its place. The key may have changed since the
@@ -367,11 +394,10 @@ pub(crate) fn messages_of(
     let mut found = Vec::new();
     for id in ids {
         let row = statement.query_row([id], |row| {
-            Ok((row.get::<_, Option<String>>(0)?, row.get(1)?))
+            let read = || inbound(&text(row, 0)?, key(row, 1)?);
+            Ok(read().ok())
         });
-        if let Some((Some(payload), key)) = row.optional()? {
-            found.extend(inbound(&payload, key).ok().map(|inbound| (*id, inbound)));
-        }
+        found.extend(row.optional()?.flatten().map(|inbound| (*id, inbound)));
     }
     Ok(found)
 }

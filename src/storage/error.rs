@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use super::rescue::Harmed;
 use crate::open_files;
@@ -52,8 +52,61 @@ pub enum StoreError {
     Harmed(Harmed),
     #[error("the database is closed")]
     Closed,
+    #[error(
+        "the database is locked by another process: {0}. Close other programs that have parlor.db open"
+    )]
+    Locked(String),
+    #[error("the disk failed: {0}. Look at the system's log")]
+    Disk(String),
+    /// Another write of the same commit took this write with it.
+    #[error("the write was undone together with another, and is tried again")]
+    Undone,
+    /// Comes from the data or the statement.
     #[error("the database failed: {0}")]
     Failed(String),
+}
+
+/// The way on after a failure of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// The failure passes by itself, or once the operator has made room. The same work is tried
+    /// again for as long as that takes, and nothing is lost.
+    Wait,
+    /// The file is damaged. The operator can put back a whole file, so the row is neither closed nor
+    /// changed, and the next start tries again. The damage may be in the pages of a single place,
+    /// so no other work waits for the repair.
+    Mend,
+    /// The failure comes from the data or the statement, and so with every try. The one message is
+    /// closed with a reference.
+    GiveUp,
+}
+
+impl StoreError {
+    pub(crate) fn remedy(&self) -> Remedy {
+        match self {
+            StoreError::Full
+            | StoreError::ReadOnly
+            | StoreError::TooManyOpenFiles
+            | StoreError::NoFolder(_)
+            | StoreError::CannotOpen(_)
+            | StoreError::Newer { .. }
+            | StoreError::Unknown(_)
+            | StoreError::Lost { .. }
+            | StoreError::OtherLog(_)
+            | StoreError::Harmed(_)
+            | StoreError::Closed
+            | StoreError::Locked(_)
+            | StoreError::Disk(_)
+            | StoreError::Undone => Remedy::Wait,
+            StoreError::Corrupt(_) => Remedy::Mend,
+            StoreError::Failed(_) => Remedy::GiveUp,
+        }
+    }
+
+    /// Whether the same work would fail again in the same way.
+    pub(crate) fn is_permanent(&self) -> bool {
+        self.remedy() != Remedy::Wait
+    }
 }
 
 fn put_back(saved: Option<&Path>) -> String {
@@ -65,12 +118,10 @@ fn put_back(saved: Option<&Path>) -> String {
 
 impl StoreError {
     pub(super) fn at(path: &Path, error: &rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                StoreError::Corrupt(path.to_owned())
-            }
-            Some(ErrorCode::CannotOpen) => why_not_opened(Some(path), error),
-            _ => StoreError::from(error),
+        match StoreError::from(error) {
+            StoreError::Corrupt(_) => StoreError::Corrupt(path.to_owned()),
+            StoreError::CannotOpen(_) => why_not_opened(Some(path), error),
+            told => told,
         }
     }
 
@@ -89,16 +140,37 @@ impl StoreError {
 
 impl From<&rusqlite::Error> for StoreError {
     fn from(error: &rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => StoreError::Full,
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly,
-            Some(ErrorCode::CannotOpen) => why_not_opened(None, error),
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+        let failed = || StoreError::Failed(error.to_string());
+        let Some(code) = sqlite_error(error) else {
+            return failed();
+        };
+        match code.code {
+            ErrorCode::DiskFull => StoreError::Full,
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::ReadOnly,
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::FileLockingProtocolFailed => StoreError::Locked(error.to_string()),
+            ErrorCode::CannotOpen => why_not_opened(None, error),
+            // The words of the index, not the file: a statement about other words works.
+            ErrorCode::DatabaseCorrupt if code.extended_code == ffi::SQLITE_CORRUPT_VTAB => {
+                failed()
+            }
+            ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
                 StoreError::Corrupt(PathBuf::from("parlor.db"))
             }
-            Some(ErrorCode::SystemIoFailure) if is_short_of_files() => StoreError::TooManyOpenFiles,
-            _ => StoreError::Failed(error.to_string()),
+            ErrorCode::SystemIoFailure if is_short_of_files() => StoreError::TooManyOpenFiles,
+            ErrorCode::SystemIoFailure => StoreError::Disk(error.to_string()),
+            _ => failed(),
         }
+    }
+}
+
+fn sqlite_error(error: &rusqlite::Error) -> Option<ffi::Error> {
+    match error {
+        rusqlite::Error::SqliteFailure(error, _) | rusqlite::Error::SqlInputError { error, .. } => {
+            Some(*error)
+        }
+        _ => None,
     }
 }
 
@@ -138,4 +210,127 @@ fn missing_folder(path: &Path) -> Option<StoreError> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())?;
     (!folder.exists()).then(|| StoreError::NoFolder(folder.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::types::Type;
+
+    use super::Remedy::{GiveUp, Mend, Wait};
+    use super::*;
+
+    fn remedy(code: std::ffi::c_int) -> Remedy {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        StoreError::from(error).remedy()
+    }
+
+    /// Every primary code of SQLite, and the extended codes that differ or come up in practice.
+    #[test]
+    fn every_code_of_sqlite_has_its_remedy() {
+        let check = |code, expected| assert_eq!(remedy(code), expected, "code {code}");
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_BUSY_RECOVERY,
+            ffi::SQLITE_BUSY_SNAPSHOT,
+            ffi::SQLITE_BUSY_TIMEOUT,
+            ffi::SQLITE_LOCKED,
+            ffi::SQLITE_LOCKED_SHAREDCACHE,
+            ffi::SQLITE_PROTOCOL,
+            ffi::SQLITE_READONLY,
+            ffi::SQLITE_READONLY_DBMOVED,
+            ffi::SQLITE_READONLY_DIRECTORY,
+            ffi::SQLITE_PERM,
+            ffi::SQLITE_IOERR,
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_SHORT_READ,
+            ffi::SQLITE_CANTOPEN,
+            ffi::SQLITE_CANTOPEN_ISDIR,
+        ] {
+            check(code, Wait);
+        }
+        for code in [
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_CORRUPT_INDEX,
+            ffi::SQLITE_CORRUPT_SEQUENCE,
+            ffi::SQLITE_NOTADB,
+        ] {
+            check(code, Mend);
+        }
+        for code in [
+            ffi::SQLITE_ERROR,
+            ffi::SQLITE_INTERNAL,
+            ffi::SQLITE_ABORT,
+            ffi::SQLITE_ABORT_ROLLBACK,
+            ffi::SQLITE_NOMEM,
+            ffi::SQLITE_INTERRUPT,
+            ffi::SQLITE_NOTFOUND,
+            ffi::SQLITE_EMPTY,
+            ffi::SQLITE_SCHEMA,
+            ffi::SQLITE_TOOBIG,
+            ffi::SQLITE_CONSTRAINT,
+            ffi::SQLITE_CONSTRAINT_CHECK,
+            ffi::SQLITE_CONSTRAINT_DATATYPE,
+            ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
+            ffi::SQLITE_CONSTRAINT_NOTNULL,
+            ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
+            ffi::SQLITE_CONSTRAINT_TRIGGER,
+            ffi::SQLITE_CONSTRAINT_UNIQUE,
+            ffi::SQLITE_MISMATCH,
+            ffi::SQLITE_MISUSE,
+            ffi::SQLITE_NOLFS,
+            ffi::SQLITE_AUTH,
+            ffi::SQLITE_FORMAT,
+            ffi::SQLITE_RANGE,
+            ffi::SQLITE_CORRUPT_VTAB,
+        ] {
+            check(code, GiveUp);
+        }
+    }
+
+    #[test]
+    fn an_error_about_values_or_statements_is_for_ever() {
+        let odd = || Box::new(std::fmt::Error);
+        let utf8 = String::from_utf8(vec![0xff]).unwrap_err().utf8_error();
+        let wrong_statement = rusqlite::Error::SqlInputError {
+            error: ffi::Error::new(ffi::SQLITE_ERROR),
+            msg: "no such table: nowhere".into(),
+            sql: "SELECT 1 FROM nowhere".into(),
+            offset: 14,
+        };
+        for error in [
+            rusqlite::Error::FromSqlConversionFailure(0, Type::Text, odd()),
+            rusqlite::Error::IntegralValueOutOfRange(0, -1),
+            rusqlite::Error::Utf8Error(0, utf8),
+            rusqlite::Error::InvalidParameterName(":id".into()),
+            rusqlite::Error::ExecuteReturnedResults,
+            rusqlite::Error::QueryReturnedNoRows,
+            rusqlite::Error::QueryReturnedMoreThanOneRow,
+            rusqlite::Error::InvalidColumnIndex(9),
+            rusqlite::Error::InvalidColumnName("id".into()),
+            rusqlite::Error::InvalidColumnType(0, "id".into(), Type::Real),
+            rusqlite::Error::StatementChangedRows(2),
+            rusqlite::Error::ToSqlConversionFailure(odd()),
+            rusqlite::Error::InvalidQuery,
+            rusqlite::Error::MultipleStatement,
+            rusqlite::Error::InvalidParameterCount(1, 2),
+            wrong_statement,
+        ] {
+            assert_eq!(StoreError::from(&error).remedy(), GiveUp, "{error}");
+        }
+    }
+
+    /// The number one too large for its column, as a package brought it once.
+    #[test]
+    fn a_number_too_large_for_its_column_is_for_ever() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let fill = "CREATE TABLE t (n INTEGER NOT NULL) STRICT; INSERT INTO t VALUES (9223372036854775807)";
+        connection.execute_batch(fill).unwrap();
+        let error = connection
+            .execute("UPDATE t SET n = n + 1", [])
+            .unwrap_err();
+        assert_eq!(StoreError::from(error).remedy(), GiveUp);
+    }
 }

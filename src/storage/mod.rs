@@ -12,6 +12,7 @@ mod error;
 mod handle;
 mod migrations;
 mod open;
+mod part;
 mod pause;
 mod readers;
 mod remembered;
@@ -32,8 +33,10 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::Backoff;
 use writer::Place;
 
+pub(crate) use error::Remedy;
 pub use error::StoreError;
-pub(crate) use pause::pause;
+pub(crate) use part::part;
+pub(crate) use pause::{Next, Patience};
 pub use remembered::Remembered;
 pub use rescue::{Harmed, Saved};
 pub use stamp::begin_anew;
@@ -138,7 +141,8 @@ impl Db {
     }
 
     /// As [`Db::write_as`], but tries until the write works: for rows not to be lost over a disk
-    /// full for a while. Fails only once `stop` is cancelled.
+    /// full for a while. Fails once `stop` is cancelled, and after a few tries of a write that
+    /// cannot work ([`StoreError::is_permanent`]).
     pub async fn write_patiently<T, W, F>(
         &self,
         stop: &CancellationToken,
@@ -151,7 +155,8 @@ impl Db {
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let backoff = Backoff::new(FIRST_BACKOFF, LONGEST_BACKOFF);
-        patiently(stop, backoff, || {
+        let patience = Patience::with("a write", backoff);
+        patiently(stop, patience, || {
             self.writer.run(Place::InTurn, durability, work())
         })
         .await
@@ -170,7 +175,8 @@ impl Db {
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let backoff = Backoff::new(FIRST_BACKOFF, LONGEST_URGENT_BACKOFF);
-        patiently(stop, backoff, || {
+        let patience = Patience::with("a note about a send", backoff);
+        patiently(stop, patience, || {
             self.writer.run(Place::First, Durability::Kill, work())
         })
         .await
@@ -192,10 +198,10 @@ impl Db {
     }
 }
 
-/// Tries until the write works or the process stops.
+/// Tries until the write works, cannot work, or the process stops.
 async fn patiently<T, F>(
     stop: &CancellationToken,
-    mut backoff: Backoff,
+    mut patience: Patience,
     mut write: impl FnMut() -> F,
 ) -> Result<T, StoreError>
 where
@@ -206,10 +212,8 @@ where
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        tracing::error!("a write waits and is tried again: {error}");
-        tokio::select! {
-            () = tokio::time::sleep(backoff.next().at_most) => {}
-            () = stop.cancelled() => return Err(error),
+        if patience.after(stop, &error).await != Next::Again {
+            return Err(error);
         }
     }
 }

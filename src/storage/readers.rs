@@ -1,6 +1,7 @@
 //! A few threads for reads. Each opens its connection at its first job.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -48,8 +49,10 @@ impl Readers {
     {
         let (reply, result) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            let result =
-                connection.and_then(|connection| work(connection).map_err(StoreError::from));
+            // A panic must neither take a reader away from all, nor look like a closed database.
+            let work = || connection.and_then(|connection| Ok(work(connection)?));
+            let result = catch_unwind(AssertUnwindSafe(work))
+                .unwrap_or_else(|_| Err(StoreError::Failed("a read panicked".into())));
             // The caller may have been cancelled, and the answer is then dropped.
             drop(reply.send(result));
         });
@@ -78,9 +81,6 @@ fn serve(path: &Path, jobs: &Mutex<mpsc::Receiver<Job>>) {
             }
         }
         let opened = connection.as_ref().ok_or(StoreError::Closed);
-        // A panic in a caller's closure must not take a reader away from all.
-        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(
-            || job(opened),
-        )));
+        job(opened);
     }
 }

@@ -238,6 +238,142 @@ async fn a_failing_write_that_is_alone_leaves_nothing_behind() {
     assert_eq!(count(&db).await, 1);
 }
 
+/// Has these numbers written in a single commit, in this order. Returns how each of them ended.
+async fn write_together(db: &Db, numbers: &[i64]) -> Vec<Result<(), StoreError>> {
+    let (open_gate, gate) = std::sync::mpsc::channel();
+    let (first, has_started) = held(db, 0, gate);
+    has_started.await.unwrap();
+    let mut jobs = Vec::new();
+    for (waiting, number) in (1..).zip(numbers.iter().copied()) {
+        let own = db.clone();
+        jobs.push(tokio::spawn(async move {
+            own.write(move |tx| {
+                tx.execute("INSERT INTO scratch VALUES (?1)", [number])
+                    .map(drop)
+            })
+            .await
+        }));
+        while db.writer_backlog() < waiting {
+            tokio::task::yield_now().await;
+        }
+    }
+    open_gate.send(()).unwrap();
+    first.await.unwrap();
+    let mut ended = Vec::new();
+    for job in jobs {
+        ended.push(job.await.unwrap());
+    }
+    ended
+}
+
+/// Makes inserts of negative numbers fail.
+async fn break_negative_numbers(db: &Db, how: &'static str) {
+    scratch_table(db).await;
+    let sql = format!(
+        "CREATE TABLE no_room (id INTEGER PRIMARY KEY AUTOINCREMENT);
+         INSERT INTO no_room VALUES (9223372036854775807);
+         CREATE TRIGGER broken BEFORE INSERT ON scratch WHEN NEW.n < 0 BEGIN {how}; END"
+    );
+    db.write(move |tx| tx.execute_batch(&sql)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_can_never_work_is_undone_alone_in_its_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    break_negative_numbers(&db, "SELECT RAISE(ABORT, 'on purpose')").await;
+    let ended = write_together(&db, &[1, -1, 2]).await;
+    assert_eq!((&ended[0], &ended[2]), (&Ok(()), &Ok(())));
+    let error = ended[1].clone().unwrap_err();
+    assert_eq!(error.remedy(), Remedy::GiveUp, "{error}");
+    assert_eq!(count(&db).await, 3);
+}
+
+/// SQLite ends the whole transaction: the neighbours are asked to try again, not told to give up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_ends_the_transaction_fails_none_of_its_neighbours_for_good() {
+    for (how, remedy) in [
+        ("SELECT RAISE(ROLLBACK, 'on purpose')", Remedy::GiveUp),
+        ("INSERT INTO no_room (id) VALUES (NULL)", Remedy::Wait),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder).await;
+        break_negative_numbers(&db, how).await;
+        let ended = write_together(&db, &[1, -1, 2]).await;
+        assert_eq!(ended[1].clone().unwrap_err().remedy(), remedy, "{how}");
+        for neighbour in [&ended[0], &ended[2]] {
+            if let Err(error) = neighbour {
+                assert_eq!(error.remedy(), Remedy::Wait, "{how}: {error}");
+            }
+        }
+        let kept = ended.iter().filter(|ended| ended.is_ok()).count();
+        assert_eq!(count(&db).await, 1 + i64::try_from(kept).unwrap(), "{how}");
+    }
+}
+
+/// A constraint that is looked at with the commit: nobody knows which of them it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_can_never_work_is_tried_again_by_each_of_its_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    let tables = "CREATE TABLE known (n INTEGER PRIMARY KEY); INSERT INTO known VALUES (0), (1), (2);
+                  CREATE TABLE scratch (n INTEGER NOT NULL REFERENCES known (n) DEFERRABLE INITIALLY DEFERRED)";
+    db.write(move |tx| tx.execute_batch(tables)).await.unwrap();
+    let ended = write_together(&db, &[1, -1, 2]).await;
+    assert!(
+        ended.iter().all(|ended| *ended == Err(StoreError::Undone)),
+        "{ended:?}"
+    );
+    let alone = db.write(|tx| tx.execute("INSERT INTO scratch VALUES (-1)", []));
+    assert_eq!(alone.await.unwrap_err().remedy(), Remedy::GiveUp);
+    assert_eq!(count(&db).await, 1);
+}
+
+#[tokio::test]
+async fn a_part_of_a_write_fails_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    break_negative_numbers(&db, "SELECT RAISE(ABORT, 'on purpose')").await;
+    let insert = |tx: &Transaction<'_>, n: i64| tx.execute("INSERT INTO scratch VALUES (?1)", [n]);
+    let parts = db.write(move |tx| {
+        let first = part(tx, || insert(tx, 1))?;
+        let second = part(tx, || insert(tx, 2).and_then(|_| insert(tx, -1)))?;
+        Ok((first, second, part(tx, || insert(tx, 3))?))
+    });
+    let (first, second, third) = parts.await.unwrap();
+    assert_eq!((first, third), (Ok(1), Ok(1)));
+    assert_eq!(second.unwrap_err().remedy(), Remedy::GiveUp);
+    assert_eq!(count(&db).await, 2);
+}
+
+/// Not for ever, and not only once: what fails may have come from a moment.
+#[tokio::test]
+async fn a_patient_write_that_can_never_work_is_tried_three_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    let (stop, mut tries) = (CancellationToken::new(), 0);
+    let work = || {
+        tries += 1;
+        |tx: &Transaction<'_>| tx.execute("INSERT INTO nowhere VALUES (1)", [])
+    };
+    let written = db.write_patiently(&stop, Durability::Kill, work).await;
+    assert_eq!(written.unwrap_err().remedy(), Remedy::GiveUp);
+    assert_eq!(tries, 3);
+}
+
+/// A closed database is waited for, so a panic must not look like one.
+#[tokio::test]
+async fn a_read_that_panics_fails_for_good_and_takes_no_reader_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(&folder).await;
+    scratch_table(&db).await;
+    for _ in 0..4 {
+        let panicking = db.read(|_| -> rusqlite::Result<()> { panic!("on purpose") });
+        assert_eq!(panicking.await.unwrap_err().remedy(), Remedy::GiveUp);
+    }
+    assert_eq!(count(&db).await, 0);
+}
+
 #[tokio::test]
 async fn a_commit_is_seen_from_outside_and_after_reopening() {
     let folder = tempfile::tempdir().unwrap();

@@ -275,7 +275,12 @@ impl Committer {
             done.push(job);
             ran?;
         }
-        finish(transaction, before)
+        // A failure that stays belongs to one of the jobs, and none of them is known to be the one.
+        // Tried again, the job is alone sooner or later.
+        finish(transaction, before).map_err(|error| match error.is_permanent() {
+            true if done.len() > 1 => StoreError::Undone,
+            _ => error,
+        })
     }
 }
 
@@ -287,13 +292,20 @@ fn finish(transaction: Transaction<'_>, changes_before: u64) -> Result<(), Store
     Ok(transaction.commit()?)
 }
 
-/// A savepoint keeps the failure of a job from undoing its neighbours.
-fn run_alone(transaction: &Transaction<'_>, job: &mut dyn Job) -> rusqlite::Result<()> {
+/// A savepoint keeps the failure of a job from undoing its neighbours. After some failures, such as
+/// a full disk, SQLite undoes the whole transaction by itself; then all jobs so far are to be tried
+/// again, and the failed job has an error of its own.
+fn run_alone(transaction: &Transaction<'_>, job: &mut dyn Job) -> Result<(), StoreError> {
     transaction.execute_batch("SAVEPOINT job")?;
-    match job.run(transaction) {
-        Outcome::Keep => transaction.execute_batch("RELEASE job"),
-        Outcome::Undo => transaction.execute_batch("ROLLBACK TO job; RELEASE job"),
+    let outcome = job.run(transaction);
+    if transaction.is_autocommit() {
+        return Err(StoreError::Undone);
     }
+    match outcome {
+        Outcome::Keep => transaction.execute_batch("RELEASE job")?,
+        Outcome::Undo => transaction.execute_batch("ROLLBACK TO job; RELEASE job")?,
+    }
+    Ok(())
 }
 
 enum Outcome {

@@ -81,7 +81,7 @@ impl From<AskPeer> for SubagentRequest {
 
 impl Subagents {
     /// Writes the result of a call and carries out its effect. Files are sent at the end of the
-    /// turn. Fails only when the process stops.
+    /// turn. Fails when the process stops, and when a write cannot work.
     pub(crate) async fn carry_out(
         &self,
         asker: &Asker<'_>,

@@ -8,10 +8,9 @@ mod rows;
 mod submit;
 mod texts;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dashmap::DashMap;
+use dashmap::{DashMap, DashSet};
 use rusqlite::Transaction;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +27,7 @@ use crate::records::inbox::{self, Accepted};
 use crate::records::subagents::{self, End, State, Subagent, SubagentRow};
 use crate::routing::Router;
 use crate::routing::aliases::Aliases;
-use crate::storage::{self, Db, Durability, StoreError};
+use crate::storage::{Db, Durability, Next, Patience, StoreError};
 use crate::tools::{OnFinish, Parent};
 use crate::turn::Charge;
 
@@ -59,6 +58,8 @@ struct Inner {
     running: DashMap<i64, Running>,
     /// Wakes turns waiting for the end of a subagent, by its run.
     endings: DashMap<String, Arc<Notify>>,
+    /// Runs of ended subagents whose end cannot be written. Their parents must not wait for ever.
+    lost: DashSet<String>,
 }
 
 /// The services that subagents use.
@@ -104,7 +105,7 @@ impl Subagents {
             tasks,
             stop,
         } = deps;
-        let (running, endings) = (DashMap::new(), DashMap::new());
+        let (running, endings, lost) = (DashMap::new(), DashMap::new(), DashSet::new());
         let inner = Inner {
             db,
             router,
@@ -116,6 +117,7 @@ impl Subagents {
             stop,
             running,
             endings,
+            lost,
         };
         Subagents {
             inner: Arc::new(inner),
@@ -171,7 +173,8 @@ impl Subagents {
         Ok(Ok(()))
     }
 
-    /// Waits for the end of a subagent and returns its row. Fails only when the process stops.
+    /// Waits for the end of a subagent and returns its row. Fails when the process stops, and when
+    /// the row cannot be read.
     pub(crate) async fn ended(&self, run: &str) -> Result<Option<SubagentRow>, StoreError> {
         let signal = self
             .inner
@@ -179,6 +182,7 @@ impl Subagents {
             .entry(run.to_owned())
             .or_insert_with(|| Arc::new(Notify::new()))
             .clone();
+        let mut patience = Patience::new("a turn");
         loop {
             let mut told = std::pin::pin!(signal.notified());
             // Enabled before the look into the store, so an end between the look and the wait is
@@ -191,20 +195,26 @@ impl Subagents {
                 .read(move |connection| subagents::get(connection, &name))
                 .await
             {
-                Ok(Some(known)) if known.end.state == State::Running => told.await,
+                Ok(Some(known)) if known.end.state == State::Running => {
+                    if self.inner.lost.remove(run).is_some() {
+                        return Ok(Some(lost(known)));
+                    }
+                    told.await;
+                }
                 Ok(known) => {
                     // The subagent may have ended before we waited; then only this call removes its
                     // `Notify`.
                     self.wake(run);
                     return Ok(known);
                 }
-                Err(error) => self.wait_for_store(error).await?,
+                Err(error) => self.wait_for_store(&mut patience, error).await?,
             }
         }
     }
 
-    /// All subagents of a turn. Fails only when the process stops.
+    /// All subagents of a turn. Fails when the process stops, and when the rows cannot be read.
     pub(crate) async fn of_turn(&self, inbox_id: i64) -> Result<Vec<SubagentRow>, StoreError> {
+        let mut patience = Patience::new("a turn");
         loop {
             match self
                 .inner
@@ -213,15 +223,50 @@ impl Subagents {
                 .await
             {
                 Ok(known) => return Ok(known),
-                Err(error) => self.wait_for_store(error).await?,
+                Err(error) => self.wait_for_store(&mut patience, error).await?,
             }
         }
     }
 
-    async fn wait_for_store(&self, error: StoreError) -> Result<(), StoreError> {
-        match storage::pause(&self.inner.stop, "a turn", &error).await {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(error),
+    async fn wait_for_store(
+        &self,
+        patience: &mut Patience,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        match patience.after(&self.inner.stop, &error).await {
+            Next::Again => Ok(()),
+            Next::Hopeless | Next::Stopping => Err(error),
+        }
+    }
+
+    /// Ends a subagent whose turn cannot be carried through. The waiting parent is told.
+    pub(crate) async fn fail(&self, inbox_id: i64, run: &str, told: String) {
+        let end = End {
+            state: State::Failed,
+            result: told,
+            used: Charge::default(),
+        };
+        let shared = Arc::new((run.to_owned(), end));
+        let write = || {
+            let shared = shared.clone();
+            move |tx: &Transaction<'_>| subagents::finish(tx, &shared.0, &shared.1, now_ms())
+        };
+        self.end(run, write).await;
+        self.over(inbox_id, run, None);
+    }
+
+    /// Writes the end of a subagent, or remembers the end if the write cannot work.
+    async fn end<W, F>(&self, run: &str, write: W)
+    where
+        W: FnMut() -> F,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<bool> + Send + 'static,
+    {
+        let (db, stop) = (&self.inner.db, &self.inner.stop);
+        if let Err(error) = db.write_patiently(stop, Durability::Kill, write).await {
+            tracing::warn!(%run, "the end of a subagent is left to the next start: {error}");
+            if error.is_permanent() {
+                self.inner.lost.insert(run.to_owned());
+            }
         }
     }
 
@@ -279,14 +324,7 @@ impl Subagents {
                 )
             }
         };
-        if let Err(error) = self
-            .inner
-            .db
-            .write_patiently(&self.inner.stop, Durability::Kill, write)
-            .await
-        {
-            tracing::warn!("a stopped subagent is closed by the next start: {error}");
-        }
+        self.end(&name, write).await;
         self.over(id, &name, None);
     }
 
@@ -310,6 +348,16 @@ impl Subagents {
             .filter(|entry| entry.parent_agent == agent)
             .count()
     }
+}
+
+/// A subagent that has ended without a trace in the store.
+fn lost(known: SubagentRow) -> SubagentRow {
+    let end = End {
+        state: State::Failed,
+        result: "its end could not be stored.".into(),
+        used: Charge::default(),
+    };
+    SubagentRow { end, ..known }
 }
 
 /// The parent as seen by the tools of a subagent. If the parent agent is gone, the default agent

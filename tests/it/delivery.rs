@@ -409,13 +409,13 @@ async fn commands_are_answered_while_the_end_of_a_turn_waits_for_the_store() {
     let house = House::new(OPEN).await;
     let process = house.spawn().await;
     let alice = house.telegram.dm(ALICE);
-    house.tell("CREATE TRIGGER full BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'the disk is full'); END");
+    house.fills_up("INSERT ON turns");
     alice.says("hello").await;
     process.wait_for_log("the disk is full").await;
     alice.says("/whoami").await;
     let told = alice.wait_for_sent(1).await.text;
     assert!(told.contains("telegram:111"), "{told}");
-    house.tell("DROP TRIGGER full");
+    house.works_again();
     assert_eq!(alice.wait_for_sent(2).await.text, "re: hello");
     house
         .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")

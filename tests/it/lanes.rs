@@ -195,8 +195,7 @@ async fn an_answer_that_cannot_be_rendered_ends_no_lane() {
     let (sessions, work) =
         sessions_with(&Home::new(home.path()), ToolBox::standard(), &channels).await;
     let store = rusqlite::Connection::open(home.path().join("parlor.db")).expect("the store opens");
-    let fails = "CREATE TRIGGER fails BEFORE INSERT ON turns WHEN NEW.outcome = 'panicked' BEGIN SELECT RAISE(ABORT, 'full'); END";
-    store.execute_batch(fails).expect("the statement works");
+    crate::support::house::full(home.path(), "INSERT ON turns WHEN NEW.outcome = 'panicked'");
     let asked = Accepted::new(
         1,
         Inbound {
@@ -213,7 +212,7 @@ async fn an_answer_that_cannot_be_rendered_ends_no_lane() {
     let rest = async {
         drop(channel.told.subscribe().wait_for(|told| *told == 2).await);
         store
-            .execute_batch("DROP TRIGGER fails")
+            .execute_batch("DROP TRIGGER broken")
             .expect("the statement works");
         work.wait().await;
     };

@@ -41,6 +41,7 @@ mod memory;
 mod menus;
 mod models;
 mod moving_house;
+mod nothing_stops;
 mod odd_updates;
 mod old_servers;
 mod open_files;

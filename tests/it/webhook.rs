@@ -267,13 +267,13 @@ async fn a_call_that_a_kill_cut_off_is_answered_once() {
 async fn what_could_not_be_stored_is_called_again() {
     let (house, listen) = hooked_house().await;
     let gateway = open(&house).await;
-    house.tell("CREATE TRIGGER full BEFORE INSERT ON inbox BEGIN SELECT RAISE(ABORT, 'the disk is full'); END");
+    house.fills_up("INSERT ON inbox");
     let asked = house.telegram.dm(ALICE).says("hello").await;
     assert_eq!(
         house.telegram.call_webhook(&listen, asked.update_id).await,
         503
     );
-    house.tell("DROP TRIGGER full");
+    house.works_again();
     assert_eq!(
         house.telegram.call_webhook(&listen, asked.update_id).await,
         200

@@ -166,6 +166,23 @@ impl House {
         connection.execute(sql, []).expect("the statement works");
     }
 
+    /// From now on a statement can never work, such as one that would `INSERT ON turns`.
+    pub(crate) fn breaks(&self, statement: &str) {
+        self.tell(&format!(
+            "CREATE TRIGGER broken BEFORE {statement} BEGIN SELECT RAISE(ABORT, 'broken on purpose'); END"
+        ));
+    }
+
+    /// From now on a statement fails as on a full disk.
+    pub(crate) fn fills_up(&self, statement: &str) {
+        full(self.home.path(), statement);
+    }
+
+    /// Ends what [`House::breaks`] or [`House::fills_up`] began.
+    pub(crate) fn works_again(&self) {
+        self.tell("DROP TRIGGER broken");
+    }
+
     /// The id of a place in the store, which gets a row if it has none.
     pub(crate) fn place_id(&self, key: &str) -> i64 {
         self.tell(&format!(
@@ -206,6 +223,18 @@ impl Drop for House {
             "answers were left undelivered"
         );
     }
+}
+
+/// A statement fails as on a full disk: SQLite says so too when a table has no number left for a
+/// row. The trigger is called `broken`.
+pub(crate) fn full(home: &Path, statement: &str) {
+    let connection = Connection::open(home.join("parlor.db")).expect("the database opens");
+    let sql = format!(
+        "CREATE TABLE IF NOT EXISTS no_room (id INTEGER PRIMARY KEY AUTOINCREMENT);
+         INSERT OR IGNORE INTO no_room VALUES (9223372036854775807);
+         CREATE TRIGGER broken BEFORE {statement} BEGIN INSERT INTO no_room (id) VALUES (NULL); END"
+    );
+    connection.execute_batch(&sql).expect("the statements work");
 }
 
 pub(crate) fn ask(home: &Path, sql: &str) -> String {

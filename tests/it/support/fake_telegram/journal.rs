@@ -223,7 +223,7 @@ impl FakeTelegram {
         .await;
     }
 
-    async fn wait<T>(&self, what: &str, mut look: impl FnMut(&World) -> Option<T>) -> T {
+    pub(super) async fn wait<T>(&self, what: &str, mut look: impl FnMut(&World) -> Option<T>) -> T {
         let mut progress = self.shared.progress.subscribe();
         let waiting = async {
             loop {

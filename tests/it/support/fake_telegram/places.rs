@@ -83,6 +83,16 @@ impl Place {
             .await
     }
 
+    /// Waits until what the bot's messages here say is as it should be.
+    pub(crate) async fn wait_for(&self, what: &str, done: impl Fn(&[String]) -> bool) {
+        let (chat, thread) = (self.chat_id, self.thread);
+        self.telegram
+            .wait(&format!("{what} in {chat}"), |world| {
+                done(&world.journal.texts_in(chat, thread)).then_some(())
+            })
+            .await;
+    }
+
     pub(crate) async fn edits(&self, message_id: i64, text: &str) -> Pushed {
         let update = self.with_chat(|chat| {
             let stored = chat
