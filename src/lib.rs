@@ -28,8 +28,8 @@
 //! - [`cli`]: the command line, one file per verb.
 //!
 //! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `http` (the
-//! base of HTTP clients), `open_files` (their limit), `signing` (tags on buttons), [`telemetry`]
-//! (logs).
+//! base of HTTP clients), `open_files` (their limit), `signing` (tags on buttons), `slots`
+//! (shares of scarce things), [`telemetry`] (logs).
 
 mod access;
 pub mod agents;
@@ -51,6 +51,7 @@ mod open_files;
 pub mod records;
 pub mod routing;
 mod signing;
+mod slots;
 pub mod storage;
 mod subagents;
 pub mod telemetry;
