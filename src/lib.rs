@@ -3,6 +3,7 @@
 //! The map, in reading order. A module may use modules above its own line, never modules below.
 //!
 //! - [`domain`]: plain values: ids, session keys, messages. Uses no other module.
+//! - [`sandbox`]: work on strangers' bytes, in a child process with limits.
 //! - [`storage`]: the database: a single writer with group commit, a few readers. Knows no table.
 //! - [`config`]: `config.toml`, as written and as checked.
 //! - `access`: the people allowed to speak to the bot, and where.
@@ -50,6 +51,7 @@ pub mod models;
 mod open_files;
 pub mod records;
 pub mod routing;
+pub mod sandbox;
 mod signing;
 mod slots;
 pub mod storage;

@@ -51,6 +51,7 @@ mod put_aside;
 mod quotes;
 mod recovery;
 mod reused_ids;
+mod sandbox;
 mod separate;
 mod shape;
 mod skills;
