@@ -13,17 +13,12 @@ pub(super) fn if_asked() -> Option<ExitCode> {
         return None;
     }
     let name = words.next().unwrap_or_default();
-    Some(
-        match sandbox::work_on(&name.to_string_lossy(), &tools::jobs()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(refusal @ sandbox::Refusal::NotForPeople) => {
-                eprintln!("error: {refusal}");
-                ExitCode::from(2)
-            }
-            Err(refusal) => {
-                eprintln!("error: {refusal}");
-                ExitCode::FAILURE
-            }
+    let worked = sandbox::work_on(&name.to_string_lossy(), &tools::jobs());
+    Some(worked.map_or_else(
+        |refusal| {
+            eprintln!("error: {refusal}");
+            ExitCode::from(refusal.exit_code())
         },
-    )
+        |()| ExitCode::SUCCESS,
+    ))
 }

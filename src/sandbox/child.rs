@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
+use super::inside::UNCONFINED;
 use super::{Failure, Job, PROGRAM, Ran, VERB, pipes};
 
 /// As much as a pipe takes at a time.
@@ -120,6 +121,13 @@ fn judge(job: &Job, status: ExitStatus) -> Result<(), Failure> {
         .any(is_signal);
     if is_out_of_memory {
         return Err(Failure::Memory);
+    }
+    if status.code() == Some(i32::from(UNCONFINED)) {
+        tracing::error!(
+            "a child could not set its own limits, so it did not work on strangers' bytes; this system, or a filter of \
+             system calls, has to allow setrlimit, prctl and capset"
+        );
+        return Err(Failure::NotStarted);
     }
     tracing::error!(
         "the work on strangers' bytes ({}) ended with {status}",

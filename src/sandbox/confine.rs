@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rustix::process::{Resource, Rlimit, nice, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
 use super::Limits;
 
@@ -42,10 +42,12 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     limit_with(resource, most, most)
 }
 
+/// A lower limit of the operator stays.
 fn limit_with(resource: Resource, current: u64, maximum: u64) -> io::Result<()> {
+    let allowed = getrlimit(resource).maximum.unwrap_or(u64::MAX);
     let limit = Rlimit {
-        current: Some(current),
-        maximum: Some(maximum),
+        current: Some(current.min(allowed)),
+        maximum: Some(maximum.min(allowed)),
     };
     Ok(setrlimit(resource, limit)?)
 }

@@ -7,6 +7,9 @@ use super::{Job, confine, walls};
 /// The hidden verb of the command line.
 pub(crate) const VERB: &str = "work-on";
 
+/// The exit code of a child whose limits could not be set.
+pub(super) const UNCONFINED: u8 = 3;
+
 /// The reason why the verb did nothing, or not all.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -18,6 +21,16 @@ pub(crate) enum Refusal {
     Unconfined(io::Error),
     #[error("the work broke off: {0}")]
     Broke(io::Error),
+}
+
+impl Refusal {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Refusal::NotForPeople => 2,
+            Refusal::Unconfined(_) => UNCONFINED,
+            Refusal::Broke(_) => 1,
+        }
+    }
 }
 
 /// Does the job of this name. Limits are set before the first byte is read.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-pub(crate) use inside::{Refusal, VERB, work_on};
+pub(crate) use inside::{VERB, work_on};
 pub use walls::try_wall;
 
 /// A kind of work for a child.
