@@ -9,6 +9,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use parlor::sandbox::{try_wall, use_program};
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::support::House;
@@ -192,19 +193,65 @@ async fn a_search_tells_what_it_found_before_it_took_too_long() {
     house.close(gateway).await;
 }
 
-/// Children of a process that work on strangers' bytes, by their process ids.
-fn workers_of(parent: u32) -> Vec<String> {
-    let is_worker = |process: &Path| {
-        let read = |name: &str| std::fs::read_to_string(process.join(name)).unwrap_or_default();
-        let is_child = read("status").contains(&format!("PPid:\t{parent}\n"));
-        is_child && read("cmdline").contains("work-on\0search")
-    };
-    std::fs::read_dir("/proc")
-        .expect("a list of processes")
+/// Children of a process that work on strangers' bytes.
+fn workers_of(parent: u32) -> Vec<Worker> {
+    let numbers = std::fs::read_dir("/proc").expect("a list of processes");
+    numbers
         .flatten()
-        .filter(|entry| is_worker(&entry.path()))
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter_map(|entry| Some(Worker(entry.file_name().to_str()?.parse().ok()?)))
+        .filter(|worker| {
+            worker
+                .fact("status")
+                .contains(&format!("PPid:\t{parent}\n"))
+        })
+        .filter(Worker::is_there)
         .collect()
+}
+
+/// A child, by its process id.
+struct Worker(i32);
+
+impl Worker {
+    fn fact(&self, name: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{name}", self.0)).unwrap_or_default()
+    }
+
+    fn is_there(&self) -> bool {
+        // A process that has ended and waits for its parent has no command line.
+        self.fact("cmdline").contains("work-on\0search")
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.0).expect("a process id");
+        // The child may be gone.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Children that do nothing any more, so they do not end by themselves either.
+struct Stopped(Vec<Worker>);
+
+async fn stop_workers_of(parent: u32) -> Stopped {
+    wait_until("a child", || !workers_of(parent).is_empty()).await;
+    let workers = workers_of(parent);
+    workers
+        .iter()
+        .for_each(|worker| worker.signal(Signal::STOP));
+    Stopped(workers)
+}
+
+impl Stopped {
+    async fn are_gone(&self) {
+        let is_gone = || !self.0.iter().any(Worker::is_there);
+        wait_until("the end of the children", is_gone).await;
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let left = self.0.iter().filter(|worker| worker.is_there());
+        left.for_each(|worker| worker.signal(Signal::KILL));
+    }
 }
 
 async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -240,25 +287,19 @@ async fn a_child_ends_with_its_turn_and_with_its_gateway() {
         .enqueue_when("again", Script::ToolCalls(searches));
     let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
     bob.says("look").await;
-    wait_until("a child", || !workers_of(process.pid()).is_empty()).await;
+    let stopped = stop_workers_of(process.pid()).await;
     alice.says("list").await;
     alice.wait_for_sent(1).await;
     assert_eq!(bob.texts().len(), 0, "the guest's searches go on");
     assert!(workers_of(process.pid()).len() <= 1, "one at a time");
     bob.says("/stop").await;
+    stopped.are_gone().await;
     bob.wait_for_sent(1).await;
-    wait_until("no child", || workers_of(process.pid()).is_empty()).await;
 
     bob.says("again").await;
-    let pid = process.pid();
-    wait_until("a child", || !workers_of(pid).is_empty()).await;
-    let workers = workers_of(pid);
+    let stopped = stop_workers_of(process.pid()).await;
     process.kill().await;
-    let is_gone = |worker: &String| {
-        let status = std::fs::read_to_string(format!("/proc/{worker}/status"));
-        status.map_or(true, |status| status.contains("\nState:\tZ"))
-    };
-    wait_until("the end of the children", || workers.iter().all(is_gone)).await;
+    stopped.are_gone().await;
     house.leave_leftovers();
 }
 
