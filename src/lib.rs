@@ -3,6 +3,7 @@
 //! The map, in reading order. A module may use modules above its own line, never modules below.
 //!
 //! - [`domain`]: plain values: ids, session keys, messages. Uses no other module.
+//! - [`sandbox`]: work on strangers' bytes, in a child process with limits.
 //! - [`storage`]: the database: a single writer with group commit, a few readers. Knows no table.
 //! - [`config`]: `config.toml`, as written and as checked.
 //! - `access`: the people allowed to speak to the bot, and where.
@@ -28,8 +29,8 @@
 //! - [`cli`]: the command line, one file per verb.
 //!
 //! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `http` (the
-//! base of HTTP clients), `open_files` (their limit), `signing` (tags on buttons), [`telemetry`]
-//! (logs).
+//! base of HTTP clients), `open_files` (their limit), `signing` (tags on buttons), `slots`
+//! (shares of scarce things), [`telemetry`] (logs).
 
 mod access;
 pub mod agents;
@@ -50,7 +51,9 @@ pub mod models;
 mod open_files;
 pub mod records;
 pub mod routing;
+pub mod sandbox;
 mod signing;
+mod slots;
 pub mod storage;
 mod subagents;
 pub mod telemetry;

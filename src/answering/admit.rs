@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::slots::{Slot, Slots};
 use crate::agents::{Agent, Chosen};
 use crate::domain::{AgentUid, SessionKey};
 use crate::home::Snapshot;
 use crate::records::inbox::Accepted;
 use crate::records::model_overrides::Overrides;
 use crate::routing::{self, Route, Router, Visit};
+use crate::slots::{Slot, Slots};
 use crate::storage::StoreError;
 use crate::subagents::InternalTurn;
 
@@ -19,7 +19,7 @@ use crate::subagents::InternalTurn;
 pub(crate) struct Admission {
     pub(super) router: Router,
     pub(super) overrides: Arc<Overrides>,
-    pub(super) slots: Arc<Slots>,
+    pub(super) slots: Arc<Slots<AgentUid>>,
     pub(super) stop: CancellationToken,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Choice {
 
 /// The result of waiting for a slot.
 pub(super) enum InLine {
-    Next(Slot),
+    Next(Slot<AgentUid>),
     /// The turn runs in the slot of its parent. With a slot each, waiting parents could fill all
     /// slots while their subagents wait for a free slot.
     NoNeed,

@@ -20,7 +20,6 @@ mod question;
 mod request;
 mod rounds;
 mod run;
-mod slots;
 mod texts;
 mod transcript_search;
 
@@ -37,6 +36,7 @@ use crate::records::model_overrides::Overrides;
 use crate::routing::Router;
 use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
+use crate::slots::Slots;
 use crate::storage::Db;
 use crate::subagents::Subagents;
 use crate::tools::ToolBox;
@@ -54,7 +54,6 @@ use finish::Finish;
 use prepare::Preparation;
 use request::Requests;
 use rounds::Rounds;
-use slots::Slots;
 
 /// The services that turns use.
 pub(crate) struct Deps {

@@ -9,7 +9,6 @@ use super::admit::{Admission, Choice, InLine};
 use super::budgets::Budgets;
 use super::question::{self, Question};
 use super::request::{Asked, Earlier, Prepared, Requests, show};
-use super::slots::Slot;
 use crate::access::{Role, Standing};
 use crate::agents::Agent;
 use crate::clock::now_ms;
@@ -22,6 +21,7 @@ use crate::records::inbox::{self, Accepted};
 use crate::records::journal::{self, Recorded};
 use crate::records::outranked::ParkedTurn;
 use crate::records::view::View;
+use crate::slots::Slot;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{self, Arrived, InternalTurn};
 use crate::turn::Run;
@@ -45,7 +45,7 @@ pub(super) enum Begun {
         progress: ProgressHandle,
         /// Held while the turn runs. None for a turn stopped during the wait, and for a turn in its
         /// parent's slot.
-        slot: Option<Slot>,
+        slot: Option<Slot<AgentUid>>,
     },
     /// The process stops.
     Stopping,
@@ -338,7 +338,7 @@ impl Subject {
 
 /// Whether the turn begins.
 enum Start {
-    Now(Choice, Option<Slot>),
+    Now(Choice, Option<Slot<AgentUid>>),
     Not(Begun),
 }
 

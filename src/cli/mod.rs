@@ -22,6 +22,7 @@ mod screen;
 mod security;
 mod skill;
 mod usage;
+mod work_on;
 
 use std::future::Future;
 use std::io::Write;
@@ -32,7 +33,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::home::Home;
-use crate::{open_files, telemetry};
+use crate::{open_files, sandbox, telemetry};
 
 /// One bot, a room for every agent.
 #[derive(Parser)]
@@ -127,6 +128,10 @@ pub fn command() -> clap::Command {
 }
 
 pub fn main() -> ExitCode {
+    if let Some(code) = work_on::if_asked() {
+        return code;
+    }
+    sandbox::use_this_program();
     let arguments = Arguments::parse();
     match dispatch(arguments) {
         Ok(()) => {

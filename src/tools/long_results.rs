@@ -56,7 +56,7 @@ async fn keep(scope: &Scope, tool: &str, text: String) -> Option<PathBuf> {
         scope.agent.files.own().clone(),
     );
     let kept = path.clone();
-    let written = background::run(move || {
+    let written = background::run(scope, move || {
         workspace.write(&kept, head(&text, MAX_KEPT_BYTES).as_bytes())?;
         forget_oldest(&workspace)
     });

@@ -23,6 +23,7 @@ use crate::access::Role;
 use crate::agents::Agent;
 use crate::domain::{AgentId, OutgoingFile, PersonId, SessionKey};
 use crate::models::{ToolCall, ToolSpec};
+use crate::sandbox::Job;
 
 pub use crate::config::Risk;
 
@@ -275,6 +276,13 @@ impl ToolView {
                 call.name
             ));
         }
+        if text_bytes(&call.arguments) > MAX_ARGUMENT_BYTES {
+            return Outcome::say(format!(
+                "The tool `{}` was not run: its arguments have more than {} MB. Call it with less.",
+                call.name,
+                MAX_ARGUMENT_BYTES / (1024 * 1024)
+            ));
+        }
         // The refusal names the tool as the registry does: a name from a model can be any text.
         tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
@@ -307,6 +315,11 @@ impl ToolView {
 
 pub use memory::tools as memory_tools;
 
+/// The work that tools leave to a child process.
+pub(crate) fn jobs() -> [&'static Job; 2] {
+    [&files::SEARCH, &web::PAGE]
+}
+
 /// Names and risks of all tools, for code without a [`ToolBox`].
 pub const KNOWN: &[(&str, Risk)] = &[
     ("now", Risk::Look),
@@ -328,6 +341,24 @@ pub const KNOWN: &[(&str, Risk)] = &[
     ("memory_edit", Risk::Change),
     ("transcript_search", Risk::Look),
 ];
+
+/// Bytes of a call's arguments. Adapters of remote models have a lower limit for all calls of an
+/// answer.
+const MAX_ARGUMENT_BYTES: usize = 2 * 1024 * 1024;
+
+/// The texts of a JSON value, and a byte for each value.
+fn text_bytes(value: &Value) -> usize {
+    1 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(text_bytes).sum(),
+        Value::Object(values) => values
+            .iter()
+            .map(|(key, value)| key.len() + text_bytes(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 /// Reads a model's arguments for a tool. The error is a sentence for the model.
 fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
     let read = serde_json::from_value(arguments);

@@ -17,6 +17,7 @@ use futures_util::{FutureExt, Stream, StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::access::Role;
 use crate::config::{AgentLimits, ModelRef};
 use crate::domain::{SessionKey, TurnEvent};
 use crate::models::{
@@ -31,6 +32,9 @@ use budget::Over;
 const SLOW_AFTER: Duration = Duration::from_secs(20);
 /// Tools of a round at the same time.
 const MOST_PARALLEL: usize = 8;
+const MOST_PARALLEL_OF_A_GUEST: usize = 2;
+/// Calls of a round for a guest. The adapters of models have a limit for all.
+const MOST_CALLS_OF_A_GUEST: usize = 16;
 /// Rounds of a turn with a call cut off in the middle. The model may try again with less, but not
 /// for ever.
 const MOST_CUT_ROUNDS: u32 = 3;
@@ -358,10 +362,10 @@ impl Run {
             .iter()
             .enumerate()
             .map(move |(number, call)| async move {
-                if let Some(cut) = round.cut_of(call) {
+                if let Some(refusal) = self.refusal(round, number) {
                     return Ran {
                         number,
-                        outcome: Ok(Outcome::say(not_run(cut))),
+                        outcome: Ok(Outcome::say(refusal)),
                     };
                 }
                 let called = AssertUnwindSafe(self.request.tools.call(&self.request.scope, call))
@@ -372,7 +376,23 @@ impl Run {
                     outcome: called.map_err(|_| ToolPanicked),
                 }
             });
-        Box::pin(stream::iter(running).buffer_unordered(MOST_PARALLEL))
+        let parallel = match self.request.scope.role {
+            Role::Guest => MOST_PARALLEL_OF_A_GUEST,
+            _ => MOST_PARALLEL,
+        };
+        Box::pin(stream::iter(running).buffer_unordered(parallel))
+    }
+
+    /// The reason not to run a call of a round, for the model.
+    fn refusal(&self, round: &Round, number: usize) -> Option<String> {
+        let is_guest = self.request.scope.role == Role::Guest;
+        if is_guest && number >= MOST_CALLS_OF_A_GUEST {
+            return Some(format!(
+                "The tool was not run: for a guest, only the first {MOST_CALLS_OF_A_GUEST} calls of a round are. Call it \
+                 again if it is still needed."
+            ));
+        }
+        round.cut_of(&round.calls[number]).map(not_run)
     }
 
     /// Takes in a round with the results of its calls, in the order of the calls.

@@ -52,6 +52,7 @@ mod put_aside;
 mod quotes;
 mod recovery;
 mod reused_ids;
+mod sandbox;
 mod security_check;
 mod separate;
 mod shape;

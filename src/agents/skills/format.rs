@@ -10,6 +10,8 @@ use crate::domain::nearest;
 const MAX_NAME_CHARS: usize = 64;
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 const MAX_COMPATIBILITY_CHARS: usize = 500;
+/// Remarks about a file. Further ones are counted.
+const MOST_REMARKS: usize = 10;
 
 const FENCE: &str = "---";
 const KEYS: [&str; 6] = [
@@ -245,11 +247,12 @@ impl Reader<'_> {
     }
 
     fn unknown_keys(&self) -> Vec<Flaw> {
-        let unknown = self
+        let unknown: Vec<&String> = self
             .fields
             .keys()
-            .filter(|key| !KEYS.contains(&key.as_str()));
-        let remark = |key: &String| {
+            .filter(|key| !KEYS.contains(&key.as_str()))
+            .collect();
+        let remark = |key: &&String| {
             let meant = nearest(key, KEYS)
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             Flaw::new(
@@ -260,7 +263,12 @@ impl Reader<'_> {
                 ),
             )
         };
-        unknown.map(remark).collect()
+        let mut remarks: Vec<Flaw> = unknown.iter().take(MOST_REMARKS).map(remark).collect();
+        let more = unknown.len() - remarks.len();
+        if more > 0 {
+            remarks.push(Flaw::new(1, format!("and {more} more keys like these")));
+        }
+        remarks
     }
 
     fn note(&mut self, key: &str, message: String) {
@@ -355,6 +363,15 @@ mod tests {
         4: `metadata` must be a map from text to text; put its values in quotes
         ");
         assert_snapshot!(flaws("---\nname: invoices\ndescription: x\nlicence: MIT\n---\n"), @"4: `licence` is no key of a skill and is ignored; did you mean `license`?");
+        let many: String = (0..15_000).map(|n| format!("key{n:05}: 1\n")).collect();
+        let many = flaws(&format!("---\nname: invoices\ndescription: x\n{many}---\n"));
+        let (first, rest) = many.split_once('\n').unwrap();
+        assert_eq!(first, "4: `key00000` is no key of a skill and is ignored");
+        assert!(
+            rest.ends_with("\n1: and 14990 more keys like these"),
+            "{rest}"
+        );
+        assert_eq!(rest.lines().count(), 10);
         let broken = flaws("---\nname: invoices\ndescription: \"open\n---\n");
         assert!(
             broken.starts_with("4: the front matter is not YAML")

@@ -46,15 +46,16 @@ where
         Err(outcome) => return outcome,
     };
     let agent = scope.agent.clone();
-    in_background(move || work(&agent.files, arguments))
+    in_background(scope, move || work(&agent.files, arguments))
         .await
         .map_or_else(Outcome::say, Outcome::say)
 }
 
 pub(super) async fn in_background<T: Send + 'static>(
+    scope: &Scope,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, String> {
-    match background::run(work).await {
+    match background::run(scope, work).await {
         Ok(done) => done.map_err(|failure| failure.to_string()),
         Err(broke) => Err(broke.to_string()),
     }

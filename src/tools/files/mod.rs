@@ -4,15 +4,19 @@ mod call;
 mod delete;
 mod edit;
 mod list;
+mod matching;
 mod read;
 mod search;
 mod send;
+mod stream;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
 use super::Tool;
+
+pub(super) use matching::SEARCH;
 
 pub(super) fn all() -> Vec<Box<dyn Tool>> {
     vec![

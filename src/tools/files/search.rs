@@ -1,31 +1,29 @@
 //! `file_search`: files by name, and lines in them.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
-use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Failure, PATHS, failed, find, run, shown};
+use super::call::{Failure, PATHS, failed, find, shown};
+use super::matching::{
+    Limit, MAX_BYTES, MAX_PATTERN_BYTES, MAX_RESULTS, MAX_SHOWN_CHARS, MAX_TIME, SEARCH, Told,
+    Wanted,
+};
+use super::stream;
 use crate::agents::{EntryKind, FileError, Files, Found, Want};
 use crate::models::ToolSpec;
-use crate::tools::{Outcome, Risk, Scope, Tool};
+use crate::sandbox::{self, Ran};
+use crate::tools::{Outcome, Risk, Scope, Tool, background, read_arguments};
 
-/// Limits of a search: the first to be reached ends the search, and the result tells so.
+/// Files that a search looks into.
 const MAX_FILES: usize = 5_000;
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
-const MAX_TIME: Duration = Duration::from_secs(5);
-const MAX_RESULTS: usize = 100;
-/// Bytes of a line that are searched, and characters of a line that are shown.
-const MAX_LINE_BYTES: u64 = 64 * 1024;
-const MAX_SHOWN_CHARS: usize = 200;
-/// Memory of a compiled pattern.
-const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+const MAX_GLOB_BYTES: usize = 1024;
 
 pub(super) struct FileSearch;
 
@@ -63,41 +61,163 @@ impl Tool for FileSearch {
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
-        run(scope, arguments, search).await
+        let arguments: Arguments = match read_arguments(arguments) {
+            Ok(arguments) => arguments,
+            Err(outcome) => return outcome,
+        };
+        match search(scope, arguments).await {
+            Ok(told) | Err(told) => Outcome::say(told),
+        }
     }
 }
 
-fn search(
-    files: &Files,
-    Arguments {
-        path,
-        glob,
-        pattern,
-    }: Arguments,
-) -> Result<String, Failure> {
-    if glob.is_none() && pattern.is_none() {
-        return Err(Failure::Said("Give a `glob`, a `pattern`, or both.".into()));
-    }
-    let found = find(files, &path, Want::Read)?;
-    let glob = glob.map(|glob| name_pattern(&glob)).transpose()?;
-    let pattern = pattern.map(|pattern| line_pattern(&pattern)).transpose()?;
-    let mut candidates =
-        candidates(&found, glob.as_ref()).map_err(|error| failed(&path, &error))?;
-    let mut search = Search {
-        found,
-        pattern,
-        results: Vec::new(),
-        bytes_left: MAX_BYTES,
-        until: Instant::now() + MAX_TIME,
-        end: None,
+/// Names are looked at here. Lines are looked at in a child, which gets the contents of the files and
+/// no way to others.
+async fn search(scope: &Scope, arguments: Arguments) -> Result<String, String> {
+    let pattern = arguments.pattern.clone();
+    check(&arguments).map_err(|failure| failure.to_string())?;
+    let (agent, slot) = (scope.agent.clone(), background::heavy(scope).await);
+    let planned = slot.run(move || plan(&agent.files, &arguments)).await;
+    let plan = planned
+        .map_err(|broke| broke.to_string())?
+        .map_err(|failure| failure.to_string())?;
+    let Some(pattern) = pattern else {
+        return Ok(plan.names());
     };
-    if candidates.len() > MAX_FILES {
-        candidates.truncate(MAX_FILES);
-        search.end = Some(format!("only {MAX_FILES} files were looked at"));
+    let files = (plan.found.clone(), plan.files.clone());
+    let ran = slot
+        .run_in_child(&SEARCH, move |to| send(to, pattern, &files.0, &files.1))
+        .await;
+    plan.lines(&ran)
+}
+
+fn check(arguments: &Arguments) -> Result<(), Failure> {
+    let is_over =
+        |text: &Option<String>, most: usize| text.as_ref().is_some_and(|text| text.len() > most);
+    let said = |text: String| Err(Failure::Said(text));
+    match arguments {
+        Arguments {
+            glob: None,
+            pattern: None,
+            ..
+        } => said("Give a `glob`, a `pattern`, or both.".into()),
+        Arguments { glob, .. } if is_over(glob, MAX_GLOB_BYTES) => {
+            said(format!("The glob has more than {MAX_GLOB_BYTES} bytes."))
+        }
+        Arguments { pattern, .. } if is_over(pattern, MAX_PATTERN_BYTES) => said(format!(
+            "The pattern has more than {} KB.",
+            MAX_PATTERN_BYTES / 1024
+        )),
+        _ => Ok(()),
     }
-    candidates.sort();
-    search.through(&candidates);
-    Ok(search.told())
+}
+
+/// The files of a search.
+struct Plan {
+    found: Found,
+    /// In order.
+    files: Vec<PathBuf>,
+    /// There were more.
+    is_cut: bool,
+}
+
+fn plan(files: &Files, arguments: &Arguments) -> Result<Plan, Failure> {
+    let path = &arguments.path;
+    let found = find(files, path, Want::Read)?;
+    let names = arguments.glob.as_deref().map(name_pattern).transpose()?;
+    let mut files = candidates(&found, names.as_ref()).map_err(|error| failed(path, &error))?;
+    let is_cut = files.len() > MAX_FILES;
+    files.truncate(MAX_FILES);
+    files.sort();
+    Ok(Plan {
+        found,
+        files,
+        is_cut,
+    })
+}
+
+/// The input of the child. Unreadable files are sent as empty ones.
+fn send(to: &mut dyn Write, pattern: String, found: &Found, files: &[PathBuf]) -> io::Result<()> {
+    serde_json::to_writer(&mut *to, &Wanted { pattern })?;
+    to.write_all(b"\n")?;
+    for path in files {
+        match found.workspace.open(path) {
+            Ok((file, _)) => stream::write(to, file)?,
+            Err(_) => stream::write(to, io::empty())?,
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    fn names(&self) -> String {
+        let mut names: Vec<String> = self.files.iter().map(|file| self.shown(file)).collect();
+        let limit = (names.len() > MAX_RESULTS).then_some(Limit::Results);
+        names.truncate(MAX_RESULTS);
+        told(names, limit.map(reason).or_else(|| self.cut()))
+    }
+
+    /// The lines that the child found, and why it found no more.
+    fn lines(&self, ran: &Ran) -> Result<String, String> {
+        let mut end = match ran.end {
+            Ok(()) => self.cut(),
+            Err(sandbox::Failure::Time(_)) => Some(reason(Limit::Time)),
+            Err(failure @ sandbox::Failure::Memory) => Some(format!("it {failure}")),
+            Err(failure) => return Err(format!("The search {failure}.")),
+        };
+        let mut lines = Vec::new();
+        for line in ran.output.split(|byte| *byte == b'\n') {
+            // The last line of a child that was ended may be torn.
+            match serde_json::from_slice(line) {
+                Ok(Told::Line { file, number, text }) => {
+                    lines.extend(self.line(file, number, &text));
+                }
+                Ok(Told::Stopped(limit)) => end = Some(reason(limit)),
+                Ok(Told::Refused(error)) => {
+                    return Err(format!("The pattern does not work: {error}"));
+                }
+                Err(_) => {}
+            }
+        }
+        lines.truncate(MAX_RESULTS);
+        Ok(told(lines, end))
+    }
+
+    /// None for a file that was not sent.
+    fn line(&self, file: usize, number: u64, text: &str) -> Option<String> {
+        let path = self.shown(self.files.get(file)?);
+        let text: String = text
+            .chars()
+            .filter(|c| *c != '\n')
+            .take(MAX_SHOWN_CHARS)
+            .collect();
+        Some(format!("{path}:{number}: {text}"))
+    }
+
+    fn shown(&self, file: &Path) -> String {
+        shown(&self.found.prefix, file)
+    }
+
+    fn cut(&self) -> Option<String> {
+        self.is_cut
+            .then(|| format!("only {MAX_FILES} files were looked at"))
+    }
+}
+
+fn reason(limit: Limit) -> String {
+    match limit {
+        Limit::Bytes => format!("{} MB were read", MAX_BYTES / (1024 * 1024)),
+        Limit::Time => format!("it took {} s", MAX_TIME.as_secs()),
+        Limit::Results => format!("there are more than {MAX_RESULTS} results"),
+    }
+}
+
+fn told(mut lines: Vec<String>, end: Option<String>) -> String {
+    if lines.is_empty() {
+        lines.push("Nothing was found.".into());
+    }
+    lines.extend(end.map(|reason| format!("[stopped early: {reason}; search more narrowly]")));
+    lines.join("\n")
 }
 
 fn name_pattern(glob: &str) -> Result<Names, Failure> {
@@ -132,14 +252,6 @@ impl Names {
     }
 }
 
-fn line_pattern(pattern: &str) -> Result<Regex, Failure> {
-    let built = RegexBuilder::new(pattern)
-        .size_limit(MAX_PATTERN_BYTES)
-        .dfa_size_limit(MAX_PATTERN_BYTES)
-        .build();
-    built.map_err(|error| Failure::Said(format!("The pattern does not work: {error}")))
-}
-
 /// All files with a fitting name. A file above the limit is added, to tell that the limit was
 /// reached.
 fn candidates(found: &Found, names: Option<&Names>) -> Result<Vec<PathBuf>, FileError> {
@@ -166,100 +278,4 @@ fn candidates(found: &Found, names: Option<&Names>) -> Result<Vec<PathBuf>, File
         }
     })?;
     Ok(files)
-}
-
-struct Search {
-    found: Found,
-    pattern: Option<Regex>,
-    results: Vec<String>,
-    bytes_left: u64,
-    until: Instant,
-    /// The limit that ended the search.
-    end: Option<String>,
-}
-
-impl Search {
-    fn through(&mut self, files: &[PathBuf]) {
-        for file in files {
-            let went_on = match self.pattern.clone() {
-                None => self.add(shown(&self.found.prefix, file)),
-                Some(pattern) => self.lines_of(file, &pattern),
-            };
-            if went_on.is_break() {
-                return;
-            }
-        }
-    }
-
-    /// Unreadable files and files without text are left out.
-    fn lines_of(&mut self, path: &Path, pattern: &Regex) -> ControlFlow<()> {
-        let Ok((file, _)) = self.found.workspace.open(path) else {
-            return ControlFlow::Continue(());
-        };
-        let mut reader = BufReader::new(file);
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            // A longer line is searched as several lines.
-            let Ok(read) = reader
-                .by_ref()
-                .take(MAX_LINE_BYTES)
-                .read_until(b'\n', &mut line)
-            else {
-                break;
-            };
-            if read == 0 || line.contains(&0) {
-                break;
-            }
-            self.spend(read as u64)?;
-            if pattern.is_match(line.trim_ascii_end()) {
-                let text: String = String::from_utf8_lossy(&line)
-                    .trim()
-                    .chars()
-                    .take(MAX_SHOWN_CHARS)
-                    .collect();
-                self.add(format!(
-                    "{}:{number}: {text}",
-                    shown(&self.found.prefix, path)
-                ))?;
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn spend(&mut self, bytes: u64) -> ControlFlow<()> {
-        self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        if self.bytes_left == 0 {
-            return self.stop(format!("{} MB were read", MAX_BYTES / (1024 * 1024)));
-        }
-        if Instant::now() > self.until {
-            return self.stop(format!("it took {} s", MAX_TIME.as_secs()));
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn add(&mut self, result: String) -> ControlFlow<()> {
-        if self.results.len() == MAX_RESULTS {
-            return self.stop(format!("there are more than {MAX_RESULTS} results"));
-        }
-        self.results.push(result);
-        ControlFlow::Continue(())
-    }
-
-    fn stop(&mut self, reason: String) -> ControlFlow<()> {
-        self.end = Some(reason);
-        ControlFlow::Break(())
-    }
-
-    fn told(self) -> String {
-        let mut lines = self.results;
-        if lines.is_empty() {
-            lines.push("Nothing was found.".into());
-        }
-        lines.extend(
-            self.end
-                .map(|reason| format!("[stopped early: {reason}; search more narrowly]")),
-        );
-        lines.join("\n")
-    }
 }

@@ -54,7 +54,7 @@ impl Tool for FileSend {
             return Outcome::say("Nobody is in this place to send a file to.");
         };
         let (agent, told) = (scope.agent.clone(), path.clone());
-        let copied = in_background(move || {
+        let copied = in_background(scope, move || {
             let found = find(&agent.files, &path, Want::Read)?;
             let (file, metadata) = found
                 .workspace

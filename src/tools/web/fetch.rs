@@ -9,10 +9,12 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
-use tokio::sync::Semaphore;
 
 use super::address::is_public;
 use crate::open_files;
+use crate::slots::{Slot, Slots};
+use crate::tools::Scope;
+use crate::tools::background::Share;
 
 /// Time for a page, with all redirects.
 const MAX_TIME: Duration = Duration::from_secs(20);
@@ -20,6 +22,9 @@ const MAX_REDIRECTS: usize = 5;
 /// Bytes of a page, after unpacking.
 pub(super) const MAX_BYTES: usize = 2 * 1024 * 1024;
 const MAX_URL_BYTES: usize = 4096;
+/// Pages at the same time, of all agents and of a single one.
+const MOST_PAGES: usize = 24;
+const MOST_PAGES_OF_ONE: usize = 8;
 /// Ports of web servers. Servers on other ports could mistake a request for a command of their own
 /// protocol.
 const PORTS: [u16; 4] = [80, 443, 8080, 8443];
@@ -89,15 +94,20 @@ pub(super) fn client(rules: &Rules) -> Client {
         .expect("a client without special settings can be built")
 }
 
+/// Waits for the right to have a page in memory. Pages are handed round by agent.
+pub(super) async fn slot(scope: &Scope) -> Slot<Share> {
+    static PAGES: LazyLock<Arc<Slots<Share>>> = LazyLock::new(|| {
+        let most = open_files::shares().pages.min(MOST_PAGES);
+        Slots::with_most_of_one(most, MOST_PAGES_OF_ONE.min(most))
+    });
+    PAGES.acquire(Share::of(scope)).await
+}
+
 pub(super) async fn fetch(
     client: &Client,
     rules: &Rules,
     address: &str,
 ) -> Result<Page, FetchError> {
-    /// Pages fetched at the same time. Further calls wait.
-    static FETCHES: LazyLock<Semaphore> =
-        LazyLock::new(|| Semaphore::new(open_files::shares().pages));
-    let _turn = FETCHES.acquire().await;
     let fetched = tokio::time::timeout(MAX_TIME, follow(client, rules, address)).await;
     fetched.unwrap_or(Err(FetchError::TooSlow))
 }

@@ -3,6 +3,7 @@
 mod address;
 mod fetch;
 mod html;
+mod page;
 mod readable;
 mod tokens;
 
@@ -19,6 +20,9 @@ use serde_json::{Value, json};
 use super::{Outcome, Risk, Scope, Tool, background, read_arguments};
 use crate::models::ToolSpec;
 use fetch::{FetchError, MAX_BYTES, Page, Rules};
+use readable::{MAX_TEXT_BYTES, Readable};
+
+pub(super) use page::PAGE;
 
 /// Bytes of a page in the result of a call with an offset.
 const MAX_SHOWN_BYTES: usize = 24 * 1024;
@@ -63,12 +67,12 @@ impl Tool for WebFetch {
         Risk::Reach
     }
 
-    async fn call(&self, _scope: &Scope, arguments: Value) -> Outcome {
+    async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
         let arguments: Arguments = match read_arguments(arguments) {
             Ok(arguments) => arguments,
             Err(outcome) => return outcome,
         };
-        match self.text_of(&arguments).await {
+        match self.text_of(scope, &arguments).await {
             Ok(text) => Outcome::say(text),
             Err(reason) => Outcome::say(format!("The page was not fetched: {reason}.")),
         }
@@ -76,8 +80,10 @@ impl Tool for WebFetch {
 }
 
 impl WebFetch {
-    async fn text_of(&self, arguments: &Arguments) -> Result<String, String> {
+    async fn text_of(&self, scope: &Scope, arguments: &Arguments) -> Result<String, String> {
         let client = self.client.get_or_init(|| fetch::client(&self.rules));
+        // Kept until the page is text, so that the bound on pages is one on memory too.
+        let _page = fetch::slot(scope).await;
         let page = fetch::fetch(client, &self.rules, &arguments.url)
             .await
             .map_err(|error: FetchError| error.to_string())?;
@@ -87,39 +93,50 @@ impl WebFetch {
             body,
             is_cut,
         } = page;
-        let kind = content_type.clone();
-        let laid_out = background::run(move || readable::readable(&kind, &body));
-        let text = laid_out
+        let slot = background::heavy(scope).await;
+        let readable = page::read(&slot, content_type.clone(), body)
             .await
-            .map_err(|_| "its text could not be made out".to_owned())?;
-        let text = text.ok_or_else(|| format!("it is `{content_type}`, which is no text"))?;
-        Ok(format!(
-            "{url}\n\n{}",
-            piece(text.trim(), arguments.offset, is_cut)
-        ))
+            .map_err(|failure| format!("reading it {failure}"))?
+            .ok_or_else(|| format!("it is `{content_type}`, which is no text"))?;
+        let rest = rest_of(&readable, is_cut);
+        let text = piece(readable.text.trim(), arguments.offset, &rest);
+        Ok(format!("{url}\n\n{text}"))
+    }
+}
+
+/// A note about the parts of a page that are missing.
+fn rest_of(readable: &Readable, is_cut: bool) -> String {
+    let megabytes = |bytes: usize| bytes / (1024 * 1024);
+    if readable.is_cut {
+        let most = megabytes(MAX_TEXT_BYTES);
+        format!("\n[the text of the page has more than {most} MB; the rest is left out]")
+    } else if is_cut {
+        let most = megabytes(MAX_BYTES);
+        format!("\n[the page has more than {most} MB; the rest was not fetched]")
+    } else {
+        String::new()
     }
 }
 
 /// The whole text, or a piece from the offset on. A long whole text is cut later, and kept in the
 /// workspace.
-fn piece(text: &str, offset: usize, is_cut: bool) -> String {
+fn piece(text: &str, offset: usize, missing: &str) -> String {
+    if text.is_empty() {
+        return "(the page has no text)".to_owned();
+    }
     let start = text.floor_char_boundary(offset);
     let end = if offset == 0 {
         text.len()
     } else {
         text.floor_char_boundary(start.saturating_add(MAX_SHOWN_BYTES))
     };
-    let rest = match (end < text.len(), is_cut) {
-        (true, _) => format!("\n[more follows from offset {end} of {}]", text.len()),
-        (false, true) => format!(
-            "\n[the page has more than {} MB; the rest was not fetched]",
-            MAX_BYTES / (1024 * 1024)
-        ),
-        (false, false) => String::new(),
-    };
-    if text.is_empty() {
-        "(the page has no text)".to_owned()
+    let shown = &text[start..end];
+    if end < text.len() {
+        format!(
+            "{shown}\n[more follows from offset {end} of {}]",
+            text.len()
+        )
     } else {
-        format!("{}{rest}", &text[start..end])
+        format!("{shown}{missing}")
     }
 }

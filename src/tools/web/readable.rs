@@ -9,16 +9,39 @@ const WIDTH: usize = 100;
 /// Where a page says its letters, if its server did not.
 const DECLARED_WITHIN: usize = 1024;
 
-/// The text; none for pictures, archives and other binary data. Blocks.
-pub(super) fn readable(content_type: &str, body: &[u8]) -> Option<String> {
+/// The longest text of a page.
+pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The text of a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Readable {
+    pub(super) text: String,
+    /// There was more.
+    pub(super) is_cut: bool,
+}
+
+/// The text; none for pictures, archives and other data with zero bytes. Blocks, and may take any
+/// amount of memory: for a child process only.
+pub(super) fn readable(content_type: &str, body: &[u8]) -> Option<Readable> {
+    let mut text = whole(content_type, body)?;
+    let is_cut = text.len() > MAX_TEXT_BYTES;
+    text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+    Some(Readable { text, is_cut })
+}
+
+fn whole(content_type: &str, body: &[u8]) -> Option<String> {
     let (kind, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let kind = kind.trim().to_ascii_lowercase();
     let is_html = ["text/html", "application/xhtml+xml"].contains(&kind.as_str())
         || (kind.is_empty() && looks_like_html(body));
-    if !is_html && !is_text(&kind, body) {
+    if !is_html && !is_text(&kind) {
         return None;
     }
     let text = decoded(parameters, body);
+    // In UTF-16 every other byte of a text is zero, so letters are looked at, not bytes.
+    if text.contains('\0') {
+        return None;
+    }
     if !is_html {
         return Some(text);
     }
@@ -27,8 +50,9 @@ pub(super) fn readable(content_type: &str, body: &[u8]) -> Option<String> {
     Some(laid_out.unwrap_or(text))
 }
 
-fn is_text(kind: &str, body: &[u8]) -> bool {
-    let said = kind.starts_with("text/")
+fn is_text(kind: &str) -> bool {
+    kind.is_empty()
+        || kind.starts_with("text/")
         || [
             "application/json",
             "application/xml",
@@ -38,13 +62,7 @@ fn is_text(kind: &str, body: &[u8]) -> bool {
         ]
         .contains(&kind)
         || kind.ends_with("+json")
-        || kind.ends_with("+xml");
-    (said || kind.is_empty()) && !body.iter().take(DECLARED_WITHIN).any(|byte| *byte == 0)
-        || is_utf16(body) && said
-}
-
-fn is_utf16(body: &[u8]) -> bool {
-    body.starts_with(&[0xff, 0xfe]) || body.starts_with(&[0xfe, 0xff])
+        || kind.ends_with("+xml")
 }
 
 fn looks_like_html(body: &[u8]) -> bool {
@@ -81,11 +99,15 @@ mod tests {
 
     use super::*;
 
+    fn text(content_type: &str, body: &[u8]) -> Option<String> {
+        whole(content_type, body)
+    }
+
     #[test]
     fn a_page_is_read_as_a_person_would() {
         let html = "<html><head><title>T</title><style>p{}</style><script>alert(1)</script></head><body><h1>Roses</h1>\
                     <p>They need <b>cutting</b> &amp; care. <a href='/more'>More</a></p><ul><li>red<li>white</ul></body></html>";
-        assert_snapshot!(readable("text/html; charset=utf-8", html.as_bytes()).unwrap(), @r"
+        assert_snapshot!(text("text/html; charset=utf-8", html.as_bytes()).unwrap(), @r"
         # Roses
 
         They need **cutting** & care. [More][1]
@@ -100,7 +122,7 @@ mod tests {
     fn letters_of_any_land_are_read() {
         let check = |content_type: &str, body: &[u8], expected: &str| {
             assert_eq!(
-                readable(content_type, body).unwrap().trim(),
+                text(content_type, body).unwrap().trim(),
                 expected,
                 "{content_type}"
             );
@@ -134,6 +156,25 @@ mod tests {
         }
         assert_eq!(readable("", b"\0\x01\x02"), None);
         assert_eq!(readable("text/plain", b"\0\x01\x02"), None);
+        // A zero byte anywhere, and in any kind of page, is no text.
+        let late = [vec![b'a'; 5000], vec![0]].concat();
+        for kind in ["", "text/html", "text/plain", "application/json"] {
+            assert_eq!(readable(kind, &late), None, "{kind}");
+            assert_eq!(readable(kind, &[0; 5000]), None, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_at_a_character() {
+        // A letter of one byte on the wire takes three here.
+        let page = readable(
+            "text/plain; charset=windows-1252",
+            &vec![0x80; MAX_TEXT_BYTES / 2],
+        );
+        let page = page.unwrap();
+        assert!(page.is_cut && page.text.ends_with('€'));
+        assert_eq!(page.text.len(), MAX_TEXT_BYTES - MAX_TEXT_BYTES % 3);
+        assert!(!readable("text/plain", b"short").unwrap().is_cut);
     }
 
     /// A parser would put what is left open back into every paragraph, or have it lie in each other
@@ -143,7 +184,7 @@ mod tests {
         let formatting: String = (0..900).map(|n| format!("<b id={n}>")).collect();
         let growing = format!("<p>{formatting}{}", "<p>x".repeat(400_000));
         assert_eq!(
-            readable("text/html", growing.as_bytes())
+            text("text/html", growing.as_bytes())
                 .unwrap()
                 .matches('x')
                 .count(),
@@ -156,7 +197,7 @@ mod tests {
             "<table><tr><td>a",
             "<p><b id=1><object></b></object>a",
         ] {
-            let text = readable("text/html", unit.repeat(50_000).as_bytes()).unwrap();
+            let text = text("text/html", unit.repeat(50_000).as_bytes()).unwrap();
             assert_eq!(text.matches('a').count(), 50_000, "{unit}");
         }
         assert!(readable("text/html", b"<<<&&&<a href=").is_some());

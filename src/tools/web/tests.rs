@@ -1,3 +1,4 @@
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +31,10 @@ impl Site {
                 let request = String::from_utf8(request).unwrap();
                 let path = request.split_whitespace().nth(1).unwrap_or("/").to_owned();
                 // Whoever asked may have had enough.
-                drop(connection.write_all(&answers(&path)).await);
+                let mut written = connection.write_all(&answers(&path)).await;
+                while written.is_ok() && path == "/endless" {
+                    written = connection.write_all(&[b'x'; 8192]).await;
+                }
             }
         });
         site
@@ -226,6 +230,43 @@ async fn what_the_config_cannot_change_refuses_this_machine() {
     assert_eq!(site.asked(), 0);
 }
 
+fn zipped(bytes: u64, of: u8) -> Vec<u8> {
+    let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::copy(&mut std::io::repeat(of).take(bytes), &mut zip).unwrap();
+    let body = zip.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-encoding: gzip\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+#[tokio::test]
+async fn pages_that_are_more_than_they_seem_are_bounded() {
+    let (zeroes, bomb) = (zipped(MAX_BYTES as u64, 0), zipped(200 * 1024 * 1024, b'x'));
+    assert!(zeroes.len() < 4096 && bomb.len() < 300_000);
+    let site = Site::start(move |path| match path {
+        "/zeroes" => zeroes.clone(),
+        "/bomb" => bomb.clone(),
+        _ => b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n".to_vec(),
+    })
+    .await;
+    let tool = tool();
+    assert_eq!(
+        read(&tool, &site.url("good.example", "/zeroes")).await,
+        "The page was not fetched: it is `text/html`, which is no text."
+    );
+    for path in ["/bomb", "/endless"] {
+        let text = read(&tool, &site.url("good.example", path)).await;
+        assert!(
+            text.ends_with("x\n[the page has more than 2 MB; the rest was not fetched]"),
+            "{path}"
+        );
+        assert!(text.len() < MAX_BYTES + MAX_BYTES / 50, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn large_and_wordless_pages_are_bounded() {
     let site = Site::start(|path| match path {
@@ -244,10 +285,13 @@ async fn large_and_wordless_pages_are_bounded() {
             && text.ends_with("é\n[the page has more than 2 MB; the rest was not fetched]")
     );
     let second = tool
-        .text_of(&Arguments {
-            url: site.url("good.example", "/huge"),
-            offset: 4,
-        })
+        .text_of(
+            &scope_in(Path::new("home")),
+            &Arguments {
+                url: site.url("good.example", "/huge"),
+                offset: 4,
+            },
+        )
         .await
         .unwrap();
     assert!(
@@ -256,10 +300,13 @@ async fn large_and_wordless_pages_are_bounded() {
         &second[second.len() - 80..]
     );
     let last = tool
-        .text_of(&Arguments {
-            url: site.url("good.example", "/huge"),
-            offset: MAX_BYTES - 4,
-        })
+        .text_of(
+            &scope_in(Path::new("home")),
+            &Arguments {
+                url: site.url("good.example", "/huge"),
+                offset: MAX_BYTES - 4,
+            },
+        )
         .await
         .unwrap();
     assert!(

@@ -5,9 +5,9 @@ use super::*;
 use crate::access::Role;
 use crate::agents::tests::agent_of;
 use crate::config::{AgentLimits, ModelRef};
-use crate::models::{Lineup, ModelMessage, Models};
+use crate::models::{Lineup, ModelMessage, Models, ToolCall};
 use crate::tools::{Scope, ToolBox};
-use crate::turn::{Charge, Run, Step, TurnError, TurnLimits, TurnRequest};
+use crate::turn::{Charge, Ran, Round, Run, Step, TurnError, TurnLimits, TurnRequest};
 
 const NONE: DayLimits = DayLimits {
     tokens: None,
@@ -144,6 +144,30 @@ fn run(limits: AgentLimits) -> Run {
         scope,
         limits,
     })
+}
+
+#[tokio::test]
+async fn a_guest_has_fewer_calls_in_a_round() {
+    use futures_util::StreamExt;
+    let run = run(AgentLimits::default());
+    let call = |number: usize| ToolCall {
+        id: number.to_string(),
+        name: "now".into(),
+        arguments: serde_json::json!({}),
+    };
+    let round = Round {
+        text: String::new(),
+        calls: (0..64).map(call).collect(),
+        usage: Usage::default(),
+        cut: None,
+    };
+    let ran: Vec<Ran> = run.call(&round).collect().await;
+    let said = |ran: &Ran| ran.outcome.as_ref().expect("no panic").text.clone();
+    let refused = ran.iter().filter(|ran| said(ran).contains("was not run"));
+    let mut refused: Vec<usize> = refused.map(|ran| ran.number).collect();
+    refused.sort_unstable();
+    assert_eq!(ran.len(), 64, "each call has a result");
+    assert_eq!(refused, (16..64).collect::<Vec<_>>());
 }
 
 /// S3.16: what another agent spends for a turn counts against it and stops it.

@@ -6,20 +6,21 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::domain::AgentUid;
 
-type Waiting = Pin<Box<dyn Future<Output = Slot>>>;
+type Waiting = Pin<Box<dyn Future<Output = Slot<AgentUid>>>>;
 
 fn agent(number: u128) -> AgentUid {
     AgentUid(Uuid::from_u128(number))
 }
 
-fn wait(slots: &Arc<Slots>, number: u128) -> Waiting {
+fn wait(slots: &Arc<Slots<AgentUid>>, number: u128) -> Waiting {
     let slots = slots.clone();
     Box::pin(async move { slots.acquire(agent(number)).await })
 }
 
 /// The slot, if granted.
-fn look(waiting: &mut Waiting) -> Option<Slot> {
+fn look(waiting: &mut Waiting) -> Option<Slot<AgentUid>> {
     match waiting
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()))
@@ -53,7 +54,7 @@ fn an_agent_alone_may_have_all_slots_and_one_among_others_may_not() {
     let count = |agents| {
         let slots = Slots::new(8, agents);
         let mut waiting: Vec<Waiting> = (0..20).map(|_| wait(&slots, 1)).collect();
-        let held: Vec<Slot> = waiting.iter_mut().filter_map(look).collect();
+        let held: Vec<Slot<AgentUid>> = waiting.iter_mut().filter_map(look).collect();
         assert!(
             agents == 1 || look(&mut wait(&slots, 2)).is_some(),
             "what is kept is there at once"
@@ -61,6 +62,19 @@ fn an_agent_alone_may_have_all_slots_and_one_among_others_may_not() {
         held.len()
     };
     assert_eq!((count(1), count(2)), (8, 6));
+}
+
+#[test]
+fn parties_that_came_and_went_are_forgotten() {
+    let slots = Slots::with_most_of_one(2, 1);
+    let held = look(&mut wait(&slots, 0)).expect("a slot is free");
+    for number in 1..=3 * MOST_REMEMBERED as u128 {
+        assert!(look(&mut wait(&slots, number)).is_some());
+    }
+    let remembered = slots.state().served.len();
+    assert!(remembered <= MOST_REMEMBERED, "{remembered}");
+    assert!(slots.state().served.contains_key(&agent(0)));
+    drop(held);
 }
 
 #[derive(Debug, Clone)]
@@ -84,7 +98,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// Holds after every step: the counts are right, and no slot is idle while a turn could take it.
-fn check(slots: &Slots, most: usize) {
+fn check(slots: &Slots<AgentUid>, most: usize) {
     let state = slots.state();
     let running: usize = state.running.values().sum();
     assert_eq!(
@@ -115,7 +129,7 @@ proptest! {
     #[test]
     fn no_slot_is_lost_and_none_is_given_twice(most in 1..6_usize, acts in acts()) {
         let slots = Slots::new(most, 4);
-        let (mut waiting, mut held): (Vec<Waiting>, Vec<Slot>) = (Vec::new(), Vec::new());
+        let (mut waiting, mut held): (Vec<Waiting>, Vec<Slot<AgentUid>>) = (Vec::new(), Vec::new());
         for act in acts {
             match act {
                 Act::Join(number) => {
