@@ -6,7 +6,7 @@ use std::fmt;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json};
 use crate::agents::{AgentModels, Source};
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
@@ -63,10 +63,7 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
         stored.model.as_ref(),
     );
     if json {
-        data(format_args!(
-            "{}",
-            serde_json::to_string_pretty(&Explained { explanation, model })?
-        ));
+        data_json(&Explained { explanation, model })?;
     } else {
         data(format_args!("{explanation}"));
         data(format_args!(

@@ -22,7 +22,7 @@ use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::config::Access;
 use crate::delivery::Kind;
-use crate::domain::{Addressed, Inbound, Note, PersonId};
+use crate::domain::{Addressed, Inbound, Note, PersonId, SessionKey};
 use crate::lanes::{Arrived, LaneFull};
 use crate::records::group_migration::Followed;
 use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
@@ -100,9 +100,12 @@ struct Taken {
 async fn store(state: &GatewayState, batch: Batch) -> Result<Taken, StoreError> {
     let moves = group_migration::among(state, &batch.arrivals).await;
     let deletions = deletions::among(&batch.arrivals);
-    let arrivals = topics::bind_by_name(&state.services.snapshots.current(), batch.arrivals);
+    let snapshot = state.services.snapshots.current();
+    let arrivals = topics::bind_by_name(&snapshot, batch.arrivals);
+    let open = topics::open_places(state, &snapshot, &arrivals).await?;
     let write = move |tx: &Transaction<'_>| {
-        let mut stored = inbox::insert(tx, batch.platform, arrivals, now_ms())?;
+        let may_learn = |place: &SessionKey| open.may_learn(tx, place);
+        let mut stored = inbox::insert(tx, batch.platform, arrivals, may_learn, now_ms())?;
         let deleted = deletions.write(tx, batch.platform, now_ms())?;
         stored
             .accepted

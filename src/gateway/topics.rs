@@ -1,12 +1,18 @@
 //! Events of topics themselves: made with an agent's name, or opened again.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::Transaction;
 
+use super::GatewayState;
+use crate::access::people;
+use crate::config::{Dms, Groups};
 use crate::delivery::undelivered::{self, When, Which};
-use crate::domain::{Arrival, SessionKey};
+use crate::domain::{Arrival, Origin, PersonId, SessionKey, TelegramUserId};
 use crate::home::Snapshot;
+use crate::routing::names;
+use crate::storage::StoreError;
 
 /// Rows to send, by place.
 pub(super) type Rows = BTreeMap<SessionKey, usize>;
@@ -29,6 +35,87 @@ pub(super) fn bind_by_name(snapshot: &Snapshot, arrivals: Vec<Arrival>) -> Vec<A
         other => other,
     };
     arrivals.into_iter().map(bind).collect()
+}
+
+/// The places whose names are kept. A closed place leaves no name behind.
+pub(super) struct OpenPlaces {
+    open: HashSet<SessionKey>,
+}
+
+/// Looks only at places that come with a name.
+pub(super) async fn open_places(
+    state: &GatewayState,
+    snapshot: &Snapshot,
+    arrivals: &[Arrival],
+) -> Result<OpenPlaces, StoreError> {
+    let mut open = HashSet::new();
+    for origin in arrivals.iter().filter_map(named) {
+        if is_open(state, snapshot, &origin).await? {
+            open.insert(origin.into_owned().key);
+        }
+    }
+    Ok(OpenPlaces { open })
+}
+
+/// The origin of an arrival with a name.
+fn named(arrival: &Arrival) -> Option<Cow<'_, Origin>> {
+    match arrival {
+        Arrival::Message(inbound) if inbound.origin.name.is_some() => {
+            Some(Cow::Borrowed(&inbound.origin))
+        }
+        Arrival::TopicMade(made) => Some(Cow::Borrowed(&made.origin)),
+        Arrival::Named { place, name } => {
+            // Nobody: the event does not tell the person in a group.
+            let person = person_of(place).unwrap_or(PersonId::Telegram(TelegramUserId(0)));
+            let mut origin = Origin::new(place.clone(), person);
+            origin.name = Some(name.clone());
+            Some(Cow::Owned(origin))
+        }
+        _ => None,
+    }
+}
+
+/// The person of a private chat.
+fn person_of(place: &SessionKey) -> Option<PersonId> {
+    match place {
+        SessionKey::TelegramDm { user, .. } => Some(PersonId::Telegram(*user)),
+        SessionKey::DiscordDm { user } => Some(PersonId::Discord(*user)),
+        _ => None,
+    }
+}
+
+async fn is_open(
+    state: &GatewayState,
+    snapshot: &Snapshot,
+    origin: &Origin,
+) -> Result<bool, StoreError> {
+    let access = &snapshot.config.access;
+    if origin.key.is_private() {
+        return Ok(access.dms == Dms::Open || access.owners.contains(&origin.person));
+    }
+    if access.groups == Groups::Open {
+        return Ok(true);
+    }
+    let resolved = state.router.resolve(&snapshot.table, origin).await?;
+    Ok(resolved.route.opens_place)
+}
+
+impl OpenPlaces {
+    /// Private chats of members are open too. A place with a known name may be renamed: the event
+    /// of a new name does not tell all that bindings ask for.
+    pub(super) fn may_learn(
+        &self,
+        tx: &Transaction<'_>,
+        place: &SessionKey,
+    ) -> rusqlite::Result<bool> {
+        if self.open.contains(place) {
+            return Ok(true);
+        }
+        match person_of(place) {
+            Some(person) => people::is_paired(tx, &person),
+            None => Ok(names::load(tx, place)?.is_some()),
+        }
+    }
 }
 
 /// Puts the failed rows of these topics back into the queue.
