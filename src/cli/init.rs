@@ -6,6 +6,7 @@ use crate::home::Home;
 
 pub(super) fn run(home: &Home) -> Outcome {
     let written = write_home(home.path())?;
+    home.keep_private()?;
     for path in &written.created {
         data(format_args!("created {}", path.display()));
     }

@@ -94,7 +94,7 @@ impl Home {
 
     /// Takes the rights of other users away: from the folder, and from files of earlier versions. A
     /// folder that is not only Parlor's is left as it is, and refused.
-    fn keep_private(&self) -> Result<(), LockError> {
+    pub(crate) fn keep_private(&self) -> Result<(), LockError> {
         let Some(mode) = rights_of_others(&self.path) else {
             return Ok(());
         };

@@ -2,7 +2,7 @@
 //! inside this process, or as the real binary that can be killed.
 
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -37,7 +37,7 @@ impl House {
         let house = House {
             telegram,
             model,
-            home: TempDir::new().expect("a folder"),
+            home: private_folder(),
             leftovers_are_fine: false,
         };
         house.write("secrets/telegram", house.telegram.token());
@@ -223,6 +223,13 @@ impl Drop for House {
             "answers were left undelivered"
         );
     }
+}
+
+/// As `parlor init` makes a home.
+fn private_folder() -> TempDir {
+    let mut folder = tempfile::Builder::new();
+    folder.permissions(std::fs::Permissions::from_mode(0o700));
+    folder.tempdir().expect("a folder")
 }
 
 pub(crate) fn ask(home: &Path, sql: &str) -> String {
