@@ -3,6 +3,7 @@
 use std::sync::Once;
 use std::time::Duration;
 
+use crate::config::Secret;
 use crate::open_files;
 
 /// A server that accepts no connection by then counts as gone.
@@ -14,14 +15,30 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 /// once.
 const IDLE_CONNECTIONS: usize = 32;
 
-/// A client with a time limit for connecting, but none for the answer.
+/// A client with a time limit for connecting, but none for the answer. Proxies of the environment do
+/// not count: such a proxy would read calls in plain http, with their secrets and prompts, also those
+/// to this machine.
 pub(crate) fn client_builder() -> reqwest::ClientBuilder {
     install_crypto();
     reqwest::Client::builder()
         .user_agent(concat!("parlor/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
+        .no_proxy()
         .tcp_keepalive(TCP_KEEPALIVE)
         .pool_max_idle_per_host(IDLE_CONNECTIONS.min(open_files::shares().platform_calls))
+}
+
+/// Has a client call through a proxy, if there is one. The address was checked by the config.
+pub(crate) fn through(
+    builder: reqwest::ClientBuilder,
+    proxy: Option<&Secret>,
+) -> reqwest::ClientBuilder {
+    let proxy = proxy.map(|proxy| {
+        reqwest::Proxy::all(proxy.expose()).expect("the config checked the proxy's address")
+    });
+    proxy
+        .into_iter()
+        .fold(builder, reqwest::ClientBuilder::proxy)
 }
 
 /// Gives rustls its cryptography. Must run before any client is built.

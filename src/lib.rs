@@ -28,9 +28,10 @@
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
 //!
-//! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `http` (the
-//! base of HTTP clients), `open_files` (their limit), `signing` (tags on buttons), `slots`
-//! (shares of scarce things), [`telemetry`] (logs).
+//! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `door` (the
+//! HTTP server for calls from outside), `http` (the base of HTTP clients), `open_files` (their
+//! limit), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
+//! things), [`telemetry`] (logs).
 
 mod access;
 pub mod agents;
@@ -43,12 +44,14 @@ pub mod commands;
 pub mod config;
 pub mod delivery;
 pub mod domain;
+mod door;
 pub mod gateway;
 pub mod home;
 mod http;
 pub mod lanes;
 pub mod models;
 mod open_files;
+mod printable;
 pub mod records;
 pub mod routing;
 pub mod sandbox;

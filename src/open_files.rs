@@ -20,7 +20,7 @@ const MOST_CALLS: usize = 256;
 /// As many models as turns may run by default.
 const MOST_MODEL_CALLS: usize = 1024;
 const MOST_PAGES: usize = 64;
-const MOST_CALLERS: usize = 128;
+const MOST_CALLERS: usize = 64;
 /// Fewer are not enough for a busy gateway.
 const ENOUGH: usize = 256;
 
@@ -33,7 +33,7 @@ pub(crate) struct Shares {
     pub(crate) model_calls: usize,
     /// To servers of web pages.
     pub(crate) pages: usize,
-    /// From callers of our webhook.
+    /// From callers at a door of ours.
     pub(crate) callers: usize,
 }
 

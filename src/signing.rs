@@ -2,8 +2,14 @@
 
 use ring::hmac;
 
+use crate::clock::now_ms;
+
 /// Bytes of a tag. Short, because a button has room for 64 in all, but too long to guess.
 const TAG_BYTES: usize = 8;
+
+/// A tag counts in the period of its making and in the next: for at least 15 days, for at most 30.
+/// The period is not written beside the tag, because a button has no room to spare.
+const PERIOD_MS: i64 = 15 * 24 * 60 * 60 * 1000;
 
 /// Makes and checks tags with a key.
 #[derive(Debug, Clone)]
@@ -22,17 +28,30 @@ impl Signer {
 
     /// The tag of a text, in hexadecimal.
     pub(crate) fn tag(&self, text: &str) -> String {
-        let whole = hmac::sign(&self.key, text.as_bytes());
+        self.tag_in(period(now_ms()), text)
+    }
+
+    /// Takes as long for a wrong tag as for a right tag.
+    pub(crate) fn accepts(&self, text: &str, tag: &str) -> bool {
+        self.accepts_at(text, tag, now_ms())
+    }
+
+    fn accepts_at(&self, text: &str, tag: &str, now: i64) -> bool {
+        let is_of = |period| same_text(&self.tag_in(period, text), tag);
+        is_of(period(now)) | is_of(period(now) - 1)
+    }
+
+    fn tag_in(&self, period: i64, text: &str) -> String {
+        let whole = hmac::sign(&self.key, format!("{period}:{text}").as_bytes());
         whole.as_ref()[..TAG_BYTES]
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect()
     }
+}
 
-    /// Takes as long for a wrong tag as for a right tag.
-    pub(crate) fn accepts(&self, text: &str, tag: &str) -> bool {
-        same_text(&self.tag(text), tag)
-    }
+fn period(now: i64) -> i64 {
+    now.div_euclid(PERIOD_MS)
 }
 
 /// Compares in constant time, so the time tells nothing about a secret. Only a wrong length shows.
@@ -63,5 +82,18 @@ mod tests {
                 && !ours.accepts("agent rose", &tag[1..])
                 && !ours.accepts("agent rose", &format!("{tag}0"))
         );
+    }
+
+    #[test]
+    fn a_tag_has_an_end() {
+        const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+        let signer = Signer::new(&[1; Signer::KEY_BYTES]);
+        for made in [0, 1, PERIOD_MS - 1, PERIOD_MS, 1_763_350_000_000] {
+            let tag = signer.tag_in(period(made), "agent rose");
+            let counts = |later| signer.accepts_at("agent rose", &tag, made + later);
+            assert!(counts(0) && counts(15 * DAY_MS), "made at {made}");
+            assert!(!counts(30 * DAY_MS), "made at {made}");
+            assert!(!counts(365 * DAY_MS), "made at {made}");
+        }
     }
 }

@@ -6,7 +6,6 @@
 mod lines;
 
 use std::any::Any;
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
@@ -14,6 +13,8 @@ use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
+
+use crate::printable::printable;
 
 /// How long the end of the program waits for its last lines to be read.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
@@ -25,9 +26,13 @@ pub fn start(level: LevelFilter) {
         .with_default_directive(level.into())
         .with_env_var("PARLOR_LOG")
         .from_env_lossy();
-    let in_colour = std::io::stderr().is_terminal();
+    let in_colour = lines::is_seen();
     let lines = fmt::layer()
-        .with_writer(lines::stderr)
+        .with_writer(if in_colour {
+            lines::coloured
+        } else {
+            lines::plain
+        })
         .with_ansi(in_colour)
         .with_target(false)
         .with_filter(wanted);
@@ -51,7 +56,7 @@ pub fn start(level: LevelFilter) {
 
 /// The last words of the program, printed after all log lines.
 pub fn say(line: &str) {
-    lines::stderr().push_last(format!("{line}\n").into_bytes());
+    lines::stderr().push_last(format!("{}\n", printable(line)).into_bytes());
     flush();
 }
 

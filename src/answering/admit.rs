@@ -169,7 +169,6 @@ fn log(choice: &Choice, accepted: &Accepted) {
     tracing::info!(
         agent.id = %agent,
         session = %origin.key,
-        place.name = origin.name.as_deref(),
         route.rule = %choice.route.rule,
         inbox.id = accepted.id,
         "{agent} answers"

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
-use reqwest::{Client, Proxy, RequestBuilder, StatusCode};
+use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -126,13 +126,7 @@ impl Connections {
     fn new_client(&self) -> Client {
         // A redirect could take a secret along.
         let builder = crate::http::client_builder().redirect(reqwest::redirect::Policy::none());
-        let proxy = self.proxy.as_ref().map(|proxy| {
-            Proxy::all(proxy.expose()).expect("the config checked the proxy's address")
-        });
-        let builder = proxy
-            .into_iter()
-            .fold(builder, reqwest::ClientBuilder::proxy);
-        builder
+        crate::http::through(builder, self.proxy.as_ref())
             .build()
             .expect("a client without special settings can be built")
     }

@@ -12,7 +12,6 @@ use crate::domain::{
 };
 
 mod answer_style;
-mod callers;
 mod connections;
 mod describe;
 pub(crate) mod discord;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
 
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json};
 use crate::agents::memory::Stats;
 use crate::agents::{Agent, AgentRows, Identity, Memories, Registry};
 use crate::config::Secrets;
@@ -207,7 +207,7 @@ fn print_prompt(open: &OpenHome, agent: &Agent, json: bool) -> Outcome {
     if json {
         let value =
             serde_json::json!({ "agent": agent.id.as_str(), "bytes": text.len(), "prompt": text });
-        data(format_args!("{}", serde_json::to_string_pretty(&value)?));
+        data_json(&value)?;
     } else {
         data(format_args!("{text}"));
     }

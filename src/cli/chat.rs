@@ -1,7 +1,7 @@
 //! `parlor chat`: a conversation in this terminal, through the same inbox, router, lane and outbox
 //! as any platform.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::{IsTerminal, stdin};
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use clap::Args;
 use tokio::sync::mpsc;
 
 use super::screen::Screen;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, print};
 use crate::access::Standing;
 use crate::agents::ensure_home;
 use crate::channels::local::{self, LocalChannel, Terminal};
@@ -49,7 +49,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     }
     let (channel, terminal) = LocalChannel::new();
     let gateway = Gateway::start_local(home.clone(), Arc::new(channel)).await?;
-    let interactive = stdin().is_terminal() && stdout().is_terminal();
+    let interactive = stdin().is_terminal() && print::is_seen();
     let mut chat = Chat {
         gateway,
         terminal,

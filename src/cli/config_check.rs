@@ -1,6 +1,6 @@
 //! `parlor config check`: tells all problems of config.toml at once.
 
-use super::{Outcome, data};
+use super::{Outcome, data, note};
 use crate::config::Secrets;
 use crate::home::{CheckedConfig, ConfigError, Home};
 
@@ -20,7 +20,10 @@ pub(super) fn run(home: &Home) -> Outcome {
 fn note_missing_secrets(home: &Home) {
     if let Err(ConfigError::Problems(report)) = CheckedConfig::load(home, Secrets::Required) {
         for problem in report.problems {
-            eprintln!("note: {}; `parlor run` needs it", problem.message);
+            note(format_args!(
+                "note: {}; `parlor run` needs it",
+                problem.message
+            ));
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use rusqlite::Connection;
 
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json};
 use crate::clock::now_ms;
 use crate::delivery::outbox::{self, Troubles};
 use crate::delivery::undelivered::{self, Undelivered, When, Which};
@@ -77,7 +77,7 @@ fn which(what: Option<&str>) -> Result<Which, Failure> {
 
 fn list(rows: &[Undelivered], troubles: &Troubles, json: bool) -> Outcome {
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(rows)?));
+        data_json(rows)?;
         return Ok(());
     }
     let others = others(troubles);

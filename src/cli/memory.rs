@@ -7,7 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::agent::{find, moment};
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json, data_json_text, note};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
 use crate::agents::{Memories, Memory, Registry};
@@ -114,10 +114,10 @@ pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
         Verb::Restore { version, agent } => {
             let memory = rooms.memory(agent.as_deref())?;
             let bytes = memory.restore(version).await.map_err(wrong_use)?;
-            eprintln!(
+            note(format_args!(
                 "MEMORY.md of {} has {bytes} bytes again.",
                 memory.agent().id
-            );
+            ));
             Ok(())
         }
     }
@@ -138,11 +138,13 @@ async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Out
         .list(reader.map_or(Scope::Global, Scope::Of), i64::MAX, limit)
         .await?;
     if json {
-        data(format_args!("{}", json_rows(&entries)?));
+        data_json_text(&json_rows(&entries)?);
         return Ok(());
     }
     if entries.is_empty() {
-        eprintln!("Nothing is remembered yet. `parlor remember` adds to it.");
+        note(format_args!(
+            "Nothing is remembered yet. `parlor remember` adds to it."
+        ));
     }
     for entry in &entries {
         data(format_args!(
@@ -178,10 +180,12 @@ async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
             let entries = memory.newest(before, EXPORT_PORTION).await?;
             let Some(last) = entries.last() else { break };
             before = last.id;
-            data(format_args!(
-                "{}",
-                export::write(&entries, form).trim_end_matches('\n')
-            ));
+            let written = export::write(&entries, form);
+            let written = written.trim_end_matches('\n');
+            match form {
+                Form::JsonLines => data_json_text(written),
+                Form::Markdown => data(format_args!("{written}")),
+            }
         }
     }
     Ok(())
@@ -218,10 +222,10 @@ async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
     } else {
         format!("{new} memories are new")
     };
-    eprintln!(
+    note(format_args!(
         "{new}, {known} {} there already.",
         if known == 1 { "was" } else { "were" }
-    );
+    ));
     Ok(())
 }
 
@@ -232,13 +236,13 @@ async fn versions(memory: &Memory, json: bool) -> Outcome {
             .iter()
             .map(|version| serde_json::json!({ "version": version.name, "bytes": version.bytes }))
             .collect();
-        data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
+        data_json(&rows)?;
         return Ok(());
     }
     if versions.is_empty() {
-        eprintln!(
+        note(format_args!(
             "There is no earlier version of MEMORY.md. One is kept whenever its agent changes the file."
-        );
+        ));
     }
     for version in versions {
         data(format_args!("{}\t{} bytes", version.name, version.bytes));

@@ -1,11 +1,6 @@
 //! The command line, a file for each verb. Data goes to stdout, everything else to stderr. Exit 0
 //! is fine, 1 failed, 2 wrong use.
 
-#![expect(
-    clippy::print_stderr,
-    reason = "this is where the program talks to its terminal"
-)]
-
 mod agent;
 mod agent_tools;
 mod chat;
@@ -14,6 +9,7 @@ mod failed;
 mod init;
 mod memory;
 mod pair;
+mod print;
 mod recall;
 mod remember;
 mod route;
@@ -25,7 +21,6 @@ mod usage;
 mod work_on;
 
 use std::future::Future;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,6 +29,8 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::home::Home;
 use crate::{open_files, sandbox, telemetry};
+
+use print::{data, data_json, data_json_text, note, question};
 
 /// One bot, a room for every agent.
 #[derive(Parser)]
@@ -132,7 +129,13 @@ pub fn main() -> ExitCode {
         return code;
     }
     sandbox::use_this_program();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => {
+            print::usage(&told);
+            return ExitCode::from(if told.use_stderr() { 2 } else { 0 });
+        }
+    };
     match dispatch(arguments) {
         Ok(()) => {
             telemetry::flush();
@@ -146,14 +149,6 @@ pub fn main() -> ExitCode {
             telemetry::say(&told(&text));
             ExitCode::from(2)
         }
-    }
-}
-
-/// Prints data. A reader may go away early, as in `parlor agent list | head`, and this is no
-/// failure.
-fn data(line: std::fmt::Arguments<'_>) {
-    if writeln!(std::io::stdout(), "{line}").is_err() {
-        std::process::exit(0);
     }
 }
 
@@ -173,8 +168,14 @@ fn dispatch(arguments: Arguments) -> Outcome {
         .verb
         .unwrap_or_else(|| Verb::Run(run::Arguments::default()))
     {
-        Verb::Run(arguments) => on_runtime(LevelFilter::INFO, run::run(home, arguments)),
-        Verb::Chat(arguments) => on_runtime(LevelFilter::ERROR, chat::run(home, arguments)),
+        Verb::Run(arguments) => {
+            keep_memory_private();
+            on_runtime(LevelFilter::INFO, run::run(home, arguments))
+        }
+        Verb::Chat(arguments) => {
+            keep_memory_private();
+            on_runtime(LevelFilter::ERROR, chat::run(home, arguments))
+        }
         Verb::Init => init::run(&home),
         Verb::Config(ConfigVerb::Check) => config_check::run(&home),
         Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
@@ -187,6 +188,20 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(LevelFilter::WARN, usage::run(home, arguments)),
+    }
+}
+
+/// Set by a person who debugs.
+const ALLOW_DEBUGGER: &str = "PARLOR_ALLOW_DEBUGGER";
+
+/// No core files, and no look into the memory by other programs of this user: secrets and
+/// conversations are in there. Verbs that end at once keep the system's ways.
+fn keep_memory_private() {
+    #[cfg(target_os = "linux")]
+    if std::env::var_os(ALLOW_DEBUGGER).is_none() {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // An old kernel that refuses leaves all as before.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
@@ -222,4 +237,15 @@ fn home(given: Option<PathBuf>) -> Result<Home, Failure> {
     path.map(Home::new).ok_or_else(|| {
         Failure::WrongUse("no home folder is known; name one with --home DIR".into())
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+
+    #[test]
+    fn the_memory_of_a_gateway_is_private() {
+        super::keep_memory_private();
+        assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
+    }
 }

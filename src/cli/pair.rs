@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json, question};
 use crate::access::people;
 use crate::clock::now_ms;
 use crate::domain::PersonId;
@@ -92,7 +92,7 @@ async fn approve(db: &Db, code: String, yes: bool) -> Outcome {
 }
 
 fn is_right(person: &str) -> Result<bool, Failure> {
-    data(format_args!("Let in {person}? [y/N]"));
+    question(format_args!("Let in {person}? [y/N] "));
     let mut line = String::new();
     stdin()
         .read_line(&mut line)
@@ -124,7 +124,7 @@ async fn list(db: &Db, json: bool) -> Outcome {
     });
     let listed: Vec<Listed> = waiting.chain(members).collect();
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&listed)?));
+        data_json(&listed)?;
     } else if listed.is_empty() {
         data(format_args!(
             "Nobody waits, and nobody was let in with a code."

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::memory::{Rooms, json_rows};
-use super::{Outcome, data};
+use super::{Outcome, data, data_json_text, note};
 use crate::agents::memory::Scope;
 use crate::home::Home;
 
@@ -58,14 +58,19 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         ),
     };
     if arguments.explain {
-        eprintln!("{}", rooms.memories.explain(scope, &query).await?);
+        note(format_args!(
+            "{}",
+            rooms.memories.explain(scope, &query).await?
+        ));
     }
     if arguments.json {
-        data(format_args!("{}", json_rows(&found)?));
+        data_json_text(&json_rows(&found)?);
         return Ok(());
     }
     if found.is_empty() {
-        eprintln!("Nothing is remembered with any of these words.");
+        note(format_args!(
+            "Nothing is remembered with any of these words."
+        ));
     }
     for entry in &found {
         data(format_args!(

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::memory::Rooms;
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, note};
 use crate::agents::memory::Provenance;
 use crate::config::Visibility;
 use crate::home::Home;
@@ -37,6 +37,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let visibility = saving.visibility();
     let id = memory.save(saving).await?;
     data(format_args!("{id}"));
-    eprintln!("{} remembers that ({visibility}).", memory.agent().label());
+    note(format_args!(
+        "{} remembers that ({visibility}).",
+        memory.agent().label()
+    ));
     Ok(())
 }

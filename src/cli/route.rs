@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json};
 use crate::access::{Standing, people};
 use crate::agents::{AgentModels, Source};
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
@@ -70,10 +70,7 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
         stored.model.as_ref(),
     );
     if json {
-        data(format_args!(
-            "{}",
-            serde_json::to_string_pretty(&Explained { explanation, model })?
-        ));
+        data_json(&Explained { explanation, model })?;
     } else {
         data(format_args!("{explanation}"));
         data(format_args!(

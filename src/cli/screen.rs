@@ -1,11 +1,12 @@
 //! The output of `parlor chat`: names of speakers, in colour for a person at a terminal, and text
 //! as soon as there is some.
 
-use std::io::{Write, stdout};
 use std::path::Path;
 
+use super::print;
 use crate::channels::local::{Shown, Whole};
 use crate::domain::SessionKey;
+use crate::printable::printable;
 
 pub(super) struct Screen {
     interactive: bool,
@@ -43,7 +44,7 @@ impl Screen {
         } else {
             ("", "")
         };
-        self.print(&format!("{dim}{text}{plain}\n"));
+        self.print(&format!("{dim}{}{plain}\n", printable(text)));
     }
 
     /// Prints a note beside the conversation: to stderr where a script reads the answers.
@@ -51,7 +52,7 @@ impl Screen {
         if self.interactive {
             self.note(text);
         } else {
-            eprintln!("{text}");
+            super::note(format_args!("{text}"));
         }
     }
 
@@ -119,18 +120,9 @@ impl Screen {
     }
 
     fn print(&mut self, text: &str) {
-        let mut out = stdout().lock();
-        // Answers are stored even if the reader went away, as in `parlor chat | head`.
-        drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+        print::piece(text);
         if let Some(last) = text.chars().last() {
             self.at_line_start = last == '\n';
         }
     }
-}
-
-/// A model must not be able to drive the terminal with control sequences.
-fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || *c == '\n' || *c == '\t')
-        .collect()
 }

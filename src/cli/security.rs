@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json};
 use crate::agents::{Agent, Memories, Registry};
 use crate::config::Secrets;
 use crate::domain::AgentId;
@@ -32,7 +32,7 @@ pub(super) async fn run(home: Home, Verb::Check { json }: Verb) -> Outcome {
     let facts = facts(&home, &checked).await?;
     let found = exposures(&checked.config, &checked.table, &facts);
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&found)?));
+        data_json(&found)?;
     } else {
         data(format_args!("{}", in_words(&found)));
     }

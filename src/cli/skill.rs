@@ -6,7 +6,7 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, data, data_json, note};
 use crate::agents::skills::{self, Entry, SkillOrigin};
 use crate::agents::{Agent, Registry, Skills};
 use crate::config::Secrets;
@@ -60,12 +60,12 @@ async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
         .flat_map(rows_of)
         .collect();
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
+        data_json(&rows)?;
     } else if rows.is_empty() {
-        eprintln!(
+        note(format_args!(
             "There are no skills yet. Write one as skills/<name>/SKILL.md in {}.",
             home.path().display()
-        );
+        ));
     } else {
         data(format_args!("{}", table(&rows).trim_fmt()));
     }

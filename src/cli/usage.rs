@@ -4,7 +4,7 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
-use super::{Outcome, data};
+use super::{Outcome, data, data_json};
 use crate::clock::now_ms;
 use crate::home::Home;
 use crate::records::ledger::{self, By, Period, UsageLine};
@@ -47,10 +47,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     };
     let lists = db.read(read).await?;
     if arguments.json {
-        data(format_args!(
-            "{}",
-            serde_json::to_string_pretty(&as_json(period, &lists))?
-        ));
+        data_json(&as_json(period, &lists))?;
     } else {
         print(&lists);
     }

@@ -6,7 +6,8 @@ use super::reader::{Problems, Section, Value, wrong_type};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Memory, Problem, Telegram, TelegramLimits};
 use super::{
-    agents, bindings, discord, limits, peers, people, platform, providers, schema, tools, transport,
+    agents, bindings, discord, limits, peers, people, platform, providers, proxy, schema, tools,
+    transport,
 };
 use crate::domain::{AgentId, PersonId};
 
@@ -68,7 +69,14 @@ fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
     let platform = platform::read(section, vault, &TELEGRAM);
     Telegram {
         transport: transport::transport(section),
-        proxy: transport::proxy(section, vault, &platform.api_url),
+        proxy: proxy::read(
+            section,
+            vault,
+            &proxy::Server {
+                url: &platform.api_url,
+                key: "api_url",
+            },
+        ),
         limits: section
             .section("limits", &schema::LIMITS)
             .map(|section| sending_limits(&section))

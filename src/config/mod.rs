@@ -19,6 +19,7 @@ mod discord;
 pub(crate) mod edit;
 mod file;
 mod limits;
+mod lookalikes;
 mod memory;
 mod models;
 mod peers;
@@ -26,6 +27,7 @@ mod people;
 mod personality;
 mod platform;
 mod providers;
+mod proxy;
 mod reader;
 mod redact;
 mod report;
@@ -156,6 +158,8 @@ pub struct Provider {
     pub base_url: String,
     /// A local server may need none.
     pub api_key: Option<Secret>,
+    /// The address of an HTTP proxy; secret, because the address may hold a password.
+    pub proxy: Option<Secret>,
     /// Prices by the names of its models.
     pub prices: BTreeMap<String, Price>,
     /// Models for `/model`, besides the models of agents.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::reader::{Named, Section, suggest};
 use super::secrets::Vault;
 use super::{ModelRef, Problem, Provider, ProviderKind, Spanned};
-use super::{limits, models, schema};
+use super::{limits, models, proxy, schema};
 use crate::domain::{AgentId, nearest};
 
 /// Every name under `[providers]`. Names of broken providers are included, so that models do not
@@ -93,6 +93,13 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     let default_url = kind.unwrap_or(ProviderKind::OpenAi).default_base_url();
     let address = section.address("base_url", default_url);
     let api_key = vault.secret(section, "api_key");
+    let server = proxy::Server {
+        url: address
+            .as_ref()
+            .map_or(default_url, |address| address.url.as_str()),
+        key: "base_url",
+    };
+    let proxy = proxy::read(section, vault, &server);
     let prices = limits::prices(section).into_iter().collect();
     let (models, vision) = (models::offered(section), models::vision(section));
     let context_tokens = models::context_tokens(section);
@@ -106,6 +113,7 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
         kind,
         base_url: address.url,
         api_key,
+        proxy,
         prices,
         models,
         vision,

@@ -6,6 +6,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::choices::Choice;
+use super::lookalikes::is_plain_key;
 use super::schema::{Absence, Key, Shape};
 use super::{Problem, Spanned};
 use crate::domain::nearest;
@@ -333,7 +334,12 @@ fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
         | ("[memory]", "backend" | "storage" | "store") => ONE_STORE.to_owned(),
         _ => suggest(key, &shape.names().collect::<Vec<_>>()),
     };
-    Problem::new(span, format!("unknown key `{key}`"))
+    // Under a secret, the secret itself may stand where a key belongs.
+    let shown = match shape.name == super::schema::SECRET.name && !is_plain_key(key) {
+        true => "unknown key".to_owned(),
+        false => format!("unknown key `{key}`"),
+    };
+    Problem::new(span, shown)
         .label(format!("not a key of {}", shape.name))
         .help(advice)
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::lookalikes::{is_plain_key, looks_like_path, looks_like_secret, looks_like_variable};
 use super::reader::Value;
 use super::schema;
-use super::secrets::is_variable_name;
 use crate::domain::nearest;
 
 /// Keys with a secret as value. A proxy's address may hold a password, and not always in the usual
@@ -25,6 +25,7 @@ const COUNTED_KEYS: [&str; 5] = [
 pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String {
     let mut spans = Vec::new();
     collect_from_table(text, tree, &mut spans);
+    collect_lookalikes(text, &mut spans);
     if !well_formed {
         collect_from_lines(text, &mut spans);
     }
@@ -62,13 +63,26 @@ fn collect_from_secret(value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
     };
     for (key, value) in table.iter() {
         let is_place = match (key.get_ref().as_ref(), value.get_ref().as_str()) {
-            ("env", Some(name)) => is_variable_name(name),
-            ("file", Some(_)) => true,
+            ("env", Some(name)) => looks_like_variable(name),
+            ("file", Some(path)) => looks_like_path(path),
             _ => false,
         };
+        // The secret may stand where `env` belongs.
+        if !is_plain_key(key.get_ref()) {
+            spans.push(key.span());
+        }
         if !is_place {
             collect_from_secret(value, spans);
         }
+    }
+}
+
+/// Words that are secrets wherever they stand, such as in a field of another name.
+fn collect_lookalikes(text: &str, spans: &mut Vec<Range<usize>>) {
+    let is_around = |c: char| c.is_whitespace() || "\"'=,{}[]()<>`".contains(c);
+    for word in text.split(is_around).filter(|word| looks_like_secret(word)) {
+        let start = word.as_ptr() as usize - text.as_ptr() as usize;
+        spans.push(start..start + word.len());
     }
 }
 
@@ -117,7 +131,13 @@ fn after_key(text: &str) -> &str {
 
 fn names_a_place(value: &str) -> bool {
     let inside = value.strip_prefix('{').unwrap_or_default().trim_start();
-    inside.starts_with("env") || inside.starts_with("file")
+    let quoted = || inside.split(['"', '\'']).nth(1).unwrap_or_default();
+    let is_alone = || inside.split(['"', '\'']).count() <= 3;
+    match inside.split(|c: char| !c.is_ascii_alphabetic()).next() {
+        Some("env") => is_alone() && looks_like_variable(quoted()),
+        Some("file") => is_alone() && looks_like_path(quoted()),
+        _ => false,
+    }
 }
 
 /// Also true for a slip of the pen such as `tokn`, because the report about an unknown key shows
@@ -130,6 +150,10 @@ fn sounds_secret(key: &str) -> bool {
     let has_word = ["token", "key", "secret", "passw"]
         .iter()
         .any(|word| key.contains(word));
+    // A key in other letters: `"to\u006ben"`.
+    if key.contains('\\') {
+        return true;
+    }
     let is_slip = || nearest(&key, every_key()).is_some_and(|near| SECRET_KEYS.contains(&near));
     has_word || is_slip()
 }

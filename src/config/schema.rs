@@ -124,6 +124,7 @@ pub(super) const WEBHOOK: Shape = Shape {
     keys: &[
         refused("url", r#""https://bot.example.org/hook""#),
         default("listen", r#""127.0.0.1:8443""#),
+        default("public", "false"),
     ],
 };
 
@@ -169,6 +170,7 @@ pub(super) const PROVIDER: Shape = Shape {
         refused("kind", r#""openai""#),
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
+        nothing("proxy", r#"{ env = "OPENAI_PROXY" }"#),
         nothing(
             "prices",
             r#"{ "gpt-5.4" = { input = 2.5, output = 10, cached = 0.25 } }"#,

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::fs;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use secrecy::{ExposeSecret, SecretString};
 use toml::de::DeValue;
 
+use super::lookalikes::{is_variable_name, looks_like_path, looks_like_variable};
 use super::reader::Section;
 use super::schema;
 use super::{Problem, Spanned};
@@ -91,10 +93,14 @@ impl Vault<'_> {
     }
 
     fn read_variable(&self, variable: &Spanned<String>) -> Result<Secret, Problem> {
+        let name = match looks_like_variable(&variable.value) {
+            true => variable.value.as_str(),
+            false => HIDDEN,
+        };
         let problem = |what: &str| {
             Problem::new(
                 variable.span.clone(),
-                format!("the environment variable {} {what}", variable.value),
+                format!("the environment variable {name} {what}"),
             )
             .label("needed for this")
             .help("export it before starting, or use { file = \"…\" }")
@@ -108,20 +114,45 @@ impl Vault<'_> {
 
     fn read_file(&self, path: &Spanned<String>) -> Result<Secret, Problem> {
         let whole_path = self.home.join(&path.value);
+        let is_shown = looks_like_path(&path.value);
+        let (name, label) = match is_shown {
+            true => (
+                path.value.as_str(),
+                format!("looked for {}", whole_path.display()),
+            ),
+            false => (
+                HIDDEN,
+                "hidden, because this may be the secret itself".into(),
+            ),
+        };
         let problem = |what: String| {
-            Problem::new(path.span.clone(), format!("the file {} {what}", path.value))
-                .label(format!("looked for {}", whole_path.display()))
+            Problem::new(path.span.clone(), format!("the file {name} {what}"))
+                .label(label.clone())
                 .help("write the secret into this file, alone, or use { env = \"…\" }")
         };
         match fs::read_to_string(&whole_path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(problem("does not exist".to_owned()))
             }
-            Err(error) => Err(problem(format!("cannot be read: {error}"))),
+            Err(error) => Err(problem(format!("cannot be read: {}", error.kind()))),
             Ok(text) if text.trim().is_empty() => Err(problem("is empty".to_owned())),
+            Ok(_) if is_open_to_others(&whole_path) => {
+                Err(problem("is open to other users of this machine".to_owned())
+                    .help(format!("run `chmod 600 {}`", whole_path.display())))
+            }
             Ok(text) => Ok(Secret::new(text.trim_end().to_owned())),
         }
     }
+}
+
+/// Stands for a name that may be the secret itself.
+const HIDDEN: &str = "named here";
+
+/// As ssh does with keys: a file of ours has no rights for others. A file of somebody else, such as
+/// a secret that a container is given, has the rights its owner chose.
+fn is_open_to_others(path: &Path) -> bool {
+    let is_ours = |file: &fs::Metadata| file.uid() == rustix::process::geteuid().as_raw();
+    fs::metadata(path).is_ok_and(|file| is_ours(&file) && file.mode() & 0o077 != 0)
 }
 
 /// Reads `{ env = "…" }` or `{ file = "…" }` and refuses everything else.
@@ -168,13 +199,6 @@ fn environment(section: &Section<'_>, variable: Spanned<String>) -> Option<Keepe
             .help("write the name only, such as `TELEGRAM_BOT_TOKEN`; the secret itself stays outside this file"),
     );
     None
-}
-
-/// Bot tokens have a colon and most keys a hyphen, so a secret written where its name belongs does
-/// not pass as a name and is not repeated in messages.
-pub(super) fn is_variable_name(text: &str) -> bool {
-    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    plain && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn not_one_place(section: &Section<'_>, name: &str) -> Problem {

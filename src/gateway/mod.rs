@@ -30,11 +30,11 @@ use tokio_util::task::TaskTracker;
 use crate::agents::Memories;
 use crate::answering::{TranscriptSearch, files};
 use crate::channels::discord::{self, DiscordChannel};
-use crate::channels::telegram::{ChannelDeps, Menu, MenuEntry, TelegramChannel};
+use crate::channels::telegram::{ChannelDeps, Menu, MenuEntry, TelegramChannel, WebhookSecrets};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::{CommandServices, SPECS};
-use crate::config::{Config, Groups, Secrets, Switch};
+use crate::config::{Config, Groups, Secrets, Switch, Transport};
 use crate::delivery::{Delivery, MovedAway};
 use crate::domain::{Destination, PersonId, Role};
 use crate::home::{CheckedConfig, ConfigError, Home, HomeLock, LockError, Snapshot, Snapshots};
@@ -364,7 +364,10 @@ async fn channels(
     if let Some(telegram) = &config.telegram {
         let deps = ChannelDeps {
             signer: generated_secrets::buttons(db).await?,
-            webhook_secret: generated_secrets::webhook(db).await?,
+            webhook_secrets: match telegram.transport {
+                Transport::Webhook(_) => generated_secrets::webhook(db).await?,
+                Transport::Polling => WebhookSecrets::default(),
+            },
             menu: menu(config),
             expectations: preflight::expectations(&config.access, &checked.table),
             db: db.clone(),

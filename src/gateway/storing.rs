@@ -10,7 +10,7 @@ use rusqlite::Transaction;
 use super::GatewayState;
 use super::deletions::{self, Deleted, Deletions};
 use super::group_migration::{self, Move};
-use super::topics::{self, Rows};
+use super::topics::{self, OpenPlaces, Rows};
 use crate::access::people;
 use crate::answering::broken;
 use crate::channels::{Batch, Text};
@@ -43,11 +43,13 @@ pub(super) async fn store(state: &Arc<GatewayState>, batch: Batch) -> Result<Tak
     let moves = group_migration::among(state, &batch.arrivals).await;
     let snapshot = state.services.snapshots.current();
     let arrivals = topics::bind_by_name(&snapshot, batch.arrivals);
+    let open = topics::open_places(state, &snapshot, &arrivals).await?;
     let batch = Arc::new(Arrivals {
         platform: batch.platform,
         deletions: deletions::among(&arrivals),
         arrivals,
         moves: moves.into_iter().map(Arc::new).collect(),
+        open,
         config: snapshot.config.clone(),
     });
     let (whole, db) = (batch.clone(), &state.services.db);
@@ -68,12 +70,20 @@ struct Arrivals {
     arrivals: Vec<Arrival>,
     deletions: Deletions,
     moves: Vec<Moved>,
+    /// Places whose names may be learned.
+    open: OpenPlaces,
     config: Arc<Config>,
 }
 
 impl Arrivals {
+    fn may_learn(&self, tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<bool> {
+        self.open.may_learn(tx, &self.config.access, place)
+    }
+
     fn write(&self, tx: &Transaction<'_>) -> rusqlite::Result<Taken> {
-        let mut stored = inbox::insert(tx, self.platform, &self.arrivals, now_ms())?;
+        let may_learn = |place: &SessionKey| self.may_learn(tx, place);
+        let mut stored =
+            inbox::insert(tx, self.platform, &self.arrivals, may_learn, now_ms())?;
         let deleted = self.deletions.write(tx, self.platform, now_ms())?;
         stored
             .accepted
@@ -122,7 +132,7 @@ impl<'a> OneByOne<'a> {
 
     fn write(mut self, tx: &Transaction<'_>, batch: &Arrivals) -> rusqlite::Result<Taken> {
         for arrival in &batch.arrivals {
-            self.insert(tx, arrival)?;
+            self.insert(tx, batch, arrival)?;
         }
         for arrival in &batch.arrivals {
             match arrival {
@@ -149,8 +159,14 @@ impl<'a> OneByOne<'a> {
         Ok(self.taken)
     }
 
-    fn insert(&mut self, tx: &Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<()> {
-        let insert = || inbox::insert(tx, self.platform, [arrival], now_ms());
+    fn insert(
+        &mut self,
+        tx: &Transaction<'_>,
+        batch: &Arrivals,
+        arrival: &Arrival,
+    ) -> rusqlite::Result<()> {
+        let may_learn = |place: &SessionKey| batch.may_learn(tx, place);
+        let insert = || inbox::insert(tx, self.platform, [arrival], may_learn, now_ms());
         match (part(tx, insert)?, arrival) {
             (Ok(new), _) => {
                 let stored = &mut self.taken.stored;

@@ -1,7 +1,8 @@
 //! The home folder: the paths inside, and the lock to keep a second process out.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::{open_files, storage};
@@ -23,6 +24,8 @@ pub struct HomeLock {
 pub enum LockError {
     #[error("Parlor is already running on {} (pid {pid}). Stop that one first, or use another folder with --home", .home.display())]
     Held { home: PathBuf, pid: String },
+    #[error("other users may enter the home folder {} (mode {mode:o}). Keep them out with `chmod 700 {}`, or use a folder of its own with --home", .home.display(), .home.display())]
+    Open { home: PathBuf, mode: u32 },
     #[error("cannot write {}: {error}. {}", .path.display(), advice(.error))]
     NotWritable {
         path: PathBuf,
@@ -60,6 +63,8 @@ impl Home {
     }
 
     pub fn lock(&self) -> Result<HomeLock, LockError> {
+        self.keep_private()?;
+        self.keep_files_private();
         let path = self.path.join("parlor.lock");
         let not_writable = |error| LockError::NotWritable {
             path: path.clone(),
@@ -70,6 +75,7 @@ impl Home {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&path)
             .map_err(not_writable)?;
         match file.try_lock() {
@@ -85,6 +91,54 @@ impl Home {
         write_pid(&mut file).map_err(not_writable)?;
         Ok(HomeLock { _file: file })
     }
+
+    /// Takes the rights of other users away: from the folder, and from files of earlier versions. A
+    /// folder that is not only Parlor's is left as it is, and refused.
+    pub(crate) fn keep_private(&self) -> Result<(), LockError> {
+        let Some(mode) = rights_of_others(&self.path) else {
+            return Ok(());
+        };
+        let is_shared = mode & STICKY != 0
+            || self.path.parent().is_none()
+            || std::env::home_dir().is_some_and(|home| is_same(&home, &self.path));
+        let owner_only = Permissions::from_mode(0o700);
+        if is_shared || fs::set_permissions(&self.path, owner_only).is_err() {
+            return Err(LockError::Open {
+                home: self.path.clone(),
+                mode: mode & 0o777,
+            });
+        }
+        tracing::warn!(
+            "other users could enter the home folder {}; it is for its owner alone now",
+            self.path.display()
+        );
+        Ok(())
+    }
+
+    /// Takes the rights of other users from files that Parlor keeps for itself.
+    fn keep_files_private(&self) {
+        for name in ["parlor.lock", "parlor.db", "parlor.db-wal", "parlor.db-shm"] {
+            let path = self.path.join(name);
+            if rights_of_others(&path).is_some() {
+                // The folder is private, so a file of somebody else's does no harm here.
+                drop(fs::set_permissions(&path, Permissions::from_mode(0o600)));
+            }
+        }
+    }
+}
+
+/// Marks a folder like /tmp, in which everybody has files.
+const STICKY: u32 = 0o1000;
+
+/// The mode of a path that others than its owner have rights to. None also where there is nothing.
+fn rights_of_others(path: &Path) -> Option<u32> {
+    let mode = fs::metadata(path).ok()?.permissions().mode();
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| fs::canonicalize(path).ok();
+    whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
 fn read_pid(file: &mut File) -> String {
@@ -99,4 +153,60 @@ fn write_pid(file: &mut File) -> std::io::Result<()> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
     writeln!(file, "{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn made(folder: &Path, bits: u32) -> Home {
+        let path = folder.join("home");
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(bits)).unwrap();
+        Home::new(path)
+    }
+
+    /// Tests may run as root, for whom nothing is closed, so modes are looked at.
+    #[test]
+    fn a_home_is_for_its_owner_alone() {
+        for bits in [0o700, 0o750, 0o755, 0o777, 0o711, 0o705] {
+            let folder = tempfile::tempdir().unwrap();
+            let home = made(folder.path(), bits);
+            for name in ["parlor.lock", "parlor.db", "parlor.db-wal"] {
+                fs::write(home.path().join(name), "").unwrap();
+                fs::set_permissions(home.path().join(name), Permissions::from_mode(0o666)).unwrap();
+            }
+            let _lock = home.lock().unwrap();
+            assert_eq!(mode(home.path()), 0o700, "{bits:o}");
+            for name in ["parlor.lock", "parlor.db", "parlor.db-wal"] {
+                assert_eq!(mode(&home.path().join(name)), 0o600, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_lock_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = made(folder.path(), 0o700);
+        let _lock = home.lock().unwrap();
+        assert_eq!(mode(&home.path().join("parlor.lock")), 0o600);
+    }
+
+    /// Like /tmp: others have their files in there.
+    #[test]
+    fn a_folder_of_everybody_is_no_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = made(folder.path(), 0o1777);
+        let error = home.lock().unwrap_err().to_string();
+        assert!(
+            error.contains("(mode 777)") && error.contains("`chmod 700 "),
+            "{error}"
+        );
+        assert_eq!(mode(home.path()), 0o1777, "it is left as it was");
+        assert!(!home.path().join("parlor.lock").exists());
+    }
 }

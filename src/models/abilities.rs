@@ -127,6 +127,7 @@ mod tests {
             kind,
             base_url: String::new(),
             api_key: None,
+            proxy: None,
             prices: Default::default(),
             models: Vec::new(),
             vision: Vision::ByName,

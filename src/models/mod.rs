@@ -39,7 +39,7 @@ impl Models {
     pub fn new(providers: &BTreeMap<String, Provider>) -> Self {
         let client = SharedClient::default();
         let remote = |provider: &Provider| {
-            Arc::new(Remote::new(provider.clone(), client.clone())) as Arc<dyn ModelProvider>
+            Arc::new(Remote::new(provider.clone(), &client)) as Arc<dyn ModelProvider>
         };
         let known = Arc::new(providers.clone());
         let providers = providers

@@ -88,19 +88,27 @@ pub(crate) struct Stored {
     pub(crate) reopened: Vec<SessionKey>,
 }
 
-/// Stores and returns new messages; messages seen before are left out.
+/// Stores and returns new messages; messages seen before are left out. Names are learned of places
+/// for which `may_learn` is true.
 pub(crate) fn insert<'a>(
     tx: &Transaction<'_>,
     platform: Platform,
     arrivals: impl IntoIterator<Item = &'a Arrival>,
+    may_learn: impl Fn(&SessionKey) -> rusqlite::Result<bool>,
     now: i64,
 ) -> rusqlite::Result<Stored> {
     let mut stored = Stored::default();
+    let learn = |stored: &mut Stored, place: &SessionKey, name: &str| {
+        if may_learn(place)? && names::learn(tx, place, name, now)? {
+            stored.renamed.push(place.clone());
+        }
+        Ok::<_, rusqlite::Error>(())
+    };
     for arrival in arrivals {
         match arrival {
             Arrival::Message(inbound) => {
                 if let Some(name) = &inbound.origin.name {
-                    learn(tx, &mut stored, &inbound.origin.key, name, now)?;
+                    learn(&mut stored, &inbound.origin.key, name)?;
                 }
                 if insert_message(tx, platform, inbound, now)? {
                     stored
@@ -108,11 +116,11 @@ pub(crate) fn insert<'a>(
                         .push(Accepted::new(tx.last_insert_rowid(), *inbound.clone()));
                 }
             }
-            Arrival::TopicMade(made) => learn(tx, &mut stored, &made.origin.key, &made.text, now)?,
+            Arrival::TopicMade(made) => learn(&mut stored, &made.origin.key, &made.text)?,
             Arrival::Reopened(place) => stored.reopened.push(place.clone()),
             // The gateway follows moves and deletions, because more than the inbox changes.
             Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) => {}
-            Arrival::Named { place, name } => learn(tx, &mut stored, place, name, now)?,
+            Arrival::Named { place, name } => learn(&mut stored, place, name)?,
             Arrival::Broken {
                 update_id,
                 reason,
@@ -138,19 +146,6 @@ pub(crate) fn insert_failed(
     )?
     .execute(params![platform.as_str(), update_id, outcome, now])?;
     Ok(tx.last_insert_rowid())
-}
-
-fn learn(
-    tx: &Transaction<'_>,
-    stored: &mut Stored,
-    place: &SessionKey,
-    name: &str,
-    now: i64,
-) -> rusqlite::Result<()> {
-    if names::learn(tx, place, name, now)? {
-        stored.renamed.push(place.clone());
-    }
-    Ok(())
 }
 
 fn insert_message(

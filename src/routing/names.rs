@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::places;
 use crate::domain::{Origin, SessionKey};
+use crate::printable::printable_line;
 use crate::storage::{Db, Remembered, StoreError};
 
 /// Names by place.
@@ -45,13 +46,14 @@ pub(crate) fn load(
         .flatten())
 }
 
-/// Stores the name; true for a new name.
+/// Stores the name, in a single printable line; true for a new name.
 pub(crate) fn learn(
     tx: &Transaction<'_>,
     place: &SessionKey,
     name: &str,
     now: i64,
 ) -> rusqlite::Result<bool> {
+    let name = printable_line(name);
     let place = places::ensure(tx, place, now)?;
     let mut statement =
         tx.prepare_cached("UPDATE places SET name = ?2 WHERE id = ?1 AND name IS NOT ?2")?;

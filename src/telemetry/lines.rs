@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::printable::{printable, printable_in_colour};
 
 /// Bytes waiting for the reader, about a thousand lines.
 const MOST_WAITING: usize = 256 * 1024;
@@ -16,13 +18,49 @@ const FULL_PAUSE: Duration = Duration::from_millis(20);
 pub(super) fn stderr() -> &'static Lines {
     static STDERR: LazyLock<Lines> = LazyLock::new(|| {
         // A handle of its own: a thread stuck in a write holds no lock others need.
-        let handle = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+        let handle = system_stderr().as_fd().try_clone_to_owned().map(File::from);
         match handle {
             Ok(handle) => Lines::to(handle, MOST_WAITING),
-            Err(_) => Lines::to(io::stderr(), MOST_WAITING),
+            Err(_) => Lines::to(system_stderr(), MOST_WAITING),
         }
     });
     &STDERR
+}
+
+/// Whether a person sees the lines.
+pub(super) fn is_seen() -> bool {
+    system_stderr().is_terminal()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the log's way to stderr")]
+fn system_stderr() -> io::Stderr {
+    io::stderr()
+}
+
+/// The writer of log lines that are in colour. Words in the fields of a line have lost their
+/// escapes before.
+pub(super) fn coloured() -> Printable {
+    Printable(printable_in_colour)
+}
+
+pub(super) fn plain() -> Printable {
+    Printable(printable)
+}
+
+/// Makes each line printable: a field may quote a server or a file.
+pub(super) struct Printable(fn(&str) -> String);
+
+impl Write for Printable {
+    /// The log writes each line with a single call.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let shown = (self.0)(&String::from_utf8_lossy(line));
+        stderr().push(shown.into_bytes());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Cheap to clone.
@@ -162,18 +200,6 @@ impl State {
     }
 }
 
-impl Write for &Lines {
-    /// The log writes each line with a single call.
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.push(line.to_owned());
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Lines for a reader gone away are dropped.
 fn write_all(reader: &mut impl Write, mut bytes: &[u8]) {
     while !bytes.is_empty() {
@@ -283,5 +309,13 @@ mod tests {
             !lines.shared.lock().is_writing,
             "a reader that is gone holds up nothing"
         );
+    }
+
+    #[test]
+    fn a_line_drives_no_terminal() {
+        let hostile = "\u{1b}[2mwarn\u{1b}[0m a\u{1b}]52;c;x\u{7}\u{9b}2J\u{202e}b\r\n";
+        let shown = |printable: Printable| (printable.0)(hostile);
+        assert_eq!(shown(plain()), "[2mwarn[0m a]52;c;x2Jb\n");
+        assert_eq!(shown(coloured()), "\u{1b}[2mwarn\u{1b}[0m a]52;c;x2Jb\n");
     }
 }

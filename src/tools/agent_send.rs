@@ -60,7 +60,8 @@ impl Tool for AgentSend {
         match peer(&scope.agent, &agent, scope) {
             Ok(agent) => Outcome::wish(Effect::AskPeer(AskPeer { agent, text })),
             Err(refusal) => {
-                tracing::info!(agent.id = %scope.agent.id, "refused: {refusal}");
+                // The refusal quotes the model.
+                tracing::info!(agent.id = %scope.agent.id, "refused: not in a peer group with the other");
                 Outcome::say(format!("Nothing was sent: {refusal}"))
             }
         }

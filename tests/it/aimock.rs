@@ -1,7 +1,6 @@
 //! The gateway with a model server that nobody here wrote: aimock, on two dialects. What it must
 //! answer is in `aimock_fixtures.json`.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use tokio::process::{Child, Command};
 
 use crate::support::House;
 use crate::support::fake_telegram::{ALICE, BOB, Dm};
+use crate::support::tell_skipped;
 
 /// Where aimock's program is; `scripts/check` installs one and sets this.
 const PROGRAM: &str = "PARLOR_AIMOCK";
@@ -27,11 +27,9 @@ impl Setup {
     /// Nothing, and a word about it, where aimock is not there.
     async fn start() -> Option<Self> {
         let Some(program) = std::env::var_os(PROGRAM).map(PathBuf::from) else {
-            // Not a macro: what those print is kept back when a test passes.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: no aimock, because {PROGRAM} is not set; scripts/check sets it"
-            );
+            tell_skipped(&format!(
+                "no aimock, because {PROGRAM} is not set; scripts/check sets it"
+            ));
             return None;
         };
         let port = free_port();

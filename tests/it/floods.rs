@@ -37,6 +37,7 @@ async fn end_of_answer(
         kind,
         base_url,
         api_key: None,
+        proxy: None,
         prices,
         models,
         vision,

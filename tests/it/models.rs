@@ -69,6 +69,7 @@ fn provider(kind: ProviderKind, base_url: String, key: Option<&str>) -> Provider
         kind,
         base_url,
         api_key,
+        proxy: None,
         prices,
         models: Vec::new(),
         vision: Vision::ByName,

@@ -1,4 +1,4 @@
-//! Reaching Telegram through a proxy.
+//! Reaching Telegram and model servers through a proxy, and not through one that nobody configured.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,8 +6,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::House;
+use crate::support::fake_model::Dialect;
 use crate::support::fake_telegram::ALICE;
-use crate::support::house::Process;
+use crate::support::house::{Process, parlor};
 
 /// Passes everything on, and keeps the beginning of each connection.
 async fn proxy_to(server: &str) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -77,4 +78,52 @@ async fn a_proxy_that_is_down_is_told_without_its_password() {
     assert!(!process.log().contains("hunter2"), "{}", process.log());
     assert!(house.telegram.journal().is_empty());
     assert_eq!(process.stop().await, 0);
+}
+
+/// A proxy of the environment would read every call in plain http, with the token and the prompt.
+#[tokio::test]
+async fn a_proxy_of_the_environment_sees_nothing() {
+    let house = House::new("[access]\ndms = \"open\"\n").await;
+    let (proxy, seen) = proxy_to(house.telegram.api_url()).await;
+    let mut command = parlor(house.home.path());
+    command.arg("run");
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        command.env(name, format!("http://{proxy}"));
+        command.env(name.to_lowercase(), format!("http://{proxy}"));
+    }
+    let process = Process::start_as(command, house.home.path());
+    house.telegram.dm(ALICE).says("hello").await;
+    assert_eq!(
+        house.telegram.dm(ALICE).wait_for_sent(1).await.text,
+        "re: hello"
+    );
+    assert_eq!(process.stop().await, 0);
+    let seen = seen.lock().expect("nobody panics here");
+    assert!(seen.is_empty(), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_model_is_asked_through_the_proxy_of_its_provider() {
+    let house = House::new("[access]\ndms = \"open\"\n").await;
+    let base_url = house.model.base_url(Dialect::OpenAi);
+    let server = base_url.split('/').nth(2).expect("a host");
+    let (proxy, seen) = proxy_to(server).await;
+    house.write("secrets/proxy", &format!("http://ann:hunter2@{proxy}"));
+    house.configure_provider("proxy = { file = \"secrets/proxy\" }");
+    let process = Process::start(house.home.path(), &["run"]);
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    let log = process.log();
+    assert_eq!(process.stop().await, 0);
+    let seen = seen.lock().expect("nobody panics here");
+    let asked = seen.iter().filter(|start| start.starts_with("POST "));
+    assert!(asked.count() > 0, "{seen:?}");
+    for start in seen.iter().filter(|start| !start.is_empty()) {
+        assert!(start.starts_with(&format!("POST {base_url}")), "{start}");
+        assert!(
+            start.contains("proxy-authorization: Basic YW5uOmh1bnRlcjI="),
+            "{start}"
+        );
+    }
+    assert!(!log.contains("hunter2"), "{log}");
 }

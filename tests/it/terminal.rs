@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
+use crate::cli::{fresh_home, run};
 use crate::support::House;
 use crate::support::fake_model::{Request, Script};
 use crate::support::house::parlor;
@@ -208,4 +209,41 @@ async fn answers_left_from_before_stand_under_their_topic_and_in_no_reply() {
         rest.contains("What was asked before in local:home:code is answered now:\nMain: Fixed."),
         "{rest}"
     );
+}
+
+/// Sets the clipboard, clears the screen, turns the text, goes back to the line's beginning.
+const HOSTILE: &str = "lunch\u{1b}]52;c;AAAA\u{7}\u{1b}[2J\u{9b}31m\u{202e}\r\u{7f}!";
+
+/// Whoever wrote it: a memory, a folder's name, an argument that is repeated in an error.
+#[tokio::test]
+async fn nobodys_words_drive_the_terminal_of_the_operator() {
+    let home = fresh_home().await;
+    let remembered = run(home.path(), &["remember", "--agent", "main", HOSTILE]).await;
+    assert_eq!(remembered.code, 0, "{}", remembered.stderr);
+    let hostile_file = format!("/nowhere/{HOSTILE}");
+    let verbs: &[&[&str]] = &[
+        &["memory", "list", "--agent", "main"],
+        &["memory", "list", "--agent", "main", "--json"],
+        &["memory", "export"],
+        &["memory", "export", "--format", "markdown"],
+        &["memory", "import", &hostile_file],
+        &["recall", "--agent", "main", "lunch"],
+        &["recall", "--agent", "main", "--json", "--explain", "lunch"],
+        &["agent", "info", HOSTILE],
+        &["route", "explain", HOSTILE],
+        &["memory", "list", "--limit", HOSTILE],
+        &[HOSTILE],
+    ];
+    for arguments in verbs {
+        let ran = run(home.path(), arguments).await;
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        let drives = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';
+        assert!(!told.contains(drives), "{arguments:?}: {told:?}");
+        assert!(!told.is_empty(), "{arguments:?}");
+    }
+    let listed = run(home.path(), verbs[0]).await.stdout;
+    assert!(listed.contains("lunch]52;c;AAAA[2J31m!"), "{listed}");
+    let json = run(home.path(), verbs[1]).await.stdout;
+    let rows: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert!(rows[0].to_string().contains("\\u001b]52;c;AAAA"), "{rows}");
 }

@@ -369,21 +369,46 @@ async fn without_auto_bind_a_name_is_only_a_name() {
     gateway.shutdown().await;
 }
 
+/// Topics that nothing opens: made, renamed and written in.
 #[tokio::test]
-async fn the_log_of_a_turn_has_the_topics_name() {
-    let house = open_forum().await;
-    let process = house.spawn().await;
-    roses(&house).says(BOB, "hello").await;
-    roses(&house).wait_for_sent(1).await;
-    house
-        .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent")
-        .await;
-    assert!(
-        process.log().contains("place.name=\"Roses\""),
-        "{}",
-        process.log()
+async fn a_closed_group_leaves_no_names_behind() {
+    let house = House::new("[access]\nowners = [\"telegram:111\"]\n[agents.rose]\n").await;
+    let gateway = house.open().await;
+    let forum = house.telegram.forum(-1009);
+    let closed = forum.creates_topic(BOB, "zinnober").await;
+    closed.says(BOB, "@parlor_bot hello").await;
+    closed.renames_topic(BOB, "zinnober two").await;
+    let opened = forum.creates_topic(BOB, "roses").await;
+    house.telegram.all_confirmed().await;
+    assert_eq!(
+        house.ask("SELECT count(*) FROM places WHERE name IS NOT NULL"),
+        "0"
     );
-    assert_eq!(process.stop().await, 0);
+    // The names are learned from the next message once the place is open.
+    opened.says(ALICE, "/agent rose").await;
+    opened.wait_for_sent(1).await;
+    opened.says(ALICE, "@parlor_bot hello").await;
+    opened.wait_for_sent(2).await;
+    house.close(gateway).await;
+    assert_eq!(house.ask("SELECT group_concat(name) FROM places"), "roses");
+    assert_eq!(
+        house.ask("SELECT count(*) FROM inbox WHERE payload LIKE '%zinnober%'"),
+        "0"
+    );
+}
+
+/// A name is a line for people: of two lines and a sequence for a terminal, the letters stay.
+#[tokio::test]
+async fn a_topics_name_is_stored_without_control_characters() {
+    let house = House::new("[access]\ngroups = \"open\"\n").await;
+    let gateway = house.open().await;
+    let forum = house.telegram.forum(-1009);
+    forum
+        .creates_topic(BOB, "plans\u{1b}]52;c;AA\u{7}\n\u{202e}b\u{9b}2J")
+        .await;
+    house.telegram.all_confirmed().await;
+    house.close(gateway).await;
+    assert_eq!(house.ask("SELECT name FROM places"), "plans]52;c;AA b2J");
 }
 
 const OLD: i64 = -5;

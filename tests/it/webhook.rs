@@ -6,9 +6,9 @@ use std::net::TcpListener;
 use parlor::gateway::Gateway;
 
 use crate::support::House;
-use crate::support::fake_telegram::webhook::{begin_post, post, status};
+use crate::support::fake_telegram::webhook::{begin, begin_post, everything, post, status};
 use crate::support::fake_telegram::{ALICE, BOB, Fault};
-use crate::support::house::Process;
+use crate::support::house::{Process, parlor};
 
 const OPEN: &str = "[access]\ndms = \"open\"\ngroups = \"open\"\n[agents.rose]\n";
 
@@ -239,17 +239,17 @@ async fn a_call_that_a_kill_cut_off_is_answered_once() {
     let _ = cut_off.await.expect("joined");
 
     let process = spawn(&house, 2).await;
-    assert_eq!(
-        house.telegram.webhook_secret(),
-        secret,
-        "calls made meanwhile still count"
-    );
-    assert_eq!(
-        post(&listen, Some(&secret), update.as_bytes())
-            .await
-            .expect("an answer"),
-        200
-    );
+    let new_secret = house.telegram.webhook_secret();
+    assert_ne!(new_secret, secret, "each start has a secret of its own");
+    for counting in [&secret, &new_secret] {
+        assert_eq!(
+            post(&listen, Some(counting), update.as_bytes())
+                .await
+                .expect("an answer"),
+            200,
+            "calls made meanwhile still count"
+        );
+    }
     process.kill().await;
     house.model.release();
 
@@ -361,5 +361,69 @@ async fn a_refused_token_ends_the_webhook_too() {
             .await
             .starts_with("Telegram does not accept the bot token")
     );
+    gateway.shutdown().await;
+}
+
+/// Half a head and no secret, again and again, with few open files.
+#[tokio::test]
+async fn strangers_at_the_port_keep_no_call_of_telegram_out() {
+    let (house, listen) = hooked_house().await;
+    let binary = parlor(house.home.path()).as_std().get_program().to_owned();
+    let mut command = tokio::process::Command::new("sh");
+    command
+        .env_clear()
+        .env("PARLOR_HOME", house.home.path())
+        .args(["-c", "ulimit -n 256; exec \"$0\" run"])
+        .arg(binary);
+    let process = Process::start_as(command, house.home.path());
+    announced(&house, 1).await;
+    let mut strangers = Vec::new();
+    for count in 0..600 {
+        strangers.push(
+            begin(&listen, b"POST /hook HTTP/1.1\r\nHost: bot\r\n")
+                .await
+                .expect("the port is open"),
+        );
+        if count % 100 == 50 {
+            let dm = house.telegram.dm(ALICE);
+            let asked = dm.says("hello").await;
+            let status = house.telegram.call_webhook(&listen, asked.update_id).await;
+            assert_eq!(status, 200, "behind {count} strangers");
+            dm.wait_for_sent(count / 100 + 1).await;
+        }
+    }
+    let sockets = std::fs::read_dir(format!("/proc/{}/fd", process.pid()));
+    if let Ok(open) = sockets {
+        let open = open.count();
+        assert!(open < 120, "{open} files are open");
+    }
+    assert!(!process.log().contains("open files"), "{}", process.log());
+    assert_eq!(process.stop().await, 0);
+}
+
+/// A stranger's second call finds the connection closed.
+#[tokio::test]
+async fn a_connection_stays_open_for_telegram_alone() {
+    let (house, listen) = hooked_house().await;
+    let gateway = open(&house).await;
+    let secret = house.telegram.webhook_secret();
+    let call = |secret: &str| {
+        format!("POST / HTTP/1.1\r\nHost: bot\r\nX-Telegram-Bot-Api-Secret-Token: {secret}\r\nContent-Length: 0\r\n\r\n").repeat(2)
+    };
+    let stranger = begin(&listen, call("wrong").as_bytes())
+        .await
+        .expect("the port is open");
+    let told = everything(stranger).await;
+    assert_eq!(told.matches("HTTP/1.1 404").count(), 1, "{told}");
+    let last = call(&secret).replacen("Host", "Connection: keep-alive\r\nHost", 1);
+    let last = last.replace(
+        "\r\n\r\nPOST / HTTP/1.1\r\n",
+        "\r\n\r\nPOST / HTTP/1.1\r\nConnection: close\r\n",
+    );
+    let known = begin(&listen, last.as_bytes())
+        .await
+        .expect("the port is open");
+    let told = everything(known).await;
+    assert_eq!(told.matches("HTTP/1.1 400").count(), 2, "{told}");
     gateway.shutdown().await;
 }

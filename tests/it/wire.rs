@@ -81,6 +81,7 @@ impl Setup {
                 kind,
                 base_url,
                 api_key,
+                proxy: None,
                 prices,
                 models: Vec::new(),
                 vision: Vision::All,

@@ -114,7 +114,11 @@ pub(super) fn read_changed(
         let opened = fs::File::open(folder.join(path))
             .and_then(|file| file.take(MAX_INDEXED_BYTES).read_to_end(&mut bytes));
         opened
-            .inspect_err(|error| tracing::warn!("{path} cannot be taken into memory: {error}"))
+            .inspect_err(|error| {
+                // The name of a file may be somebody's words.
+                let folder = folder.display();
+                tracing::warn!("a file in {folder} cannot be taken into memory: {error}");
+            })
             .ok()?;
         Some(Changed {
             path: path.clone(),

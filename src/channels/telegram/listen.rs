@@ -4,16 +4,16 @@
 use tokio_util::sync::CancellationToken;
 
 use super::receive::Receiver;
-use super::{menu, polling, preflight, webhook};
+use super::{WebhookSecrets, menu, polling, preflight, webhook};
 use crate::channels::{Intake, ListenError};
-use crate::config::{Secret, Transport};
+use crate::config::Transport;
 use crate::storage::Db;
 
 pub(super) struct Listener {
     pub(super) receiver: Receiver,
     pub(super) transport: Transport,
-    /// Telegram shows this secret with each call of the webhook.
-    pub(super) webhook_secret: Secret,
+    /// Telegram shows one of these with each call of the webhook.
+    pub(super) webhook_secrets: WebhookSecrets,
     pub(super) menu: menu::Menu,
     pub(super) expectations: preflight::Expectations,
     /// Remembers the menu that Telegram was told.
@@ -33,7 +33,7 @@ impl Listener {
                     () = stop.cancelled() => Ok(()),
                 },
                 Transport::Webhook(webhook) => {
-                    webhook::listen(&self.receiver, webhook, &self.webhook_secret, intake, stop)
+                    webhook::listen(&self.receiver, webhook, &self.webhook_secrets, intake, stop)
                         .await
                 }
             }

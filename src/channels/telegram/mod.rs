@@ -26,6 +26,7 @@ mod stream;
 mod types;
 mod updates;
 mod webhook;
+mod webhook_secrets;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use super::{
     Abilities, Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Part, Progress,
     Revision, SendError, Streaming, Text, Ticket,
 };
-use crate::config::{Answers, GroupSessions, Secret, Telegram};
+use crate::config::{Answers, GroupSessions, Telegram};
 use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
 use crate::signing::Signer;
 use crate::storage::Db;
@@ -51,6 +52,7 @@ use receive::Receiver;
 pub(crate) use menu::{Menu, MenuEntry};
 pub(crate) use preflight::{Expectations, ExpectedGroup};
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
+pub(crate) use webhook_secrets::WebhookSecrets;
 
 /// <https://core.telegram.org/bots/api#sendchataction>: "5 seconds or less".
 const TYPING_LASTS: Duration = Duration::from_secs(5);
@@ -71,8 +73,7 @@ pub(crate) struct TelegramChannel {
 /// The dependencies of a bot besides its config.
 pub(crate) struct ChannelDeps {
     pub signer: Signer,
-    /// Telegram allows the letters `A-Z a-z 0-9 _ -`.
-    pub webhook_secret: Secret,
+    pub webhook_secrets: WebhookSecrets,
     pub menu: Menu,
     pub expectations: Expectations,
     pub db: Db,
@@ -105,7 +106,7 @@ impl TelegramChannel {
         let listener = Listener {
             receiver,
             transport: config.transport.clone(),
-            webhook_secret: deps.webhook_secret,
+            webhook_secrets: deps.webhook_secrets,
             menu: deps.menu,
             expectations: deps.expectations,
             db: deps.db,

@@ -5,12 +5,13 @@
 //! so the path does not matter, and callers without the secret learn nothing.
 //! <https://core.telegram.org/bots/api#setwebhook>
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::{Extension, Router};
 use serde::Serialize;
 use teloxide::requests::Payload;
 use tokio::net::TcpListener;
@@ -20,10 +21,10 @@ use tokio_util::sync::CancellationToken;
 use super::api::{Api, ApiError, Done};
 use super::receive::{ALLOWED_UPDATES, Receiver, Stored, refused};
 use super::updates::{self, Update};
-use crate::channels::callers::Callers;
+use super::webhook_secrets::WebhookSecrets;
 use crate::channels::{Health, Intake, ListenError};
 use crate::config::{Secret, Webhook};
-use crate::signing::same_text;
+use crate::door::{self, Known, Knows};
 
 /// Updates are a few kilobytes; a long update with all its entities stays far below.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -32,8 +33,6 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 const CAPACITY: usize = 64;
 /// A later call is answered with 503. Telegram's own patience is longer.
 const STORE_WITHIN: Duration = Duration::from_secs(20);
-/// How long shutdown waits for running calls.
-const FINISH_WITHIN: Duration = Duration::from_secs(5);
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
 /// An update on its way to the store. Dropping `stored` unanswered means a failure.
@@ -45,7 +44,7 @@ struct Delivery {
 pub(super) async fn listen(
     receiver: &Receiver,
     webhook: &Webhook,
-    secret: &Secret,
+    secrets: &WebhookSecrets,
     intake: &Intake,
     stop: &CancellationToken,
 ) -> Result<(), ListenError> {
@@ -56,40 +55,18 @@ pub(super) async fn listen(
         ))
     })?;
     let (deliveries, received) = mpsc::channel(CAPACITY);
-    let door = Door {
-        secret: secret.clone(),
-        deliveries,
-    };
-    let served = serve(listener, door, stop);
+    let app = Router::new().fallback(knock).with_state(deliveries);
+    let served = door::serve(listener, from_telegram(secrets.clone()), app, stop);
     // Beside the server, so that Telegram's first calls find the server running.
     let work = async {
         tokio::select! {
-            refused = announce(&receiver.api, webhook, secret) => refused,
+            refused = announce(&receiver.api, webhook, secrets.newest()) => refused,
             stored = store_all(receiver, intake, received) => stored,
         }
     };
     tokio::select! {
         () = served => Ok(()),
         ended = work => ended,
-    }
-}
-
-/// Returns when `stop` is cancelled and the running calls are answered.
-async fn serve(listener: TcpListener, door: Door, stop: &CancellationToken) {
-    let app = Router::new().fallback(knock).with_state(door);
-    let serving = axum::serve(Callers::new(listener), app)
-        .with_graceful_shutdown(stop.clone().cancelled_owned());
-    let too_long = async {
-        stop.cancelled().await;
-        tokio::time::sleep(FINISH_WITHIN).await;
-    };
-    tokio::select! {
-        ended = serving => {
-            if let Err(error) = ended {
-                tracing::error!("the webhook's server ended: {error}");
-            }
-        }
-        () = too_long => {}
     }
 }
 
@@ -158,26 +135,31 @@ async fn announce(api: &Api, webhook: &Webhook, secret: &Secret) -> Result<(), L
     std::future::pending().await
 }
 
-/// The state of the server.
-#[derive(Clone)]
-struct Door {
-    secret: Secret,
-    deliveries: mpsc::Sender<Delivery>,
+/// Calls with a secret that Telegram was told.
+fn from_telegram(secrets: WebhookSecrets) -> Knows {
+    Arc::new(move |head| head.method == Method::POST && shows_secret(&head.headers, &secrets))
+}
+
+fn shows_secret(headers: &HeaderMap, secrets: &WebhookSecrets) -> bool {
+    let told = headers
+        .get(SECRET_HEADER)
+        .and_then(|told| told.to_str().ok());
+    told.is_some_and(|told| secrets.accept(told))
 }
 
 /// The answer is a status and nothing else.
-async fn knock(State(door): State<Door>, request: Request) -> StatusCode {
-    if request.method() != Method::POST || !is_from_telegram(request.headers(), &door.secret) {
+async fn knock(
+    State(deliveries): State<mpsc::Sender<Delivery>>,
+    known: Option<Extension<Known>>,
+    request: Request,
+) -> StatusCode {
+    if known.is_none() {
         return StatusCode::NOT_FOUND;
     }
     let let_in = async {
         let update = read(request).await?;
         let (stored, wait) = oneshot::channel();
-        let delivered = door
-            .deliveries
-            .send(Delivery { update, stored })
-            .await
-            .is_ok();
+        let delivered = deliveries.send(Delivery { update, stored }).await.is_ok();
         if delivered && wait.await.is_ok() {
             Ok(())
         } else {
@@ -189,13 +171,6 @@ async fn knock(State(door): State<Door>, request: Request) -> StatusCode {
         Ok(Err(status)) => status,
         Err(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
-}
-
-fn is_from_telegram(headers: &HeaderMap, secret: &Secret) -> bool {
-    let told = headers
-        .get(SECRET_HEADER)
-        .and_then(|told| told.to_str().ok());
-    told.is_some_and(|told| same_text(told, secret.expose()))
 }
 
 /// Every body is taken, and kept as broken if unreadable: Telegram would repeat a refused update

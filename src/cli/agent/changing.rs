@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 
-use super::super::{Failure, Outcome, data};
+use super::super::{Failure, Outcome, data, data_json, note, question};
 use crate::config::Report;
 use crate::config::edit::NewAgent;
 use crate::home::Home;
@@ -177,14 +177,14 @@ pub(super) async fn add(home: &Home, arguments: Add) -> Outcome {
 /// Asks again until an id can be used. The end of the input ends the asking.
 async fn ask_for_id(site: &Site) -> Result<String, Failure> {
     loop {
-        eprint!("Which id, with a-z, 0-9 and hyphens? ");
+        question(format_args!("Which id, with a-z, 0-9 and hyphens? "));
         let Some(id) = read_line()? else {
             return Err(Failure::Failed("nothing was added".into()));
         };
         match tenants::may_add(site, &id).await {
             Ok(_) => return Ok(id),
             Err(error @ (TenantError::Unknown(_) | TenantError::Conflict(_))) => {
-                eprintln!("{error}");
+                note(format_args!("{error}"));
             }
             Err(error) => return Err(told(error)),
         }
@@ -192,7 +192,9 @@ async fn ask_for_id(site: &Site) -> Result<String, Failure> {
 }
 
 fn ask_for_personality(id: &str) -> Result<Option<String>, Failure> {
-    eprint!("What is {id} like, in a sentence? Enter alone for a plain one: ");
+    question(format_args!(
+        "What is {id} like, in a sentence? Enter alone for a plain one: "
+    ));
     match read_line()? {
         Some(line) => Ok(Some(line)),
         None => Err(Failure::Failed("nothing was added".into())),
@@ -205,13 +207,15 @@ fn read_line() -> Result<Option<String>, Failure> {
     let is_end = io::stdin().lock().read_line(&mut line)? == 0;
     if is_end {
         // The cursor is still behind the question.
-        eprintln!();
+        note(format_args!(""));
     }
     Ok((!is_end).then(|| line.trim().to_owned()))
 }
 
 fn note_next_start() {
-    eprintln!("A gateway that runs takes this in at its next start.");
+    note(format_args!(
+        "A gateway that runs takes this in at its next start."
+    ));
 }
 
 pub(super) async fn adopt(home: &Home, id: &str) -> Outcome {
@@ -347,10 +351,10 @@ fn confirm(stake: &Stake) -> Outcome {
         || id.to_string(),
         |archive| format!("{id} of archive/{}", archive.name),
     );
-    eprint!(
+    question(format_args!(
         "This destroys {which} for good: {}. Type {id} to go on: ",
         at_stake_text(stake)
-    );
+    ));
     match read_line()? {
         Some(word) if word == id.as_str() => Ok(()),
         _ => Err(Failure::Failed(format!(
@@ -409,7 +413,9 @@ pub(super) async fn export(home: &Home, arguments: Export) -> Outcome {
             path.display()
         ));
     }
-    eprintln!("What people wrote is in that file. Keep it as safe as the home folder.");
+    note(format_args!(
+        "What people wrote is in that file. Keep it as safe as the home folder."
+    ));
     Ok(())
 }
 
@@ -454,11 +460,11 @@ pub(super) async fn import(home: &Home, arguments: Import) -> Outcome {
 pub(super) async fn archives(home: &Home, ArchiveVerb::List { json }: ArchiveVerb) -> Outcome {
     let archives = tenants::archives(home.path());
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&archives)?));
+        data_json(&archives)?;
         return Ok(());
     }
     if archives.is_empty() {
-        eprintln!("No agent was removed.");
+        note(format_args!("No agent was removed."));
         return Ok(());
     }
     let site = site(home).await?;

@@ -4,7 +4,7 @@ use chrono::{DateTime, Local};
 use serde::Serialize;
 
 use super::super::agent_tools::ToolReport;
-use super::super::{Outcome, data};
+use super::super::{Outcome, data, data_json};
 use super::listing::{Row, row};
 use super::{OpenHome, moment};
 use crate::agents::memory::Stats;
@@ -85,7 +85,7 @@ pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome 
         tools: ToolReport::of(agent),
     };
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&info)?));
+        data_json(&info)?;
     } else {
         data(format_args!("{}", info_text(agent, &info)));
     }

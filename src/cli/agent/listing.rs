@@ -3,7 +3,7 @@
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use super::super::{Failure, Outcome, data};
+use super::super::{Failure, Outcome, data, data_json};
 use super::OpenHome;
 use crate::agents::{Agent, Skills, memory};
 use crate::domain::AgentId;
@@ -27,7 +27,7 @@ pub(super) struct Row {
 pub(super) async fn list(open: &OpenHome, json: bool) -> Outcome {
     let rows = rows(open).await?;
     if json {
-        data(format_args!("{}", serde_json::to_string_pretty(&rows)?));
+        data_json(&rows)?;
         return Ok(());
     }
     let mut table = Table::new();

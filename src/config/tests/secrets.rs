@@ -1,8 +1,11 @@
 //! Secrets: their sources, and proof of their secrecy.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use insta::assert_snapshot;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use crate::config::file::draft_in;
 use crate::config::secrets::Vault;
@@ -57,6 +60,101 @@ fn a_secret_does_not_print() {
     assert_eq!(secret.expose(), "hunter2");
 }
 
+fn write_secret(path: &Path, mode: u32) {
+    std::fs::write(path, "123:abc\r\n\n").unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// As ssh does with its keys.
+#[test]
+fn a_secret_that_others_may_read_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let text = "[telegram]\ntoken = { file = \"bot\" }\n";
+    let draft = || drafted_in(text, home.path(), Secrets::Required);
+    for mode in [0o644, 0o640, 0o604, 0o620, 0o666, 0o660] {
+        write_secret(&home.path().join("bot"), mode);
+        let report = draft().finish().expect_err("it is open").to_string();
+        assert!(
+            report.contains("the file bot is open to other users of this machine"),
+            "{mode:o}: {report}"
+        );
+        let advice = format!("run `chmod 600 {}`", home.path().join("bot").display());
+        assert!(report.contains(&advice), "{mode:o}: {report}");
+        assert!(!report.contains("123:abc"), "{report}");
+    }
+    for mode in [0o600, 0o400] {
+        write_secret(&home.path().join("bot"), mode);
+        assert!(draft().finish().is_ok(), "{mode:o}");
+    }
+}
+
+/// A secret in every string of a secret's field, in files that are right and in files that are not.
+#[test]
+fn no_secret_in_the_wrong_spot_is_shown_however_it_looks() {
+    const FIELDS: [&str; 18] = [
+        "token = \"S\"",
+        "token = { env = \"S\" }",
+        "token = { file = \"S\" }",
+        "token = { file = 'S' }",
+        "token = { env = \"GOOD\", file = \"S\" }",
+        "token = { env = \"S\", file = \"S\" }",
+        "token = { \"S\" = \"GOOD\" }",
+        "token = { \"S\" = 1, env = \"GOOD\" }",
+        "token = [\"S\", { env = \"S\" }]",
+        "token.\"S\" = 1",
+        "token.file = \"S\"",
+        "token = { env = \"GOOD\" }\n\"to\\u006ben\" = \"S\"",
+        "token = { env = \"S\" }\ntoken = { file = \"S\" }",
+        "\"to\\u006ben\" = { file = \"S\" }\nzzz",
+        "token = { env = \"S\" ",
+        "token = { file = \"S\"\nzzz = \"",
+        "token { env = \"S\" }",
+        "tokn = { env = \"S\" }",
+    ];
+    let shapes = (
+        0..FIELDS.len(),
+        prop_oneof![
+            "[0-9]{8,10}:AA[A-Za-z0-9_-]{33}",
+            "sk-[A-Za-z0-9]{20,48}",
+            "xoxb-[0-9]{10}-[A-Za-z0-9]{24}",
+            "[0-9a-f]{32,64}",
+            "[A-Za-z0-9]{32,64}",
+            "[A-Za-z0-9+/]{40,64}=",
+            "[A-Za-z0-9_-]{24}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{38}",
+        ],
+        prop_oneof![Just("telegram"), Just("discord"), Just("providers.x")],
+    );
+    let config = ProptestConfig {
+        cases: 4096,
+        ..Default::default()
+    };
+    let looked = TestRunner::new(config).run(&shapes, |(field, secret, table)| {
+        let mut text = format!("[{table}]\n{}\n", FIELDS[field].replace('S', &secret));
+        if table == "providers.x" {
+            text = text
+                .replace("tok", "api_k")
+                .replace("api_ken", "api_key")
+                .replace("to\\u006b", "api_\\u006b");
+            text += "kind = \"openai\"\n";
+        }
+        for secrets in [Secrets::Required, Secrets::WherePresent] {
+            let draft = drafted_in(&text, Path::new("home"), secrets);
+            let told = format!("{draft:?}");
+            prop_assert!(!told.contains(&secret), "{}\n{}", text, told);
+            if let Err(report) = draft.finish() {
+                prop_assert!(
+                    !report.to_string().contains(&secret),
+                    "{}\n{}",
+                    text,
+                    report
+                );
+            }
+        }
+        Ok(())
+    });
+    looked.unwrap();
+}
+
 #[test]
 fn a_token_comes_from_the_environment() {
     let config = drafted("[telegram]\ntoken = { env = \"GOOD\" }\n")
@@ -68,7 +166,7 @@ fn a_token_comes_from_the_environment() {
 #[test]
 fn a_token_comes_from_a_file_in_the_home_folder() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("bot"), "123:abc\r\n\n").unwrap();
+    write_secret(&home.path().join("bot"), 0o600);
     let config = drafted_in(
         "[telegram]\ntoken = { file = \"bot\" }\n",
         home.path(),

@@ -312,6 +312,88 @@ fn a_webhook_needs_addresses_that_can_be_used() {
     "#);
 }
 
+/// The door is for this machine, unless the operator means otherwise.
+#[test]
+fn a_webhook_listens_to_other_machines_only_when_told() {
+    let webhook = |lines: &str| {
+        format!(
+            "[telegram]\ntoken = {{ env = \"T\" }}\nmode = \"webhook\"\n[telegram.webhook]\nurl = \"https://bot.example.org/hook\"\n{lines}"
+        )
+    };
+    assert_snapshot!(report(&webhook("listen = \"0.0.0.0:8443\"\n")), @r#"
+    error: `listen` is open to other machines
+     --> config.toml:6:10
+      |
+    6 | listen = "0.0.0.0:8443"
+      |          ^^^^^^^^^^^^^^ plain HTTP, for everybody who reaches this address
+      |
+      = help: write `127.0.0.1` and a port for a reverse proxy on this machine, or add `public = true` if a firewall or a container's network lets only your proxy in
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    for open in [
+        "0.0.0.0:1",
+        "[::]:1",
+        "93.184.215.14:1",
+        "10.0.0.1:1",
+        "[::ffff:10.0.0.1]:1",
+    ] {
+        let listen = format!("listen = \"{open}\"\n");
+        assert!(
+            report(&webhook(&listen)).contains("is open to other machines"),
+            "{open}"
+        );
+        assert!(report(&webhook(&format!("{listen}public = false\n"))).contains("is open to"));
+        let Some(telegram) = config(&webhook(&format!("{listen}public = true\n"))).telegram else {
+            panic!("{open} is meant")
+        };
+        assert!(
+            matches!(telegram.transport, Transport::Webhook(hook) if hook.listen.to_string() == open)
+        );
+    }
+    for own in [
+        "127.0.0.1:1",
+        "127.9.9.9:1",
+        "[::1]:1",
+        "[::ffff:127.0.0.1]:1",
+    ] {
+        config(&webhook(&format!("listen = \"{own}\"\n")));
+    }
+}
+
+/// The same key and the same checks as for a platform.
+#[test]
+fn a_provider_has_a_proxy_of_its_own() {
+    let provider = |lines: &str| format!("[providers.x]\nkind = \"ollama\"\n{lines}");
+    let config = config(&provider(
+        "base_url = \"https://models.example.org\"\nproxy = \"http://127.0.0.1:3128\"\n",
+    ));
+    let proxy = config.providers["x"].proxy.as_ref().expect("it is written");
+    assert_eq!(proxy.expose(), "http://127.0.0.1:3128");
+    assert_snapshot!(report(&provider("proxy = \"http://proxy.example.org:3128\"\n")), @r#"
+    error: `proxy` would read every call
+     --> config.toml:3:9
+      |
+    3 | proxy = *******************************
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a proxy on another machine, for plain http
+      |
+      = help: use https:// in `base_url`, or a proxy on this machine
+
+    1 problem in config.toml; nothing was started.
+    "#);
+    assert_snapshot!(report(&provider("proxy = \"http://ann:hunter2@127.0.0.1:3128\"\n")), @r#"
+    error: `proxy` has a login in the config file itself
+     --> config.toml:3:9
+      |
+    3 | proxy = ***********************************
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a secret in plain text, hidden here
+      |
+      = help: move the whole address to the environment and write `proxy = { env = "OPENAI_PROXY" }`, or to a file
+
+    1 problem in config.toml; nothing was started.
+    "#);
+}
+
 #[test]
 fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
     let telegram =

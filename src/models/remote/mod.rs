@@ -34,7 +34,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::{ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream};
-use crate::config::{Provider, ProviderKind};
+use crate::config::{Provider, ProviderKind, Secret};
 use crate::{http, open_files};
 
 use bounds::MAX_ERROR_BYTES;
@@ -53,10 +53,10 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn new(provider: Provider, client: SharedClient) -> Self {
+    pub(super) fn new(provider: Provider, client: &SharedClient) -> Self {
         Self {
+            client: client.through(provider.proxy.clone()),
             provider,
-            client,
             thoughts: Thoughts::default(),
         }
     }
@@ -120,9 +120,10 @@ impl ModelProvider for Remote {
     }
 }
 
-/// The client of all providers of a config.
+/// The client of all providers of a config, except those with a proxy of their own.
 #[derive(Clone)]
 pub(super) struct SharedClient {
+    proxy: Option<Secret>,
     /// Made for the first call.
     client: Arc<OnceLock<reqwest::Client>>,
     /// Permits for calls at the same time. Other calls wait their turn.
@@ -132,6 +133,7 @@ pub(super) struct SharedClient {
 impl Default for SharedClient {
     fn default() -> Self {
         SharedClient {
+            proxy: None,
             client: Arc::default(),
             calls: Arc::new(Semaphore::new(open_files::shares().model_calls)),
         }
@@ -139,6 +141,16 @@ impl Default for SharedClient {
 }
 
 impl SharedClient {
+    /// A client of its own for a proxy. The permits are those of all.
+    fn through(&self, proxy: Option<Secret>) -> Self {
+        let own = |proxy| SharedClient {
+            proxy: Some(proxy),
+            client: Arc::default(),
+            calls: self.calls.clone(),
+        };
+        proxy.map_or_else(|| self.clone(), own)
+    }
+
     async fn turn(&self) -> OwnedSemaphorePermit {
         self.calls
             .clone()
@@ -153,9 +165,9 @@ impl SharedClient {
         }
         // Redirects would carry the key to another server, in headers reqwest does not know as
         // secret.
-        let client = http::client_builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .build();
+        let builder = http::client_builder().redirect(reqwest::redirect::Policy::none());
+        let builder = http::through(builder, self.proxy.as_ref());
+        let client = builder.build();
         let client = client.map_err(|_| ModelError::Broken("cannot set up HTTPS".to_owned()))?;
         Ok(self.client.get_or_init(|| client))
     }

@@ -78,6 +78,7 @@ mod tests {
             kind,
             base_url: base_url.to_owned(),
             api_key: key.map(Secret::new),
+            proxy: None,
             prices: Default::default(),
             models: Vec::new(),
             vision: Vision::ByName,

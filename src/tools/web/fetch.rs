@@ -1,6 +1,7 @@
 //! Fetches a page, over redirects, and connects to public addresses only.
 
 use std::error::Error;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 
 use super::address::is_public;
+use super::nearby::Nearby;
 use crate::open_files;
 use crate::slots::{Slot, Slots};
 use crate::tools::Scope;
@@ -34,6 +36,9 @@ const PORTS: [u16; 4] = [80, 443, 8080, 8443];
 #[derive(Clone)]
 pub(super) struct Rules {
     pub(super) may_connect: fn(IpAddr) -> bool,
+    /// This machine and its neighbours at this moment: no page is fetched there, whatever the
+    /// number of the address.
+    pub(super) nearby: fn() -> io::Result<Nearby>,
     pub(super) may_use_port: fn(u16) -> bool,
     /// None leaves the lookup to the system.
     pub(super) lookup: fn(&str) -> Option<Vec<IpAddr>>,
@@ -43,10 +48,37 @@ impl Default for Rules {
     fn default() -> Self {
         Rules {
             may_connect: is_public,
+            nearby: Nearby::now,
             may_use_port: |port| PORTS.contains(&port),
             lookup: |_| None,
         }
     }
+}
+
+impl Rules {
+    /// Whether a connection may be made to all of these addresses of a host.
+    fn check(&self, host: &str, addresses: &[IpAddr]) -> Result<(), Forbidden> {
+        if !addresses.iter().all(|ip| (self.may_connect)(*ip)) {
+            return Err(Forbidden::NotPublic(host.to_owned()));
+        }
+        // Without knowing what is nearby, nothing is known to be elsewhere.
+        let elsewhere =
+            (self.nearby)().is_ok_and(|nearby| !addresses.iter().any(|ip| nearby.has(*ip)));
+        if elsewhere {
+            Ok(())
+        } else {
+            Err(Forbidden::Nearby(host.to_owned()))
+        }
+    }
+}
+
+/// Why no connection is made to a host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Forbidden {
+    #[error("`{0}` is not on the public internet, and nothing else is fetched")]
+    NotPublic(String),
+    #[error("`{0}` is this machine or in a network of it, and nothing is fetched there")]
+    Nearby(String),
 }
 
 /// A fetched page.
@@ -68,8 +100,8 @@ pub(super) enum FetchError {
     HasLogin,
     #[error("port {0} is not one that web pages are on")]
     Port(u16),
-    #[error("`{0}` is not on the public internet, and nothing else is fetched")]
-    NotPublic(String),
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     #[error("it leads on to more than {MAX_REDIRECTS} other addresses")]
     TooManyRedirects,
     #[error("the server answered {0}")]
@@ -84,7 +116,6 @@ pub(super) enum FetchError {
 pub(super) fn client(rules: &Rules) -> Client {
     let builder = crate::http::client_builder()
         .redirect(Policy::none())
-        .no_proxy()
         .referer(false);
     let builder = builder
         .dns_resolver(Arc::new(Guarded(rules.clone())))
@@ -147,8 +178,8 @@ fn check(rules: &Rules, url: &Url) -> Result<(), FetchError> {
         .trim_start_matches('[')
         .trim_end_matches(']')
         .parse::<IpAddr>();
-    if literal.is_ok_and(|ip| !(rules.may_connect)(ip)) {
-        return Err(FetchError::NotPublic(host.to_owned()));
+    if let Ok(ip) = literal {
+        rules.check(host, &[ip])?;
     }
     if (rules.may_use_port)(port) {
         Ok(())
@@ -192,11 +223,6 @@ async fn page(url: Url, mut response: Response) -> Result<Page, FetchError> {
 /// such a name is an attack or a mistake.
 struct Guarded(Rules);
 
-/// A name that leads to a private address.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} is not public")]
-struct Forbidden(String);
-
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
         let rules = self.0.clone();
@@ -205,12 +231,8 @@ impl Resolve for Guarded {
                 Some(known) => known.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
-            if !addresses
-                .iter()
-                .all(|address| (rules.may_connect)(address.ip()))
-            {
-                return Err(Forbidden(name.as_str().to_owned()).into());
-            }
+            let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
+            rules.check(name.as_str(), &ips)?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
@@ -221,8 +243,8 @@ fn not_reached(error: reqwest::Error) -> FetchError {
     let error = error.without_url();
     let mut cause: &dyn Error = &error;
     while let Some(next) = cause.source() {
-        if let Some(Forbidden(name)) = next.downcast_ref() {
-            return FetchError::NotPublic(name.clone());
+        if let Some(forbidden) = next.downcast_ref::<Forbidden>() {
+            return FetchError::Forbidden(forbidden.clone());
         }
         cause = next;
     }

@@ -3,6 +3,7 @@
 mod address;
 mod fetch;
 mod html;
+mod nearby;
 mod page;
 mod readable;
 mod tokens;

@@ -62,6 +62,12 @@ fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
 fn tool() -> WebFetch {
     let rules = Rules {
         may_connect: |ip| ip == IpAddr::from([127, 0, 0, 1]) || address::is_public(ip),
+        nearby: || {
+            Ok(nearby::Nearby::of(&[
+                ("93.184.215.14", 24),
+                ("2a01:4f8:1:2::3", 128),
+            ]))
+        },
         may_use_port: |_| true,
         lookup: |name| {
             let known = NAMES
@@ -90,7 +96,60 @@ const NAMES: &[(&str, &str)] = &[
     ("mixed.example", "127.0.0.1"),
     ("mixed.example", "::1"),
     ("mapped.example", "::ffff:10.0.0.1"),
+    ("self.example", "93.184.215.14"),
+    ("neighbour.example", "93.184.215.77"),
+    ("six.example", "2a01:4f8:1:2::99"),
+    ("half.example", "127.0.0.1"),
+    ("half.example", "93.184.215.14"),
 ];
+
+/// Public addresses, but those of this machine and of its neighbours.
+#[tokio::test]
+async fn nothing_leads_to_a_network_of_this_machine() {
+    let site = Site::start(|path| {
+        let to = match path {
+            "/to-name" => "http://self.example/",
+            _ => "http://93.184.215.14/",
+        };
+        answer("302 Found", &format!("location: {to}\r\n"), "")
+    })
+    .await;
+    let tool = tool();
+    let check = async |url: String, host: &str| {
+        assert_eq!(
+            read(&tool, &url).await,
+            format!(
+                "The page was not fetched: `{host}` is this machine or in a network of it, and nothing is fetched there."
+            ),
+            "{url}"
+        );
+    };
+    for name in [
+        "self.example",
+        "neighbour.example",
+        "six.example",
+        "half.example",
+        "93.184.215.14",
+        "[2a01:4f8:1:2::3]",
+    ] {
+        check(site.url(name, "/"), name).await;
+    }
+    check("http://0x5db8d70e:8080/".to_owned(), "93.184.215.14").await;
+    assert_eq!(site.asked(), 0);
+    check(site.url("good.example", "/to-name"), "self.example").await;
+    check(site.url("good.example", "/"), "93.184.215.14").await;
+}
+
+/// The list of interfaces may be out of reach, such as at the limit of open files.
+#[tokio::test]
+async fn nothing_is_fetched_while_the_own_networks_are_unknown() {
+    let site = Site::start(|_| answer("200 OK", "content-type: text/plain\r\n", "secret")).await;
+    let mut tool = tool();
+    tool.rules.nearby = || Err(std::io::ErrorKind::PermissionDenied.into());
+    let told = read(&tool, &site.url("good.example", "/")).await;
+    assert!(told.starts_with("The page was not fetched: "), "{told}");
+    assert_eq!(site.asked(), 0);
+}
 
 #[tokio::test]
 async fn a_page_comes_as_text_over_redirects() {

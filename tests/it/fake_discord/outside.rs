@@ -1,11 +1,10 @@
 //! The fake under the eyes of a client from outside: discord.py.
 
-use std::io::Write;
-
 use futures_util::FutureExt;
 use serde_json::json;
 
 use crate::support::fake_discord::{ALICE, BOB, FakeDiscord, Fault, PARLOR_BOT, Room, Route};
+use crate::support::tell_skipped;
 
 /// The Python that has discord.py; `scripts/check` makes one and sets this.
 const PYTHON: &str = "PARLOR_DISCORD_PYTHON";
@@ -17,11 +16,9 @@ const SCRIPT: &str = concat!(
 #[tokio::test]
 async fn discord_py_understands_what_the_fake_says() {
     let Some(python) = std::env::var_os(PYTHON) else {
-        // Not a macro: what those print is kept back when a test passes.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: discord.py does not look at the fake, because {PYTHON} is not set; scripts/check sets it"
-        );
+        tell_skipped(&format!(
+            "discord.py does not look at the fake, because {PYTHON} is not set; scripts/check sets it"
+        ));
         return;
     };
     let discord = FakeDiscord::start().await;

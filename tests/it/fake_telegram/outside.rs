@@ -1,12 +1,11 @@
 //! The fake under the eyes of a client from outside: aiogram, whose strict types follow Telegram's
 //! own documentation.
 
-use std::io::Write;
-
 use serde_json::json;
 
 use super::Bot;
 use crate::support::fake_telegram::{ALICE, BOB, CAROL, FakeTelegram, Fault};
+use crate::support::tell_skipped;
 
 /// The Python that has aiogram; `scripts/check` makes one and sets this.
 const PYTHON: &str = "PARLOR_AIOGRAM_PYTHON";
@@ -18,11 +17,9 @@ const SCRIPT: &str = concat!(
 #[tokio::test]
 async fn aiogram_understands_what_the_fake_says() {
     let Some(python) = std::env::var_os(PYTHON) else {
-        // Not a macro: what those print is kept back when a test passes.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: aiogram does not look at the fake, because {PYTHON} is not set; scripts/check sets it"
-        );
+        tell_skipped(&format!(
+            "aiogram does not look at the fake, because {PYTHON} is not set; scripts/check sets it"
+        ));
         return;
     };
     let telegram = FakeTelegram::start().await;

@@ -1,6 +1,8 @@
 //! A home folder with a config, a fake Telegram and a fake model, and the real gateway on top:
 //! inside this process, or as the real binary that can be killed.
 
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -37,7 +39,7 @@ impl House {
         let house = House {
             telegram,
             model,
-            home: TempDir::new().expect("a folder"),
+            home: private_folder(),
             leftovers_are_fine: false,
         };
         house.write("secrets/telegram", house.telegram.token());
@@ -72,6 +74,16 @@ impl House {
         );
     }
 
+    /// Adds keys to `[providers.fake]`.
+    pub(crate) fn configure_provider(&self, keys: &str) {
+        let written = std::fs::read_to_string(self.home.path().join("config.toml"))
+            .expect("there is a config");
+        self.write(
+            "config.toml",
+            &written.replace("[providers.fake]\n", &format!("[providers.fake]\n{keys}\n")),
+        );
+    }
+
     /// A Discord beside the Telegram, with more keys in `[discord]`.
     pub(crate) async fn add_discord(&self, keys: &str) -> FakeDiscord {
         let discord = FakeDiscord::start().await;
@@ -99,7 +111,12 @@ impl House {
         let path = self.home.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a file in a folder"))
             .expect("the folder can be made");
-        std::fs::write(path, text).expect("the file can be written");
+        let mut file = std::fs::OpenOptions::new();
+        file.write(true).create(true).truncate(true).mode(0o600);
+        let file = file
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        file.expect("the file can be written");
     }
 
     pub(crate) async fn open(&self) -> Gateway {
@@ -237,6 +254,13 @@ pub(crate) fn full(home: &Path, statement: &str) {
          CREATE TRIGGER broken BEFORE {statement} BEGIN INSERT INTO no_room (id) VALUES (NULL); END"
     );
     connection.execute_batch(&sql).expect("the statements work");
+}
+
+/// As `parlor init` makes a home.
+fn private_folder() -> TempDir {
+    let mut folder = tempfile::Builder::new();
+    folder.permissions(std::fs::Permissions::from_mode(0o700));
+    folder.tempdir().expect("a folder")
 }
 
 pub(crate) fn ask(home: &Path, sql: &str) -> String {

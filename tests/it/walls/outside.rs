@@ -10,7 +10,7 @@ use super::{KEY, ROWS_OF_ADA, SECRET, TEAM, Walls};
 use crate::cli::run;
 use crate::support::House;
 use crate::support::fake_model::Script;
-use crate::support::fake_telegram::{ALICE, BOB};
+use crate::support::fake_telegram::{ALICE, BOB, User};
 use crate::support::house::{ask, parlor};
 
 /// What is written in Rose's topic. `None`: nobody has thought about the command yet.
@@ -431,6 +431,20 @@ async fn the_log_has_no_words_of_anybody() {
     ada.wait_for_sent(4).await;
     ada.says(ALICE, &format!("/agent {SECRET}")).await;
     ada.wait_for_sent(5).await;
+    // Names of topics, of people and of files, and a file that is not fetched.
+    let named = house.telegram.forum(-1001).topic(777, SECRET);
+    named.says(ALICE, "/agent rose").await;
+    named.wait_for_sent(1).await;
+    let mallory = User::person(BOB.id, SECRET);
+    named.says(mallory, "@parlor_bot hello").await;
+    named.wait_for_sent(2).await;
+    let document =
+        json!({ "file_id": "gone", "file_unique_id": "g", "file_name": format!("{SECRET}.pdf") });
+    let sent = named.says(ALICE, "").without("text");
+    sent.with("document", document)
+        .with("caption", json!("@parlor_bot look"))
+        .await;
+    named.wait_for_sent(3).await;
     house
         .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
         .await;

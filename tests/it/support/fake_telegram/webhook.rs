@@ -49,16 +49,26 @@ pub(crate) async fn begin_post(
         "POST /hook HTTP/1.1\r\nHost: bot\r\nConnection: close\r\n{secret}Content-Length: {}\r\n\r\n",
         body.len()
     );
+    begin(listen, &[head.as_bytes(), body].concat()).await
+}
+
+/// A connection with these first bytes.
+pub(crate) async fn begin(listen: &str, bytes: &[u8]) -> io::Result<TcpStream> {
     let mut connection = connect(listen).await;
-    connection
-        .write_all(&[head.as_bytes(), body].concat())
-        .await?;
+    connection.write_all(bytes).await?;
     Ok(connection)
 }
 
-pub(crate) async fn status(mut connection: TcpStream) -> io::Result<u16> {
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await?;
+/// All that is answered until the bot closes the connection.
+pub(crate) async fn everything(mut connection: TcpStream) -> String {
+    let mut answer = Vec::new();
+    // A connection that is closed with something unread may end with an error.
+    drop(connection.read_to_end(&mut answer).await);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+pub(crate) async fn status(connection: TcpStream) -> io::Result<u16> {
+    let answer = everything(connection).await;
     let status = answer
         .split(' ')
         .nth(1)
