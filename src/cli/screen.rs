@@ -129,7 +129,7 @@ impl Screen {
 }
 
 /// A model must not be able to drive the terminal with control sequences.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() || *c == '\n' || *c == '\t')
         .collect()

@@ -44,6 +44,7 @@ mod moving_house;
 mod odd_updates;
 mod old_servers;
 mod open_files;
+mod packages;
 mod peers;
 mod pictures;
 mod proxy;

@@ -467,15 +467,13 @@ impl ExportedMemory {
     }
 }
 
-/// Writes the memories of an imported agent.
+/// Writes a memory of an imported agent.
 pub fn take_in(
     tx: &Transaction<'_>,
     owner: AgentUid,
-    carried: &[ExportedMemory],
+    carried: &ExportedMemory,
 ) -> rusqlite::Result<()> {
-    carried
-        .iter()
-        .try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
+    rows::insert(tx, &carried.as_row(owner)).map(drop)
 }
 
 /// Prefixes a guest's memory with `[guest]`, because the agent may recall the memory while working
