@@ -389,6 +389,12 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Sha
         "DELETE FROM messages WHERE agent_uid = ?1",
         [uid.to_string()],
     )?;
+    // Sessions of subagents that never answered: only the task was said there.
+    let of_tasks = tx.execute(
+        "DELETE FROM messages WHERE place_id IN (SELECT place_id FROM subagents WHERE agent_uid = ?1)
+             AND place_id NOT IN (SELECT place_id FROM messages WHERE agent_uid <> ?1)",
+        [uid.to_string()],
+    )?;
     let imported = export::imported_places(uid);
     let own = "SELECT id FROM places WHERE key GLOB ?1";
     let of_imports = tx.execute(
@@ -402,7 +408,7 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Sha
         [uid.to_string()],
     )?;
     Ok(Share {
-        messages: of_places + others + of_imports,
+        messages: of_places + others + of_tasks + of_imports,
         sessions,
     })
 }

@@ -16,6 +16,7 @@ mod pause;
 mod readers;
 mod remembered;
 mod rescue;
+mod scrub;
 mod stamp;
 mod wal;
 mod watch;
@@ -36,6 +37,7 @@ pub use error::StoreError;
 pub(crate) use pause::pause;
 pub use remembered::Remembered;
 pub use rescue::{Harmed, Saved};
+pub(crate) use scrub::Scrub;
 pub use stamp::begin_anew;
 pub use watch::Harm;
 
@@ -62,6 +64,7 @@ pub struct Db {
     // after this.
     writer: writer::Writer,
     readers: readers::Readers,
+    path: Arc<Path>,
     _ending: Arc<Ending>,
 }
 
@@ -99,6 +102,7 @@ impl Db {
         Ok(Db {
             writer,
             readers,
+            path: path.into(),
             _ending: Arc::new(ending),
         })
     }

@@ -51,6 +51,7 @@ mod proxy;
 mod put_aside;
 mod quotes;
 mod recovery;
+mod removal;
 mod reused_ids;
 mod separate;
 mod shape;

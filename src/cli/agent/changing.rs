@@ -345,6 +345,11 @@ pub(super) async fn purge(home: &Home, arguments: Purge) -> Outcome {
         purged.archive.id,
         belongings(purged.files, &purged.rows)
     ));
+    if let Some(reason) = purged.left {
+        eprintln!(
+            "Copies of its words may be left in the free space of parlor.db: {reason}. The next purge takes them away, or an SQLite shell with `VACUUM`."
+        );
+    }
     Ok(())
 }
 
