@@ -119,6 +119,11 @@ impl SessionKey {
         [self.to_string(), parts]
     }
 
+    /// A GLOB pattern for the text form of the places with an agent's imported conversations.
+    pub fn imports_of(agent: AgentUid) -> String {
+        format!("import:{agent}:*")
+    }
+
     /// The Telegram group of this place.
     pub fn telegram_group(&self) -> Option<ChatId> {
         match self {

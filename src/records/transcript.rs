@@ -395,7 +395,7 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Sha
              AND place_id NOT IN (SELECT place_id FROM messages WHERE agent_uid <> ?1)",
         [uid.to_string()],
     )?;
-    let imported = export::imported_places(uid);
+    let imported = SessionKey::imports_of(uid);
     let own = "SELECT id FROM places WHERE key GLOB ?1";
     let of_imports = tx.execute(
         &format!("DELETE FROM messages WHERE place_id IN ({own})"),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::editing::Editing;
 use super::error::TenantError;
 use super::fitting::{self, Fitted};
-use super::folders::{self, STAGING};
+use super::folders::{self, STAGING, Sizes};
 use super::note::{self, Change, Note};
 use super::package::{self, Manifest, Package, Texts};
 use super::site::{Site, blocking, folder_of};
@@ -141,7 +141,7 @@ pub(crate) struct Imported {
     /// The agent's table in the config.
     pub table: String,
     /// Files with their size.
-    pub files: Vec<(PathBuf, u64)>,
+    pub files: Sizes,
     pub memories: usize,
     /// Memories among them that were global at home.
     pub global: usize,
@@ -219,7 +219,7 @@ impl Moving {
         &self,
         table: AgentTable,
         from: &Path,
-    ) -> Result<(Fitted, Vec<(PathBuf, u64)>, Note), TenantError> {
+    ) -> Result<(Fitted, Sizes, Note), TenantError> {
         let change = Change::Import {
             id: self.id.clone(),
             uid: self.uid.to_string(),

@@ -41,8 +41,10 @@ pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
     Ok(walk)
 }
 
-/// The files of a folder with their sizes.
-pub(super) fn sizes(folder: &Path) -> Result<Vec<(PathBuf, u64)>, TenantError> {
+/// Files, seen from their folder, with their sizes.
+pub(crate) type Sizes = Vec<(PathBuf, u64)>;
+
+pub(super) fn sizes(folder: &Path) -> Result<Sizes, TenantError> {
     let size = |file: PathBuf| {
         let path = folder.join(&file);
         let metadata = fs::symlink_metadata(&path).map_err(TenantError::disk(&path))?;

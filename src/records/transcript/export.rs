@@ -82,11 +82,6 @@ fn is_person(text: &str) -> bool {
         .is_ok_and(|person| !person.is_nobody())
 }
 
-/// The keys of the places with an agent's imported conversations.
-pub(super) fn imported_places(uid: AgentUid) -> String {
-    format!("import:{uid}:*")
-}
-
 /// Exports the conversations with messages of an agent, as far as the agent's view goes, and its
 /// imported conversations. Messages of other agents, lines of the gateway and talk among people are
 /// left out.
@@ -105,7 +100,7 @@ pub(crate) fn export(
            AND observed = 0 AND kind <> 'handoff' AND (agent_uid IS NULL OR agent_uid = ?2) AND {} ORDER BY messages.id",
         view.clause()
     ))?;
-    let bound = params![view.key(), uid.to_string(), imported_places(uid)];
+    let bound = params![view.key(), uid.to_string(), SessionKey::imports_of(uid)];
     let rows = statement.query_map(bound, |row| {
         let kind = match row.get::<_, String>(2)?.as_str() {
             "agent" => ExportedKind::Agent,
