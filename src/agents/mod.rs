@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::clock::now_ms;
 use crate::config::{
-    AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, RiskProfile, ToolLimits, Visibility,
+    AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, Risk, RiskProfile, ToolLimits,
+    Visibility,
 };
 use crate::domain::{AgentId, AgentUid, Platform, nearest};
 
@@ -93,6 +94,7 @@ impl Colleague {
 pub struct ToolPolicy {
     pub profile: Option<RiskProfile>,
     pub own: ToolLimits,
+    pub max_risk: Option<Risk>,
     pub ceilings: Ceilings,
 }
 
@@ -277,6 +279,7 @@ impl ToolPolicy {
         ToolPolicy {
             profile: profile.cloned(),
             own: spec.tools.limits.clone(),
+            max_risk: spec.tools.max_risk,
             ceilings: config.tools.ceilings,
         }
     }

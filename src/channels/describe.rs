@@ -9,7 +9,7 @@ pub(super) const MAX_OPTIONS: usize = 12;
 
 /// A person's name: bounded and on a single line, because names stand before messages. Only names
 /// of agents begin with an @.
-pub(super) fn name_line(name: &str) -> String {
+pub(crate) fn name_line(name: &str) -> String {
     let plain: String = name
         .chars()
         .filter(|c| !turns_text(*c))

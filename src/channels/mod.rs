@@ -25,6 +25,7 @@ pub(crate) mod outgoing;
 pub(crate) mod telegram;
 mod upload;
 
+pub(crate) use describe::name_line;
 pub use health::Health;
 pub use markdown::followed_by;
 

@@ -16,7 +16,7 @@ pub(super) fn if_asked() -> Option<ExitCode> {
     let worked = sandbox::work_on(&name.to_string_lossy(), &tools::jobs());
     Some(worked.map_or_else(
         |refusal| {
-            eprintln!("error: {refusal}");
+            super::note(format_args!("error: {refusal}"));
             ExitCode::from(refusal.exit_code())
         },
         |()| ExitCode::SUCCESS,

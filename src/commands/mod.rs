@@ -199,6 +199,11 @@ impl Effect {
         matches!(self, Effect::Pin { .. } | Effect::Unpin { .. })
     }
 
+    /// Whether words leave the database for good.
+    pub fn forgets(&self) -> bool {
+        matches!(self, Effect::Forget(_))
+    }
+
     /// Inbox rows of turns to end now.
     pub fn called_off(&self) -> Vec<i64> {
         match self {

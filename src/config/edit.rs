@@ -51,6 +51,12 @@ pub(crate) fn add_agent(text: &str, id: &AgentId, agent: &NewAgent) -> Result<St
     Ok(form.put_back(&insert_behind_agents(&plain, &agent_table(id, agent))?))
 }
 
+/// Adds an agent with this table behind the last agent, or at the end.
+pub(crate) fn add_table(text: &str, id: &AgentId, table: Table) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&insert_behind_agents(&plain, &with_header(id, table))?))
+}
+
 fn agent_table(id: &AgentId, agent: &NewAgent) -> String {
     let mut table = Table::new();
     for (key, text) in [
@@ -68,6 +74,11 @@ fn agent_table(id: &AgentId, agent: &NewAgent) -> String {
             value(skills.iter().map(String::as_str).collect::<Array>()),
         );
     }
+    with_header(id, table)
+}
+
+/// The table as `[agents.<id>]`.
+pub(crate) fn with_header(id: &AgentId, table: Table) -> String {
     let mut agents = Table::new();
     agents.set_implicit(true);
     agents.insert(id.as_str(), Item::Table(table));

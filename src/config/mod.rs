@@ -11,6 +11,7 @@ use std::ops::Range;
 use crate::domain::{AgentId, PersonId, Platform};
 
 mod address;
+mod agent_table;
 mod agents;
 mod bindings;
 mod check;
@@ -40,6 +41,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use agent_table::{AgentTable, Names};
 pub use file::{LoadError, draft, load};
 pub use peers::PeerGroup;
 pub use people::{People, Person, Who};

@@ -306,6 +306,7 @@ pub(super) const AGENT: Shape = Shape {
         nothing("read_memory_from", r#"["main"]"#),
         nothing("tools", r#"{ deny = ["web_fetch"] }"#),
         nothing("risk_profile", r#""careful""#),
+        nothing("max_risk", r#""look""#),
         nothing("access", r#"{ read = ["main"] }"#),
         default("workspace_mb", "500"),
         nothing(

@@ -72,6 +72,8 @@ pub struct AgentTools {
     pub limits: ToolLimits,
     /// A name in [`ToolRules::profiles`].
     pub risk_profile: Option<String>,
+    /// The highest risk of its tools, beside that of the profile.
+    pub max_risk: Option<Risk>,
     /// Agents whose workspaces this agent may use.
     pub access: Siblings,
     /// The most its workspace may hold.
@@ -85,6 +87,7 @@ impl Default for AgentTools {
         AgentTools {
             limits: ToolLimits::default(),
             risk_profile: None,
+            max_risk: None,
             access: Siblings::default(),
             workspace_mb: WORKSPACE_MB,
         }
@@ -149,6 +152,7 @@ pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTool
     let tools = AgentTools {
         limits,
         risk_profile: risk_profile(section, profiles),
+        max_risk: section.choice("max_risk"),
         access: Siblings::default(),
         workspace_mb: section.count("workspace_mb").unwrap_or(WORKSPACE_MB),
     };

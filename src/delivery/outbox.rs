@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::verdict::{Again, NEVER_CONFIRMED, Pause, Rest};
 use super::{preview_messages, retry_after, undelivered};
 use crate::channels::{Part, Ticket};
-use crate::domain::{Destination, MessageId, SessionKey};
+use crate::domain::{AgentUid, Destination, MessageId, SessionKey};
 use crate::routing::places::{self, PlaceId};
 use crate::storage::{StoreError, part};
 
@@ -577,6 +577,16 @@ const LONG_WAIT_MS: i64 = 60 * 1000;
 pub(crate) fn files(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     let mut statement = connection.prepare("SELECT file FROM outbox WHERE file IS NOT NULL")?;
     statement.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Deletes the rows with words of an agent, whose messages and turns are still there. Returns the
+/// copies of files that were to be sent.
+pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Vec<String>> {
+    let sql = "DELETE FROM outbox WHERE said_id IN (SELECT id FROM messages WHERE agent_uid = ?1)
+                   OR inbox_id IN (SELECT inbox_id FROM turns WHERE agent_uid = ?1) RETURNING file";
+    let mut statement = tx.prepare(sql)?;
+    let files = statement.query_map([uid.to_string()], |row| row.get::<_, Option<String>>(0))?;
+    files.filter_map(Result::transpose).collect()
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {

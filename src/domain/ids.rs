@@ -196,7 +196,7 @@ impl From<AgentId> for String {
 }
 
 /// The key of an agent's rows; stays when the agent is renamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentUid(pub Uuid);
 
 impl FromStr for AgentUid {

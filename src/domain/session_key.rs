@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, ChatId, DiscordId, LocalName, Platform, TelegramUserId, TopicId};
+use super::{AgentId, AgentUid, ChatId, DiscordId, LocalName, Platform, TelegramUserId, TopicId};
 
 /// Names a place. `Display` and `FromStr` are inverse.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub enum SessionKey {
     Cron { agent: AgentId, job: LocalName },
     /// `child:<id>`
     Child { id: LocalName },
+    /// `import:<uid>:<number>`: a conversation that an imported agent brought along. No message
+    /// ever arrives here, and no turn reads the place.
+    Import { agent: AgentUid, number: u32 },
 }
 
 impl SessionKey {
@@ -57,7 +60,7 @@ impl SessionKey {
                 Some(Platform::Discord)
             }
             Self::Local { .. } => Some(Platform::Local),
-            Self::Cron { .. } | Self::Child { .. } => None,
+            Self::Cron { .. } | Self::Child { .. } | Self::Import { .. } => None,
         }
     }
 
@@ -114,6 +117,11 @@ impl SessionKey {
             _ => self.to_string(),
         };
         [self.to_string(), parts]
+    }
+
+    /// A GLOB pattern for the text form of the places with an agent's imported conversations.
+    pub fn imports_of(agent: AgentUid) -> String {
+        format!("import:{agent}:*")
     }
 
     /// The Telegram group of this place.
@@ -184,6 +192,7 @@ impl fmt::Display for SessionKey {
             } => write!(f, "local:{room}:{topic}"),
             Self::Cron { agent, job } => write!(f, "cron:{agent}:{job}"),
             Self::Child { id } => write!(f, "child:{id}"),
+            Self::Import { agent, number } => write!(f, "import:{agent}:{number}"),
         }
     }
 }
@@ -256,8 +265,18 @@ fn parse(text: &str) -> Option<SessionKey> {
         ["child", id] => SessionKey::Child {
             id: id.parse().ok()?,
         },
+        ["import", agent, number] => SessionKey::Import {
+            agent: same(agent)?,
+            number: same(number).filter(|number| *number > 0)?,
+        },
         _ => return None,
     })
+}
+
+/// A value with exactly this text.
+fn same<T: FromStr + ToString>(text: &str) -> Option<T> {
+    let value: Option<T> = text.parse().ok();
+    value.filter(|value| value.to_string() == text)
 }
 
 fn person(text: &str) -> Option<TelegramUserId> {
@@ -317,6 +336,10 @@ mod tests {
                 .prop_map(|(room, topic)| SessionKey::Local { room, topic }),
             (agent(), name()).prop_map(|(agent, job)| SessionKey::Cron { agent, job }),
             name().prop_map(|id| SessionKey::Child { id }),
+            (any::<u128>(), 1..=u32::MAX).prop_map(|(uid, number)| SessionKey::Import {
+                agent: AgentUid(uuid::Uuid::from_u128(uid)),
+                number,
+            }),
         ]
     }
 
@@ -328,7 +351,7 @@ mod tests {
         }
 
         #[test]
-        fn what_parses_prints_the_same(text in "(telegram|discord|local|cron|child)(:(dm|group|topic|channel|thread|[-+0-9a-z]{0,5})){0,4}") {
+        fn what_parses_prints_the_same(text in "(telegram|discord|local|cron|child|import)(:(dm|group|topic|channel|thread|[-+0-9a-z]{0,5}|\\{?0{8}-?0{4}-?0{4}-?0{4}-?0{11}[aA]\\}?)){0,4}") {
             if let Ok(key) = text.parse::<SessionKey>() {
                 prop_assert_eq!(key.to_string(), text);
             }

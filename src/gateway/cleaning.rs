@@ -69,6 +69,7 @@ pub(super) async fn keep_house(state: Arc<GatewayState>) {
                 if clock.is_steady(now_ms(), Instant::now()) {
                     clean(&state.services.db, now_ms(), &state.stop).await;
                     tidy_outgoing(&state).await;
+                    wipe_index(&state).await;
                 } else {
                     tracing::info!("the clock has jumped, or nothing was written for long; old rows are kept until the next look");
                 }
@@ -144,6 +145,13 @@ async fn clean_one(
         }
     }
     Ok(all)
+}
+
+/// Words of changed files, and of memories forgotten right before a kill.
+async fn wipe_index(state: &GatewayState) {
+    if let Err(error) = state.services.memories.wipe().await {
+        tracing::warn!("deleted words could not be taken out of the index: {error}");
+    }
 }
 
 /// Removes copies of files with no outbox row left.

@@ -6,7 +6,8 @@ use super::GatewayState;
 use crate::channels::PlaceLoss;
 use crate::delivery::outbox;
 use crate::domain::{Arrival, MessageId, Platform, SessionKey};
-use crate::records::{deletions, inbox};
+use crate::records::deletions::{self, Gone};
+use crate::records::inbox;
 
 /// The deletions in a batch.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(super) struct Deleted {
     /// Inbox rows closed because their message was deleted.
     pub(super) rows: Vec<i64>,
     places: Vec<SessionKey>,
+    /// Whether words left the database.
+    had_words: bool,
 }
 
 pub(super) fn among<'a>(arrivals: impl IntoIterator<Item = &'a Arrival>) -> Deletions {
@@ -44,8 +47,8 @@ impl Deletions {
         now: i64,
     ) -> rusqlite::Result<Deleted> {
         let Deletions { messages, places } = self;
-        let rows = if messages.is_empty() {
-            Vec::new()
+        let Gone { rows, had_words } = if messages.is_empty() {
+            Gone::default()
         } else {
             deletions::delete_messages(tx, platform, messages, now)?
         };
@@ -56,6 +59,7 @@ impl Deletions {
         Ok(Deleted {
             rows,
             places: places.clone(),
+            had_words,
         })
     }
 }
@@ -70,6 +74,9 @@ impl Deleted {
     pub(super) fn go_on(&self, state: &GatewayState) {
         if !self.rows.is_empty() {
             state.services.sessions.withdraw(&self.rows);
+        }
+        if self.had_words {
+            state.removals.note();
         }
         for place in &self.places {
             tracing::info!(session = %place, "the place is gone, and so is what waited there");

@@ -8,6 +8,7 @@ mod inbound;
 mod known_people;
 mod preflight;
 mod reactions;
+mod removals;
 mod replies;
 mod safekeeping;
 mod slash;
@@ -47,6 +48,7 @@ use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, Remedy, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
+use removals::Removals;
 
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
 /// start.
@@ -81,6 +83,7 @@ struct GatewayState {
     names: Names,
     aliases: Arc<Aliases>,
     delivery: Delivery,
+    removals: Removals,
     /// Counts what has no answer yet: messages, subagents and sends.
     work: TaskTracker,
     stop: CancellationToken,
@@ -216,6 +219,7 @@ impl Gateway {
             names,
             aliases,
             delivery,
+            removals: Removals::default(),
             work,
             stop,
         });
@@ -236,6 +240,7 @@ impl Gateway {
         tasks.spawn(inbound::receive(state.clone(), received, starting));
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
+        tasks.spawn(removals::watch(state.clone()));
         let (reports, listening) = watch::channel(Listening {
             channels: channels.len(),
             ended: None,
@@ -329,6 +334,9 @@ impl Gateway {
         }
         if let Err(error) = self.moving.await {
             tracing::error!("following moves ended badly: {error}");
+        }
+        if !is_hopeless {
+            removals::finish(&self.state).await;
         }
     }
 }

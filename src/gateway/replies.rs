@@ -67,6 +67,7 @@ pub(super) async fn carry_out(
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
     let (retried, called_off) = (effect.retried(), effect.called_off());
+    let forgets = effect.forgets();
     let write = move |tx: &Transaction<'_>, now| {
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
@@ -100,6 +101,9 @@ pub(super) async fn carry_out(
     retried
         .iter()
         .for_each(|(place, rows)| state.delivery.submit(place, *rows));
+    if forgets {
+        state.removals.note();
+    }
     Ok(())
 }
 

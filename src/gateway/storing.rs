@@ -82,8 +82,7 @@ impl Arrivals {
 
     fn write(&self, tx: &Transaction<'_>) -> rusqlite::Result<Taken> {
         let may_learn = |place: &SessionKey| self.may_learn(tx, place);
-        let mut stored =
-            inbox::insert(tx, self.platform, &self.arrivals, may_learn, now_ms())?;
+        let mut stored = inbox::insert(tx, self.platform, &self.arrivals, may_learn, now_ms())?;
         let deleted = self.deletions.write(tx, self.platform, now_ms())?;
         stored
             .accepted

@@ -8,17 +8,28 @@ use rusqlite::Transaction;
 use super::{inbox, journal, transcript};
 use crate::domain::{MessageId, Platform};
 
-/// Returns the closed inbox rows, for `Sessions::withdraw`.
+/// Messages that are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Gone {
+    /// The closed inbox rows, for `Sessions::withdraw`.
+    pub(crate) rows: Vec<i64>,
+    /// Whether words left the database.
+    pub(crate) had_words: bool,
+}
+
 pub(crate) fn delete_messages(
     tx: &Transaction<'_>,
     platform: Platform,
     messages: &[MessageId],
     now: i64,
-) -> rusqlite::Result<Vec<i64>> {
+) -> rusqlite::Result<Gone> {
     let deleted = inbox::delete(tx, platform, messages, now)?;
     deleted
         .iter()
         .try_for_each(|(id, inbound)| journal::blank(tx, *id, &inbound.text))?;
-    transcript::blank(tx, platform, messages, now)?;
-    Ok(deleted.into_iter().map(|(id, _)| id).collect())
+    let blanked = transcript::blank(tx, platform, messages, now)?;
+    Ok(Gone {
+        had_words: blanked > 0 || !deleted.is_empty(),
+        rows: deleted.into_iter().map(|(id, _)| id).collect(),
+    })
 }

@@ -95,9 +95,12 @@ pub(crate) fn forget_covering(tx: &Transaction<'_>, message: i64) -> rusqlite::R
 }
 
 /// Deletes the summaries made by an agent.
+/// Deletes the agent's summaries, and those of others with words of the agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute(
-        "DELETE FROM summaries WHERE agent_uid = ?1",
+        "DELETE FROM summaries WHERE agent_uid = ?1 OR EXISTS (
+             SELECT 1 FROM messages WHERE messages.place_id = summaries.place_id
+                 AND messages.conversation = summaries.conversation AND messages.id <= upto AND messages.agent_uid = ?1)",
         [uid.to_string()],
     )
 }

@@ -18,7 +18,7 @@ pub(crate) use appending::{
 };
 pub(crate) use appending::{append_question, append_sent};
 pub(crate) use deleting::{blank, was_blanked};
-pub(crate) use export::{ExportedMessage, export, import};
+pub(crate) use export::{ExportedMessage, Importing, Places, export};
 
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -389,13 +389,26 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Sha
         "DELETE FROM messages WHERE agent_uid = ?1",
         [uid.to_string()],
     )?;
+    // Sessions of subagents that never answered: only the task was said there.
+    let of_tasks = tx.execute(
+        "DELETE FROM messages WHERE place_id IN (SELECT place_id FROM subagents WHERE agent_uid = ?1)
+             AND place_id NOT IN (SELECT place_id FROM messages WHERE agent_uid <> ?1)",
+        [uid.to_string()],
+    )?;
+    let imported = SessionKey::imports_of(uid);
+    let own = "SELECT id FROM places WHERE key GLOB ?1";
+    let of_imports = tx.execute(
+        &format!("DELETE FROM messages WHERE place_id IN ({own})"),
+        [&imported],
+    )?;
+    tx.execute("DELETE FROM places WHERE key GLOB ?1", [&imported])?;
     // Words that people said to the agent stay, in no agent's part.
     tx.execute(
         "UPDATE messages SET part_uid = NULL WHERE part_uid = ?1",
         [uid.to_string()],
     )?;
     Ok(Share {
-        messages: of_places + others,
+        messages: of_places + others + of_tasks + of_imports,
         sessions,
     })
 }

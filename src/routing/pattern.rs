@@ -185,7 +185,7 @@ fn diagnose(text: &str) -> Malformed {
     }
     let fields: Vec<&str> = text.split(':').collect();
     match fields.as_slice() {
-        ["cron" | "child", ..] => malformed(
+        ["cron" | "child" | "import", ..] => malformed(
             "a session inside the gateway, where nobody writes",
             "bind the place where people write; a job names its own agent".to_owned(),
         ),

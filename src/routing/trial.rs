@@ -276,7 +276,9 @@ fn home(key: &SessionKey) -> Option<Target> {
             room: room.clone(),
             topic: None,
         },
-        SessionKey::Cron { .. } | SessionKey::Child { .. } => return None,
+        SessionKey::Cron { .. } | SessionKey::Child { .. } | SessionKey::Import { .. } => {
+            return None;
+        }
     };
     Some(Target::Place(home))
 }

@@ -17,6 +17,7 @@ mod pause;
 mod readers;
 mod remembered;
 mod rescue;
+mod scrub;
 mod stamp;
 mod wal;
 mod watch;
@@ -39,6 +40,7 @@ pub(crate) use part::part;
 pub(crate) use pause::{Next, Patience};
 pub use remembered::Remembered;
 pub use rescue::{Harmed, Saved};
+pub(crate) use scrub::Scrub;
 pub use stamp::begin_anew;
 pub use watch::Harm;
 
@@ -65,6 +67,7 @@ pub struct Db {
     // after this.
     writer: writer::Writer,
     readers: readers::Readers,
+    path: Arc<Path>,
     _ending: Arc<Ending>,
 }
 
@@ -102,6 +105,7 @@ impl Db {
         Ok(Db {
             writer,
             readers,
+            path: path.into(),
             _ending: Arc::new(ending),
         })
     }

@@ -53,6 +53,8 @@ pub(super) fn prepare(path: &Path) -> rusqlite::Result<Connection> {
     settle(&connection)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "foreign_keys", "on")?;
+    // Words that people had deleted are not to be found in the file.
+    connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     Ok(connection)
 }
 

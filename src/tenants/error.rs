@@ -53,10 +53,14 @@ impl TenantError {
         move |error| TenantError::Disk { path, error }
     }
 
+    /// The reason may have words of the package in it, so it is made fit for a terminal.
     pub(super) fn package(path: &Path, reason: impl Into<String>) -> Self {
+        const MAX_CHARS: usize = 500;
+        let reason: String = reason.into();
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
         TenantError::Package {
             path: path.to_owned(),
-            reason: reason.into(),
+            reason: reason.chars().map(plain).take(MAX_CHARS).collect(),
         }
     }
 }

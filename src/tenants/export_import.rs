@@ -1,23 +1,26 @@
 //! Moves an agent to another home: files, memories and conversations in one package.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rusqlite::Transaction;
 use uuid::Uuid;
 
 use super::editing::Editing;
 use super::error::TenantError;
-use super::folders::{self, STAGING};
-use super::note::{self, Change};
-use super::package::{self, Manifest, Texts};
+use super::fitting::{self, Fitted};
+use super::folders::{self, STAGING, Sizes};
+use super::note::{self, Change, Note};
+use super::package::{self, Manifest, Package, Texts};
 use super::site::{Site, blocking, folder_of};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::{Memories, agent_rows, memory};
 use crate::clock::now_ms;
-use crate::config::{Visibility, edit};
-use crate::domain::{AgentId, AgentUid, SessionKey};
+use crate::config::{AgentTable, Visibility, edit};
+use crate::domain::{AgentId, AgentUid};
 use crate::home::registry;
-use crate::records::transcript::{self, ExportedMessage};
+use crate::records::transcript::{self, ExportedMessage, Importing};
 use crate::records::view::View;
 
 /// Memories per read of the database.
@@ -57,7 +60,7 @@ pub(super) async fn export(
         serde_json::to_string(message).expect("texts and numbers become JSON") + "\n"
     });
     let texts = Texts {
-        tables: tables_of(&editing.text, &id)?,
+        tables: table_of(&editing, &id)?,
         memories,
         messages: lines.collect(),
     };
@@ -84,9 +87,21 @@ pub(super) async fn export(
     .await
 }
 
-/// The agent's tables without bindings, because places do not move to another home.
-fn tables_of(text: &str, id: &AgentId) -> Result<String, TenantError> {
-    Ok(edit::without_bindings(&edit::take_out_agent(text, id)?.piece)?.0)
+/// The agent's table, with the limits of its risk profile in it. Bindings stay, because places do
+/// not move to another home, and so do comments.
+fn table_of(editing: &Editing, id: &AgentId) -> Result<String, TenantError> {
+    let taken = edit::take_out_agent(&editing.text, id)?;
+    let (piece, _) = edit::without_bindings(&taken.piece)?;
+    let mut table = AgentTable::read(&piece, id).map_err(|reason| {
+        TenantError::conflict(format!(
+            "the table of {id} cannot be written down: {reason}"
+        ))
+    })?;
+    let profile = table.risk_profile.as_ref();
+    if let Some(profile) = profile.and_then(|name| editing.config.tools.profiles.get(name)) {
+        table.take_in_profile(profile);
+    }
+    Ok(edit::with_header(id, table.written()))
 }
 
 async fn written_memories(
@@ -108,156 +123,167 @@ async fn written_memories(
     }
 }
 
-/// An imported agent.
+/// How a package is taken in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wish<'a> {
+    /// Another id than the agent had.
+    pub as_id: Option<&'a str>,
+    /// Global memories stay global.
+    pub keep_global: bool,
+    /// Everything is checked and nothing is kept.
+    pub only_look: bool,
+}
+
+/// An imported agent, or what an import would bring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Imported {
     pub id: AgentId,
-    pub files: usize,
+    /// The agent's table in the config.
+    pub table: String,
+    /// Files with their size.
+    pub files: Sizes,
     pub memories: usize,
-    /// Memories among them with the visibility `global`.
+    /// Memories among them that were global at home.
     pub global: usize,
     pub messages: usize,
+    /// Places that the messages were said in.
+    pub places: usize,
+    /// Lines of the gateway in the conversations, which stay behind.
+    pub lines_of_gateway: usize,
     /// Keys of the agent's table without effect here.
     pub left_out: Vec<String>,
+    /// Limits that could not be taken over, so that the agent may only look.
+    pub tightened: Vec<String>,
 }
 
-/// Takes in a package, under the agent's own id or another.
+/// Takes in a package. The whole package is checked before anything of it is kept.
 pub(super) async fn import(
     site: &Site,
     editing: Arc<Editing>,
     path: &Path,
-    as_id: Option<&str>,
+    wish: Wish<'_>,
 ) -> Result<Imported, TenantError> {
     let staging = Staging(site.home.join(format!("{STAGING}{}", Uuid::now_v7())));
-    let (package, into) = (path.to_owned(), staging.0.clone());
-    let (manifest, texts) = blocking(move || package::read(&package, &into)).await?;
-    let id = editing.free_as(as_id, &manifest.id)?;
-    let tables: toml::Table = texts
-        .tables
-        .parse()
-        .map_err(|_| TenantError::package(path, "its config.toml is not TOML"))?;
-    let messages = read_messages(path, &texts.messages)?;
-    let memories = export::read(&texts.memories)
-        .map_err(|error| TenantError::package(path, format!("memories: {error}")))?;
-    let (folder, from) = (folder_of(&site.home, &id), staging.0.clone());
-    let (preparing, new_id) = (editing.clone(), id.clone());
+    let (file, into) = (path.to_owned(), staging.0.clone());
+    let package = blocking(move || package::read(&file, &into, now_ms())).await?;
+    let id = editing.free_as(wish.as_id, &package.manifest.id)?;
     let uid = AgentUid(Uuid::now_v7());
-    let change = Change::Import {
+    let moving = Moving {
+        editing: editing.clone(),
         id: id.clone(),
-        uid: uid.to_string(),
+        uid,
+        only_look: wish.only_look,
     };
-    let (text, left_out, files, _note) = blocking(move || {
-        let note = note::write(&preparing.home, &change)?;
-        // The files come first, because the check of the tables looks for their skills.
-        let files = folders::walk(&from)?.files.len();
-        folders::relocate(&from, &folder)?;
-        let fitting = fitting(&preparing, &tables, &manifest.id, &new_id);
-        let done =
-            fitting.and_then(|(text, left_out)| preparing.commit(&text).map(|()| (text, left_out)));
-        let (text, left_out) = done.inspect_err(|_| folders::discard(&folder))?;
-        Ok((text, left_out, files, note))
-    })
-    .await?;
-    let global = memories
-        .iter()
-        .filter(|memory| memory.visibility == Visibility::Global)
-        .count();
-    let (row_id, message_count, memory_count) = (id.clone(), messages.len(), memories.len());
+    let (table, from) = (package.table.clone(), package.files.clone());
+    let (fitted, files, _note) = blocking(move || moving.move_in(table, &from)).await?;
+    let imported = Imported {
+        id: id.clone(),
+        table: fitted.table,
+        files,
+        memories: package.memories.count,
+        global: package.global,
+        messages: package.messages.count,
+        places: package.places,
+        lines_of_gateway: package.lines_of_gateway,
+        left_out: fitted.left_out,
+        tightened: fitted.tightened,
+    };
+    if wish.only_look {
+        return Ok(imported);
+    }
+    let (row_id, keep_global) = (id.clone(), wish.keep_global);
     let written = site.db.write(move |tx| {
         agent_rows::add_new(tx, uid, &row_id, now_ms())?;
-        transcript::import(tx, uid, &messages)?;
-        memory::take_in(tx, uid, &memories)
+        write_rows(tx, uid, &package, keep_global).map_err(|WriteError(error)| error)
     });
     if let Err(error) = written.await {
-        editing.take_back(&text);
+        editing.take_back(&fitted.text);
         folders::discard(&folder_of(&site.home, &id));
         return Err(error.into());
     }
-    Ok(Imported {
-        id,
-        files,
-        memories: memory_count,
-        global,
-        messages: message_count,
-        left_out,
-    })
+    Ok(imported)
 }
 
-/// Keys that a package may bring. Rights of an agent are given by the operator of this home only.
-const HARMLESS_KEYS: [&str; 12] = [
-    "name",
-    "emoji",
-    "model",
-    "temperature",
-    "max_tokens",
-    "reasoning",
-    "skills",
-    "personality",
-    "system_prompt",
-    "memory",
-    "recall",
-    "recall_tokens",
-];
+/// An agent on its way into the home.
+struct Moving {
+    editing: Arc<Editing>,
+    id: AgentId,
+    uid: AgentUid,
+    only_look: bool,
+}
 
-/// The config with as many keys of the agent's table as pass the check, and the keys that were left
-/// out.
-fn fitting(
-    editing: &Editing,
-    written: &toml::Table,
-    old: &AgentId,
-    new: &AgentId,
-) -> Result<(String, Vec<String>), TenantError> {
-    let agent = written
-        .get("agents")
-        .and_then(|agents| agents.get(old.as_str()))
-        .and_then(toml::Value::as_table);
-    let (mut kept, refused): (toml::Table, toml::Table) = agent
-        .cloned()
-        .unwrap_or_default()
-        .into_iter()
-        .partition(|(key, _)| HARMLESS_KEYS.contains(&key.as_str()));
-    let mut left_out: Vec<String> = refused.keys().cloned().collect();
-    loop {
-        let text = edit::put_back(&editing.text, &table_of(new, &kept))?;
-        let problem = match editing.check(&text) {
-            Ok(()) => return Ok((text, left_out)),
-            Err(problem) => problem,
+impl Moving {
+    /// Moves the files, and writes the table. For a look, the files are taken away again: the check
+    /// of the table looks for the agent's skills, so they have to be in their place.
+    fn move_in(
+        &self,
+        table: AgentTable,
+        from: &Path,
+    ) -> Result<(Fitted, Sizes, Note), TenantError> {
+        let change = Change::Import {
+            id: self.id.clone(),
+            uid: self.uid.to_string(),
         };
-        // Keys that are most likely to fit only the agent's old home are dropped first.
-        let Some(key) = ["model", "skills", "name", "personality"]
-            .into_iter()
-            .chain(HARMLESS_KEYS)
-            .find(|key| kept.contains_key(*key))
-        else {
-            return Err(problem);
-        };
-        kept.remove(key);
-        left_out.push(key.to_owned());
+        let note = note::write(&self.editing.home, &change)?;
+        let files = folders::sizes(from)?;
+        let folder = folder_of(&self.editing.home, &self.id);
+        let fitted = folders::relocate(from, &folder).and_then(|()| {
+            let fitted = fitting::fit(&self.editing, table, &self.id)?;
+            if !self.only_look {
+                self.editing.commit(&fitted.text)?;
+            }
+            Ok(fitted)
+        });
+        if self.only_look || fitted.is_err() {
+            folders::discard(&folder);
+        }
+        Ok((fitted?, files, note))
     }
 }
 
-fn table_of(id: &AgentId, keys: &toml::Table) -> String {
-    format!("[agents.{id}]\n{keys}")
+/// Writes memories and conversations, line by line.
+fn write_rows(
+    tx: &Transaction<'_>,
+    uid: AgentUid,
+    package: &Package,
+    keep_global: bool,
+) -> Result<(), WriteError> {
+    let mut conversations = Importing::new(tx, uid);
+    package.messages.each(|line| -> Result<(), WriteError> {
+        // The line was read before, so it can be read again.
+        if let Some(message) = ExportedMessage::read(line, i64::MAX).map_err(WriteError::odd)? {
+            conversations.add(&message)?;
+        }
+        Ok(())
+    })?;
+    package.memories.each(|line| {
+        let mut carried = export::read_line(line).map_err(WriteError::odd)?;
+        if !keep_global {
+            carried.visibility = Visibility::Private;
+        }
+        Ok(memory::take_in(tx, uid, &carried)?)
+    })
 }
 
-fn read_messages(path: &Path, lines: &str) -> Result<Vec<ExportedMessage>, TenantError> {
-    let wrong = |line: usize, reason: String| {
-        TenantError::package(path, format!("messages, line {line}: {reason}"))
-    };
-    let lines = lines
-        .lines()
-        .zip(1..)
-        .filter(|(line, _)| !line.trim().is_empty());
-    lines
-        .map(|(json, line)| {
-            let message: ExportedMessage =
-                serde_json::from_str(json).map_err(|error| wrong(line, error.to_string()))?;
-            let place = message.place.parse::<SessionKey>();
-            place
-                .map(|_| message)
-                .map_err(|error| wrong(line, error.to_string()))
-        })
-        .collect()
+/// An error of the store, or of the file that the rows come from.
+struct WriteError(rusqlite::Error);
+
+impl WriteError {
+    fn odd(reason: String) -> Self {
+        WriteError::from(io::Error::other(reason))
+    }
+}
+
+impl From<rusqlite::Error> for WriteError {
+    fn from(error: rusqlite::Error) -> Self {
+        WriteError(error)
+    }
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        WriteError(rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    }
 }
 
 /// The folder of files being unpacked; leftovers are deleted when the import ends, well or not.

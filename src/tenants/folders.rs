@@ -41,6 +41,18 @@ pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
     Ok(walk)
 }
 
+/// Files, seen from their folder, with their sizes.
+pub(crate) type Sizes = Vec<(PathBuf, u64)>;
+
+pub(super) fn sizes(folder: &Path) -> Result<Sizes, TenantError> {
+    let size = |file: PathBuf| {
+        let path = folder.join(&file);
+        let metadata = fs::symlink_metadata(&path).map_err(TenantError::disk(&path))?;
+        Ok((file, metadata.len()))
+    };
+    walk(folder)?.files.into_iter().map(size).collect()
+}
+
 fn collect(folder: &Path, within: &Path, depth: usize, walk: &mut Walk) -> Result<(), TenantError> {
     for entry in fs::read_dir(folder).map_err(TenantError::disk(folder))? {
         let entry = entry.map_err(TenantError::disk(folder))?;

@@ -15,8 +15,10 @@ mod archive;
 mod editing;
 mod error;
 mod export_import;
+mod fitting;
 mod folders;
 mod inventory;
+mod lines;
 mod note;
 mod package;
 mod purging;
@@ -37,7 +39,7 @@ use editing::Editing;
 pub(crate) use adding::{Added, Adding};
 pub(crate) use archive::{Archive, archives};
 pub(crate) use error::TenantError;
-pub(crate) use export_import::{Exported, Imported};
+pub(crate) use export_import::{Exported, Imported, Wish};
 pub(crate) use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
 pub(crate) use purging::{Purged, Stake};
 pub(crate) use removing::Removed;
@@ -112,13 +114,13 @@ pub(crate) async fn export(site: &Site, word: &str, path: &Path) -> Result<Expor
     export_import::export(site, begin(site).await?, word, path).await
 }
 
-/// Takes in a package, under the agent's own id or another.
+/// Takes in a package, or only looks at it.
 pub(crate) async fn import(
     site: &Site,
     path: &Path,
-    as_id: Option<&str>,
+    wish: Wish<'_>,
 ) -> Result<Imported, TenantError> {
-    export_import::import(site, begin(site).await?, path, as_id).await
+    export_import::import(site, begin(site).await?, path, wish).await
 }
 
 /// Finishes or undoes a change that was interrupted by a kill. Every verb above does so by itself;

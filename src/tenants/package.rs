@@ -7,12 +7,12 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _, OpenOptionsExt as _};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -21,13 +21,34 @@ use tar::{Archive, Builder, EntryType, Header};
 
 use super::error::TenantError;
 use super::folders;
+use super::lines::{Bounds, Lines, Taken};
+use crate::agents::memory::export;
+use crate::config::{AgentTable, Visibility};
 use crate::domain::AgentId;
+use crate::records::transcript::{self, ExportedMessage};
 
 /// Size of an unpacked package.
 const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 const MAX_ENTRIES: usize = 100_000;
-/// Size of each of the texts besides the files.
-const MAX_TEXT_BYTES: u64 = 256 * 1024 * 1024;
+/// Size of the manifest and of the tables.
+const MAX_TEXT_BYTES: u64 = 256 * 1024;
+/// A package that unpacks to more than this is refused if it is much smaller itself. Conversations
+/// and most files become a tenth when packed, not a hundredth.
+const ALWAYS_BYTES: u64 = 64 * 1024 * 1024;
+const MOST_TIMES: u64 = 100;
+/// A memory has 8 KiB, and JSON may write a byte as six.
+const OF_MEMORIES: Bounds = Bounds {
+    name: MEMORIES,
+    line_bytes: 64 * 1024,
+    lines: 50_000,
+    bytes: 64 * 1024 * 1024,
+};
+const OF_MESSAGES: Bounds = Bounds {
+    name: MESSAGES,
+    line_bytes: 7 * 1024 * 1024,
+    lines: 1_000_000,
+    bytes: 256 * 1024 * 1024,
+};
 const MAX_DEPTH: usize = 40;
 
 const MANIFEST: &str = "agent.json";
@@ -40,13 +61,14 @@ const FILES: &str = "files";
 const VERSION: u32 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     v: u32,
     pub(super) id: AgentId,
     exported_at: i64,
 }
 
-/// Everything but the files.
+/// Everything but the files, to be written.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pub(super) tables: String,
@@ -143,26 +165,56 @@ fn header(size: u64) -> Header {
     header
 }
 
-/// Reads a package; its files go into the empty folder `into`.
-pub(super) fn read(path: &Path, into: &Path) -> Result<(Manifest, Texts), TenantError> {
-    let file = File::open(path).map_err(TenantError::disk(path))?;
-    unpack(GzDecoder::new(BufReader::new(file)), into)
-        .map_err(|reason| TenantError::package(path, reason))
+/// A package whose content was checked. Its lines and files are in a folder until they are taken
+/// over.
+#[derive(Debug)]
+pub(super) struct Package {
+    pub(super) manifest: Manifest,
+    pub(super) table: AgentTable,
+    pub(super) memories: Lines,
+    /// Memories among them that were seen by all agents at home.
+    pub(super) global: usize,
+    pub(super) messages: Lines,
+    pub(super) places: usize,
+    /// Lines of the gateway, which stay behind.
+    pub(super) lines_of_gateway: usize,
+    /// The folder with the files.
+    pub(super) files: PathBuf,
 }
 
-fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
-    let broken =
-        |error: io::Error| format!("this is no package of an agent, or it is damaged: {error}");
-    folders::create(into).map_err(|error| error.to_string())?;
-    let dir =
-        Dir::open_ambient_dir(into, ambient_authority()).map_err(|error| error.to_string())?;
-    let allowance = Allowance::default();
+/// Reads a package into the empty folder `into`. Times in a package end tomorrow.
+pub(super) fn read(path: &Path, into: &Path, now: i64) -> Result<Package, TenantError> {
+    let file = File::open(path).map_err(TenantError::disk(path))?;
+    let packed = Counted {
+        reader: file,
+        bytes: Rc::default(),
+    };
+    let bytes = packed.bytes.clone();
+    unpack(
+        GzDecoder::new(BufReader::new(packed)),
+        bytes,
+        into,
+        now + DAY_MS,
+    )
+    .map_err(|reason| TenantError::package(path, reason))
+}
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+fn unpack(
+    reader: impl Read,
+    packed: Rc<Cell<u64>>,
+    into: &Path,
+    latest: i64,
+) -> Result<Package, String> {
+    let broken = |error: io::Error| unreadable(&error);
+    let allowance = Allowance::new(packed);
     let mut archive = Archive::new(Metered {
         reader,
         allowance: allowance.clone(),
     });
-    let (mut manifest, mut texts, mut entries, mut seen) =
-        (None, Texts::default(), 0, BTreeSet::new());
+    let mut unpacking = Unpacking::new(into, latest)?;
+    let mut entries = 0;
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
         allowance.grant(entry.size())?;
@@ -180,22 +232,120 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
                 path.display()
             ));
         }
-        let inside = checked(&path)?;
-        if is_text(&inside) && !seen.insert(inside.clone()) {
-            return Err(format!("`{}` is in it twice", inside.display()));
-        }
-        match inside.to_str() {
-            Some(MANIFEST) => manifest = Some(read_manifest(&text(&mut entry)?)?),
-            Some(TABLES) => texts.tables = text(&mut entry)?,
-            Some(MEMORIES) => texts.memories = text(&mut entry)?,
-            Some(MESSAGES) => texts.messages = text(&mut entry)?,
-            _ => store(&dir, &inside, &mut entry)?,
-        }
+        unpacking.take(&checked(&path)?, &mut entry)?;
     }
-    Ok((
-        manifest.ok_or("this is no package of an agent: it has no agent.json")?,
-        texts,
-    ))
+    unpacking.finish()
+}
+
+/// Why a package cannot be read on.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(Refused(reason)) => (*reason).to_owned(),
+        None => format!("this is no package of an agent, or it is damaged: {error}"),
+    }
+}
+
+/// A limit was reached in the middle of a read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(&'static str);
+
+/// A package on its way into a folder.
+struct Unpacking<'a> {
+    into: &'a Path,
+    files: Dir,
+    latest: i64,
+    seen: BTreeSet<PathBuf>,
+    manifest: Option<Manifest>,
+    tables: String,
+    memories: Lines,
+    global: usize,
+    messages: Lines,
+    places: transcript::Places,
+    lines_of_gateway: usize,
+}
+
+impl<'a> Unpacking<'a> {
+    fn new(into: &'a Path, latest: i64) -> Result<Self, String> {
+        let files = into.join(FILES);
+        folders::create(&files).map_err(|error| error.to_string())?;
+        let files = Dir::open_ambient_dir(&files, ambient_authority());
+        Ok(Unpacking {
+            into,
+            files: files.map_err(|error| error.to_string())?,
+            latest,
+            seen: BTreeSet::new(),
+            manifest: None,
+            tables: String::new(),
+            memories: Lines::default(),
+            global: 0,
+            messages: Lines::default(),
+            places: transcript::Places::default(),
+            lines_of_gateway: 0,
+        })
+    }
+
+    fn take(&mut self, path: &Path, entry: &mut impl Read) -> Result<(), String> {
+        if is_text(path) && !self.seen.insert(path.to_owned()) {
+            return Err(format!("`{}` is in it twice", path.display()));
+        }
+        match path.to_str() {
+            Some(MANIFEST) => {
+                let manifest = read_manifest(&text(entry, MANIFEST)?, self.latest)?;
+                self.manifest = Some(manifest);
+            }
+            Some(TABLES) => self.tables = text(entry, TABLES)?,
+            Some(MEMORIES) => self.take_memories(entry)?,
+            Some(MESSAGES) => self.take_messages(entry)?,
+            _ => store(&self.files, path, entry)?,
+        }
+        Ok(())
+    }
+
+    fn take_memories(&mut self, entry: &mut impl Read) -> Result<(), String> {
+        let (latest, global) = (self.latest, &mut self.global);
+        let check = |line: &str| {
+            let memory = export::read_line(line).and_then(|memory| memory.within(latest))?;
+            *global += usize::from(memory.visibility == Visibility::Global);
+            Ok(Taken::Yes)
+        };
+        self.memories = Lines::take_in(entry, OF_MEMORIES, &self.into.join(MEMORIES), check)?;
+        Ok(())
+    }
+
+    fn take_messages(&mut self, entry: &mut impl Read) -> Result<(), String> {
+        let (latest, places, lines) = (self.latest, &mut self.places, &mut self.lines_of_gateway);
+        let check = |line: &str| match ExportedMessage::read(line, latest)? {
+            Some(message) => places.count(&message).map(|()| Taken::Yes),
+            None => {
+                *lines += 1;
+                Ok(Taken::No)
+            }
+        };
+        self.messages = Lines::take_in(entry, OF_MESSAGES, &self.into.join(MESSAGES), check)?;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Package, String> {
+        let manifest = self
+            .manifest
+            .ok_or("this is no package of an agent: it has no agent.json")?;
+        let table = AgentTable::read(&self.tables, &manifest.id).map_err(|reason| {
+            format!(
+                "its config.toml is not the table of one agent: {reason}. Nothing was taken over"
+            )
+        })?;
+        Ok(Package {
+            manifest,
+            table,
+            memories: self.memories,
+            global: self.global,
+            messages: self.messages,
+            places: self.places.len(),
+            lines_of_gateway: self.lines_of_gateway,
+            files: self.into.join(FILES),
+        })
+    }
 }
 
 /// Bytes that may still be read: the next header, then as many bytes as that header announces.
@@ -203,26 +353,41 @@ fn unpack(reader: impl Read, into: &Path) -> Result<(Manifest, Texts), String> {
 struct Allowance {
     now: Rc<Cell<u64>>,
     in_all: Rc<Cell<u64>>,
+    /// Bytes read so far, and those of the compressed file.
+    unpacked: Rc<Cell<u64>>,
+    packed: Rc<Cell<u64>>,
 }
 
 /// A header with a long name, or the end of the file.
 const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
-impl Default for Allowance {
-    fn default() -> Self {
+impl Allowance {
+    fn new(packed: Rc<Cell<u64>>) -> Self {
         Allowance {
             now: Rc::new(Cell::new(MAX_HEADER_BYTES)),
             in_all: Rc::new(Cell::new(MAX_BYTES)),
+            unpacked: Rc::default(),
+            packed,
         }
     }
-}
 
-impl Allowance {
     fn grant(&self, bytes: u64) -> Result<(), String> {
         let too_much = || format!("it holds more than {} GiB", MAX_BYTES / 1024 / 1024 / 1024);
         self.in_all
             .set(self.in_all.get().checked_sub(bytes).ok_or_else(too_much)?);
         self.now.set(bytes + MAX_HEADER_BYTES);
+        Ok(())
+    }
+
+    fn used(&self, bytes: u64) -> io::Result<()> {
+        self.now.set(self.now.get() - bytes);
+        let unpacked = self.unpacked.get() + bytes;
+        self.unpacked.set(unpacked);
+        if unpacked > ALWAYS_BYTES && unpacked / MOST_TIMES > self.packed.get() {
+            return Err(io::Error::other(Refused(
+                "it is small and would become huge: more than 64 MiB, and more than 100 times its size",
+            )));
+        }
         Ok(())
     }
 }
@@ -238,13 +403,27 @@ impl<R: Read> Read for Metered<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.allowance.now.get();
         if left == 0 && !buffer.is_empty() {
-            return Err(io::Error::other("a name in it is too long"));
+            return Err(io::Error::other(Refused("a name in it is too long")));
         }
         let most = usize::try_from(left)
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         let read = self.reader.read(&mut buffer[..most])?;
-        self.allowance.now.set(left - read as u64);
+        self.allowance.used(read as u64)?;
+        Ok(read)
+    }
+}
+
+/// Counts the bytes of the compressed file.
+struct Counted<R> {
+    reader: R,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.bytes.set(self.bytes.get() + read as u64);
         Ok(read)
     }
 }
@@ -255,9 +434,12 @@ fn is_text(path: &Path) -> bool {
         .any(|name| path == Path::new(name))
 }
 
-fn read_manifest(json: &str) -> Result<Manifest, String> {
+fn read_manifest(json: &str, latest: i64) -> Result<Manifest, String> {
     let manifest: Manifest = serde_json::from_str(json)
         .map_err(|error| format!("its agent.json cannot be read: {error}"))?;
+    if !(0..=latest).contains(&manifest.exported_at) {
+        return Err("its agent.json was written before 1970 or after tomorrow".to_owned());
+    }
     match manifest.v {
         VERSION => Ok(manifest),
         other => Err(format!(
@@ -287,21 +469,20 @@ fn checked(path: &Path) -> Result<PathBuf, String> {
     Ok(inside.iter().collect())
 }
 
-fn text(entry: &mut impl Read) -> Result<String, String> {
+fn text(entry: &mut impl Read, name: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     entry
         .take(MAX_TEXT_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| format!("it is damaged: {error}"))?;
+        .map_err(|error| unreadable(&error))?;
     if bytes.len() as u64 > MAX_TEXT_BYTES {
-        return Err(format!(
-            "one of its texts is larger than {} MiB",
-            MAX_TEXT_BYTES / 1024 / 1024
-        ));
+        let most = MAX_TEXT_BYTES / 1024;
+        return Err(format!("its {name} is larger than {most} KiB"));
     }
-    String::from_utf8(bytes).map_err(|_| "one of its texts is not UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| format!("its {name} is not UTF-8"))
 }
 
+/// Stores a file for its owner only, like everything in the home.
 fn store(dir: &Dir, path: &Path, entry: &mut impl Read) -> Result<(), String> {
     let Ok(name) = path.strip_prefix(FILES) else {
         return Err(format!(
@@ -312,21 +493,28 @@ fn store(dir: &Dir, path: &Path, entry: &mut impl Read) -> Result<(), String> {
     if name.as_os_str().is_empty() {
         return Err("`files` must be a folder".to_owned());
     }
-    let failed = |error: io::Error| format!("`{}` cannot be unpacked: {error}", path.display());
+    let failed = |error: io::Error| match error.get_ref() {
+        Some(inner) if inner.is::<Refused>() => inner.to_string(),
+        _ => format!("`{}` cannot be unpacked: {error}", path.display()),
+    };
     if let Some(parent) = name
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
     {
-        dir.create_dir_all(parent).map_err(failed)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        dir.create_dir_with(parent, &builder).map_err(failed)?;
     }
     let mut options = cap_std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
+    options.write(true).create_new(true).mode(0o600);
     let mut file = dir.open_with(name, &options).map_err(failed)?;
     io::copy(entry, &mut file).map(drop).map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use tempfile::TempDir;
 
     use super::*;
@@ -353,10 +541,17 @@ mod tests {
         br#"{"v":1,"id":"rose","exported_at":1}"#,
     );
 
+    const TOMORROW: i64 = 1_000_000;
+
+    /// Bytes of a file that is not compressed.
+    fn plain() -> Rc<Cell<u64>> {
+        Rc::new(Cell::new(u64::MAX))
+    }
+
     fn refused(entries: &[(&str, EntryType, &[u8])]) -> String {
         let folder = TempDir::new().unwrap();
         let into = folder.path().join("into");
-        let error = unpack(tar(entries).as_slice(), &into).unwrap_err();
+        let error = unpack(tar(entries).as_slice(), plain(), &into, TOMORROW).unwrap_err();
         let found: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
@@ -390,7 +585,7 @@ mod tests {
     fn a_name_without_an_end_is_not_read() {
         let long = vec![b'a'; 10 * 1024 * 1024];
         let kind = EntryType::GNULongName;
-        insta::assert_snapshot!(refused(&[GOOD, ("././@LongLink", kind, &long), ("files/a", EntryType::Regular, b"x")]), @"this is no package of an agent, or it is damaged: a name in it is too long");
+        insta::assert_snapshot!(refused(&[GOOD, ("././@LongLink", kind, &long), ("files/a", EntryType::Regular, b"x")]), @"a name in it is too long");
         let usual = vec![b'a'; 200];
         let path = [b"files/".as_slice(), &usual].concat();
         let folder = TempDir::new().unwrap();
@@ -399,11 +594,17 @@ mod tests {
             ("././@LongLink", kind, &path),
             ("files/a", EntryType::Regular, b"x"),
         ]);
-        unpack(good.as_slice(), &folder.path().join("into")).unwrap();
+        unpack(
+            good.as_slice(),
+            plain(),
+            &folder.path().join("into"),
+            TOMORROW,
+        )
+        .unwrap();
         assert!(
             folder
                 .path()
-                .join("into")
+                .join("into/files")
                 .join(String::from_utf8(usual).unwrap())
                 .exists()
         );
@@ -418,8 +619,11 @@ mod tests {
         header.set_cksum();
         bytes.extend_from_slice(header.as_bytes());
         let folder = TempDir::new().unwrap();
-        insta::assert_snapshot!(unpack(bytes.as_slice(), &folder.path().join("into")).unwrap_err(), @"it holds more than 2 GiB");
+        insta::assert_snapshot!(unpack(bytes.as_slice(), plain(), &folder.path().join("into"), TOMORROW).unwrap_err(), @"it holds more than 2 GiB");
     }
+
+    const MEMORY: &str = r#"{"agent":"rose","visibility":"global","text":"tea","created_at":1}"#;
+    const MESSAGE: &str = r#"{"place":"telegram:dm:5","conversation":1,"kind":"person","own":true,"text":"hi","created_at":1}"#;
 
     #[test]
     fn a_package_reads_back_as_it_was_written() {
@@ -432,9 +636,9 @@ mod tests {
         fs::write(source.join("SOUL.md"), "soul").unwrap();
         fs::write(source.join("memory/2026-05-01.md"), "a day").unwrap();
         let texts = Texts {
-            tables: "[agents.rose]\n".into(),
-            memories: "m".into(),
-            messages: "n".into(),
+            tables: "[agents.rose]\nemoji = \"x\"\n".into(),
+            memories: format!("{MEMORY}\n"),
+            messages: format!("{MESSAGE}\n"),
         };
         let manifest = Manifest::new(AgentId::parse("rose").unwrap(), 5);
         let files = [
@@ -446,27 +650,89 @@ mod tests {
             write(&package, &manifest, &texts, &source, &files),
             Err(TenantError::Conflict(_))
         ));
-        let (read_manifest, read_texts) = read(&package, &folder.path().join("into")).unwrap();
-        assert_eq!(
-            (read_manifest.id.as_str(), read_manifest.exported_at),
-            ("rose", 5)
-        );
-        assert_eq!(
-            (read_texts.tables, read_texts.memories, read_texts.messages),
-            (texts.tables, texts.memories, texts.messages)
-        );
-        assert_eq!(
-            fs::read_to_string(folder.path().join("into/memory/2026-05-01.md")).unwrap(),
-            "a day"
-        );
+        let into = folder.path().join("into");
+        let read_back = read(&package, &into, 10).unwrap();
+        let Manifest {
+            id, exported_at, ..
+        } = &read_back.manifest;
+        assert_eq!((id.as_str(), *exported_at), ("rose", 5));
+        assert_eq!(read_back.table.emoji.as_deref(), Some("x"));
+        let lines = |lines: &Lines| {
+            let mut all = Vec::new();
+            lines
+                .each::<io::Error>(|line| {
+                    all.push(line.to_owned());
+                    Ok(())
+                })
+                .unwrap();
+            all
+        };
+        assert_eq!(lines(&read_back.memories), [MEMORY]);
+        assert_eq!(lines(&read_back.messages), [MESSAGE]);
+        assert_eq!((read_back.global, read_back.places), (1, 1));
+        let note = into.join("files/memory/2026-05-01.md");
+        assert_eq!(fs::read_to_string(&note).unwrap(), "a day");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&note), mode(note.parent().unwrap())), (0o600, 0o700));
         fs::write(
             folder.path().join("half"),
             &fs::read(&package).unwrap()[..60],
         )
         .unwrap();
         assert!(matches!(
-            read(&folder.path().join("half"), &folder.path().join("other")),
+            read(
+                &folder.path().join("half"),
+                &folder.path().join("other"),
+                10
+            ),
             Err(TenantError::Package { .. })
         ));
+    }
+
+    /// Every number and every size has a bound, and the first line beyond it ends the reading.
+    #[test]
+    fn lines_outside_their_bounds_are_refused_by_file_and_line() {
+        let file = EntryType::Regular;
+        let memories = |text: &str| refused(&[GOOD, (MEMORIES, file, text.as_bytes())]);
+        let messages = |text: &str| refused(&[GOOD, (MESSAGES, file, text.as_bytes())]);
+        let changed = |line: &str, from: &str, to: &str| line.replace(from, to);
+        insta::assert_snapshot!(memories(&format!("{MEMORY}\n{}", changed(MEMORY, "tea", &"x".repeat(9000)))), @"memories.jsonl, line 2: a memory has at most 8 KiB");
+        insta::assert_snapshot!(memories(&changed(MEMORY, "tea", &"x".repeat(70_000))), @"memories.jsonl, line 1: it is longer than 64 KiB");
+        insta::assert_snapshot!(memories(&changed(MEMORY, "tea", " ")), @"memories.jsonl, line 1: a memory without words");
+        insta::assert_snapshot!(memories(&changed(MEMORY, ":1}", ":-1}")), @"memories.jsonl, line 1: `created_at` is -1, which is before 1970 or after tomorrow");
+        insta::assert_snapshot!(memories(&changed(MEMORY, ":1}", ":1000001}")), @"memories.jsonl, line 1: `created_at` is 1000001, which is before 1970 or after tomorrow");
+        insta::assert_snapshot!(memories(&format!("{MEMORY}\n").repeat(50_001)), @"memories.jsonl, line 50001: there are more than 50000");
+        insta::assert_snapshot!(messages(&changed(MESSAGE, "\"conversation\":1", "\"conversation\":9223372036854775807")), @"messages.jsonl, line 1: `conversation` is 9223372036854775807, and it counts from 1 to 1000000");
+        insta::assert_snapshot!(messages(&changed(MESSAGE, ":1}", ":-62135596800000}")), @"messages.jsonl, line 1: `created_at` is -62135596800000, which is before 1970 or after tomorrow");
+        insta::assert_snapshot!(messages(&format!("{MESSAGE}\n{{")), @"messages.jsonl, line 2: EOF while parsing an object at line 1 column 1");
+        insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":1,"id":"rose","exported_at":-1}"#)]), @"its agent.json was written before 1970 or after tomorrow");
+        insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":1,"id":"rose","exported_at":1,"uid":"x"}"#)]), @"its agent.json cannot be read: unknown field `uid`, expected one of `v`, `id`, `exported_at` at line 1 column 40");
+        insta::assert_snapshot!(refused(&[GOOD, (TABLES, file, &vec![b'#'; 300 * 1024])]), @"its config.toml is larger than 256 KiB");
+        insta::assert_snapshot!(refused(&[GOOD, (TABLES, file, b"[memory]\n")]), @"its config.toml is not the table of one agent: line 1: unknown field `memory`, expected `agents`. Nothing was taken over");
+    }
+
+    #[test]
+    fn a_small_package_that_would_become_huge_is_refused_early() {
+        let folder = TempDir::new().unwrap();
+        let package = folder.path().join("bomb.tar.gz");
+        let mut builder = Builder::new(GzEncoder::new(
+            File::create(&package).unwrap(),
+            Compression::best(),
+        ));
+        append(&mut builder, Path::new(MANIFEST), GOOD.2).unwrap();
+        let size = 200 * 1024 * 1024;
+        builder
+            .append_data(
+                &mut header(size),
+                "files/workspace/zeros",
+                io::repeat(0).take(size),
+            )
+            .unwrap();
+        builder.into_inner().unwrap().finish().unwrap();
+        let into = folder.path().join("into");
+        let told = read(&package, &into, 10).unwrap_err().to_string();
+        assert!(told.ends_with("it is small and would become huge: more than 64 MiB, and more than 100 times its size"), "{told}");
+        let written = fs::metadata(into.join("files/workspace/zeros")).unwrap();
+        assert!(written.len() < 80 * 1024 * 1024, "{}", written.len());
     }
 }

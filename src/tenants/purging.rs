@@ -9,8 +9,11 @@ use super::inventory::{Rows, rows_of};
 use super::removing::removable;
 use super::site::{Site, blocking, folder_of};
 use super::{folders, rows};
-use crate::agents::agent_rows;
+use crate::agents::{Memories, agent_rows};
+use crate::channels::outgoing;
 use crate::domain::AgentId;
+use crate::storage::{Db, Scrub};
+use rows::Destroyed;
 
 /// An agent before its purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,22 +98,42 @@ pub(crate) struct Purged {
     pub archive: Archive,
     pub rows: Rows,
     pub files: usize,
+    /// Why copies of its words may be left in the database file, if they may.
+    pub left: Option<String>,
 }
 
-/// Destroys a removed agent: its files and rows.
+/// Destroys a removed agent: its files and rows, and what is left of the rows in the database file.
 pub(super) async fn purge(site: &Site, which: &str) -> Result<Purged, TenantError> {
     let archive = archive::find(&site.home, which)?;
     refuse_in_use(site, &archive).await?;
     let uid = archive.uid;
-    let rows = site.db.write(move |tx| rows::destroy(tx, uid)).await?;
-    blocking(move || {
+    let Destroyed { rows, outgoing } = site.db.write(move |tx| rows::destroy(tx, uid)).await?;
+    let copies = outgoing::folder(&site.home);
+    let (archive, files) = blocking(move || {
+        for copy in outgoing {
+            folders::discard(&copies.join(copy));
+        }
         let files = folders::walk(&archive.files())?.files.len();
         archive.destroy()?;
-        Ok(Purged {
-            archive,
-            rows,
-            files,
-        })
+        Ok((archive, files))
     })
-    .await
+    .await?;
+    Ok(Purged {
+        archive,
+        rows,
+        files,
+        left: scrub(&site.db).await,
+    })
+}
+
+/// The agent is gone already, so a failure is told and fails nothing.
+async fn scrub(db: &Db) -> Option<String> {
+    if let Err(error) = Memories::new(db.clone()).wipe().await {
+        return Some(error.to_string());
+    }
+    match db.scrub(Scrub::Rewrite).await {
+        Ok(true) => None,
+        Ok(false) => Some("another program is reading the database".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
 }

@@ -9,6 +9,7 @@ use super::inventory::{Rows, rows_of};
 use super::site::Site;
 use crate::agents::{agent_rows, memory};
 use crate::clock::now_ms;
+use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
 use crate::records::{journal, ledger, subagents, summaries, transcript, turn_log};
 use crate::routing::pins;
@@ -66,22 +67,30 @@ pub(super) fn take_up(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId) -> rusq
     rows_of(tx, uid)
 }
 
-/// Deletes every row of an agent.
-pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Rows> {
-    let pins = pins::purge(tx, uid)?;
-    let turns = turn_log::purge(tx, uid)?;
-    journal::purge(tx, uid)?;
-    subagents::purge(tx, uid)?;
+/// The rows that are gone, and copies of files that nothing sends any more.
+pub(super) struct Destroyed {
+    pub(super) rows: Rows,
+    pub(super) outgoing: Vec<String>,
+}
+
+/// Deletes every row of an agent. Rows are found by other rows, so the order matters: summaries and
+/// answers by messages, messages by subagents.
+pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Destroyed> {
+    let outgoing = outbox::purge(tx, uid)?;
     summaries::purge(tx, uid)?;
-    ledger::purge(tx, uid)?;
     let share = transcript::purge(tx, uid)?;
+    subagents::purge(tx, uid)?;
+    journal::purge(tx, uid)?;
+    ledger::purge(tx, uid)?;
+    let (pins, turns) = (pins::purge(tx, uid)?, turn_log::purge(tx, uid)?);
     let memories = memory::purge(tx, uid)?;
     agent_rows::purge(tx, uid)?;
-    Ok(Rows {
+    let rows = Rows {
         memories,
         messages: share.messages,
         sessions: share.sessions,
         pins,
         turns,
-    })
+    };
+    Ok(Destroyed { rows, outgoing })
 }

@@ -1,6 +1,6 @@
 //! Decides about the tools of an agent for a person. Pure.
 //!
-//! The order is fixed: the risk profile, then the agent's own list, then the ceiling of the
+//! The order is fixed: the risk profile, then the agent's own list and risk, then the ceiling of the
 //! person's role. Within each, `deny` comes after `allow`. The reach of an allowed tool is decided
 //! later, in `agents/files`: the boundary of the workspace, then the access list.
 
@@ -28,6 +28,10 @@ pub(crate) enum Refusal {
     },
     AgentAllows,
     AgentDenies,
+    AgentRisk {
+        risk: Risk,
+        max: Risk,
+    },
     Ceiling {
         role: Role,
         risk: Risk,
@@ -99,7 +103,10 @@ pub(crate) fn for_agent(policy: &ToolPolicy, tool: &str, risk: Risk) -> Result<(
     match within(&policy.own, tool) {
         Within::NotAllowed => Err(Refusal::AgentAllows),
         Within::Denied => Err(Refusal::AgentDenies),
-        Within::Yes => Ok(()),
+        Within::Yes => match policy.max_risk.filter(|max| risk > *max) {
+            Some(max) => Err(Refusal::AgentRisk { risk, max }),
+            None => Ok(()),
+        },
     }
 }
 
@@ -186,6 +193,12 @@ impl fmt::Display for Refusal {
                 write!(f, "the agent you work for may not use it: {refusal}")
             }
             Refusal::AgentDenies => f.write_str("the agent's `tools.deny` names it"),
+            Refusal::AgentRisk { risk, max } => {
+                write!(
+                    f,
+                    "the agent's `max_risk` is `{max}`, and this is a `{risk}` tool"
+                )
+            }
             Refusal::Ceiling { role, risk, max } => {
                 write!(
                     f,

@@ -207,13 +207,19 @@ fn any_policy() -> impl Strategy<Value = ToolPolicy> {
             owner,
         },
     );
-    (proptest::option::of(profile), any_limits(), ceilings).prop_map(|(profile, own, ceilings)| {
-        ToolPolicy {
+    let own_risk = proptest::option::of(any_risk());
+    (
+        proptest::option::of(profile),
+        any_limits(),
+        own_risk,
+        ceilings,
+    )
+        .prop_map(|(profile, own, max_risk, ceilings)| ToolPolicy {
             profile,
             own,
+            max_risk,
             ceilings,
-        }
-    })
+        })
 }
 
 /// The turn that a run may belong to.

@@ -203,15 +203,16 @@ async fn an_earlier_agent_of_the_same_id_is_not_mistaken_for_the_one_in_use() {
 
 /// What a package cannot say is told, and what it says to everybody too.
 #[tokio::test]
-async fn an_import_tells_which_memories_everybody_finds() {
+async fn an_import_tells_which_memories_were_everybodys() {
     let source = lived_in().await;
     let package = source.path().join("rose.tar.gz");
     let package = package.to_str().expect("text");
     fine(source.path(), &["agent", "export", "rose", "-o", package]).await;
     let home = fresh_home().await;
     assert_snapshot!(fine(home.path(), &["agent", "import", package, "--as", "rosa"]).await, @"
-    rosa is in config.toml, with 4 files, 2 memories, 5 messages.
-    1 memory of rosa came as global: every agent here finds it.
+    rosa is in config.toml, with 4 files, 2 memories, 4 messages.
+    1 memory was global at home and is private to rosa here. `--global` lets every agent find it.
+    The messages, from 2 places, are kept for the next export. No place and no agent shows them.
     not taken over into [agents.rosa]: name. Write there what fits this house.
     ");
 }

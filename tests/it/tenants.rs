@@ -679,7 +679,7 @@ async fn an_agent_moves_to_another_house() {
     let package = home.path().join("rose.tar.gz");
     let package = package.to_str().expect("text");
     assert_snapshot!(fine(home.path(), &["agent", "export", "rose", "--output", package]).await, @"
-    rose is in HOME/rose.tar.gz: 4 files, 2 memories, 5 messages.
+    rose is in HOME/rose.tar.gz: 4 files, 2 memories, 4 messages.
     left out, because it is a link or no plain file: link
     ");
     assert_eq!(
@@ -701,8 +701,9 @@ async fn an_agent_moves_to_another_house() {
         )
     );
     assert_snapshot!(fine(other.path(), &["agent", "import", package, "--as", "rosa"]).await, @"
-    rosa is in config.toml, with 4 files, 2 memories, 5 messages.
-    1 memory of rosa came as global: every agent here finds it.
+    rosa is in config.toml, with 4 files, 2 memories, 4 messages.
+    1 memory was global at home and is private to rosa here. `--global` lets every agent find it.
+    The messages, from 2 places, are kept for the next export. No place and no agent shows them.
     not taken over into [agents.rosa]: name. Write there what fits this house.
     ");
     assert!(
@@ -725,8 +726,8 @@ async fn an_agent_moves_to_another_house() {
         .await
         .stdout;
     assert!(
-        talk.contains("This is message 3 here."),
-        "the conversation goes on: {talk}"
+        talk.contains("You said: “go on”") && !talk.contains("This is message"),
+        "what was said elsewhere is not said here: {talk}"
     );
     std::fs::write(other.path().join("junk"), "no package").expect("writes");
     let junk = run(

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Entry;
 use super::rows::Provenance;
+use super::{Entry, MAX_TEXT_BYTES};
 use crate::config::Visibility;
 use crate::domain::AgentId;
 
@@ -22,6 +22,19 @@ pub struct ExportedMemory {
     pub text: String,
     pub said: Provenance,
     pub created_at: i64,
+}
+
+impl ExportedMemory {
+    /// Refuses a time before 1970 or after `latest`.
+    pub(crate) fn within(self, latest: i64) -> Result<Self, String> {
+        if (0..=latest).contains(&self.created_at) {
+            return Ok(self);
+        }
+        Err(format!(
+            "`created_at` is {}, which is before 1970 or after tomorrow",
+            self.created_at
+        ))
+    }
 }
 
 /// A problem in a text, and its line.
@@ -110,15 +123,15 @@ fn read_json_lines(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
         .zip(1..)
         .filter(|(line, _)| !line.trim().is_empty());
     lines
-        .map(|(json, line)| {
-            let written = parsed(json, line)?;
-            let text = written.text.clone().ok_or_else(|| ReadError {
-                line,
-                reason: "`text` is missing".into(),
-            })?;
-            carried(&written, text, line)
-        })
+        .map(|(json, line)| read_line(json).map_err(|reason| ReadError { line, reason }))
         .collect()
+}
+
+/// Reads a line of the form with JSON.
+pub(crate) fn read_line(json: &str) -> Result<ExportedMemory, String> {
+    let mut written = parsed(json)?;
+    let text = written.text.take().ok_or("`text` is missing")?;
+    carried(&written, text)
 }
 
 fn read_markdown(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
@@ -130,7 +143,8 @@ fn read_markdown(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
                     .trim_end()
                     .strip_suffix(MARK_END.trim_start())
                     .unwrap_or(json);
-                found.push((parsed(json, number)?, number, Vec::new()));
+                let written = parsed(json).map_err(at(number))?;
+                found.push((written, number, Vec::new()));
             }
             (None, Some((_, _, lines))) => lines.push(unescaped(line)),
             (None, None) => {}
@@ -143,23 +157,31 @@ fn read_markdown(text: &str) -> Result<Vec<ExportedMemory>, ReadError> {
             .strip_suffix("\n\n")
             .or_else(|| text.strip_suffix('\n'))
             .unwrap_or(&text);
-        carried(&written, text.to_owned(), number)
+        carried(&written, text.to_owned()).map_err(at(number))
     });
     memories.collect()
 }
 
-fn parsed(json: &str, line: usize) -> Result<Written, ReadError> {
-    serde_json::from_str(json.trim()).map_err(|error| ReadError {
-        line,
-        reason: format!("this is no memory: {error}"),
-    })
+fn at(line: usize) -> impl FnOnce(String) -> ReadError {
+    move |reason| ReadError { line, reason }
 }
 
-fn carried(written: &Written, text: String, line: usize) -> Result<ExportedMemory, ReadError> {
-    let wrong = |what: &str, value: &str| ReadError {
-        line,
-        reason: format!("`{value}` is no {what}"),
-    };
+fn parsed(json: &str) -> Result<Written, String> {
+    serde_json::from_str(json.trim()).map_err(|error| format!("this is no memory: {error}"))
+}
+
+/// Has the limits of a memory that is saved in a chat.
+fn carried(written: &Written, text: String) -> Result<ExportedMemory, String> {
+    let wrong = |what: &str, value: &str| format!("`{value}` is no {what}");
+    if text.trim().is_empty() {
+        return Err("a memory without words".to_owned());
+    }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!(
+            "a memory has at most {} KiB",
+            MAX_TEXT_BYTES / 1024
+        ));
+    }
     let said = Provenance {
         place: written
             .place
@@ -238,6 +260,12 @@ mod tests {
         insta::assert_snapshot!(told("\n{\"agent\":\"x\"}"), @"line 2: this is no memory: missing field `visibility` at line 1 column 13");
         insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"secret","text":"x","created_at":1}"#), @"line 1: `secret` is no visibility");
         insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"private","created_at":1}"#), @"line 1: `text` is missing");
+        insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"private","text":" ","created_at":1}"#), @"line 1: a memory without words");
+        let long = format!(
+            r#"{{"agent":"rose","visibility":"private","text":"{}","created_at":1}}"#,
+            "x".repeat(8193)
+        );
+        insta::assert_snapshot!(told(&long), @"line 1: a memory has at most 8 KiB");
         assert_eq!(read("").unwrap(), []);
     }
 
@@ -247,8 +275,9 @@ mod tests {
         fn what_was_written_reads_back_the_same(
             texts in proptest::collection::vec(("(\\PC|\n|\\\\|<!-- memory |-->){1,30}", any::<bool>(), any::<bool>()), 0..6),
         ) {
-            // A memory has no space at its ends.
-            let entries: Vec<Entry> = texts.iter().map(|(text, global, place)| entry(text.trim(), *global, *place)).collect();
+            // A memory has words, and no space at its ends.
+            let texts = texts.iter().map(|(text, global, place)| (text.trim(), *global, *place));
+            let entries: Vec<Entry> = texts.filter(|(text, ..)| !text.is_empty()).map(|(text, global, place)| entry(text, global, place)).collect();
             for form in [Form::JsonLines, Form::Markdown] {
                 let read = read(&write(&entries, form)).unwrap();
                 prop_assert_eq!(read.len(), entries.len());

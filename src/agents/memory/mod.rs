@@ -26,7 +26,7 @@ use super::{Agent, MAX_FILE_BYTES};
 use crate::clock::now_ms;
 use crate::config::Visibility;
 use crate::domain::{AgentId, AgentUid, UserError};
-use crate::storage::{Db, StoreError};
+use crate::storage::{Db, Durability, StoreError};
 
 use export::ExportedMemory;
 pub use memory_file::{Edit, EditError, MOST_VERSIONS, Version};
@@ -139,6 +139,13 @@ impl Memories {
         self.db
             .read(move |connection| rows::list(connection, &clause, before, limit))
             .await
+    }
+
+    /// Takes words of deleted memories out of the index, in steps, so that writes people wait for
+    /// come in between.
+    pub async fn wipe(&self) -> Result<(), StoreError> {
+        while self.db.write_as(Durability::Kill, rows::wipe_some).await? {}
+        Ok(())
     }
 
     /// Whether the index is up to these files.
@@ -467,15 +474,13 @@ impl ExportedMemory {
     }
 }
 
-/// Writes the memories of an imported agent.
+/// Writes a memory of an imported agent.
 pub fn take_in(
     tx: &Transaction<'_>,
     owner: AgentUid,
-    carried: &[ExportedMemory],
+    carried: &ExportedMemory,
 ) -> rusqlite::Result<()> {
-    carried
-        .iter()
-        .try_for_each(|carried| rows::insert(tx, &carried.as_row(owner)).map(drop))
+    rows::insert(tx, &carried.as_row(owner)).map(drop)
 }
 
 /// Prefixes a guest's memory with `[guest]`, because the agent may recall the memory while working

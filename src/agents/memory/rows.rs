@@ -192,6 +192,27 @@ fn unindex(tx: &Transaction<'_>, slot: Option<i64>) -> rusqlite::Result<()> {
         .map(drop)
 }
 
+/// Pages of the index that one step writes anew; a few milliseconds of work.
+const WIPED_PAGES: i64 = 500;
+/// Pages of the index that list deleted rows have larger numbers than any other.
+/// <https://www.sqlite.org/fts5.html#contentless_delete_tables>
+const FIRST_DELETION: i64 = 1 << 53;
+
+/// Takes words of deleted rows out of the index, in small steps. Until then they stay where they
+/// were, marked as deleted: the option `secure-delete` has no effect on an index that keeps no
+/// texts. Tells whether there is more to do.
+pub(super) fn wipe_some(tx: &Transaction<'_>) -> rusqlite::Result<bool> {
+    let mut marked = tx.prepare_cached("SELECT 1 FROM memories_fts_data WHERE id >= ?1 LIMIT 1")?;
+    if !marked.exists([FIRST_DELETION])? {
+        return Ok(false);
+    }
+    let before = tx.total_changes();
+    tx.prepare_cached("INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', ?1)")?
+        .execute([-WIPED_PAGES])?;
+    // A step that finds nothing to do changes at most one row.
+    Ok(tx.total_changes() - before > 1 && marked.exists([FIRST_DELETION])?)
+}
+
 /// Hides all rows of a removed agent from every reader. [`restore`] brings them back unchanged.
 pub(super) fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
     unindex_all(tx, owner)?;

@@ -753,3 +753,41 @@ async fn rows_hang_on_the_uid_and_not_on_the_name() {
         [] as [String; 0]
     );
 }
+
+/// The index keeps words of deleted rows until its pages are written anew.
+#[tokio::test]
+async fn words_of_deleted_memories_leave_the_index() {
+    let house = House::new(CONFIG).await;
+    let mut saved = Vec::new();
+    for number in 0..300 {
+        let word = if number / 5 == 2 {
+            "vorblexian"
+        } else {
+            "green"
+        };
+        let text = format!("number{number} likes {word} tea in room{}", number % 7);
+        saved.push(house.save("rose", &text, Visibility::Private).await);
+    }
+    house
+        .save("rose", "roses are red", Visibility::Private)
+        .await;
+    house
+        .save("ada", "roses are global", Visibility::Global)
+        .await;
+    let with_word =
+        "SELECT count(*) FROM memories_fts_data WHERE instr(block, CAST('vorblex' AS BLOB)) > 0";
+    let with_mark = "SELECT count(*) FROM memories_fts_data WHERE id >= 9007199254740992";
+    let memory = house.memory("rose");
+    let (owner, ids) = (memory.agent().uid, saved[10..15].to_vec());
+    let forgetting = Forgetting { owner, ids };
+    let gone = house.db.write(move |tx| forgetting.write(tx)).await;
+    assert_eq!(gone.unwrap(), 5);
+    house.memories.wipe().await.unwrap();
+    assert_eq!(house.count(with_word).await, 0);
+    assert_eq!(house.count(with_mark).await, 0);
+    let found = house.found(Scope::Of(memory.agent()), "roses").await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    house.memories.wipe().await.unwrap();
+    let whole = "SELECT count(*) FROM memories_fts WHERE memories_fts MATCH '1qrose'";
+    assert_eq!(house.count(whole).await, 1);
+}

@@ -12,7 +12,7 @@ use crate::config::Report;
 use crate::config::edit::NewAgent;
 use crate::home::Home;
 use crate::storage::Db;
-use crate::tenants::{self, Adding, Archive, Rows, Site, Stake, TenantError};
+use crate::tenants::{self, Adding, Archive, Imported, Rows, Site, Stake, TenantError, Wish};
 
 #[derive(Args)]
 pub(in crate::cli) struct Add {
@@ -72,6 +72,12 @@ pub(in crate::cli) struct Import {
     /// Another id than it had
     #[arg(long = "as", value_name = "ID")]
     as_id: Option<String>,
+    /// Let every agent here find the memories that were global at its home; without it, they are its own
+    #[arg(long)]
+    global: bool,
+    /// Tell what the package would bring, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Subcommand)]
@@ -342,6 +348,11 @@ pub(super) async fn purge(home: &Home, arguments: Purge) -> Outcome {
         purged.archive.id,
         belongings(purged.files, &purged.rows)
     ));
+    if let Some(reason) = purged.left {
+        note(format_args!(
+            "Copies of its words may be left in the free space of parlor.db: {reason}. The next purge takes them away, or an SQLite shell with `VACUUM`."
+        ));
+    }
     Ok(())
 }
 
@@ -421,40 +432,117 @@ pub(super) async fn export(home: &Home, arguments: Export) -> Outcome {
 
 pub(super) async fn import(home: &Home, arguments: Import) -> Outcome {
     let _lock = home.lock()?;
-    let imported = tenants::import(
-        &site(home).await?,
-        &arguments.file,
-        arguments.as_id.as_deref(),
-    )
-    .await
-    .map_err(told)?;
-    let (files, memories) = (
-        counted(imported.files, "file", "files"),
-        counted(imported.memories, "memory", "memories"),
+    let wish = Wish {
+        as_id: arguments.as_id.as_deref(),
+        keep_global: arguments.global,
+        only_look: arguments.dry_run,
+    };
+    let imported = tenants::import(&site(home).await?, &arguments.file, wish)
+        .await
+        .map_err(told)?;
+    let (is, brought) = (
+        if wish.only_look { "would be" } else { "is" },
+        import_counts(&imported),
     );
-    let messages = counted(imported.messages, "message", "messages");
     data(format_args!(
-        "{} is in config.toml, with {files}, {memories}, {messages}.",
+        "{} {is} in config.toml, with {brought}.",
         imported.id
     ));
-    if imported.global > 0 {
-        let (global, them) = (
-            counted(imported.global, "memory", "memories"),
-            if imported.global == 1 { "it" } else { "them" },
-        );
+    if wish.only_look {
+        tell_content(&imported);
+    }
+    tell_global(&imported, wish.keep_global);
+    tell_conversations(&imported);
+    tell_left_out(&imported);
+    if wish.only_look {
+        data(format_args!("Nothing was changed."));
+    }
+    Ok(())
+}
+
+fn import_counts(imported: &Imported) -> String {
+    let counts = [
+        counted(imported.files.len(), "file", "files"),
+        counted(imported.memories, "memory", "memories"),
+        counted(imported.messages, "message", "messages"),
+    ];
+    counts.join(", ")
+}
+
+/// Files listed by a look at a package.
+const MOST_FILES_SHOWN: usize = 200;
+
+/// The table and the files. Their words come from the package, so they are made fit for a terminal.
+fn tell_content(imported: &Imported) {
+    data(format_args!("\n{}\n", imported.table.trim_end()));
+    for (file, bytes) in imported.files.iter().take(MOST_FILES_SHOWN) {
+        let name = file.to_string_lossy().replace(char::is_control, "\u{fffd}");
+        data(format_args!("{bytes:>12} bytes  {name}"));
+    }
+    let more = imported.files.len().saturating_sub(MOST_FILES_SHOWN);
+    if more > 0 {
+        let all: u64 = imported.files.iter().map(|(_, bytes)| bytes).sum();
         data(format_args!(
-            "{global} of {} came as global: every agent here finds {them}.",
-            imported.id
+            "and {}; {all} bytes in all",
+            counted(more, "file more", "files more")
         ));
     }
+    if !imported.files.is_empty() {
+        data(format_args!(""));
+    }
+}
+
+fn tell_global(imported: &Imported, keep_global: bool) {
+    let (id, memories) = (&imported.id, counted(imported.global, "memory", "memories"));
+    let (were, are, them) = match imported.global {
+        0 => return,
+        1 => ("was", "is", "it"),
+        _ => ("were", "are", "them"),
+    };
+    if keep_global {
+        data(format_args!(
+            "{memories} of {id} came as global: every agent here finds {them}."
+        ));
+    } else {
+        data(format_args!(
+            "{memories} {were} global at home and {are} private to {id} here. `--global` lets every agent find {them}."
+        ));
+    }
+}
+
+fn tell_conversations(imported: &Imported) {
+    if imported.messages > 0 {
+        data(format_args!(
+            "The messages, from {}, are kept for the next export. No place and no agent shows them.",
+            counted(imported.places, "place", "places")
+        ));
+    }
+    if imported.lines_of_gateway > 0 {
+        data(format_args!(
+            "left out of the conversations: {}.",
+            counted(
+                imported.lines_of_gateway,
+                "line of the gateway",
+                "lines of the gateway"
+            )
+        ));
+    }
+}
+
+fn tell_left_out(imported: &Imported) {
+    let id = &imported.id;
     if !imported.left_out.is_empty() {
         let keys = imported.left_out.join(", ");
         data(format_args!(
-            "not taken over into [agents.{}]: {keys}. Write there what fits this house.",
-            imported.id
+            "not taken over into [agents.{id}]: {keys}. Write there what fits this house."
         ));
     }
-    Ok(())
+    if !imported.tightened.is_empty() {
+        let limits = imported.tightened.join(", ");
+        data(format_args!(
+            "{id} has max_risk = \"look\", because a limit it had at home cannot be kept as it was: {limits}. Write your own limit in its place."
+        ));
+    }
 }
 
 pub(super) async fn archives(home: &Home, ArchiveVerb::List { json }: ArchiveVerb) -> Outcome {

@@ -20,13 +20,14 @@ const AMONG_OTHERS: &str = "SELECT id FROM messages
     WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2)";
 
 /// Blanks the words of these messages of a platform, in every conversation. Summaries that cover
-/// them are deleted. Messages taken as one share a row, and lose all their words.
+/// them are deleted. Messages taken as one share a row, and lose all their words. Returns the number
+/// of rows.
 pub(crate) fn blank(
     tx: &Transaction<'_>,
     platform: Platform,
     messages: &[MessageId],
     now: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<usize> {
     let places = format!("{}:*", platform.as_str());
     let mut rows = BTreeSet::<i64>::new();
     for sql in [ALONE, AMONG_OTHERS] {
@@ -44,11 +45,12 @@ pub(crate) fn blank(
     let mut statement = tx.prepare_cached(
         "UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1 AND kind = 'person' AND deleted_at IS NULL",
     )?;
+    let mut blanked = 0;
     for row in rows {
-        statement.execute(params![row, DELETED, now])?;
+        blanked += statement.execute(params![row, DELETED, now])?;
         summaries::forget_covering(tx, row)?;
     }
-    Ok(())
+    Ok(blanked)
 }
 
 /// Whether words of a conversation were blanked since this time, up to this row.
@@ -162,7 +164,7 @@ mod tests {
             .join(" / ")
     }
 
-    fn delete(tx: &Transaction<'_>, message: &str, now: i64) -> rusqlite::Result<()> {
+    fn delete(tx: &Transaction<'_>, message: &str, now: i64) -> rusqlite::Result<usize> {
         blank(tx, Platform::Discord, &[MessageId(message.into())], now)
     }
 

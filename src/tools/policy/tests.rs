@@ -30,6 +30,7 @@ fn rules_are_asked_in_a_fixed_order() {
     let mut policy = ToolPolicy {
         profile: Some(profile.clone()),
         own: limits(Some(&[]), &["shell"]),
+        max_risk: Some(Risk::Change),
         ceilings: Ceilings::default(),
     };
     let ask = |policy: &ToolPolicy| {
@@ -53,6 +54,11 @@ fn rules_are_asked_in_a_fixed_order() {
     policy.own = limits(Some(&["shell"]), &["shell"]);
     refused(&policy, "the agent's `tools.deny` names it");
     policy.own = limits(None, &[]);
+    refused(
+        &policy,
+        "the agent's `max_risk` is `change`, and this is a `reach` tool",
+    );
+    policy.max_risk = None;
     refused(
         &policy,
         "a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool",

@@ -1,0 +1,220 @@
+//! Fits the table of an imported agent into this house: its limits come along, its rights do not.
+
+use super::editing::Editing;
+use super::error::TenantError;
+use crate::config::edit;
+use crate::config::{AgentLimits, AgentTable, AgentTools, Names, Risk};
+use crate::domain::AgentId;
+use crate::tools;
+
+/// The config with the agent's table in it.
+#[derive(Debug)]
+pub(super) struct Fitted {
+    pub(super) text: String,
+    /// The agent's table alone.
+    pub(super) table: String,
+    /// Keys and names without effect here.
+    pub(super) left_out: Vec<String>,
+    /// Limits that could not be taken over, so that the agent has the tools that only look.
+    pub(super) tightened: Vec<String>,
+}
+
+type Take = fn(&mut AgentTable, &AgentTable);
+
+/// Limits of the agent at home. The agent may do no more here, so a limit that does not fit is
+/// replaced by a stricter one.
+const LIMITS: [(&str, Take); 10] = [
+    ("max_risk", |to, from| to.max_risk = from.max_risk),
+    ("tools", |to, from| to.tools = from.tools.clone()),
+    ("limits.max_steps", |to, from| {
+        to.limits.max_steps = from.limits.max_steps;
+    }),
+    ("limits.max_minutes", |to, from| {
+        to.limits.max_minutes = from.limits.max_minutes;
+    }),
+    ("limits.tokens_per_turn", |to, from| {
+        to.limits.tokens_per_turn = from.limits.tokens_per_turn;
+    }),
+    ("limits.tokens_per_day", |to, from| {
+        to.limits.tokens_per_day = from.limits.tokens_per_day;
+    }),
+    ("limits.cost_per_day", |to, from| {
+        to.limits.cost_per_day = from.limits.cost_per_day;
+    }),
+    ("limits.turns_per_minute", |to, from| {
+        to.limits.turns_per_minute = from.limits.turns_per_minute;
+    }),
+    ("workspace_mb", |to, from| {
+        to.workspace_mb = from.workspace_mb;
+    }),
+    ("memory", |to, from| to.memory = from.memory),
+];
+
+/// Keys that give the agent no rights. The last ones are the likeliest to fit its old home only.
+const HARMLESS: [(&str, Take); 10] = [
+    ("emoji", |to, from| to.emoji = from.emoji.clone()),
+    ("temperature", |to, from| to.temperature = from.temperature),
+    ("max_tokens", |to, from| to.max_tokens = from.max_tokens),
+    ("reasoning", |to, from| to.reasoning = from.reasoning),
+    ("system_prompt", |to, from| {
+        to.system_prompt = from.system_prompt.clone();
+    }),
+    ("recall", |to, from| to.recall = from.recall),
+    ("recall_tokens", |to, from| {
+        to.recall_tokens = from.recall_tokens;
+    }),
+    ("personality", |to, from| {
+        to.personality = from.personality.clone();
+    }),
+    ("name", |to, from| to.name = from.name.clone()),
+    ("model", |to, from| to.model = from.model.clone()),
+];
+
+/// Takes over as much of the table as passes the check of the config. Blocks on the disk; the
+/// agent's files are in their place, because the check looks for its skills.
+pub(super) fn fit(
+    editing: &Editing,
+    mut wanted: AgentTable,
+    id: &AgentId,
+) -> Result<Fitted, TenantError> {
+    let mut fitting = Fitting {
+        editing,
+        id,
+        table: AgentTable::default(),
+        left_out: Vec::new(),
+        tightened: Vec::new(),
+    };
+    editing.check(&fitting.text(&fitting.table)?)?;
+    fitting.leave_rights(&mut wanted);
+    fitting.drop_unknown_tools(&mut wanted);
+    for (key, take) in LIMITS {
+        if !fitting.take(key, take, &wanted)? {
+            fitting.tightened.push(key.to_owned());
+        }
+    }
+    fitting.take_profile(&wanted)?;
+    for (key, take) in HARMLESS {
+        fitting.take(key, take, &wanted)?;
+    }
+    fitting.take_skills(wanted.skills)?;
+    if !fitting.tightened.is_empty() {
+        fitting.table.max_risk = Some(Risk::Look);
+    }
+    let text = fitting.text(&fitting.table)?;
+    editing.check(&text)?;
+    Ok(Fitted {
+        text,
+        table: edit::with_header(id, fitting.table.written()),
+        left_out: fitting.left_out,
+        tightened: fitting.tightened,
+    })
+}
+
+struct Fitting<'a> {
+    editing: &'a Editing,
+    id: &'a AgentId,
+    table: AgentTable,
+    left_out: Vec<String>,
+    tightened: Vec<String>,
+}
+
+impl Fitting<'_> {
+    fn text(&self, table: &AgentTable) -> Result<String, TenantError> {
+        Ok(edit::add_table(
+            &self.editing.text,
+            self.id,
+            table.written(),
+        )?)
+    }
+
+    /// Takes over a key if the config is right with it. Tells whether it was.
+    fn take(&mut self, key: &str, take: Take, wanted: &AgentTable) -> Result<bool, TenantError> {
+        let mut more = self.table.clone();
+        take(&mut more, wanted);
+        let fits = more == self.table || self.editing.check(&self.text(&more)?).is_ok();
+        if fits {
+            self.table = more;
+        } else {
+            self.left_out.push(key.to_owned());
+        }
+        Ok(fits)
+    }
+
+    /// The operator of this house gives rights. A limit above that of every agent here would be one.
+    fn leave_rights(&mut self, wanted: &mut AgentTable) {
+        let usual = AgentLimits::default();
+        let rights = [
+            ("fallback", wanted.fallback.take().is_some()),
+            ("read_memory_from", wanted.read_memory_from.take().is_some()),
+            ("access", wanted.access.take().is_some()),
+            (
+                "limits.max_steps",
+                cut(&mut wanted.limits.max_steps, usual.max_steps),
+            ),
+            (
+                "limits.max_minutes",
+                cut(&mut wanted.limits.max_minutes, usual.max_minutes),
+            ),
+            (
+                "workspace_mb",
+                cut(&mut wanted.workspace_mb, AgentTools::default().workspace_mb),
+            ),
+        ];
+        let left = rights.into_iter().filter(|(_, is_left)| *is_left);
+        self.left_out.extend(left.map(|(key, _)| key.to_owned()));
+    }
+
+    /// A tool that is not there can be neither used nor denied.
+    fn drop_unknown_tools(&mut self, wanted: &mut AgentTable) {
+        let lists = [
+            ("tools.allow", &mut wanted.tools.allow),
+            ("tools.deny", &mut wanted.tools.deny),
+        ];
+        for (key, list) in lists {
+            let Some(Names(names)) = list else { continue };
+            let is_known = |name: &String| tools::KNOWN.iter().any(|(known, _)| known == name);
+            let (known, unknown) = std::mem::take(names).into_iter().partition(is_known);
+            *names = known;
+            let unknown: Vec<String> = unknown;
+            let told = unknown.iter().map(|name| format!("{key} `{name}`"));
+            self.left_out.extend(told);
+        }
+    }
+
+    /// A package of an older version names a profile without saying what the profile forbids.
+    fn take_profile(&mut self, wanted: &AgentTable) -> Result<(), TenantError> {
+        if wanted.risk_profile.is_some() {
+            let take: Take = |to, from| to.risk_profile = from.risk_profile.clone();
+            self.take("risk_profile", take, wanted)?;
+            self.tightened.push("risk_profile".to_owned());
+        }
+        Ok(())
+    }
+
+    /// An agent with a list has no more skills than its list, also if some are not here.
+    fn take_skills(&mut self, wanted: Option<Names>) -> Result<(), TenantError> {
+        let Some(Names(wanted)) = wanted else {
+            return Ok(());
+        };
+        self.table.skills = Some(Names::default());
+        for name in wanted {
+            let mut more = self.table.clone();
+            more.skills.get_or_insert_default().0.push(name.clone());
+            if self.editing.check(&self.text(&more)?).is_ok() {
+                self.table = more;
+            } else {
+                self.left_out.push(format!("skills `{name}`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a value above the usual one out. Tells whether there was one.
+fn cut(value: &mut Option<u32>, usual: u32) -> bool {
+    let is_above = value.is_some_and(|value| value > usual);
+    if is_above {
+        *value = None;
+    }
+    is_above
+}
