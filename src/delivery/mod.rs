@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::{DashMap, DashSet};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -82,6 +82,8 @@ struct Inner {
     outgoing: PathBuf,
     /// Places with a worker or a reservation, and how many rows each has left.
     places: DashMap<SessionKey, usize>,
+    /// Notified when a place with a worker gets more rows.
+    more_rows: Notify,
     /// Deleted places. Drafts for them are dropped.
     gone: DashSet<SessionKey>,
     work: TaskTracker,
@@ -127,6 +129,7 @@ impl Delivery {
                 moves,
                 outgoing,
                 places: DashMap::new(),
+                more_rows: Notify::new(),
                 gone: DashSet::new(),
                 work,
                 tasks: TaskTracker::new(),

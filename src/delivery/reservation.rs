@@ -61,7 +61,7 @@ pub(crate) fn claim(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusql
     Ok(First(
         match outbox::claim(tx, place, Knows::default(), now)? {
             Next::Claimed(row) => Some(row),
-            Next::Wait { .. } | Next::LastTry | Next::Nothing => None,
+            Next::Wait { .. } | Next::LastTry | Next::Stale | Next::Nothing => None,
         },
     ))
 }
