@@ -167,7 +167,7 @@ impl Finish {
     }
 
     /// None if the process stops before the write.
-    async fn close(&self, turn: ActiveTurn, ending: Ending, rows: Rows) -> Option<ActiveTurn> {
+    async fn close(&self, mut turn: ActiveTurn, ending: Ending, rows: Rows) -> Option<ActiveTurn> {
         let place = Destination::of(&turn.accepted.inbound).place().clone();
         let used_once = turn.used_once;
         let mut reservation = if rows.answer.is_empty() {
@@ -207,6 +207,7 @@ impl Finish {
         ) = written
             .inspect_err(|error| tracing::warn!("a turn's end is left to the next start: {error}"))
             .ok()?;
+        turn.allowance.settle(&today);
         if let Some(known) = turn.subagent() {
             self.subagents
                 .over(turn.accepted.id, &known.subagent.run, report);

@@ -1,5 +1,6 @@
 //! The course of a turn, from the lane to its end.
 
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -207,6 +208,10 @@ impl Answering {
             );
         }
         loop {
+            match self.reserve(turn).await {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(left) => return left,
+            }
             let round = match turn.run.ask(&turn.snapshot.models, events).await {
                 Ok(Step::Answered) => return Left::Answered,
                 Ok(Step::Wants(round)) => round,
@@ -228,6 +233,32 @@ impl Answering {
             }
             if turn.unfinished.is_some() || turn.lane.should_yield() {
                 return Left::ForOthers;
+            }
+        }
+    }
+
+    /// Takes the cost of the next call off the limits of the day.
+    async fn reserve(&self, turn: &mut ActiveTurn) -> ControlFlow<Left> {
+        loop {
+            let ActiveTurn {
+                allowance,
+                snapshot,
+                run,
+                ..
+            } = turn;
+            let estimate = || budgets::estimate(&snapshot.models, run);
+            let error = match self.budgets.reserve(allowance, estimate).await {
+                Ok(Ok(())) => return ControlFlow::Continue(()),
+                Ok(Err(over)) => {
+                    return ControlFlow::Break(Left::Failed(TurnError::OverBudget(over)));
+                }
+                Err(error) => error,
+            };
+            if storage::pause(&self.stop, "a turn", &error)
+                .await
+                .is_break()
+            {
+                return ControlFlow::Break(Left::Stopping);
             }
         }
     }

@@ -13,6 +13,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::GatewayState;
 use super::deletions::{self, Deleted};
 use super::group_migration::{self, Move};
+use super::person_pace::{Pace, Sent};
 use super::reactions;
 use super::replies::{self, Closed};
 use super::topics::{self, Rows};
@@ -74,6 +75,7 @@ pub(super) async fn receive(
                             is_paired,
                             arrived: Arrived::Now,
                             guard: Some(guard),
+                            pace: None,
                         },
                     )
                     .await;
@@ -201,6 +203,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
                     is_paired: None,
                     arrived: Arrived::Before,
                     guard,
+                    pace: None,
                 },
             )
             .await;
@@ -262,6 +265,29 @@ struct Received {
     arrived: Arrived,
     /// Passed to the lane with the message.
     guard: Option<TaskTrackerToken>,
+    /// Set once the message is counted, because a failing store makes the message be looked at
+    /// again.
+    pace: Option<Pace>,
+}
+
+impl Received {
+    /// Counts the message against its writer's pace. Messages of an earlier process were counted
+    /// there.
+    fn pace(&mut self, state: &GatewayState, access: &Access, role: Role, sent: Sent) -> Pace {
+        if let Some(pace) = self.pace {
+            return pace;
+        }
+        let origin = &self.accepted.inbound.origin;
+        let pace = match self.arrived {
+            Arrived::Before => Pace::Fine,
+            Arrived::Now => {
+                let person = access.people.main_id(&origin.person);
+                state.paces.check(person, role, sent, &origin.key)
+            }
+        };
+        self.pace = Some(pace);
+        pace
+    }
 }
 
 /// Handles a message until a row about the message is written or its lane has the message.
@@ -292,6 +318,9 @@ async fn look_at(state: &GatewayState, mut in_hand: Received) {
 }
 
 async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), StoreError> {
+    if reacts_too_fast(state, in_hand) {
+        return replies::refuse_pace(state, &in_hand.accepted, None).await;
+    }
     if !complete(state, &mut in_hand.accepted.inbound).await? {
         return replies::close(
             state,
@@ -308,6 +337,19 @@ async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), Stor
         return Ok(());
     }
     decide(state, in_hand, parsed).await
+}
+
+/// Reactions are counted before the look-up of the message they are for.
+fn reacts_too_fast(state: &GatewayState, in_hand: &mut Received) -> bool {
+    let inbound = &in_hand.accepted.inbound;
+    if inbound.extras.note != Some(Note::Reaction) {
+        return false;
+    }
+    let snapshot = state.services.snapshots.current();
+    let access = &snapshot.config.access;
+    let is_paired = in_hand.is_paired.unwrap_or(false);
+    let role = Standing::of(access, &inbound.origin.person, is_paired).highest();
+    in_hand.pace(state, access, role, Sent::Talk) != Pace::Fine
 }
 
 /// Adds the place and names missing from the update. False for a reaction to none of our messages.
@@ -367,11 +409,17 @@ async fn decide(
             if standing.role() == Role::Guest && !inbound.origin.key.is_private() {
                 standing = known_as(state, access, in_hand).await?;
             }
+            let role = standing.with(&route.agent);
+            let sent = sent(state, &inbound);
+            if let Pace::TooFast { wait, is_news } = in_hand.pace(state, access, role, sent) {
+                let told = is_news.then_some(wait);
+                return replies::refuse_pace(state, &in_hand.accepted, told).await;
+            }
             let context = Context {
                 services: &state.services,
                 snapshot: &snapshot,
                 inbound: &inbound,
-                role: standing.with(&route.agent),
+                role,
                 standing: &standing,
                 route: &route,
                 pin: pin.as_ref(),
@@ -390,11 +438,27 @@ async fn decide(
         }
         Verdict::Hint => replies::hint(state, accepted).await,
         Verdict::TellUnbound => replies::tell_unbound(state, accepted).await,
-        Verdict::Observe => observe(state, in_hand, &parsed).await,
+        Verdict::Observe => {
+            let role = standing.with(&route.agent);
+            match in_hand.pace(state, access, role, Sent::Talk) {
+                Pace::Fine => observe(state, in_hand, &parsed).await,
+                Pace::TooFast { .. } => replies::refuse_pace(state, &in_hand.accepted, None).await,
+            }
+        }
         Verdict::Ignore(reason) => {
             tracing::debug!(session = %inbound.origin.key, "ignored: {reason}");
             replies::ignore(state, accepted, reason).await
         }
+    }
+}
+
+/// A further file of a message that waits is no question of its own.
+fn sent(state: &GatewayState, inbound: &Inbound) -> Sent {
+    let is_file = inbound.extras.attachment.is_some();
+    if is_file && state.services.sessions.continues(inbound).is_some() {
+        Sent::Part
+    } else {
+        Sent::Ask
     }
 }
 

@@ -6,6 +6,7 @@ mod generated_secrets;
 mod group_migration;
 mod inbound;
 mod known_people;
+mod person_pace;
 mod preflight;
 mod reactions;
 mod replies;
@@ -47,6 +48,8 @@ use crate::storage::{Db, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 
+use person_pace::PersonPaces;
+
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
 /// start.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -80,6 +83,8 @@ struct GatewayState {
     names: Names,
     aliases: Arc<Aliases>,
     delivery: Delivery,
+    /// How much people may send in a minute.
+    paces: PersonPaces,
     /// Counts what has no answer yet: messages, subagents and sends.
     work: TaskTracker,
     stop: CancellationToken,
@@ -204,6 +209,7 @@ impl Gateway {
             started_at: now_ms(),
         };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
+        let paces = PersonPaces::new(&checked.config.access.limits);
         let state = Arc::new(GatewayState {
             services,
             home,
@@ -212,6 +218,7 @@ impl Gateway {
             names,
             aliases,
             delivery,
+            paces,
             work,
             stop,
         });
