@@ -481,3 +481,28 @@ async fn replies_to_commands_that_waited_for_long_become_one_line() {
     assert_eq!(topic.texts().len(), 3, "the place goes on");
     gateway.shutdown().await;
 }
+
+/// A slash command is a command, and so is a button.
+#[tokio::test]
+async fn slash_commands_are_counted_like_written_ones() {
+    use crate::support::fake_discord;
+    let rest = "[access]\nowners = [\"discord:111\"]\ngroups = \"open\"\n\
+                [access.limits.guest]\nmessages_per_minute = 3\n";
+    let (house, discord, guild) = House::with_garden("", rest).await;
+    let thread = guild.text_channel(8101, "general").thread(8111, "talk");
+    let gateway = house.open_with(&discord).await;
+    discord.wait_for_commands(1).await;
+    for _ in 0..8 {
+        thread.command(fake_discord::BOB, "whoami").await;
+    }
+    let refused =
+        "SELECT count(*) FROM inbox WHERE state = 'refused' AND outcome = 'sent too fast'";
+    house.wait_until_stored(refused, "5").await;
+    gateway.settled().await;
+    assert_eq!(
+        house.ask("SELECT count(*) FROM outbox"),
+        "4",
+        "three replies and one word about the pace"
+    );
+    gateway.shutdown().await;
+}
