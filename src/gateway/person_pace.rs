@@ -216,7 +216,7 @@ mod tests {
             },
             ..RoleLimits::default()
         });
-        for id in 0..1000 {
+        for id in 1..=1000 {
             paces.check(&person(id), Role::Guest, Sent::Ask, &place(2));
         }
         // A thousand a second: everybody's pace is whole again at once.

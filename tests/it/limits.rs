@@ -106,11 +106,11 @@ async fn much_talk_among_people_is_not_kept_and_leaves_room_for_questions() {
     }
     house.settled(&gateway).await;
     assert_eq!(topic.texts(), [""; 0]);
-    let kept: usize = house
-        .ask("SELECT count(*) FROM messages WHERE observed = 1")
+    let dropped: usize = house
+        .ask("SELECT count(*) FROM inbox WHERE state = 'refused' AND outcome = 'sent too fast'")
         .parse()
         .expect("a number");
-    assert!((30..=40).contains(&kept), "{kept}");
+    assert!((20..=30).contains(&dropped), "{dropped}");
     topic.says(BOB, "/whoami").await;
     house.settled(&gateway).await;
     assert_eq!(topic.texts().len(), 1);
