@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::accounts::Allowance;
 use super::compaction::Fill;
 use super::lane_view::LaneView;
 use crate::access::Role;
@@ -84,6 +85,8 @@ pub(crate) struct ActiveTurn {
     /// Exchanges during parking. The model hears them after the results of the open round.
     pub(super) untold: Vec<String>,
     pub(super) mark: Option<Mark>,
+    /// The limits of the day, with the reservation of the running call.
+    pub(super) allowance: Allowance,
     pub(super) halt: CancellationToken,
     pub(super) lane: LaneView,
 }
@@ -203,6 +206,11 @@ impl ActiveTurn {
             agent: self.agent.clone(),
             reminder,
         }
+    }
+
+    /// The messages that the turn answers.
+    pub(crate) fn accepted(&self) -> &Accepted {
+        &self.accepted
     }
 
     /// Whether the turn is to stop.

@@ -7,22 +7,24 @@ use chrono::Local;
 use dashmap::DashMap;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter};
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 
+use super::accounts::{Accounts, Allowance, Part, Taken};
 use super::active_turn::ActiveTurn;
 use crate::access::Role;
 use crate::agents::Agent;
 use crate::channels::Text;
 use crate::clock::now_ms;
-use crate::config::DayLimits;
+use crate::config::{DayLimits, PersonLimits};
 use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
 use crate::domain::{AgentUid, Destination, PersonId};
 use crate::home::Snapshot;
-use crate::models::Usage;
+use crate::models::{Models, Usage};
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::ledger::{self, Spender, Spending, Today};
 use crate::storage::{Db, Durability, StoreError};
+use crate::turn::Run;
 use crate::turn::budget::{self, Limit, Over, Spent, Verdict, Whose};
 
 /// A place is told at most once in this time about a limit of turns per minute.
@@ -31,7 +33,9 @@ const PACE_TOLD_MS: i64 = 60 * 1000;
 /// How often agents and people may be answered. In memory: a restart forgives a minute.
 struct Paces {
     agents: DashMap<AgentUid, DefaultDirectRateLimiter>,
-    people: Option<DefaultKeyedRateLimiter<PersonId>>,
+    guests: Option<DefaultKeyedRateLimiter<PersonId>>,
+    /// Admins too.
+    members: Option<DefaultKeyedRateLimiter<PersonId>>,
     clock: DefaultClock,
 }
 
@@ -42,25 +46,30 @@ impl Paces {
             .all()
             .iter()
             .filter_map(|agent| Some((agent.uid, per_minute(agent.limits.turns_per_minute)?)));
+        let limits = &snapshot.config.access.limits;
+        let of_role = |limits: &PersonLimits| per_minute(limits.turns_per_minute);
         Paces {
             agents: limited
                 .map(|(uid, quota)| (uid, RateLimiter::direct(quota)))
                 .collect(),
-            people: per_minute(snapshot.config.access.limits.turns_per_minute)
-                .map(RateLimiter::keyed),
+            guests: of_role(&limits.guest).map(RateLimiter::keyed),
+            members: of_role(&limits.member).map(RateLimiter::keyed),
             clock: DefaultClock::default(),
         }
     }
 
-    fn check(&self, agent: AgentUid, person: Option<&PersonId>, now: i64) -> Option<Over> {
+    fn check(&self, agent: AgentUid, person: &PersonId, role: Role, now: i64) -> Option<Over> {
         let over = |whose, free_at| Over {
             whose,
             limit: Limit::TurnsPerMinute,
             free_at,
         };
-        if let (Some(people), Some(person)) = (&self.people, person)
-            && let Err(not_until) = people.check_key(person)
-        {
+        let people = match role {
+            Role::Guest => self.guests.as_ref(),
+            Role::Member | Role::Admin => self.members.as_ref(),
+            Role::Owner => None,
+        };
+        if let Some(Err(not_until)) = people.map(|people| people.check_key(person)) {
             return Some(over(Whose::Persons, self.free_at(&not_until, now)));
         }
         let not_until = self.agents.get(&agent)?.check().err()?;
@@ -68,9 +77,10 @@ impl Paces {
     }
 
     fn forget_idle(&self) {
-        if let Some(people) = &self.people {
-            people.retain_recent();
-        }
+        [&self.guests, &self.members]
+            .into_iter()
+            .flatten()
+            .for_each(RateLimiter::retain_recent);
     }
 
     fn free_at(&self, not_until: &NotUntil<<DefaultClock as Clock>::Instant>, now: i64) -> i64 {
@@ -85,9 +95,17 @@ fn per_minute(turns: u32) -> Option<Quota> {
     NonZeroU32::new(turns).map(Quota::per_minute)
 }
 
-/// The person with limits for a message. Owners have none, because owners set the limits.
-fn limited(person: &PersonId, role: Role) -> Option<&PersonId> {
-    Some(person).filter(|_| role != Role::Owner)
+/// The limits of a person's day.
+fn day_of_person(snapshot: &Snapshot, role: Role) -> DayLimits {
+    DayLimits {
+        tokens: snapshot.config.access.limits.of(role).tokens_per_day,
+        cost: None,
+    }
+}
+
+/// The id that a person's spending is counted under.
+pub(super) fn spender<'a>(snapshot: &'a Snapshot, person: &'a PersonId) -> &'a PersonId {
+    snapshot.config.access.people.main_id(person)
 }
 
 /// Checks limits and tells people about them. Cheap to clone.
@@ -96,6 +114,7 @@ pub(crate) struct Budgets {
     db: Db,
     delivery: Delivery,
     paces: Arc<Paces>,
+    accounts: Arc<Accounts>,
 }
 
 impl Budgets {
@@ -104,6 +123,7 @@ impl Budgets {
             db,
             delivery,
             paces: Arc::new(Paces::new(snapshot)),
+            accounts: Arc::default(),
         }
     }
 
@@ -113,57 +133,93 @@ impl Budgets {
     }
 
     /// The exceeded limit, if the turn may not begin. A call counts as a turn of this minute.
-    pub(super) async fn check(
+    pub(super) fn check(
         &self,
         snapshot: &Snapshot,
         accepted: &Accepted,
         agent: &Agent,
-    ) -> Result<Option<Over>, StoreError> {
-        let person = &accepted.inbound.origin.person;
-        if let Some(over) = self
-            .check_day(snapshot, agent, person, accepted.role)
-            .await?
-        {
-            return Ok(Some(over));
-        }
-        Ok(self
-            .paces
-            .check(agent.uid, limited(person, accepted.role), now_ms()))
+        allowance: &Allowance,
+    ) -> Option<Over> {
+        let now = now_ms();
+        let person = spender(snapshot, &accepted.inbound.origin.person);
+        // Nothing is taken yet: the cost of the call is not known before its prompt.
+        exhausted(allowance, now)
+            .or_else(|| self.paces.check(agent.uid, person, accepted.role, now))
     }
 
-    /// The exceeded day limit of the agent or the person, if any.
-    pub(super) async fn check_day(
+    /// The limits that a person's turn with an agent counts against, with what is spent of them.
+    pub(super) async fn open(
         &self,
         snapshot: &Snapshot,
         agent: &Agent,
         person: &PersonId,
         role: Role,
-    ) -> Result<Option<Over>, StoreError> {
-        let now = now_ms();
-        let person = limited(person, role);
-        let people = DayLimits {
-            tokens: snapshot.config.access.limits.tokens_per_day,
-            cost: None,
-        };
-        let mut limits = vec![(Whose::Agents, agent.limits.day, Spender::Agent(agent.uid))];
-        limits
-            .extend(person.map(|person| (Whose::Persons, people, Spender::Person(person.clone()))));
-        for (whose, limits, spender) in limits.into_iter().filter(|(_, limits, _)| limits.is_any())
-        {
-            let spent = self
-                .db
-                .read(move |connection| ledger::today(connection, &spender, now))
-                .await?;
-            if let Some(over) = over(whose, &limits, spent, now) {
-                return Ok(Some(over));
+    ) -> Result<Allowance, StoreError> {
+        let person = spender(snapshot, person).clone();
+        let parts = [
+            Part {
+                whose: Whose::Agents,
+                spender: Spender::Agent(agent.uid),
+                limits: agent.limits.day,
+            },
+            Part {
+                whose: Whose::Persons,
+                spender: Spender::Person(person),
+                limits: day_of_person(snapshot, role),
+            },
+        ];
+        let parts = parts.into_iter().filter(|part| part.limits.is_any());
+        let allowance = self.accounts.open(parts.collect(), now_ms());
+        self.read(&allowance).await?;
+        Ok(allowance)
+    }
+
+    /// Takes the estimated cost of a call off the limits. Waits while the running calls of others
+    /// may use up what is left.
+    pub(super) async fn reserve(
+        &self,
+        allowance: &mut Allowance,
+        estimate: impl FnOnce() -> Spent,
+    ) -> Result<Result<(), Over>, StoreError> {
+        if allowance.is_boundless() {
+            return Ok(Ok(()));
+        }
+        let estimate = estimate();
+        loop {
+            // Registered before the look, so a call settled meanwhile is noticed.
+            let mut settled = std::pin::pin!(self.accounts.settled().notified());
+            settled.as_mut().enable();
+            let now = now_ms();
+            match allowance.take(estimate, now) {
+                Taken::Yes => return Ok(Ok(())),
+                Taken::Over(whose, limit) => return Ok(Err(until_tomorrow(whose, limit, now))),
+                Taken::Unknown => self.read(allowance).await?,
+                Taken::Wait => settled.await,
             }
         }
-        Ok(None)
+    }
+
+    /// A single trip to the store, and none without a limit.
+    async fn read(&self, allowance: &Allowance) -> Result<(), StoreError> {
+        if allowance.is_boundless() {
+            return Ok(());
+        }
+        let spenders = allowance.spenders();
+        let sums = move |connection: &Connection| {
+            let now = now_ms();
+            spenders
+                .iter()
+                .map(|spender| ledger::today(connection, spender, now))
+                .collect::<rusqlite::Result<Vec<Spent>>>()
+        };
+        allowance.learn(&self.db.read(sums).await?);
+        Ok(())
     }
 
     /// Closes a message refused at a limit. The place is told once; the row always says so.
     pub(super) async fn refuse(
         &self,
+        snapshot: &Snapshot,
         accepted: &Accepted,
         agent: &Agent,
         over: Over,
@@ -173,9 +229,11 @@ impl Budgets {
         let rows = self
             .delivery
             .draft(&to, Kind::Notice, &Text::plain(&over.told(&Local)));
-        let spender = match over.whose {
+        let whom = match over.whose {
             Whose::Agents => Spender::Agent(agent.uid),
-            Whose::Persons => Spender::Person(accepted.inbound.origin.person.clone()),
+            Whose::Persons => {
+                Spender::Person(spender(snapshot, &accepted.inbound.origin.person).clone())
+            }
         };
         let accepted = accepted.clone();
         let write = move |tx: &Transaction<'_>| {
@@ -186,7 +244,7 @@ impl Budgets {
                 over.free_at
             };
             inbox::close_all(tx, &accepted, Closing::Refused, OVER_BUDGET, now)?;
-            if !ledger::is_news(tx, &accepted.inbound.origin.key, &spender, until, now)? {
+            if !ledger::is_news(tx, &accepted.inbound.origin.key, &whom, until, now)? {
                 return Ok(0);
             }
             outbox::insert(tx, &rows, Source::of(Some(accepted.id)), now)?;
@@ -227,12 +285,36 @@ impl Budgets {
 
 fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over> {
     match budget::of_day(limits, spent) {
-        Verdict::Over(limit) => Some(Over {
-            whose,
-            limit,
-            free_at: budget::end_of_day(&Local, now),
-        }),
+        Verdict::Over(limit) => Some(until_tomorrow(whose, limit, now)),
         Verdict::Fine | Verdict::Nearly(_) => None,
+    }
+}
+
+fn until_tomorrow(whose: Whose, limit: Limit, now: i64) -> Over {
+    Over {
+        whose,
+        limit,
+        free_at: budget::end_of_day(&Local, now),
+    }
+}
+
+/// The limit of the day with nothing left, if any.
+pub(super) fn exhausted(allowance: &Allowance, now: i64) -> Option<Over> {
+    let (whose, limit) = allowance.exhausted(now)?;
+    Some(until_tomorrow(whose, limit, now))
+}
+
+/// The estimated cost of the next call. With several models, the dearest counts.
+pub(super) fn estimate(models: &Models, run: &Run) -> Spent {
+    let usage = run.estimate();
+    let prices = run.lineup().models.iter();
+    let cost = prices
+        .filter_map(|model| models.price(model))
+        .map(|price| budget::cost(&price, usage))
+        .max();
+    Spent {
+        tokens: budget::tokens(usage),
+        cost: cost.unwrap_or_default(),
     }
 }
 
@@ -243,7 +325,7 @@ pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
     Spending {
         place: origin.key.clone(),
         agent: turn.agent.uid,
-        person: origin.person.clone(),
+        person: spender(&turn.snapshot, &origin.person).clone(),
         model: model.to_string(),
         usage,
         price: turn.snapshot.models.price(model),
@@ -254,13 +336,9 @@ pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
 /// The day limit exceeded by a running turn, if any.
 pub(super) fn check_running(turn: &ActiveTurn, today: &Today) -> Option<Over> {
     let now = now_ms();
-    let people = DayLimits {
-        tokens: turn.snapshot.config.access.limits.tokens_per_day,
-        cost: None,
-    };
-    let person = limited(&turn.accepted.inbound.origin.person, turn.accepted.role);
-    let persons = person.and_then(|_| over(Whose::Persons, &people, today.person, now));
-    over(Whose::Agents, &turn.agent.limits.day, today.agent, now).or(persons)
+    let people = day_of_person(&turn.snapshot, turn.accepted.role);
+    over(Whose::Agents, &turn.agent.limits.day, today.agent, now)
+        .or_else(|| over(Whose::Persons, &people, today.person, now))
 }
 
 /// The outcome of a message refused at a limit.

@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::active_turn::ActiveTurn;
-use super::budgets::Budgets;
+use super::budgets::{self, Budgets};
 use crate::clock::now_ms;
 use crate::config::{ModelRef, ModelSettings, Reasoning};
 use crate::domain::SessionKey;
@@ -199,6 +199,29 @@ impl Finished {
     }
 }
 
+impl Finished {
+    fn run(&self, asked: String) -> Run {
+        let (mut lineup, scope) = (self.lineup.clone(), self.scope.clone());
+        lineup.settings = settings(&self.snapshot.models, &lineup);
+        let (system, limits) = (
+            history::how_to_sum_up(&scope.agent.name),
+            TurnLimits::of(&scope.agent.limits),
+        );
+        let (messages, tools) = (
+            vec![ModelMessage::user(asked)],
+            ToolBox::of(Vec::new()).view(&scope.agent, scope.role),
+        );
+        Run::new(TurnRequest {
+            lineup,
+            system,
+            messages,
+            tools,
+            scope,
+            limits,
+        })
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 enum NoSummary {
     #[error("{0}")]
@@ -254,18 +277,18 @@ impl Compaction {
             permit = timeout_at(deadline, self.summing.at_once.acquire()) => permit.map_err(|_| NoSummary::TooSlow)?,
             () = self.stop.cancelled() => return Err(NoSummary::Stopping),
         };
-        // At a limit no turn begins either. A later turn will begin the summary again.
-        if self
+        let Scope {
+            agent,
+            person,
+            role,
+            ..
+        } = &finished.scope;
+        let mut allowance = self
             .budgets
-            .check_day(
-                &finished.snapshot,
-                &finished.scope.agent,
-                &finished.scope.person,
-                finished.scope.role,
-            )
-            .await?
-            .is_some()
-        {
+            .open(&finished.snapshot, agent, person, *role)
+            .await?;
+        // At a limit no turn begins either. A later turn will begin the summary again.
+        if budgets::exhausted(&allowance, now_ms()).is_some() {
             return Ok(());
         }
         let db = &self.db;
@@ -293,7 +316,17 @@ impl Compaction {
             before.as_ref().map(|summary| summary.text.as_str()),
             older.iter().map(|message| &message.said),
         );
-        let Answer { text, usage, model } = self.ask(&finished, asked, deadline).await;
+        let run = finished.run(asked);
+        let estimate = || budgets::estimate(&finished.snapshot.models, &run);
+        let reserved = tokio::select! {
+            reserved = self.budgets.reserve(&mut allowance, estimate) => reserved?,
+            () = sleep_until(deadline) => return Err(NoSummary::TooSlow),
+            () = self.stop.cancelled() => return Err(NoSummary::Stopping),
+        };
+        if reserved.is_err() {
+            return Ok(());
+        }
+        let Answer { text, usage, model } = self.ask(&finished, run, deadline).await;
         let upto = older.last().map_or(0, |message| message.id);
         let count = older.len()
             + before.map_or(0, |summary| usize::try_from(summary.messages).unwrap_or(0));
@@ -339,29 +372,12 @@ impl Compaction {
             ledger::spend(tx, &spending, now)
         };
         let today = db.write(write).await?;
+        allowance.settle(&today);
         self.budgets.warn_owners(&agent, today).await;
         failure.map_or(Ok(()), Err)
     }
 
-    async fn ask(&self, finished: &Finished, asked: String, deadline: Instant) -> Answer {
-        let (mut lineup, scope) = (finished.lineup.clone(), finished.scope.clone());
-        lineup.settings = settings(&finished.snapshot.models, &lineup);
-        let (system, limits) = (
-            history::how_to_sum_up(&scope.agent.name),
-            TurnLimits::of(&scope.agent.limits),
-        );
-        let (messages, tools) = (
-            vec![ModelMessage::user(asked)],
-            ToolBox::of(Vec::new()).view(&scope.agent, scope.role),
-        );
-        let mut run = Run::new(TurnRequest {
-            lineup,
-            system,
-            messages,
-            tools,
-            scope,
-            limits,
-        });
+    async fn ask(&self, finished: &Finished, mut run: Run, deadline: Instant) -> Answer {
         // There is no preview of a summary.
         let (events, unheard) = mpsc::channel(1);
         drop(unheard);
@@ -396,7 +412,7 @@ impl Bill {
         Spending {
             place: place.clone(),
             agent: agent.uid,
-            person: person.clone(),
+            person: budgets::spender(&self.finished.snapshot, person).clone(),
             model: self.model.to_string(),
             usage: self.usage,
             price: self.finished.snapshot.models.price(&self.model),

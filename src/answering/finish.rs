@@ -162,7 +162,7 @@ impl Finish {
             question: turn.question(),
             answer: ending.reply.clone(),
         };
-        match self.close(&turn, ending, rows).await {
+        match self.close(&mut turn, ending, rows).await {
             Ok(()) => {}
             Err(error) if error.is_permanent() => {
                 return self.broken(turn, Cause::Store(error), Told::InPlace).await;
@@ -203,7 +203,7 @@ impl Finish {
             answer,
             effects: Vec::new(),
         };
-        match self.close(&turn, ending, rows).await {
+        match self.close(&mut turn, ending, rows).await {
             Ok(()) => {}
             // The person has stopped the turn, and waits for no answer.
             Err(error) if error.is_permanent() => {
@@ -218,7 +218,12 @@ impl Finish {
     }
 
     /// Fails if the process stops before the write, or the write cannot work.
-    async fn close(&self, turn: &ActiveTurn, ending: Ending, rows: Rows) -> Result<(), StoreError> {
+    async fn close(
+        &self,
+        turn: &mut ActiveTurn,
+        ending: Ending,
+        rows: Rows,
+    ) -> Result<(), StoreError> {
         let place = Destination::of(&turn.accepted.inbound).place().clone();
         let used_once = turn.used_once;
         let mut reservation = if rows.answer.is_empty() {
@@ -259,6 +264,7 @@ impl Finish {
             first,
         ) = written
             .inspect_err(|error| tracing::warn!("the end of a turn was not written: {error}"))?;
+        turn.allowance.settle(&today);
         if let Some(known) = turn.subagent() {
             self.subagents
                 .over(turn.accepted.id, &known.subagent.run, report);

@@ -5,6 +5,7 @@
 //! `commit` writes the end of the turn in one transaction. A turn knows its lane only as a
 //! [`LaneView`].
 
+mod accounts;
 mod active_turn;
 mod admit;
 mod budgets;

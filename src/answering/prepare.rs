@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::accounts::Allowance;
 use super::active_turn::{ActiveTurn, Due, view};
 use super::admit::{Admission, Choice, InLine};
-use super::budgets::Budgets;
+use super::budgets::{self, Budgets};
 use super::question::{self, Question};
 use super::request::{Asked, Earlier, Prepared, Requests, show};
 use crate::access::{Role, Standing};
@@ -59,9 +60,14 @@ impl Preparation {
         due: &Due,
     ) -> Result<Begun, StoreError> {
         let mut subject = self.subject(due).await?;
-        let (choice, slot) = match self.start(&snapshot, due, &subject).await? {
-            Start::Now(choice, slot) => (choice, slot),
-            Start::Not(begun) => return Ok(begun),
+        let Started {
+            choice,
+            slot,
+            allowance,
+            is_new,
+        } = match self.start(&snapshot, due, &subject).await? {
+            Ok(started) => started,
+            Err(begun) => return Ok(begun),
         };
         let accepted = &mut subject.accepted;
         accepted.role = accepted.standing.with(&choice.agent.id);
@@ -75,14 +81,48 @@ impl Preparation {
             others_wrote,
         );
         let mut turn = self
-            .turn(snapshot, due, subject, choice, &progress.events())
+            .turn(
+                snapshot,
+                due,
+                subject,
+                choice,
+                allowance,
+                &progress.events(),
+            )
             .await?;
         turn.others_wrote = others_wrote;
+        if is_new && let Some(begun) = self.reserve(&mut turn).await? {
+            progress.end().await;
+            return Ok(begun);
+        }
         Ok(Begun::Ready {
             turn: Box::new(turn),
             progress,
             slot,
         })
+    }
+
+    /// Takes the cost of the first call off the limits of the day, so a turn that may not begin is
+    /// refused like one that comes later. A stopped turn need not wait for that.
+    async fn reserve(&self, turn: &mut ActiveTurn) -> Result<Option<Begun>, StoreError> {
+        let ActiveTurn {
+            allowance,
+            snapshot,
+            run,
+            ..
+        } = turn;
+        let estimate = || budgets::estimate(&snapshot.models, run);
+        let reserved = tokio::select! {
+            biased;
+            () = self.admission.stop.cancelled() => return Ok(Some(Begun::Stopping)),
+            () = turn.halt.cancelled() => return Ok(None),
+            reserved = self.budgets.reserve(allowance, estimate) => reserved?,
+        };
+        let Err(over) = reserved else { return Ok(None) };
+        self.budgets
+            .refuse(&turn.snapshot, &turn.accepted, &turn.agent, over)
+            .await?;
+        Ok(Some(Begun::Refused))
     }
 
     async fn subject(&self, due: &Due) -> Result<Subject, StoreError> {
@@ -110,7 +150,7 @@ impl Preparation {
         snapshot: &Snapshot,
         due: &Due,
         subject: &Subject,
-    ) -> Result<Start, StoreError> {
+    ) -> Result<Result<Started, Begun>, StoreError> {
         let Subject {
             accepted,
             internal,
@@ -132,15 +172,20 @@ impl Preparation {
         let slot = match in_line {
             InLine::Next(slot) => Some(slot),
             InLine::Halted | InLine::NoNeed => None,
-            InLine::Stopping => return Ok(Start::Not(Begun::Stopping)),
+            InLine::Stopping => return Ok(Err(Begun::Stopping)),
         };
         let agent = &choice.agent;
         // Limits are checked after the wait, so earlier turns count. A turn already begun is not
         // checked again.
         let is_new = recorded.is_none() && slot.is_some() && internal.is_none();
-        if is_new && let Some(over) = self.budgets.check(snapshot, accepted, agent).await? {
-            self.budgets.refuse(accepted, agent, over).await?;
-            return Ok(Start::Not(Begun::Refused));
+        let person = &accepted.inbound.origin.person;
+        let allowance = self
+            .budgets
+            .open(snapshot, agent, person, accepted.role)
+            .await?;
+        if is_new && let Some(over) = self.budgets.check(snapshot, accepted, agent, &allowance) {
+            self.budgets.refuse(snapshot, accepted, agent, over).await?;
+            return Ok(Err(Begun::Refused));
         }
         if began_with.is_some_and(|uid| uid != agent.uid) {
             let (id, uid) = (accepted.id, agent.uid);
@@ -148,7 +193,12 @@ impl Preparation {
                 .write(move |tx| journal::hand_over(tx, id, uid))
                 .await?;
         }
-        Ok(Start::Now(choice, slot))
+        Ok(Ok(Started {
+            choice,
+            slot,
+            allowance,
+            is_new,
+        }))
     }
 
     /// Builds the turn, and replays the rounds of an earlier process.
@@ -158,6 +208,7 @@ impl Preparation {
         due: &Due,
         subject: Subject,
         choice: Choice,
+        allowance: Allowance,
         events: &mpsc::Sender<TurnEvent>,
     ) -> Result<ActiveTurn, StoreError> {
         let Choice {
@@ -233,6 +284,7 @@ impl Preparation {
             others_wrote: false,
             untold: Vec::new(),
             mark: None,
+            allowance,
             halt: due.halt.clone(),
             lane: due.lane.clone(),
         };
@@ -336,10 +388,13 @@ impl Subject {
     }
 }
 
-/// Whether the turn begins.
-enum Start {
-    Now(Choice, Option<Slot<AgentUid>>),
-    Not(Begun),
+/// A turn that may begin.
+struct Started {
+    choice: Choice,
+    slot: Option<Slot<AgentUid>>,
+    allowance: Allowance,
+    /// Not begun before, and asked by a person.
+    is_new: bool,
 }
 
 /// Adds the rows to close with this message. After a restart they get no turn of their own.

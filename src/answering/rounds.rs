@@ -60,6 +60,7 @@ impl Rounds {
             .db
             .write_patiently(&self.stop, Durability::PowerCut, wanted)
             .await?;
+        turn.allowance.settle(&today);
         let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
         let (mut broken, mut tools_left) = (Vec::new(), results.len());
         let asker = Asker {

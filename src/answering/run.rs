@@ -1,5 +1,6 @@
 //! The course of a turn, from the lane to its end.
 
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -233,6 +234,10 @@ impl Answering {
             );
         }
         loop {
+            match self.reserve(turn).await {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(left) => return left,
+            }
             let round = match turn.run.ask(&turn.snapshot.models, events).await {
                 Ok(Step::Answered) => return Left::Answered,
                 Ok(Step::Wants(round)) => round,
@@ -248,6 +253,32 @@ impl Answering {
             }
             if turn.unfinished.is_some() || turn.lane.should_yield() {
                 return Left::ForOthers;
+            }
+        }
+    }
+
+    /// Takes the cost of the next call off the limits of the day.
+    async fn reserve(&self, turn: &mut ActiveTurn) -> ControlFlow<Left> {
+        let mut patience = Patience::new("a turn");
+        loop {
+            let ActiveTurn {
+                allowance,
+                snapshot,
+                run,
+                ..
+            } = turn;
+            let estimate = || budgets::estimate(&snapshot.models, run);
+            let error = match self.budgets.reserve(allowance, estimate).await {
+                Ok(Ok(())) => return ControlFlow::Continue(()),
+                Ok(Err(over)) => {
+                    return ControlFlow::Break(Left::Failed(TurnError::OverBudget(over)));
+                }
+                Err(error) => error,
+            };
+            match patience.after(&self.stop, &error).await {
+                Next::Again => {}
+                Next::Hopeless => return ControlFlow::Break(Left::Broken(error)),
+                Next::Stopping => return ControlFlow::Break(Left::Stopping),
             }
         }
     }

@@ -13,6 +13,7 @@ mod model;
 mod pair;
 mod parse;
 mod queue;
+mod reach;
 mod remember;
 mod retry;
 mod skills;
@@ -272,6 +273,7 @@ impl Effect {
 
 /// A model chosen for the conversation goes with the conversation.
 async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
+    reach::may_start_anew(context).await?;
     let (agent, chosen) = model::here(context).await?;
     let reply = match chosen.source {
         Source::Override => format!(

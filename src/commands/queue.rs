@@ -3,7 +3,8 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::parse::QueueWish;
-use super::{Context, Effect, Outcome};
+use super::reach::{self, Reach};
+use super::{Context, Effect, Outcome, stop};
 use crate::clock::now_ms;
 use crate::lanes::{Item, Queue};
 
@@ -16,31 +17,28 @@ pub(super) fn run(wish: QueueWish, context: &Context<'_>) -> Outcome {
     let queue = context.services.sessions.queue(&context.inbound.origin);
     match wish {
         QueueWish::Show => Outcome::say(show(&queue, now_ms())),
-        QueueWish::Clear => clear(queue),
+        QueueWish::Clear => clear(reach::split(context, queue.waiting)),
     }
 }
 
-fn clear(queue: Queue) -> Outcome {
-    let told = match queue.waiting.len() {
-        0 => return Outcome::say("Nothing waits here."),
-        1 => "1 waiting message is dropped.".to_owned(),
-        messages => format!("{messages} waiting messages are dropped."),
+fn clear(Reach { within, beyond }: Reach) -> Outcome {
+    let stays = stop::stays(&beyond);
+    let told = match (within.len(), &stays) {
+        (0, None) => return Outcome::say("Nothing waits here."),
+        (0, Some(stays)) => return Outcome::say(stays.clone()),
+        (1, _) => "1 waiting message is dropped.".to_owned(),
+        (messages, _) => format!("{messages} waiting messages are dropped."),
     };
+    let told = stays.map_or_else(|| told.clone(), |stays| format!("{told} {stays}"));
     Outcome::of(
         told,
-        Effect::CallOff(
-            queue
-                .waiting
-                .into_iter()
-                .flat_map(|item| item.ids)
-                .collect(),
-        ),
+        Effect::CallOff(within.into_iter().flat_map(|item| item.ids).collect()),
     )
 }
 
 /// The running and waiting work, for `/queue` and `/status`.
 pub(super) fn show(queue: &Queue, now: i64) -> String {
-    if queue.current.is_none() && queue.subagents.is_empty() {
+    if queue.current.is_none() && queue.subagents.is_empty() && queue.waiting.is_empty() {
         return IDLE.to_owned();
     }
     let working = queue.current.iter().map(|current| {
@@ -109,11 +107,14 @@ const HOW: &str = "What waits is answered between two rounds of tools or while s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Role;
 
     fn item(asks: &str) -> Item {
         Item {
             ids: vec![1],
             by: "Alice".into(),
+            person: "telegram:1".parse().unwrap(),
+            role: Role::Owner,
             asks: asks.into(),
             since: 0,
         }

@@ -14,7 +14,8 @@ const MOST_LISTED: usize = 8;
 
 pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String, StoreError> {
     let is_owner = context.standing.role() == Role::Owner;
-    let person = (!is_owner).then(|| context.inbound.origin.person.clone());
+    let people = &context.snapshot.config.access.people;
+    let person = (!is_owner).then(|| people.ids_of(&context.inbound.origin.person).to_vec());
     // Others read along in a group, and a person's use elsewhere is private.
     let in_private = context.inbound.origin.key.is_private();
     let kinds: &[By] = match (is_owner, in_private) {
@@ -26,7 +27,7 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
         let lines = |by| {
             Ok((
                 by,
-                ledger::report(connection, by, period, person.as_ref(), now_ms())?,
+                ledger::report(connection, by, period, person.as_deref(), now_ms())?,
             ))
         };
         kinds
@@ -41,6 +42,7 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
         .config
         .access
         .limits
+        .of(context.role)
         .tokens_per_day
         .filter(|_| !is_owner && period == Period::Today);
     let mut text = show(period, &lists, left);

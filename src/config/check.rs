@@ -111,7 +111,7 @@ fn rights(section: &Section<'_>) -> Access {
             .boolean("require_mention")
             .unwrap_or(default.require_mention),
         observe: section.boolean("observe").unwrap_or(default.observe),
-        limits: limits::person(section),
+        limits: limits::people(section),
         ..default
     }
 }

@@ -6,7 +6,8 @@ use toml::de::DeValue;
 
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::{
-    AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, schema,
+    AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, RoleLimits,
+    schema,
 };
 
 pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
@@ -30,13 +31,38 @@ pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
     }
 }
 
-pub(super) fn person(section: &Section<'_>) -> PersonLimits {
-    let Some(limits) = section.section("limits", &schema::PERSON_LIMITS) else {
-        return PersonLimits::default();
+/// The limits of people. A number above the tables of roles counts where a role's table has none.
+pub(super) fn people(section: &Section<'_>) -> RoleLimits {
+    let Some(limits) = section.section("limits", &schema::PEOPLE_LIMITS) else {
+        return RoleLimits::default();
     };
+    let of_all = |name| limits.count(name).filter(|number| *number > 0);
+    let (tokens_per_day, turns_per_minute) = (of_all("tokens_per_day"), of_all("turns_per_minute"));
+    let for_all = |shipped: PersonLimits| PersonLimits {
+        tokens_per_day: tokens_per_day.map(u64::from).or(shipped.tokens_per_day),
+        turns_per_minute: turns_per_minute.unwrap_or(shipped.turns_per_minute),
+        ..shipped
+    };
+    let shipped = RoleLimits::default();
+    RoleLimits {
+        guest: of_role(&limits, "guest", for_all(shipped.guest)),
+        member: of_role(&limits, "member", for_all(shipped.member)),
+    }
+}
+
+fn of_role(limits: &Section<'_>, role: &str, others: PersonLimits) -> PersonLimits {
+    let Some(own) = limits.section(role, &schema::ROLE_LIMITS) else {
+        return others;
+    };
+    let count = |name, other| own.count(name).unwrap_or(other);
     PersonLimits {
-        tokens_per_day: tokens(&limits, "tokens_per_day"),
-        turns_per_minute: limits.count("turns_per_minute").unwrap_or(0),
+        messages_per_minute: count("messages_per_minute", others.messages_per_minute),
+        turns_per_minute: count("turns_per_minute", others.turns_per_minute),
+        tokens_per_day: match own.count("tokens_per_day") {
+            Some(tokens) => Some(u64::from(tokens)).filter(|tokens| *tokens > 0),
+            None => others.tokens_per_day,
+        },
+        turns_at_once: count("turns_at_once", others.turns_at_once),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use crate::domain::{AgentId, PersonId, Platform};
+use crate::domain::{AgentId, PersonId, Platform, Role};
 
 mod address;
 mod agent_table;
@@ -216,12 +216,23 @@ pub struct DayLimits {
     pub cost: Option<Money>,
 }
 
-/// Limits of a person, for all agents together. Owners have no limits.
+/// Limits of a person, for all agents together. 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PersonLimits {
-    pub tokens_per_day: Option<u64>,
-    /// 0 means no limit.
+    /// Everything the person sends to the bot: questions, commands, buttons, files.
+    pub messages_per_minute: u32,
     pub turns_per_minute: u32,
+    pub tokens_per_day: Option<u64>,
+    /// Turns running at the same time, over all places.
+    pub turns_at_once: u32,
+}
+
+/// The limits of people, by role. Owners have no limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoleLimits {
+    pub guest: PersonLimits,
+    /// Of admins too.
+    pub member: PersonLimits,
 }
 
 /// The dialect a model server speaks.
@@ -274,7 +285,7 @@ pub struct Access {
     pub require_mention: bool,
     /// Talk among people in open places is kept for a while, as context.
     pub observe: bool,
-    pub limits: PersonLimits,
+    pub limits: RoleLimits,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -453,8 +464,39 @@ impl DayLimits {
 }
 
 impl PersonLimits {
-    pub fn is_any(&self) -> bool {
+    /// Whether turns are counted against the person.
+    pub fn has_budget(&self) -> bool {
         self.tokens_per_day.is_some() || self.turns_per_minute > 0
+    }
+}
+
+impl Default for RoleLimits {
+    /// Generous for honest use: a guest who asks for an hour does not notice them.
+    fn default() -> Self {
+        RoleLimits {
+            guest: PersonLimits {
+                messages_per_minute: 10,
+                turns_per_minute: 6,
+                tokens_per_day: Some(500_000),
+                turns_at_once: 2,
+            },
+            member: PersonLimits {
+                messages_per_minute: 60,
+                turns_per_minute: 0,
+                tokens_per_day: None,
+                turns_at_once: 8,
+            },
+        }
+    }
+}
+
+impl RoleLimits {
+    pub fn of(&self, role: Role) -> PersonLimits {
+        match role {
+            Role::Guest => self.guest,
+            Role::Member | Role::Admin => self.member,
+            Role::Owner => PersonLimits::default(),
+        }
     }
 }
 
@@ -500,7 +542,7 @@ impl Default for Access {
             groups: Groups::default(),
             require_mention: true,
             observe: true,
-            limits: PersonLimits::default(),
+            limits: RoleLimits::default(),
         }
     }
 }

@@ -208,7 +208,7 @@ pub(super) const ACCESS: Shape = Shape {
         default("observe", "true"),
         nothing(
             "limits",
-            "{ tokens_per_day = 200_000, turns_per_minute = 10 }",
+            "{ guest = { messages_per_minute = 10, tokens_per_day = 200_000 } }",
         ),
         nothing("tools", r#"{ guest = "look" }"#),
     ],
@@ -223,11 +223,23 @@ pub(super) const PERSON: Shape = Shape {
     ],
 };
 
-pub(super) const PERSON_LIMITS: Shape = Shape {
+pub(super) const PEOPLE_LIMITS: Shape = Shape {
     name: "`limits`",
     keys: &[
         default("tokens_per_day", "200_000"),
         default("turns_per_minute", "10"),
+        nothing("guest", "{ messages_per_minute = 10, turns_at_once = 2 }"),
+        nothing("member", "{ messages_per_minute = 60, turns_at_once = 8 }"),
+    ],
+};
+
+pub(super) const ROLE_LIMITS: Shape = Shape {
+    name: "the limits of a role",
+    keys: &[
+        default("messages_per_minute", "10"),
+        default("turns_per_minute", "6"),
+        default("tokens_per_day", "500_000"),
+        default("turns_at_once", "2"),
     ],
 };
 
@@ -357,7 +369,9 @@ pub const PLACES: &[(&str, &Shape)] = &[
     ("providers.*.prices.*", &PRICE),
     ("access", &ACCESS),
     ("access.tools", &CEILINGS),
-    ("access.limits", &PERSON_LIMITS),
+    ("access.limits", &PEOPLE_LIMITS),
+    ("access.limits.guest", &ROLE_LIMITS),
+    ("access.limits.member", &ROLE_LIMITS),
     ("people.*", &PERSON),
     ("memory", &MEMORY),
     ("risk_profiles.*", &RISK_PROFILE),

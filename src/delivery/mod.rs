@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::{DashMap, DashSet};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -85,6 +85,8 @@ struct Inner {
     places: DashMap<SessionKey, usize>,
     /// Rows whose state can never be written. The next start looks at them again.
     left_alone: Arc<outbox::LeftAlone>,
+    /// Notified when a place with a worker gets more rows.
+    more_rows: Notify,
     /// Deleted places. Drafts for them are dropped.
     gone: DashSet<SessionKey>,
     work: TaskTracker,
@@ -131,6 +133,7 @@ impl Delivery {
                 outgoing,
                 places: DashMap::new(),
                 left_alone: Arc::default(),
+                more_rows: Notify::new(),
                 gone: DashSet::new(),
                 work,
                 tasks: TaskTracker::new(),

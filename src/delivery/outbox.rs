@@ -36,6 +36,10 @@ impl Kind {
             Kind::Error => "error",
         }
     }
+
+    fn parse(text: &str) -> Option<Self> {
+        Kind::ALL.into_iter().find(|known| known.as_str() == text)
+    }
 }
 
 /// A row before it is written.
@@ -69,6 +73,8 @@ pub(super) struct ClaimedRow {
     pub(super) created_at: i64,
     /// Time spent on tries up to the last return to the queue.
     pub(super) tried: Duration,
+    pub(super) inbox_id: Option<i64>,
+    kind: Option<Kind>,
 }
 
 impl ClaimedRow {
@@ -89,6 +95,8 @@ pub(super) enum Next {
     },
     /// The row may be repeated only once, and the platform is not known to answer.
     LastTry,
+    /// Several replies to commands have waited for too long; [`merge_stale`] makes them one.
+    Stale,
     Nothing,
 }
 
@@ -98,6 +106,10 @@ pub(super) struct Knows {
     /// The row whose wait is over, even if the clock says otherwise.
     pub(super) waited_for: Option<i64>,
     pub(super) platform_answers: bool,
+    /// The message whose answer the last row belonged to. Its further parts are not overtaken.
+    pub(super) finishing: Option<i64>,
+    /// Old replies to commands are sent as they are.
+    pub(super) keeps_stale: bool,
 }
 
 /// The origin of the text of rows.
@@ -187,29 +199,42 @@ pub(crate) fn insert_answer(
     Ok(rows.len() + surplus.len())
 }
 
+/// A reply to a command that no call was made for. `?3` is the message that is being answered.
+const UNTRIED_COMMAND: &str =
+    "kind = 'command' AND state = 'waiting' AND attempts = 0 AND inbox_id IS NOT ?3";
+
+/// The open rows of the place `?1` in the order they are sent: by age, but in a shared place
+/// (`?2`) replies to commands come last. A flood of commands would delay the answers of all
+/// others there.
+fn in_order(columns: &str) -> String {
+    format!(
+        "SELECT {columns} FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending')
+         ORDER BY (?2 AND {UNTRIED_COMMAND}), id"
+    )
+}
+
 /// The kind of the place's next row.
 pub(super) fn next_kind(
     connection: &Connection,
     place: &SessionKey,
+    finishing: Option<i64>,
 ) -> rusqlite::Result<Option<Kind>> {
-    let oldest = "SELECT kind FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
-    let place = places::id(connection, place)?;
+    let id = places::id(connection, place)?;
     let kind = connection
-        .prepare_cached(oldest)?
-        .query_row([place], |row| row.get::<_, String>(0))
+        .prepare_cached(&format!("{} LIMIT 1", in_order("kind")))?
+        .query_row(params![id, place.is_shared(), finishing], |row| {
+            row.get::<_, String>(0)
+        })
         .optional()?;
-    Ok(kind.and_then(|kind| Kind::ALL.into_iter().find(|known| known.as_str() == kind)))
+    Ok(kind.and_then(|kind| Kind::parse(&kind)))
 }
 
 /// Rows that this process leaves alone, because their state can never be written.
 pub(super) type LeftAlone = DashSet<i64>;
 
-const OLDEST: &str = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
-    WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id LIMIT 1";
-const ONE: &str = "SELECT id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms FROM outbox
-    WHERE id = ?1";
+const COLUMNS: &str = "id, part, attempts, repeated, created_at, target, file, tried_ms, not_before, wait_ms, inbox_id, kind";
 
-/// Marks the place's oldest row as being sent. A crash after this leaves open whether the row
+/// Marks the place's next row as being sent. A crash after this leaves open whether the row
 /// arrived.
 pub(super) fn claim(
     tx: &Transaction<'_>,
@@ -220,16 +245,20 @@ pub(super) fn claim(
 ) -> rusqlite::Result<Next> {
     let claimed = |row: &Row<'_>| claimed(row, place, now);
     let found = if left_alone.is_empty() {
-        tx.prepare_cached(OLDEST)?
-            .query_row([places::id(tx, place)?], claimed)
+        let id = places::id(tx, place)?;
+        tx.prepare_cached(&format!("{} LIMIT 1", in_order(COLUMNS)))?
+            .query_row(params![id, place.is_shared(), knows.finishing], claimed)
     } else {
-        tx.prepare_cached(ONE)?
-            .query_row([oldest(tx, place, left_alone)?], claimed)
+        tx.prepare_cached(&format!("SELECT {COLUMNS} FROM outbox WHERE id = ?1"))?
+            .query_row([next_id(tx, place, left_alone, knows.finishing)?], claimed)
     };
     let found = found.optional()?;
     let Some((row, wait)) = found else {
         return Ok(Next::Nothing);
     };
+    if row.may_be_stale(place, knows, now) && stale(tx, place, knows.finishing, now)?.len() > 1 {
+        return Ok(Next::Stale);
+    }
     if !wait.is_zero() && knows.waited_for != Some(row.id) {
         return Ok(Next::Wait { id: row.id, wait });
     }
@@ -243,16 +272,16 @@ pub(super) fn claim(
     Ok(Next::Claimed(row))
 }
 
-/// The place's oldest open row that is not left alone.
-pub(super) fn oldest(
+/// The place's next open row that is not left alone.
+pub(super) fn next_id(
     connection: &Connection,
     place: &SessionKey,
     left_alone: &LeftAlone,
+    finishing: Option<i64>,
 ) -> rusqlite::Result<Option<i64>> {
-    let open =
-        "SELECT id FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending') ORDER BY id";
-    let mut statement = connection.prepare_cached(open)?;
-    let mut rows = statement.query([places::id(connection, place)?])?;
+    let id = places::id(connection, place)?;
+    let mut statement = connection.prepare_cached(&in_order("id"))?;
+    let mut rows = statement.query(params![id, place.is_shared(), finishing])?;
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
         if !left_alone.contains(&id) {
@@ -278,8 +307,61 @@ fn claimed(
         target: row.get::<_, Option<String>>(5)?.map(MessageId),
         file: row.get(6)?,
         tried: retry_after::duration(row.get(7)?),
+        inbox_id: row.get(10)?,
+        kind: Kind::parse(&row.get::<_, String>(11)?),
     };
     Ok((claimed, retry_after::rest(row.get(8)?, row.get(9)?, now)))
+}
+
+impl ClaimedRow {
+    /// Whether the row is a reply to a command that waited for too long in a shared place.
+    fn may_be_stale(&self, place: &SessionKey, knows: Knows, now: i64) -> bool {
+        !knows.keeps_stale
+            && place.is_shared()
+            && self.kind == Some(Kind::Command)
+            && self.attempts == 0
+            && self.created_at < now - LONG_WAIT_MS
+    }
+}
+
+/// The replies to commands that waited for too long, the oldest first.
+fn stale(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    finishing: Option<i64>,
+    now: i64,
+) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = tx.prepare_cached(&format!(
+        "SELECT id FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending') AND {UNTRIED_COMMAND}
+           AND created_at < ?2 ORDER BY id"
+    ))?;
+    let ids = statement.query_map(
+        params![places::id(tx, place)?, now - LONG_WAIT_MS, finishing],
+        |row| row.get(0),
+    )?;
+    ids.collect()
+}
+
+/// Puts one line in the place of all replies to commands that waited for too long. Returns the
+/// number of rows gone. The commands themselves were carried out before.
+pub(super) fn merge_stale(
+    tx: &Transaction<'_>,
+    place: &SessionKey,
+    line: &Part,
+    finishing: Option<i64>,
+    now: i64,
+) -> rusqlite::Result<usize> {
+    let stale = stale(tx, place, finishing, now)?;
+    let Some((oldest, others)) = stale.split_first() else {
+        return Ok(0);
+    };
+    tx.prepare_cached("UPDATE outbox SET part = ?2, kind = 'notice' WHERE id = ?1")?
+        .execute(params![oldest, line.0])?;
+    let mut delete = tx.prepare_cached("DELETE FROM outbox WHERE id = ?1")?;
+    for id in others {
+        delete.execute([id])?;
+    }
+    Ok(others.len())
 }
 
 /// Clears the text of a delivered row: the transcript has the text of answers.
@@ -570,7 +652,7 @@ pub(crate) fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Tr
     })
 }
 
-/// Rows with a longer wait are counted as troubles.
+/// Rows with a longer wait are counted as troubles, and replies to commands are merged.
 const LONG_WAIT_MS: i64 = 60 * 1000;
 
 /// Stored copies of files still to be sent.

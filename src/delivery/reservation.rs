@@ -67,7 +67,7 @@ pub(crate) fn claim(
     Ok(First(
         match outbox::claim(tx, place, left_alone, Knows::default(), now)? {
             Next::Claimed(row) => Some(row),
-            Next::Wait { .. } | Next::LastTry | Next::Nothing => None,
+            Next::Wait { .. } | Next::LastTry | Next::Stale | Next::Nothing => None,
         },
     ))
 }

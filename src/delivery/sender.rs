@@ -16,7 +16,7 @@ use super::outbox::{self, ClaimedRow, Knows, Next};
 use super::verdict::{self, Again, Facts, Pause, Verdict};
 use super::{Delivery, Inner, Kind, MovedAway, Outlet, owner_notices, retry_after};
 use crate::backoff::Backoff;
-use crate::channels::{Health, Pace, Revision, SendError};
+use crate::channels::{Health, Pace, Revision, SendError, Text};
 use crate::clock::now_ms;
 use crate::domain::{Destination, MessageId, Moved, SessionKey};
 use crate::storage::{Durability, Remedy, StoreError};
@@ -31,6 +31,8 @@ const BROKE: &str = "sending it broke inside Parlor";
 
 /// Failures of the store in a row that do not pass, until the row is let go.
 const MOST_TRIES: u32 = 3;
+/// Sent in the place of replies to commands that waited for longer than a minute.
+const REPLIES_DROPPED: &str = "Replies to commands had to wait here for too long, so I dropped them. The commands were carried out; `/status` shows how things stand.";
 
 /// A power cut may undo a claim, at the price of a single duplicate message. A sync per claim would
 /// slow down all sends.
@@ -41,7 +43,11 @@ pub(super) fn submit(inner: &Arc<Inner>, place: &SessionKey, rows: usize) {
         return;
     }
     match inner.places.entry(place.clone()) {
-        Entry::Occupied(mut left) => *left.get_mut() += rows,
+        Entry::Occupied(mut left) => {
+            *left.get_mut() += rows;
+            drop(left);
+            inner.more_rows.notify_waiters();
+        }
         Entry::Vacant(free) => {
             free.insert(rows);
             start(inner, place, None, Allowed::NotYet);
@@ -85,6 +91,7 @@ pub(super) fn start(
                 allowed,
                 head: None,
                 waited_for: None,
+                finishing: None,
                 backoff,
                 store_backoff,
                 hopeless: 0,
@@ -106,6 +113,8 @@ struct Worker<'a> {
     head: Option<Head>,
     /// The row whose wait is over.
     waited_for: Option<i64>,
+    /// The message that the last row sent answers.
+    finishing: Option<i64>,
     /// Between tries of the first row.
     backoff: Backoff,
     store_backoff: Backoff,
@@ -177,7 +186,7 @@ impl Worker<'_> {
                     return Ok(Step::Next);
                 }
                 self.hopeless = 0;
-                Ok(self.let_go_of_oldest(&error).await)
+                Ok(self.let_go_of_next(&error).await)
             }
             step => {
                 self.hopeless = 0;
@@ -187,14 +196,15 @@ impl Worker<'_> {
     }
 
     /// Lets go of the row at the front of the queue.
-    async fn let_go_of_oldest(&self, error: &StoreError) -> Step {
+    async fn let_go_of_next(&self, error: &StoreError) -> Step {
         let (place, left_alone) = (self.place.clone(), self.inner.left_alone.clone());
-        let oldest = self
+        let finishing = self.finishing;
+        let next = self
             .inner
             .db
-            .read(move |connection| outbox::oldest(connection, &place, &left_alone))
+            .read(move |connection| outbox::next_id(connection, &place, &left_alone, finishing))
             .await;
-        match oldest {
+        match next {
             Ok(Some(id)) => {
                 self.let_go(id, Known::NotSent, error).await;
                 Step::Done
@@ -276,15 +286,20 @@ impl Worker<'_> {
         let knows = Knows {
             waited_for: self.waited_for,
             platform_answers: health.is_none_or(Health::answers),
+            finishing: self.finishing,
+            keeps_stale: false,
         };
         let (key, left_alone) = (self.place.clone(), self.inner.left_alone.clone());
-        let next = self
+        let mut next = self
             .inner
             .db
             .write_as(OF_CLAIMS, move |tx| {
                 outbox::claim(tx, &key, &left_alone, knows, now_ms())
             })
             .await?;
+        if matches!(next, Next::Stale) {
+            next = self.merge_stale(knows).await?;
+        }
         if let Next::Claimed(row) = next {
             return self.send(Begun { row, in_flight }).await;
         }
@@ -293,9 +308,40 @@ impl Worker<'_> {
         Ok(match next {
             Next::Wait { id, wait } => Step::Wait { id, wait },
             Next::LastTry if !self.platform_answers().await => Step::BackOff,
-            Next::Claimed(_) | Next::LastTry => Step::Next,
+            Next::Claimed(_) | Next::LastTry | Next::Stale => Step::Next,
             Next::Nothing => Step::Done,
         })
+    }
+
+    /// Sends one line in the place of replies to commands that waited for too long.
+    async fn merge_stale(&self, knows: Knows) -> Result<Next, StoreError> {
+        let delivery = Delivery {
+            inner: self.inner.clone(),
+        };
+        let to = Destination::stored(self.place.clone());
+        let drafts = delivery.draft(&to, Kind::Notice, &Text::plain(REPLIES_DROPPED));
+        let line = drafts.into_iter().next().map(|draft| draft.part);
+        let (key, left_alone) = (self.place.clone(), self.inner.left_alone.clone());
+        let merge = move |tx: &Transaction<'_>| {
+            let now = now_ms();
+            let gone = match &line {
+                Some(line) => outbox::merge_stale(tx, &key, line, knows.finishing, now)?,
+                None => 0,
+            };
+            let knows = Knows {
+                keeps_stale: true,
+                ..knows
+            };
+            Ok((gone, outbox::claim(tx, &key, &left_alone, knows, now)?))
+        };
+        let (gone, next) = self.inner.db.write_as(OF_CLAIMS, merge).await?;
+        tracing::warn!(session = %self.place, "{gone} replies to commands were dropped: they waited for too long");
+        // The claimed row is still counted.
+        self.inner
+            .places
+            .entry(self.place.clone())
+            .and_modify(|left| *left = left.saturating_sub(gone).max(1));
+        Ok(next)
     }
 
     async fn may_send(&mut self, pace: Option<Pace>) -> Result<OwnedSemaphorePermit, StoreError> {
@@ -303,13 +349,7 @@ impl Worker<'_> {
             let pacing = &self.outlet.pacing;
             if self.allowed == Allowed::NotYet {
                 if !pacing.take_at_once(pace) {
-                    let key = self.place.clone();
-                    let kind = self
-                        .inner
-                        .db
-                        .read(move |connection| outbox::next_kind(connection, &key))
-                        .await?;
-                    pacing.ready(pace, kind.unwrap_or(Kind::Error)).await;
+                    self.wait_in_line(pace).await?;
                 }
                 self.allowed = Allowed::Yes;
             }
@@ -322,6 +362,51 @@ impl Worker<'_> {
             .acquire_owned()
             .await
             .expect("the semaphore is never closed"))
+    }
+
+    /// Waits for the budgets as long as the next row's kind has to. A row of a more important kind
+    /// that comes meanwhile goes forward in the line.
+    async fn wait_in_line(&self, pace: Pace) -> Result<(), StoreError> {
+        let mut known = self.rows();
+        let mut kind = self.next_kind().await?;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.outlet.pacing.ready(pace, kind) => return Ok(()),
+                better = self.better_kind(kind, &mut known) => kind = better?,
+            }
+        }
+    }
+
+    /// `known` is the number of rows at the last look.
+    async fn better_kind(&self, than: Kind, known: &mut Option<usize>) -> Result<Kind, StoreError> {
+        loop {
+            let mut more = std::pin::pin!(self.inner.more_rows.notified());
+            more.as_mut().enable();
+            let rows = self.rows();
+            if than != Kind::Final && rows != *known {
+                *known = rows;
+                let kind = self.next_kind().await?;
+                if kind < than {
+                    return Ok(kind);
+                }
+            }
+            more.await;
+        }
+    }
+
+    fn rows(&self) -> Option<usize> {
+        self.inner.places.get(self.place).map(|left| *left)
+    }
+
+    async fn next_kind(&self) -> Result<Kind, StoreError> {
+        let (key, finishing) = (self.place.clone(), self.finishing);
+        let kind = self
+            .inner
+            .db
+            .read(move |connection| outbox::next_kind(connection, &key, finishing))
+            .await?;
+        Ok(kind.unwrap_or(Kind::Error))
     }
 
     /// Asks the platform, unless another place has just found out. A single worker asks at a time,
@@ -364,6 +449,9 @@ impl Worker<'_> {
             _ => None,
         };
         let (id, known) = (row.id, Known::from(&verdict));
+        if matches!(step, Step::Done) {
+            self.finishing = row.inbox_id;
+        }
         let settled = self.settle(row, verdict, facts.tried).await;
         drop(in_flight);
         match settled {

@@ -77,6 +77,7 @@ pub(super) async fn keep_house(state: Arc<GatewayState>) {
             _ = forgetting.tick() => {
                 state.delivery.forget_idle();
                 state.services.sessions.forget_idle();
+                state.paces.forget_idle();
             }
             () = state.stop.cancelled() => return,
         }

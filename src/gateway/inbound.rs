@@ -11,6 +11,7 @@ use rusqlite::{Connection, Transaction};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
+use super::person_pace::{Pace, Sent};
 use super::reactions;
 use super::replies::{self, Closed};
 use super::storing::{Taken, store};
@@ -73,6 +74,7 @@ pub(super) async fn receive(
                             arrived: Arrived::Now,
                             verdict: None,
                             guard: Some(guard),
+                            pace: None,
                         },
                     )
                     .await;
@@ -166,6 +168,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
                     arrived: Arrived::Before,
                     verdict: None,
                     guard,
+                    pace: None,
                 },
             )
             .await;
@@ -224,6 +227,29 @@ struct Received {
     verdict: Option<Verdict>,
     /// Passed to the lane with the message.
     guard: Option<TaskTrackerToken>,
+    /// Set once the message is counted, because a failing store makes the message be looked at
+    /// again.
+    pace: Option<Pace>,
+}
+
+impl Received {
+    /// Counts the message against its writer's pace. Messages of an earlier process were counted
+    /// there.
+    fn pace(&mut self, state: &GatewayState, access: &Access, role: Role, sent: Sent) -> Pace {
+        if let Some(pace) = self.pace {
+            return pace;
+        }
+        let origin = &self.accepted.inbound.origin;
+        let pace = match self.arrived {
+            Arrived::Before => Pace::Fine,
+            Arrived::Now => {
+                let person = access.people.main_id(&origin.person);
+                state.paces.check(person, role, sent, &origin.key)
+            }
+        };
+        self.pace = Some(pace);
+        pace
+    }
 }
 
 /// Handles a message until a row about the message is written or its lane has the message. A message
@@ -305,6 +331,9 @@ impl GatewayState {
 }
 
 async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), StoreError> {
+    if reacts_too_fast(state, in_hand) {
+        return replies::refuse_pace(state, &in_hand.accepted, None).await;
+    }
     if !complete(state, &mut in_hand.accepted.inbound).await? {
         return replies::close(
             state,
@@ -321,6 +350,19 @@ async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), Stor
         return Ok(());
     }
     decide(state, in_hand, parsed).await
+}
+
+/// Reactions are counted before the look-up of the message they are for.
+fn reacts_too_fast(state: &GatewayState, in_hand: &mut Received) -> bool {
+    let inbound = &in_hand.accepted.inbound;
+    if inbound.extras.note != Some(Note::Reaction) {
+        return false;
+    }
+    let snapshot = state.services.snapshots.current();
+    let access = &snapshot.config.access;
+    let is_paired = in_hand.is_paired.unwrap_or(false);
+    let role = Standing::of(access, &inbound.origin.person, is_paired).highest();
+    in_hand.pace(state, access, role, Sent::Talk) != Pace::Fine
 }
 
 /// Adds the place and names missing from the update. False for a reaction to none of our messages.
@@ -390,6 +432,12 @@ async fn decide(
             if standing.role() == Role::Guest && inbound.origin.key.is_shared() {
                 standing = known_as(state, access, in_hand).await?;
             }
+            let role = standing.with(&route.agent);
+            let sent = sent(state, &inbound);
+            if let Pace::TooFast { wait, is_news } = in_hand.pace(state, access, role, sent) {
+                let told = is_news.then_some(wait);
+                return replies::refuse_pace(state, &in_hand.accepted, told).await;
+            }
             let visit = Visit {
                 access,
                 origin: &inbound.origin,
@@ -405,7 +453,7 @@ async fn decide(
                 services: &state.services,
                 snapshot: &snapshot,
                 inbound: &inbound,
-                role: standing.with(&route.agent),
+                role,
                 standing: &standing,
                 route: &route,
                 pin: pin.as_ref(),
@@ -424,11 +472,27 @@ async fn decide(
         }
         Verdict::Hint => replies::hint(state, accepted).await,
         Verdict::TellUnbound => replies::tell_unbound(state, accepted).await,
-        Verdict::Observe => observe(state, in_hand, &parsed).await,
+        Verdict::Observe => {
+            let role = standing.with(&route.agent);
+            match in_hand.pace(state, access, role, Sent::Talk) {
+                Pace::Fine => observe(state, in_hand, &parsed).await,
+                Pace::TooFast { .. } => replies::refuse_pace(state, &in_hand.accepted, None).await,
+            }
+        }
         Verdict::Ignore(reason) => {
             tracing::debug!(session = %inbound.origin.key, "ignored: {reason}");
             replies::ignore(state, accepted, reason).await
         }
+    }
+}
+
+/// A further file of a message that waits is no question of its own.
+fn sent(state: &GatewayState, inbound: &Inbound) -> Sent {
+    let is_file = inbound.extras.attachment.is_some();
+    if is_file && state.services.sessions.continues(inbound).is_some() {
+        Sent::Part
+    } else {
+        Sent::Ask
     }
 }
 

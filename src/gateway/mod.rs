@@ -6,6 +6,7 @@ mod generated_secrets;
 mod group_migration;
 mod inbound;
 mod known_people;
+mod person_pace;
 mod preflight;
 mod reactions;
 mod removals;
@@ -50,6 +51,8 @@ use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 use removals::Removals;
 
+use person_pace::PersonPaces;
+
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
 /// start.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -84,6 +87,8 @@ struct GatewayState {
     aliases: Arc<Aliases>,
     delivery: Delivery,
     removals: Removals,
+    /// How much people may send in a minute.
+    paces: PersonPaces,
     /// Counts what has no answer yet: messages, subagents and sends.
     work: TaskTracker,
     stop: CancellationToken,
@@ -211,6 +216,7 @@ impl Gateway {
             started_at: now_ms(),
         };
         let (home, stop) = (home.path().to_owned(), CancellationToken::new());
+        let paces = PersonPaces::new(&checked.config.access.limits);
         let state = Arc::new(GatewayState {
             services,
             home,
@@ -220,6 +226,7 @@ impl Gateway {
             aliases,
             delivery,
             removals: Removals::default(),
+            paces,
             work,
             stop,
         });

@@ -195,6 +195,29 @@ pub(super) async fn tell_broken(
     }
 }
 
+/// Ends a message of a person who sends too fast. With `told`, the person is told to wait so many
+/// seconds.
+pub(super) async fn refuse_pace(
+    state: &GatewayState,
+    accepted: &Accepted,
+    told: Option<u64>,
+) -> Result<(), StoreError> {
+    let Accepted { id, inbound, .. } = accepted;
+    tracing::debug!(session = %inbound.origin.key, inbox.id = id, "refused: {TOO_FAST}");
+    let Some(seconds) = told else {
+        return close(state, *id, Closing::Refused, TOO_FAST).await;
+    };
+    let told = too_fast(seconds);
+    let text = Text {
+        is_for_asker_alone: inbound.extras.reply.is_some(),
+        ..Text::plain(&told)
+    };
+    let id = *id;
+    let close =
+        move |tx: &Transaction<'_>, now| inbox::close(tx, id, Closing::Refused, TOO_FAST, now);
+    say(state, inbound, Kind::Notice, &text, Some(id), close).await
+}
+
 /// Tells the person if the full lane is `news`; the row records each refusal.
 pub(super) async fn refuse_in_full_lane(
     state: &GatewayState,
@@ -278,6 +301,16 @@ where
     state.services.db.write(all).await?;
     state.delivery.submit(destination.place(), count);
     Ok(())
+}
+
+/// The outcome of messages beyond a person's pace.
+const TOO_FAST: &str = "sent too fast";
+
+fn too_fast(seconds: u64) -> String {
+    let unit = if seconds == 1 { "second" } else { "seconds" };
+    format!(
+        "You send more than I take in a minute. Please wait {seconds} {unit}; what comes earlier is dropped."
+    )
 }
 
 const LANE_FULL: &str =

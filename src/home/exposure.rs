@@ -173,13 +173,14 @@ impl House<'_> {
         {
             return found;
         }
-        if !self.config.access.limits.is_any() {
+        let limits = self.config.access.limits.guest;
+        if limits.tokens_per_day.is_none() || limits.messages_per_minute == 0 {
             found.push(Exposure {
                 level: Level::Warning,
                 check: "guest-limits",
-                finding: "Guests can write in open places, and nothing bounds what they use."
+                finding: "Guests can write in open places, and a limit for guests is switched off."
                     .into(),
-                fix: "Write `tokens_per_day` and `turns_per_minute` under [access.limits].".into(),
+                fix: "Write `tokens_per_day` and `messages_per_minute` above 0 under [access.limits.guest].".into(),
             });
         }
         for agent in &self.config.agents {

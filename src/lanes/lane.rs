@@ -5,9 +5,10 @@
 //! on.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -46,6 +47,8 @@ pub(super) struct Waiting {
     pub(super) guard: TaskTrackerToken,
     pub(super) since: Instant,
     pub(super) arrived: Arrived,
+    /// The writer had no room for a further turn when the worker last looked.
+    pub(super) is_blocked: bool,
 }
 
 impl Waiting {
@@ -96,6 +99,8 @@ pub(super) struct Lane {
     pub(super) told_full: bool,
     /// News for the running turn.
     news: watch::Sender<LaneNews>,
+    /// Wakes a worker that waits for room. Holds one call, so none is missed.
+    changed: Arc<Notify>,
 }
 
 impl Lane {
@@ -108,10 +113,39 @@ impl Lane {
     pub(super) fn tell(&self) {
         let news = LaneNews {
             should_yield: self.parked.len() < MOST_PARKED
-                && self.waiting.iter().any(Waiting::is_question),
+                && self
+                    .waiting
+                    .iter()
+                    .any(|waiting| waiting.is_question() && !waiting.is_blocked),
         };
+        self.changed.notify_one();
         self.news
             .send_if_modified(|known| std::mem::replace(known, news) != news);
+    }
+
+    /// Called at every change of the queue.
+    pub(super) fn changes(&self) -> Arc<Notify> {
+        self.changed.clone()
+    }
+
+    /// Notes who has room for a turn, and moves the oldest message with room to the front. False
+    /// if there is none.
+    pub(super) fn bring_forward(&mut self, has_room: impl Fn(&Waiting) -> bool) -> bool {
+        for waiting in &mut self.waiting {
+            waiting.is_blocked = !has_room(waiting);
+        }
+        let Some(first) = self.waiting.iter().position(|waiting| !waiting.is_blocked) else {
+            return false;
+        };
+        if first > 0 {
+            let (count, _) = self.group_at(first);
+            let moved: Vec<Waiting> = self.waiting.drain(first..first + count).collect();
+            moved
+                .into_iter()
+                .rev()
+                .for_each(|waiting| self.waiting.push_front(waiting));
+        }
+        true
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -230,3 +264,11 @@ impl Lane {
 /// Further parts of the next message may come until this time.
 #[derive(Debug)]
 pub(super) struct NotBefore(pub(super) Instant);
+
+/// Why a lane has no next step right now.
+#[derive(Debug)]
+pub(super) enum NotYet {
+    Before(Instant),
+    /// The writers of all waiting messages have as many turns as they may have.
+    NoRoom,
+}

@@ -3,6 +3,7 @@
 
 mod keep;
 mod lane;
+mod person_turns;
 mod queues;
 mod worker;
 
@@ -31,6 +32,7 @@ pub use crate::subagents::{Arrived, Item, Unknown};
 
 use keep::Keeper;
 use lane::Purpose;
+use person_turns::PersonTurns;
 use queues::Lanes;
 
 /// The services that sessions use.
@@ -140,6 +142,8 @@ impl Sessions {
             absorbed: DashSet::new(),
             snapshots: snapshots.clone(),
             answering: answering.clone(),
+            subagents: subagents.clone(),
+            turns: Arc::new(PersonTurns::default()),
             keeper,
             delivery,
             tasks: tasks.clone(),

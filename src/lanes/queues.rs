@@ -11,14 +11,15 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::keep::Keeper;
 use super::lane::{Lane, Purpose, Waiting};
+use super::person_turns::{PersonTurns, Share};
 use super::{LaneFull, Queue};
 use crate::answering::Answering;
 use crate::delivery::Delivery;
-use crate::domain::{Addressed, Extras, Inbound, Origin, SessionKey};
+use crate::domain::{Addressed, Extras, Inbound, Internal, Origin, SessionKey};
 use crate::home::Snapshots;
 use crate::records::inbox::Accepted;
 use crate::routing;
-use crate::subagents::{Arrived, LaneRequest};
+use crate::subagents::{Arrived, LaneRequest, Subagents};
 
 /// The lanes of all places.
 pub(super) struct Lanes {
@@ -29,6 +30,8 @@ pub(super) struct Lanes {
     pub(super) absorbed: DashSet<i64>,
     pub(super) snapshots: Snapshots,
     pub(super) answering: Answering,
+    pub(super) subagents: Subagents,
+    pub(super) turns: Arc<PersonTurns>,
     pub(super) keeper: Keeper,
     pub(super) delivery: Delivery,
     pub(super) tasks: TaskTracker,
@@ -51,6 +54,7 @@ impl Lanes {
             guard,
             since: Instant::now(),
             arrived,
+            is_blocked: false,
         };
         if arrived == Arrived::Before && self.is_absorbed(&waiting) {
             // A resumed turn answers the message and closes its row.
@@ -238,11 +242,37 @@ impl Lanes {
         let snapshot = self.snapshots.current();
         // Without the pin: a pin belongs to the place, and so counts for both messages.
         let agent_of = |origin: &Origin| routing::route(&snapshot.table, None, origin).agent;
-        let may_differ =
-            || !snapshot.config.access.limits.is_any() && agent_of(ours) == agent_of(theirs);
+        let access = &snapshot.config.access;
+        let may_differ = || {
+            !access.limits.of(one.accepted.role).has_budget() && agent_of(ours) == agent_of(theirs)
+        };
         one.accepted.role == other.accepted.role
             && one.arrived == Arrived::Now
             && other.arrived == Arrived::Now
-            && (ours.person == theirs.person || may_differ())
+            && (access.people.is_same(&ours.person, &theirs.person) || may_differ())
+    }
+
+    /// The share that a turn for this message counts in. None for people without a bound, and for
+    /// a subagent whose parent waits: the parent's turn counts already, and may never end if its
+    /// subagent has to wait for the end of another turn.
+    pub(super) fn share(&self, accepted: &Accepted) -> Option<Share> {
+        let snapshot = self.snapshots.current();
+        let access = &snapshot.config.access;
+        let most = usize::try_from(access.limits.of(accepted.role).turns_at_once).ok()?;
+        let internal = &accepted.inbound.extras.internal;
+        let is_awaited = matches!(internal, Some(Internal::Subagent { .. }))
+            && self.subagents.is_awaited(accepted.id);
+        (most > 0 && !is_awaited).then(|| Share {
+            person: access
+                .people
+                .main_id(&accepted.inbound.origin.person)
+                .clone(),
+            most,
+        })
+    }
+
+    pub(super) fn has_room(&self, accepted: &Accepted) -> bool {
+        self.share(accepted)
+            .is_none_or(|share| self.turns.has_room(&share))
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::keep::Kept;
-use super::lane::{Lane, MOST_WAITING, NotBefore, Purpose, RunningTurn};
+use super::lane::{Lane, MOST_WAITING, NotBefore, NotYet, Purpose, RunningTurn, Waiting};
+use super::person_turns::PersonTurn;
 use super::queues::Lanes;
 use crate::answering::{ActiveTurn, Due, Ended, Exchange, LaneView};
 use crate::domain::SessionKey;
@@ -24,9 +26,9 @@ struct Parked {
 
 /// The worker's next step.
 enum Job {
-    Fresh(Box<Taken>),
+    Fresh(Box<Taken>, Option<PersonTurn>),
     /// Resumes the turn parked last.
-    Resume,
+    Resume(Option<PersonTurn>),
 }
 
 /// The messages of a turn, out of their lane.
@@ -61,17 +63,17 @@ impl Lanes {
     /// Returns whom to let go of, or none when the rest is left to the next start.
     async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<TaskTrackerToken>> {
         let (ended, guards) = match job {
-            Job::Fresh(taken) if taken.purpose == Purpose::Observe => {
+            Job::Fresh(taken, _) if taken.purpose == Purpose::Observe => {
                 self.keeper.observed(&taken.accepted).await;
                 return Some(taken.guards);
             }
-            Job::Fresh(taken) if taken.accepted.inbound.extras.note.is_some() => {
+            Job::Fresh(taken, _) if taken.accepted.inbound.extras.note.is_some() => {
                 return match self.keeper.note(&taken.accepted).await {
                     Kept::Done => Some(taken.guards),
                     Kept::LeftBehind => None,
                 };
             }
-            Job::Fresh(taken) => {
+            Job::Fresh(taken, _persons) => {
                 let Taken {
                     accepted,
                     arrived,
@@ -94,7 +96,7 @@ impl Lanes {
                     guards,
                 )
             }
-            Job::Resume => {
+            Job::Resume(_persons) => {
                 let Parked {
                     turn,
                     guards,
@@ -144,12 +146,24 @@ impl Lanes {
     /// The next step, or none after removing the empty lane.
     async fn next(&self, place: &SessionKey, parked: &[Parked]) -> Option<Job> {
         loop {
-            let until = match self.take(place, parked)? {
+            // Registered before the look, so room given back meanwhile is noticed.
+            let mut freed = std::pin::pin!(self.turns.freed().notified());
+            freed.as_mut().enable();
+            let (not_yet, changes) = match self.take(place, parked)? {
                 Ok(job) => return Some(job),
-                Err(NotBefore(until)) => until,
+                Err(not_yet) => not_yet,
+            };
+            let waiting = async {
+                match not_yet {
+                    NotYet::Before(until) => tokio::time::sleep_until(until).await,
+                    NotYet::NoRoom => tokio::select! {
+                        () = freed => {}
+                        () = changes.notified() => {}
+                    },
+                }
             };
             tokio::select! {
-                () = tokio::time::sleep_until(until) => {}
+                () = waiting => {}
                 () = self.stop.cancelled() => {
                     self.leave(place);
                     return None;
@@ -158,24 +172,42 @@ impl Lanes {
         }
     }
 
-    fn take(&self, place: &SessionKey, parked: &[Parked]) -> Option<Result<Job, NotBefore>> {
+    /// The next step. Else why there is none, with a signal for changes of the lane.
+    fn take(
+        &self,
+        place: &SessionKey,
+        parked: &[Parked],
+    ) -> Option<Result<Job, (NotYet, Arc<Notify>)>> {
         let dashmap::Entry::Occupied(mut entry) = self.lanes.entry(place.clone()) else {
             return None;
         };
         let lane = entry.get_mut();
+        let persons = self.bring_forward(lane);
         // A resumed turn gets a round before it is parked again, however much people write.
         let is_its_turn = parked
             .last()
             .is_some_and(|parked| !parked.meanwhile.is_empty() || parked.turn.is_halted());
-        if is_its_turn || (!parked.is_empty() && lane.waiting.is_empty()) {
+        if let Some(last) = parked.last()
+            && (is_its_turn || persons.is_err())
+            && let Ok(persons) = self.room_to_resume(last)
+        {
             lane.current = lane.parked.pop();
             lane.tell();
-            return Some(Ok(Job::Resume));
+            return Some(Ok(Job::Resume(persons)));
         }
+        let not_yet = |not_yet, lane: &Lane| Some(Err((not_yet, lane.changes())));
+        let Ok(persons) = persons else {
+            if parked.is_empty() && lane.waiting.is_empty() {
+                // Removed under the lock of `submit`, so no message falls between two workers.
+                entry.remove();
+                return None;
+            }
+            return not_yet(NotYet::NoRoom, lane);
+        };
         let sizes = match lane.oldest_batch(Instant::now(), |one, other| self.are_alike(one, other))
         {
             Ok(sizes) => sizes,
-            Err(not_before) => return Some(Err(not_before)),
+            Err(NotBefore(until)) => return not_yet(NotYet::Before(until), lane),
         };
         let Some(taken) = drain(lane, &sizes) else {
             // Removed under the lock of `submit`, so no message falls between two workers.
@@ -187,9 +219,43 @@ impl Lanes {
         lane.was_busy |= taken.purpose == Purpose::Answer;
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
-        Some(Ok(Job::Fresh(Box::new(taken))))
+        Some(Ok(Job::Fresh(Box::new(taken), persons)))
+    }
+
+    /// Brings a message with room for its turn to the front, and takes the room.
+    fn bring_forward(&self, lane: &mut Lane) -> Result<Option<PersonTurn>, NoRoom> {
+        let needs_room = |waiting: &Waiting| {
+            waiting.purpose == Purpose::Answer && waiting.accepted.inbound.extras.note.is_none()
+        };
+        let has_room = |waiting: &Waiting| !needs_room(waiting) || self.has_room(&waiting.accepted);
+        // Another place may take the room between the look and the grasp.
+        while lane.bring_forward(has_room) {
+            let Some(front) = lane.waiting.front().filter(|front| needs_room(front)) else {
+                return Ok(None);
+            };
+            let Some(share) = self.share(&front.accepted) else {
+                return Ok(None);
+            };
+            if let Some(turn) = self.turns.begin(share) {
+                return Ok(Some(turn));
+            }
+        }
+        Err(NoRoom)
+    }
+
+    /// A stopped turn only ends, and needs no room.
+    fn room_to_resume(&self, parked: &Parked) -> Result<Option<PersonTurn>, NoRoom> {
+        match self.share(parked.turn.accepted()) {
+            Some(share) if !parked.turn.is_halted() => {
+                self.turns.begin(share).map(Some).ok_or(NoRoom)
+            }
+            _ => Ok(None),
+        }
     }
 }
+
+/// The person has as many turns as a person may have.
+struct NoRoom;
 
 fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
     let mut guards = Vec::new();

@@ -18,7 +18,7 @@ const KEPT_DAYS: u64 = 400;
 const KEPT_SUM_DAYS: u64 = 14;
 
 /// A spender with daily sums.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Spender {
     Agent(AgentUid),
     Person(PersonId),
@@ -274,39 +274,41 @@ pub(crate) struct UsageLine {
     pub(crate) cost: Option<Money>,
 }
 
-/// Spending by key, the most expensive first. With a person, only the spending of that person.
+/// Spending by key, the most expensive first. With the ids of a person, only the spending of that
+/// person.
 pub(crate) fn report(
     connection: &Connection,
     by: By,
     period: Period,
-    person: Option<&PersonId>,
+    person: Option<&[PersonId]>,
     now: i64,
 ) -> rusqlite::Result<Vec<UsageLine>> {
     let column = by.column();
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {column} AS name, sum(turns), sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(cost_micros)
-         FROM spending WHERE day >= ?1 AND (?2 IS NULL OR person = ?2) GROUP BY name
+         FROM spending WHERE day >= ?1 AND (?2 IS NULL OR person IN (SELECT value FROM json_each(?2))) GROUP BY name
          ORDER BY sum(cost_micros) DESC, sum(input_tokens + output_tokens) DESC, name"
     ))?;
-    let lines = statement.query_map(
-        params![period.first_day(now), person.map(PersonId::to_string)],
-        |row| {
-            let usage = Usage {
-                input_tokens: unsigned(row, 2)?,
-                output_tokens: unsigned(row, 3)?,
-                cached_tokens: unsigned(row, 4)?,
-            };
-            let cost = row
-                .get::<_, Option<i64>>(5)?
-                .map(|micros| Money(u64::try_from(micros).unwrap_or(0)));
-            Ok(UsageLine {
-                name: row.get::<_, Option<String>>(0)?.unwrap_or_default(),
-                turns: unsigned(row, 1)?,
-                usage,
-                cost,
-            })
-        },
-    )?;
+    let ids = person.map(|ids| {
+        let ids: Vec<String> = ids.iter().map(PersonId::to_string).collect();
+        serde_json::Value::from(ids).to_string()
+    });
+    let lines = statement.query_map(params![period.first_day(now), ids], |row| {
+        let usage = Usage {
+            input_tokens: unsigned(row, 2)?,
+            output_tokens: unsigned(row, 3)?,
+            cached_tokens: unsigned(row, 4)?,
+        };
+        let cost = row
+            .get::<_, Option<i64>>(5)?
+            .map(|micros| Money(u64::try_from(micros).unwrap_or(0)));
+        Ok(UsageLine {
+            name: row.get::<_, Option<String>>(0)?.unwrap_or_default(),
+            turns: unsigned(row, 1)?,
+            usage,
+            cost,
+        })
+    })?;
     lines.collect()
 }
 
@@ -475,7 +477,7 @@ mod tests {
                     tx,
                     By::Place,
                     Period::Month,
-                    Some(&"telegram:2".parse().unwrap()),
+                    Some(&["telegram:2".parse().unwrap()]),
                     NOON
                 )?
                 .is_empty()

@@ -313,6 +313,23 @@ pub(crate) fn members(
         .collect())
 }
 
+/// The people with words in the current conversation of a place.
+pub(crate) fn speakers(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Vec<PersonId>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT DISTINCT person FROM messages JOIN places ON places.id = place_id
+         WHERE key = ?1 AND messages.conversation = places.conversation AND kind = 'person' AND person IS NOT NULL",
+    )?;
+    let ids = statement.query_map([place.to_string()], |row| row.get::<_, String>(0))?;
+    Ok(ids
+        .collect::<rusqlite::Result<Vec<_>>>()?
+        .into_iter()
+        .filter_map(|id| id.parse().ok())
+        .collect())
+}
+
 /// Starts a new conversation; the old messages stay in the store.
 pub(crate) fn start_anew(
     tx: &Transaction<'_>,

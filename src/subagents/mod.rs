@@ -340,6 +340,14 @@ impl Subagents {
         items
     }
 
+    /// Whether the parent turn of this subagent waits for its end.
+    pub(crate) fn is_awaited(&self, inbox_id: i64) -> bool {
+        self.inner
+            .running
+            .get(&inbox_id)
+            .is_some_and(|running| running.then == OnFinish::Wait)
+    }
+
     /// The number of an agent's subagents that have not ended, over all places.
     fn count_of(&self, agent: AgentUid) -> usize {
         self.inner

@@ -39,6 +39,11 @@ const MOST_CALLS_OF_A_GUEST: usize = 16;
 /// for ever.
 const MOST_CUT_ROUNDS: u32 = 3;
 
+/// About the tokens of a picture, for estimates.
+const IMAGE_TOKENS: usize = 1500;
+/// The tokens of an answer without `max_tokens`, for estimates.
+const USUAL_ANSWER: u32 = 4096;
+
 /// The parts of a turn's request.
 pub(crate) struct TurnRequest {
     pub lineup: Lineup,
@@ -351,6 +356,40 @@ impl Run {
         Usage {
             input_tokens,
             output_tokens: count(estimate_tokens(&said)),
+            cached_tokens: 0,
+        }
+    }
+
+    /// An estimate of the next call's cost, rather too much than too little.
+    pub(crate) fn estimate(&self) -> Usage {
+        let TurnRequest {
+            system,
+            messages,
+            tools,
+            lineup,
+            ..
+        } = &self.request;
+        let of_message = |message: &ModelMessage| match message {
+            ModelMessage::User(content) => {
+                estimate_tokens(&content.text) + content.images.len() * IMAGE_TOKENS
+            }
+            ModelMessage::Assistant { text, tool_calls } => {
+                let calls = tool_calls.iter();
+                let arguments = calls.map(|call| estimate_tokens(&call.arguments.to_string()));
+                estimate_tokens(text) + arguments.sum::<usize>()
+            }
+            ModelMessage::ToolResult { content, .. } => estimate_tokens(content),
+        };
+        let offered = tools.specs();
+        let of_tools = offered.iter().map(|tool| {
+            estimate_tokens(&tool.description) + estimate_tokens(&tool.parameters.to_string())
+        });
+        let read = estimate_tokens(system)
+            + messages.iter().map(of_message).sum::<usize>()
+            + of_tools.sum::<usize>();
+        Usage {
+            input_tokens: u64::try_from(read).unwrap_or(u64::MAX),
+            output_tokens: u64::from(lineup.settings.max_tokens.unwrap_or(USUAL_ANSWER)),
             cached_tokens: 0,
         }
     }

@@ -368,7 +368,10 @@ const TWO_AGENTS: &str = "max_running = 2\n[agents.quick]\n[[bindings]]\nmatch =
 #[tokio::test]
 async fn an_agent_with_much_to_do_leaves_room_for_another() {
     let home = tempfile::tempdir().expect("a folder");
-    std::fs::write(home.path().join("config.toml"), TWO_AGENTS).expect("writes");
+    // All turns are one person's.
+    let unlimited = "[access.limits.guest]\nturns_at_once = 0\nturns_per_minute = 0\n";
+    let config = format!("{TWO_AGENTS}\n{unlimited}");
+    std::fs::write(home.path().join("config.toml"), config).expect("writes");
     let (tells, mut told) = tokio::sync::mpsc::unbounded_channel();
     let (sessions, work) = bare_sessions(
         &Home::new(home.path()),

@@ -36,6 +36,7 @@ mod interrupted;
 mod lanes;
 mod leftovers;
 mod lifecycle;
+mod limits;
 mod log_reader;
 mod memory;
 mod menus;

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use super::{config, drafted, report};
 use crate::config::{ModelSettings, Money, Reasoning, Transport, Vision};
-use crate::domain::AgentId;
+use crate::domain::{AgentId, Role};
 
 /// S0.7
 #[test]
@@ -636,7 +636,8 @@ fn models_and_their_settings_are_read() {
 fn limits_are_read_and_0_means_none() {
     let config = config(
         "max_running = 7\n[providers.local]\nkind = \"ollama\"\nprices.llama = { input = 0.1, output = 2 }\n\
-         [access.limits]\ntokens_per_day = 5\n\
+         [access.limits]\ntokens_per_day = 5\nturns_per_minute = 0\n\
+         guest = { messages_per_minute = 3, turns_per_minute = 0 }\nmember = { tokens_per_day = 0 }\n\
          [agents.rose]\nmodel = \"local/llama\"\n\
          limits = { max_minutes = 2, tokens_per_turn = 0, tokens_per_day = 1_000, cost_per_day = 1.5, turns_per_minute = 3 }\n",
     );
@@ -654,13 +655,19 @@ fn limits_are_read_and_0_means_none() {
         (limits.tokens_per_turn, limits.day.tokens, limits.day.cost),
         (None, Some(1_000), Some(Money(1_500_000)))
     );
-    assert_eq!(
+    let people = |role| {
+        let limits = config.access.limits.of(role);
         (
-            config.access.limits.tokens_per_day,
-            config.access.limits.turns_per_minute
-        ),
-        (Some(5), 0)
-    );
+            limits.messages_per_minute,
+            limits.turns_per_minute,
+            limits.tokens_per_day,
+            limits.turns_at_once,
+        )
+    };
+    assert_eq!(people(Role::Guest), (3, 0, Some(5), 2));
+    assert_eq!(people(Role::Member), (60, 0, None, 8));
+    assert_eq!(people(Role::Admin), people(Role::Member));
+    assert_eq!(people(Role::Owner), (0, 0, None, 0));
     let price = config
         .price(config.agents[1].model.as_ref().unwrap())
         .unwrap();

@@ -42,7 +42,7 @@ fn a_fresh_house_has_nothing_to_say() {
 
 #[test]
 fn an_open_place_of_an_agent_with_private_things_is_told() {
-    let bound = "[access]\nowners = [\"telegram:1\"]\n[access.limits]\ntokens_per_day = 1000\n[agents.main.limits]\ntokens_per_day = 1000\n[[bindings]]\nmatch = \"telegram:topic:-1001:7\"\nagent = \"main\"\n";
+    let bound = "[access]\nowners = [\"telegram:1\"]\n[agents.main.limits]\ntokens_per_day = 1000\n[[bindings]]\nmatch = \"telegram:topic:-1001:7\"\nagent = \"main\"\n";
     insta::assert_snapshot!(check(bound, &main_has(3)), @r#"Warning open-agent: Guests can talk to `main` (bindings[0]: telegram:topic:-1001:7), and `main` has 3 private memories, MEMORY.md. → Give guests an agent without private things, or close this one: `who = "member"` under [agents.main] and no binding of open places."#);
     let for_one = bound.replace(
         "agent = \"main\"\n",
@@ -93,6 +93,8 @@ dms = "open"
 groups = "open"
 [access.tools]
 guest = "change"
+[access.limits.guest]
+tokens_per_day = 0
 [[bindings]]
 match = "telegram:group:-1001"
 agent = "main"
@@ -104,7 +106,7 @@ agent = "main"
     insta::assert_snapshot!(check(wide, &facts), @r#"
     Danger modes: Other users of this machine may read /srv/parlor (mode 755). → chmod go-rwx /srv/parlor
     Warning guest-tools: Guests may have agents use tools up to `change`. → Write `guest = "look"` under [access.tools].
-    Warning guest-limits: Guests can write in open places, and nothing bounds what they use. → Write `tokens_per_day` and `turns_per_minute` under [access.limits].
+    Warning guest-limits: Guests can write in open places, and a limit for guests is switched off. → Write `tokens_per_day` and `messages_per_minute` above 0 under [access.limits.guest].
     Warning groups-open: Anybody can add the bot to a group of their own and talk to it there (groups = "open"). → Write `groups = "bound"` under [access] and bind the places you want.
     Warning dms-open: Everybody can talk to the bot in private (dms = "open"). → Write `dms = "pairing"` under [access].
     Note agent-limits: Guests can talk to `main`, which has no limit of the day. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits].

@@ -53,13 +53,19 @@ impl House {
             self.telegram.api_url(),
             self.model.base_url(Dialect::OpenAi),
         );
+        // Few conversations are about limits of people, and their guests may write as they like.
+        let unlimited = if rest.contains("[access.limits") {
+            ""
+        } else {
+            "[access.limits.guest]\nmessages_per_minute = 0\nturns_per_minute = 0\ntokens_per_day = 0\nturns_at_once = 0\n"
+        };
         self.write(
             "config.toml",
             &format!(
                 "default_model = \"fake/any\"\n{top}\n\
                  [telegram]\ntoken = {{ file = \"secrets/telegram\" }}\napi_url = \"{api_url}\"\n\
                  limits = {{ per_second = 0, chat_per_second = 0, group_per_minute = 0 }}\n\
-                 [providers.fake]\nkind = \"openai\"\nbase_url = \"{base_url}\"\n{rest}\n"
+                 [providers.fake]\nkind = \"openai\"\nbase_url = \"{base_url}\"\n{rest}\n{unlimited}"
             ),
         );
     }
