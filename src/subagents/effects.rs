@@ -205,11 +205,16 @@ impl Subagents {
             return Ok(Err(format!("there is no agent `{}`.", wish.agent)));
         };
         let (place, from, to) = (accepted.inbound.origin.key.clone(), agent.uid, target.uid);
+        let people = &snapshot.config.access.people;
+        let (ids, role) = (
+            people.ids_of(&accepted.inbound.origin.person).to_vec(),
+            accepted.role,
+        );
         let (known, before) = self
             .inner
             .db
             .read(move |connection| {
-                let before = subagents::peer_session(connection, &place, from, to)?;
+                let before = subagents::peer_session(connection, &place, from, to, (&ids, role))?;
                 Ok((subagents::of_turn(connection, call.inbox_id)?.len(), before))
             })
             .await?;
