@@ -452,6 +452,7 @@ write = ["rose"]
     let lines: Vec<&str> = told.lines().filter(about_tools).collect();
     assert_snapshot!(lines.join("\n"), @"
     tools when an owner asks: now, file_read, file_write
+    tools when an admin asks: now, file_read, file_write
     tools when a member asks: now, file_read, file_write
     tools when a guest asks: now, file_read
     refused: web_fetch: the risk profile `careful` stops at `change`, and this is a `reach` tool

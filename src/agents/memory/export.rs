@@ -172,12 +172,22 @@ fn carried(written: &Written, text: String, line: usize) -> Result<ExportedMemor
             .map(|person| person.parse().map_err(|()| wrong("person", person)))
             .transpose()?,
     };
+    let visibility: Visibility = written
+        .visibility
+        .parse()
+        .map_err(|()| wrong("visibility", &written.visibility))?;
+    let lacks = match visibility {
+        Visibility::Person if said.person.is_none() => Some("person"),
+        Visibility::Place if said.place.is_none() => Some("place"),
+        _ => None,
+    };
+    if let Some(key) = lacks {
+        let reason = format!("`{key}` is missing, and the memory is for one {key}");
+        return Err(ReadError { line, reason });
+    }
     Ok(ExportedMemory {
         agent: AgentId::parse(&written.agent).map_err(|_| wrong("agent", &written.agent))?,
-        visibility: written
-            .visibility
-            .parse()
-            .map_err(|()| wrong("visibility", &written.visibility))?,
+        visibility,
         text,
         said,
         created_at: written.created_at,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Failure, PATHS, failed, find, run, shown};
-use crate::agents::{EntryKind, FileError, Files, Found, Want};
+use crate::agents::{EntryKind, FileError, FileView, Found, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -68,7 +68,7 @@ impl Tool for FileSearch {
 }
 
 fn search(
-    files: &Files,
+    files: &FileView,
     Arguments {
         path,
         glob,
