@@ -186,9 +186,8 @@ impl Requests {
         parent: Option<Arc<Parent>>,
     ) -> Scope {
         let (access, origin) = (&snapshot.config.access, &accepted.inbound.origin);
-        let mut writers = accepted
-            .messages()
-            .map(|message| &message.inbound.origin.person);
+        // After a restart, messages of the queue are parts of the first.
+        let mut writers = accepted.all().map(|message| &message.inbound.origin.person);
         // Words of one person must not bring up what is for another.
         let is_one = writers.all(|writer| access.people.is_same(writer, &origin.person));
         let ids = if is_one {

@@ -997,3 +997,49 @@ async fn rows_hang_on_the_uid_and_not_on_the_name() {
         [] as [String; 0]
     );
 }
+
+/// Memories of the schema before people and places were told apart.
+const OLD_ROWS: &str = "
+    INSERT INTO agents (uid, slug, created_at) VALUES ('00000000-0000-0000-0000-000000000001', 'main', 0);
+    INSERT INTO places (id, key, created_at) VALUES (1, 'telegram:dm:1', 0);
+    INSERT INTO memory_scopes (agent_uid, slots) VALUES ('00000000-0000-0000-0000-000000000001', 2);
+    INSERT INTO memories (id, slot, agent_uid, visibility, source, text, place_id, person, created_at)
+        SELECT 5, (number << 40) + 1, agent_uid, 'private', 'saved', 'old tea', 1, 'telegram:1', 7 FROM memory_scopes WHERE number > 0;
+    INSERT INTO memories_fts (rowid, words) SELECT slot, '1qold 1qtea' FROM memories;
+    INSERT INTO memories (id, agent_uid, visibility, archived_from, source, text, created_at)
+        VALUES (9, '00000000-0000-0000-0000-000000000001', 'archived', 'global', 'saved', 'gone', 7);
+    DELETE FROM memories WHERE id = 9;
+    PRAGMA user_version = 2;";
+
+#[tokio::test]
+async fn memories_from_before_stay_as_visible_as_they_were() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("parlor.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    for sql in [
+        include_str!("../../../migrations/V1__schema.sql"),
+        include_str!("../../../migrations/V2__admins.sql"),
+        OLD_ROWS,
+    ] {
+        old.execute_batch(sql).unwrap();
+    }
+    drop(old);
+    let db = Db::open(&path).await.unwrap();
+    let registry = registry(&home, &db, "").await;
+    let house = House {
+        memories: Memories::new(db.clone()),
+        home,
+        db,
+        registry,
+    };
+    let bob = person_in("telegram:2", "telegram:topic:-100:7", Role::Guest);
+    let main = house.memory("main");
+    let found = main.search(&bob, "tea", 10).await.unwrap();
+    let told: Vec<_> = found
+        .iter()
+        .map(|entry| (entry.id, entry.visibility, entry.text.as_str()))
+        .collect();
+    assert_eq!(told, [(5, Visibility::Private, "old tea")]);
+    assert_eq!(house.save("main", "new tea", Visibility::Private).await, 10);
+    assert_eq!(main.search(&bob, "tea", 10).await.unwrap().len(), 2);
+}

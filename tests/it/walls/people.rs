@@ -219,7 +219,7 @@ async fn subagents_and_peers_remember_for_the_person_they_work_for() {
             let before = times_told(&house);
             house
                 .model
-                .enqueue_when("go on with that", calls(&[tool.clone()]));
+                .enqueue_when("go on with that", calls(std::slice::from_ref(&tool)));
             house.model.enqueue_when("'s lawyer", calls(&[search()]));
             dm.says("go on with that").await;
             house.settled(&gateway).await;
@@ -535,7 +535,7 @@ async fn a_peer_knows_for_whom_it_works_and_nothing_of_the_others() {
     let gateway = house.open().await;
     house.model.answer_with(|_| Script::text("I see."));
     let topic = house.telegram.forum(-1001).topic(101, "Main");
-    let mut ask = async |user, text: &str| {
+    let ask = async |user, text: &str| {
         house.model.enqueue_when(
             "pass it on",
             calls(&[("agent_send", json!({ "agent": "rose", "text": text }))]),
