@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parlor::agents::memory::{Provenance, Saving, Scope};
+use parlor::agents::memory::{Reader, Saving, Scope};
 use parlor::agents::{Agent, Memories, Memory, Registry, agent_rows};
 use parlor::config::{self, Secrets, Source, Visibility};
 use parlor::storage::Db;
@@ -131,9 +131,9 @@ async fn fill(
         let save = |memory: &Memory, chance: &mut Chance| {
             memory
                 .saving(
+                    &Reader::operator(&[], None),
                     &chance.words(WORDS_PER_ROW, 0.0),
                     Some(visibility),
-                    Provenance::default(),
                 )
                 .expect("a memory")
         };
@@ -205,6 +205,7 @@ async fn measure(memories: &Memories, agent: &Arc<Agent>) -> Vec<Kind> {
             )
         }),
     ];
+    let reader = Reader::operator(&[], None);
     let mut measured = Vec::new();
     for (name, ask) in kinds {
         let (mut times, mut work) = (Vec::new(), Vec::new());
@@ -212,7 +213,7 @@ async fn measure(memories: &Memories, agent: &Arc<Agent>) -> Vec<Kind> {
             let text = ask(&mut chance);
             let (started, worked) = (Instant::now(), processor_time());
             let found = memories
-                .search(Scope::Of(agent), &text, LIMIT)
+                .search(Scope::Of(agent, &reader), &text, LIMIT)
                 .await
                 .expect("a search");
             times.push(started.elapsed());

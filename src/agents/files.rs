@@ -5,6 +5,10 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+mod view;
+
+pub use view::{FileView, Found, RESULTS};
+
 use super::workspace::Workspace;
 use crate::config::{Config, SharedPath, Siblings};
 use crate::domain::AgentId;
@@ -41,14 +45,12 @@ pub enum Want {
     Write,
 }
 
-/// Where a path leads.
+/// Where a path leads, before the sight of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    pub workspace: Arc<Workspace>,
-    /// From the workspace's root on; the root itself is `.`.
-    pub path: PathBuf,
-    /// The prefix of paths there; empty for the agent's own.
-    pub prefix: String,
+struct Led {
+    workspace: Arc<Workspace>,
+    path: PathBuf,
+    prefix: String,
 }
 
 /// Why a path leads nowhere. The text is for the model.
@@ -68,17 +70,19 @@ pub enum PathError {
         "`{0}` is open to you for reading only, by the access list of the config. Nothing was changed."
     )]
     ReadOnly(String),
+    #[error("`{0}` is a result of this turn and cannot be changed. Write to another name.")]
+    Result(String),
 }
 
 impl Files {
     /// The boundary first, then the access list.
-    pub fn find(&self, written: &str, want: Want) -> Result<Found, PathError> {
+    fn find(&self, written: &str, want: Want) -> Result<Led, PathError> {
         let steps = steps(written)?;
         // `./shared` is a folder of the agent's own, with a name like a prefix.
         let is_own = written.starts_with("./") || steps.is_empty();
         let prefix = if is_own { None } else { prefix(&steps) };
         let Some(prefix) = prefix else {
-            return Ok(Found {
+            return Ok(Led {
                 workspace: self.own.clone(),
                 path: joined(&steps),
                 prefix: String::new(),
@@ -91,7 +95,7 @@ impl Files {
             return Err(PathError::ReadOnly(prefix));
         }
         let below = &steps[prefix.split('/').count()..];
-        Ok(Found {
+        Ok(Led {
             workspace: opened.workspace.clone(),
             path: joined(below),
             prefix,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::clock::now_ms;
 use crate::config::{
-    AgentLimits, AgentSpec, Ceilings, Config, MemorySwitch, Risk, RiskProfile, ToolLimits,
-    Visibility,
+    AgentLimits, AgentSpec, Ceilings, Config, DefaultVisibility, MemorySwitch, Risk, RiskProfile,
+    ToolLimits,
 };
 use crate::domain::{AgentId, AgentUid, Platform, nearest};
 
@@ -17,18 +17,20 @@ mod identity;
 pub mod memory;
 mod model_choice;
 mod scaffold;
+mod sight;
 pub(crate) mod skills;
 mod workspace;
 
 pub use agent_rows::{AgentRows, Former};
-pub use files::{Files, Found, Opened, PathError, Want, is_odd};
+pub use files::{FileView, Files, Found, Opened, PathError, RESULTS, Want, is_odd};
 pub(crate) use identity::head;
 pub use identity::{
     FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES, check_personalities,
 };
-pub use memory::{Memories, Memory};
+pub use memory::{Memories, Memory, Reader};
 pub use model_choice::{AgentModels, Chosen, Source};
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
+pub use sight::{GUESTS, Sight, inbox_folder};
 pub use skills::Skills;
 pub use workspace::{Entry, EntryKind, FileError, Workspace};
 
@@ -105,7 +107,7 @@ pub struct MemoryRules {
     /// Size of recalled memories in a prompt; 0: no recall.
     pub recall_tokens: u32,
     /// The visibility of memories saved without any.
-    pub default_visibility: Visibility,
+    pub default_visibility: DefaultVisibility,
     /// Agents whose private memories this agent sees too.
     pub read_from: Vec<Peer>,
 }

@@ -17,10 +17,13 @@ use rustix::fs::OFlags;
 use uuid::Uuid;
 
 mod error;
+mod incoming;
 mod quota;
+mod view;
 mod walk;
 
 pub use error::FileError;
+pub(super) use view::WorkspaceView;
 pub use walk::{Entry, EntryKind};
 
 use quota::{Counted, cost};
@@ -92,6 +95,31 @@ impl Workspace {
         Ok(EntryKind::of(&self.dir()?.symlink_metadata(path)?))
     }
 
+    /// The path with all links resolved, from the workspace's root on. Missing steps stay as they
+    /// are.
+    pub(super) fn resolved(&self, path: &Path) -> Result<PathBuf, FileError> {
+        let dir = self.dir()?;
+        let mut missing = Vec::new();
+        for known in path.ancestors() {
+            let known = if known.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                known
+            };
+            match dir.canonicalize(known) {
+                Ok(mut real) => {
+                    real.extend(missing.iter().rev());
+                    return Ok(real);
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing.extend(known.file_name());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(path.to_owned())
+    }
+
     /// Writes a whole file, with missing folders. A reader at the same time sees the old or the new
     /// text, never a half.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
@@ -125,27 +153,6 @@ impl Workspace {
         if let Some(counted) = counted.as_mut() {
             counted.bytes = counted.bytes.saturating_sub(cost(&metadata));
         }
-        Ok(())
-    }
-
-    /// Moves a file of the gateway's into the workspace.
-    pub fn take_in(&self, from: &Path, to: &Path) -> Result<(), FileError> {
-        let mut counted = self.lock();
-        let metadata = std::fs::metadata(from)?;
-        let cost = quota::cost_of(metadata.len());
-        self.make_room(&mut counted, cost + self.cost_of_folders(to)?, 0)?;
-        self.make_folders(&mut counted, to)?;
-        let (folder, name) = self.parent(to)?;
-        let (source_folder, source_name) = split(from)?;
-        let source = Dir::open_ambient_dir(source_folder, cap_std::ambient_authority())?;
-        if let Err(error) = source.rename(source_name, &folder, name) {
-            if error.kind() != ErrorKind::CrossesDevices {
-                return Err(error.into());
-            }
-            source.copy(source_name, &folder, name)?;
-            source.remove_file(source_name)?;
-        }
-        self.note(&mut counted, cost, 0);
         Ok(())
     }
 

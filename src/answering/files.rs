@@ -1,4 +1,5 @@
-//! Files sent by people, in the agent's folder: `workspace/inbox/<date>-<message id>-<name>`.
+//! Files sent by people, in the agent's folder: `workspace/inbox/<place>/<date>-<message id>-<name>`, and what
+//! guests sent in `workspace/inbox/<place>/guests/`.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use uuid::Uuid;
 
-use crate::agents::{Agent, FileError};
+use crate::access::Role;
+use crate::agents::{Agent, FileError, GUESTS, inbox_folder};
 use crate::channels::FetchError;
 use crate::delivery::Delivery;
 use crate::domain::{FileRef, Inbound};
@@ -15,7 +17,7 @@ use crate::domain::{FileRef, Inbound};
 const MAX_NAME_CHARS: usize = 48;
 /// The longest file ending kept when a name is too long.
 const MAX_ENDING_CHARS: usize = 12;
-const FOLDER: &str = "inbox";
+const BYTES_PER_MB: u64 = 1_000_000;
 /// The folder for files being fetched, in the home folder.
 const UNFINISHED: &str = "incoming";
 
@@ -25,6 +27,7 @@ pub(super) async fn store(
     inbound: &Inbound,
     file: &FileRef,
     agent: &Agent,
+    role: Role,
 ) -> Result<String, FetchError> {
     let channel = delivery.channel_of(&inbound.origin.key);
     let channel =
@@ -34,17 +37,26 @@ pub(super) async fn store(
     let part = blocking({
         let (workspace, home) = (workspace.clone(), agent.home.clone());
         move || {
-            workspace
-                .has_room_for(expected)
-                .and_then(|()| unfinished(&home))
+            if role == Role::Guest {
+                workspace.make_room_for_guest(expected)?;
+            }
+            workspace.has_room_for(expected)?;
+            unfinished(&home)
         }
     })
     .await?;
-    let path = format!("{FOLDER}/{}", name(inbound, &file.name));
+    let path = folder(inbound, role).join(name(inbound, &file.name));
     let fetched = match channel.fetch(file, &part).await {
         Ok(()) => {
-            let (part, to) = (part.clone(), PathBuf::from(&path));
-            blocking(move || workspace.take_in(&part, &to)).await
+            let part = part.clone();
+            blocking(move || {
+                if role == Role::Guest {
+                    // The platform's word about the size may be wrong.
+                    workspace.make_room_for_guest(std::fs::metadata(&part)?.len())?;
+                }
+                workspace.take_in(&part, &path)
+            })
+            .await
         }
         Err(error) => Err(error),
     };
@@ -52,7 +64,7 @@ pub(super) async fn store(
         // The file may not exist.
         drop(tokio::fs::remove_file(&part).await);
     }
-    fetched.map(|()| path)
+    fetched.map(|path| path.display().to_string())
 }
 
 /// Removes files half fetched by an earlier process.
@@ -78,8 +90,20 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| FetchError::Failed(format!("storing it: {error}")))?;
     done.map_err(|error| match error {
         FileError::Full { .. } => FetchError::NoRoom,
+        FileError::TooLarge { max_bytes, .. } if max_bytes < BYTES_PER_MB => FetchError::NoRoom,
+        FileError::TooLarge { max_bytes, .. } => FetchError::TooLarge {
+            max_mb: u32::try_from(max_bytes / BYTES_PER_MB).unwrap_or(u32::MAX),
+        },
         error => FetchError::Failed(format!("the file {error}")),
     })
+}
+
+fn folder(inbound: &Inbound, role: Role) -> PathBuf {
+    let folder = inbox_folder(&inbound.origin.key);
+    match role {
+        Role::Guest => folder.join(GUESTS),
+        Role::Member | Role::Admin | Role::Owner => folder,
+    }
 }
 
 fn name(inbound: &Inbound, sent_as: &str) -> String {

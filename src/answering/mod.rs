@@ -109,6 +109,7 @@ impl Answering {
         };
         let requests = Requests {
             db: db.clone(),
+            aliases: aliases.clone(),
             memories,
             tools,
             compaction: compaction.clone(),

@@ -2,6 +2,7 @@
 
 use super::files;
 use super::pictures::{self, Looked};
+use crate::access::Role;
 use crate::agents::Agent;
 use crate::channels;
 use crate::delivery::Delivery;
@@ -33,7 +34,7 @@ pub(super) async fn in_words(
         let mut texts = Vec::new();
         for part in std::iter::once(message).chain(&message.joined) {
             let images = someone_sees.then_some(&mut question.images);
-            texts.push(readable(delivery, &part.inbound, agent, images).await);
+            texts.push(readable(delivery, &part.inbound, agent, accepted.role, images).await);
         }
         question
             .said
@@ -75,6 +76,7 @@ async fn readable(
     delivery: &Delivery,
     inbound: &Inbound,
     agent: &Agent,
+    role: Role,
     images: Option<&mut Vec<Image>>,
 ) -> String {
     let Some(Attachment {
@@ -84,7 +86,7 @@ async fn readable(
     else {
         return inbound.readable();
     };
-    let attached = match files::store(delivery, inbound, file, agent).await {
+    let attached = match files::store(delivery, inbound, file, agent, role).await {
         Ok(stored) => {
             let remark = match images {
                 Some(images) => shown(agent, &stored, images).await,

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::active_turn::view;
 use super::compaction::{Compaction, Fill};
+use crate::access::{Role, Standing};
 use crate::agents::memory::Recalled;
-use crate::agents::{Agent, Identity, Memories, Memory};
+use crate::agents::{Agent, Identity, Memories, Memory, Reader};
 use crate::config::{Access, ModelRef};
 use crate::domain::{AgentId, AgentUid, Inbound, SessionKey, TurnEvent};
 use crate::home::Snapshot;
@@ -21,10 +22,11 @@ use crate::records::outranked::{self, ParkedTurn};
 use crate::records::subagents::{self as subagent_rows, SubagentRow};
 use crate::records::transcript::{self, Conversation, History};
 use crate::records::view::View;
+use crate::routing::aliases::Aliases;
 use crate::signing::Signer;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{self, InternalTurn};
-use crate::tools::{Parent, Relation, Scope, ToolBox};
+use crate::tools::{Parent, Relation, Results, Scope, ToolBox};
 use crate::turn::history::{self, Said, Speaker};
 use crate::turn::{self, TurnLimits, TurnRequest, prompt};
 
@@ -32,6 +34,7 @@ use crate::turn::{self, TurnLimits, TurnRequest, prompt};
 #[derive(Clone)]
 pub(super) struct Requests {
     pub(super) db: Db,
+    pub(super) aliases: Arc<Aliases>,
     pub(super) memories: Memories,
     pub(super) tools: ToolBox,
     pub(super) compaction: Compaction,
@@ -87,10 +90,12 @@ impl Requests {
             .map(Inbound::readable)
             .collect::<Vec<_>>()
             .join("\n");
-        let reminder = self
-            .memories
-            .of(agent)
-            .map(|memory| Reminder { memory, words });
+        let scope = self.scope(snapshot, accepted, agent, asked.parent(snapshot));
+        let reminder = self.memories.of(agent).map(|memory| Reminder {
+            memory,
+            reader: scope.reader(),
+            words,
+        });
         let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
         // A single read, because a trip to the store costs more than most of its queries.
         let read = self.db.read(move |connection| {
@@ -111,8 +116,9 @@ impl Requests {
             Some((_, Recalled::Found(found))) => found,
             None => None,
         };
-        let (aside, parent) = (asked.ephemeral(&unseen), asked.parent(snapshot));
-        let is_by_peer = parent
+        let aside = asked.ephemeral(&unseen);
+        let is_by_peer = scope
+            .parent
             .as_ref()
             .is_some_and(|parent| parent.relation == Relation::Peer);
         let named = origin.key.is_shared() || is_by_peer;
@@ -149,15 +155,10 @@ impl Requests {
             settings: agent.models.settings,
             cache_key: cache_key(agent, &origin.key),
         };
-        let tools = self.tools.view(agent, accepted.role).within(parent.clone());
-        let (place, person, role) = (origin.key.clone(), origin.person.clone(), accepted.role);
-        let scope = Scope {
-            agent: agent.clone(),
-            place,
-            person,
-            role,
-            parent,
-        };
+        let tools = self
+            .tools
+            .view(agent, accepted.role)
+            .within(scope.parent.clone());
         let request = TurnRequest {
             lineup,
             system,
@@ -174,6 +175,38 @@ impl Requests {
             fill,
             told,
         })
+    }
+
+    /// The agent and the people behind the turn.
+    fn scope(
+        &self,
+        snapshot: &Snapshot,
+        accepted: &Accepted,
+        agent: &Arc<Agent>,
+        parent: Option<Arc<Parent>>,
+    ) -> Scope {
+        let (access, origin) = (&snapshot.config.access, &accepted.inbound.origin);
+        // After a restart, messages of the queue are parts of the first.
+        let mut writers = accepted.all().map(|message| &message.inbound.origin.person);
+        // Words of one person must not bring up what is for another.
+        let is_one = writers.all(|writer| access.people.is_same(writer, &origin.person));
+        let ids = if is_one {
+            access.people.ids_of(&origin.person).to_vec()
+        } else {
+            Vec::new()
+        };
+        let asked_in = parent.as_ref().map_or(&origin.key, |parent| &parent.place);
+        Scope {
+            agent: agent.clone(),
+            place: origin.key.clone(),
+            former_place: self.aliases.former(asked_in),
+            person: origin.person.clone(),
+            ids,
+            role: accepted.role,
+            owns_house: Standing::of(access, &origin.person, false).role() == Role::Owner,
+            parent,
+            results: Arc::new(Results::new(&agent.home)),
+        }
     }
 
     /// If the conversation needs more than the room, waits for a running summary.
@@ -345,13 +378,14 @@ fn cache_key(agent: &Agent, place: &SessionKey) -> String {
 #[derive(Clone)]
 struct Reminder {
     memory: Memory,
+    reader: Reader,
     words: String,
 }
 
 impl Reminder {
     fn on(&self, connection: &Connection) -> Recalled {
         self.memory
-            .recall_on(connection, &self.words)
+            .recall_on(connection, &self.reader, &self.words)
             .unwrap_or_else(|error| {
                 self.tell(&error);
                 Recalled::Found(None)
@@ -360,7 +394,7 @@ impl Reminder {
 
     async fn renewed(&self) -> Option<String> {
         self.memory
-            .recall(&self.words)
+            .recall(&self.reader, &self.words)
             .await
             .inspect_err(|error| self.tell(error))
             .ok()

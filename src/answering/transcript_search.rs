@@ -45,6 +45,11 @@ impl Tool for TranscriptSearch {
         Risk::Look
     }
 
+    /// Messages are found again, and are for the people of this place.
+    fn keeps_long_results(&self) -> bool {
+        false
+    }
+
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
         let words: Vec<String> = arguments["words"]
             .as_str()

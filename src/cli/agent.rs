@@ -197,7 +197,7 @@ async fn stats(
 ) -> Result<HashMap<AgentUid, Stats>, Failure> {
     let mut stats = HashMap::new();
     for memory in registry.all().iter().filter_map(|agent| memories.of(agent)) {
-        stats.insert(memory.agent().uid, memory.stats().await?);
+        stats.insert(memory.agent().uid, memory.stats_of_all().await?);
     }
     Ok(stats)
 }

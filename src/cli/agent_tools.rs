@@ -38,7 +38,7 @@ impl ToolReport {
             risk: crate::tools::Risk::as_str(risk),
             asked_by: ROLES
                 .into_iter()
-                .filter(|role| policy::decide(&agent.tools, name, risk, *role).is_ok())
+                .filter(|role| policy::for_role(agent, name, risk, *role).is_ok())
                 .map(Role::as_str)
                 .collect(),
             refused: policy::for_agent(&agent.tools, name, risk)

@@ -3,15 +3,16 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::agent::{find, moment};
 use super::{Failure, Outcome, data, data_json, data_json_text, note};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
-use crate::agents::{Memories, Memory, Registry};
-use crate::config::Secrets;
+use crate::agents::{Memories, Memory, Reader, Registry};
+use crate::config::{People, Secrets};
+use crate::domain::{PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 
@@ -22,6 +23,8 @@ pub(super) enum Verb {
         /// An agent's id or name; without one, what is global
         #[arg(long, short)]
         agent: Option<String>,
+        #[command(flatten)]
+        reader: ReaderArguments,
         /// The most that are listed
         #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
@@ -65,6 +68,22 @@ pub(super) enum Verb {
     },
 }
 
+/// The person and place that memories are read for.
+#[derive(Args)]
+pub(super) struct ReaderArguments {
+    /// Also what is for this person, such as telegram:12345678
+    #[arg(long, value_name = "ID", requires = "agent", value_parser = person)]
+    person: Option<PersonId>,
+    /// Also what is for this place, as /whoami prints it
+    #[arg(long, value_name = "PLACE", requires = "agent")]
+    place: Option<SessionKey>,
+}
+
+fn person(text: &str) -> Result<PersonId, String> {
+    text.parse()
+        .map_err(|()| "a person is written as telegram:12345678 or discord:12345678".to_owned())
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Format {
     Jsonl,
@@ -75,6 +94,7 @@ pub(super) enum Format {
 pub(super) struct Rooms {
     pub(super) memories: Memories,
     registry: Registry,
+    people: People,
 }
 
 impl Rooms {
@@ -85,7 +105,17 @@ impl Rooms {
         Ok(Rooms {
             memories: Memories::new(db),
             registry,
+            people: checked.config.access.people.clone(),
         })
+    }
+
+    /// The operator, who looks on behalf of a person and a place.
+    pub(super) fn reader(&self, arguments: &ReaderArguments) -> Reader {
+        let ids = arguments
+            .person
+            .as_ref()
+            .map_or(&[] as &[PersonId], |person| self.people.ids_of(person));
+        Reader::operator(ids, arguments.place.clone())
     }
 
     /// The memory of the named agent, else of the default agent.
@@ -107,7 +137,21 @@ impl Rooms {
 pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
     let rooms = Rooms::open(&home).await?;
     match verb {
-        Verb::List { agent, limit, json } => list(&rooms, agent.as_deref(), limit, json).await,
+        Verb::List {
+            agent,
+            reader,
+            limit,
+            json,
+        } => {
+            list(
+                &rooms,
+                agent.as_deref(),
+                &rooms.reader(&reader),
+                limit,
+                json,
+            )
+            .await
+        }
         Verb::Export { agent, format } => export(&rooms, agent.as_deref(), format).await,
         Verb::Import { file, agent } => import(&rooms, &file, agent.as_deref()).await,
         Verb::Versions { agent, json } => versions(&rooms.memory(agent.as_deref())?, json).await,
@@ -130,13 +174,17 @@ fn wrong_use(error: EditError) -> Failure {
     }
 }
 
-async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Outcome {
+async fn list(
+    rooms: &Rooms,
+    agent: Option<&str>,
+    reader: &Reader,
+    limit: u32,
+    json: bool,
+) -> Outcome {
     let memory = agent.map(|agent| rooms.memory(Some(agent))).transpose()?;
-    let reader = memory.as_ref().map(Memory::agent);
-    let entries = rooms
-        .memories
-        .list(reader.map_or(Scope::Global, Scope::Of), i64::MAX, limit)
-        .await?;
+    let agent = memory.as_ref().map(Memory::agent);
+    let scope = agent.map_or(Scope::Global, |agent| Scope::Of(agent, reader));
+    let entries = rooms.memories.list(scope, i64::MAX, limit).await?;
     if json {
         data_json_text(&json_rows(&entries)?);
         return Ok(());
@@ -151,7 +199,7 @@ async fn list(rooms: &Rooms, agent: Option<&str>, limit: u32, json: bool) -> Out
             "{}\t{}\t{}",
             entry.id,
             entry.visibility,
-            entry.shown_to(reader)
+            entry.shown_to(agent)
         ));
     }
     Ok(())
@@ -177,7 +225,7 @@ async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
     for memory in memories {
         let mut before = i64::MAX;
         loop {
-            let entries = memory.newest(before, EXPORT_PORTION).await?;
+            let entries = memory.everything(before, EXPORT_PORTION).await?;
             let Some(last) = entries.last() else { break };
             before = last.id;
             let written = export::write(&entries, form);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::memory::{Rooms, json_rows};
+use super::memory::{ReaderArguments, Rooms, json_rows};
 use super::{Outcome, data, data_json_text, note};
 use crate::agents::memory::Scope;
 use crate::home::Home;
@@ -12,6 +12,8 @@ pub(super) struct Arguments {
     /// Who remembers; without one, only what is global is found
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
+    #[command(flatten)]
+    reader: ReaderArguments,
     /// Only what is not global
     #[arg(long, requires = "agent", conflicts_with = "global")]
     private: bool,
@@ -40,14 +42,17 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         .as_deref()
         .map(|agent| rooms.memory(Some(agent)))
         .transpose()?;
+    let reader = rooms.reader(&arguments.reader);
     let (scope, found) = match &memory {
         Some(memory) if arguments.private => (
-            Scope::PrivateOf(memory.agent()),
-            memory.search_private(&query, arguments.limit).await?,
+            Scope::PrivateOf(memory.agent(), &reader),
+            memory
+                .search_private(&reader, &query, arguments.limit)
+                .await?,
         ),
         Some(memory) if !arguments.global => (
-            Scope::Of(memory.agent()),
-            memory.search(&query, arguments.limit).await?,
+            Scope::Of(memory.agent(), &reader),
+            memory.search(&reader, &query, arguments.limit).await?,
         ),
         _ => (
             Scope::Global,

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::memory::Rooms;
 use super::{Failure, Outcome, data, note};
-use crate::agents::memory::Provenance;
+use crate::agents::memory::Reader;
 use crate::config::Visibility;
 use crate::home::Home;
 
@@ -13,7 +13,7 @@ pub(super) struct Arguments {
     /// Whose memory it becomes; the default agent's unless named
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
-    /// Only for this agent and those that read its memory, whatever the config says
+    /// For everybody who talks to this agent, whatever the config says
     #[arg(long, conflicts_with = "global")]
     private: bool,
     /// For every agent
@@ -32,10 +32,13 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         (_, true) => Some(Visibility::Global),
         _ => None,
     };
-    let saving = memory.saving(&arguments.text.join(" "), visibility, Provenance::default());
-    let saving = saving.map_err(|error| Failure::WrongUse(error.to_string()))?;
+    let reader = Reader::operator(&[], None);
+    let wrong_use = |error| Failure::WrongUse(format!("{error}"));
+    let saving = memory
+        .saving(&reader, &arguments.text.join(" "), visibility)
+        .map_err(wrong_use)?;
     let visibility = saving.visibility();
-    let id = memory.save(saving).await?;
+    let id = memory.save(saving).await?.map_err(wrong_use)?;
     data(format_args!("{id}"));
     note(format_args!(
         "{} remembers that ({visibility}).",

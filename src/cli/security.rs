@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::Subcommand;
 
 use super::{Failure, Outcome, data, data_json};
+use crate::agents::memory::Reader;
 use crate::agents::{Agent, Memories, Registry};
 use crate::config::Secrets;
 use crate::domain::AgentId;
@@ -93,7 +94,7 @@ async fn belongings(
             ..Belongings::default()
         };
         if let Some(memory) = memories.of(agent) {
-            let stats = memory.stats().await?;
+            let stats = memory.stats(&Reader::operator(&[], None)).await?;
             own.memories = stats.counts.private;
             own.has_memory_file = stats.memory_file_bytes.is_some_and(|bytes| bytes > 0);
         }

@@ -2,9 +2,8 @@
 //! commands too.
 
 use super::{CommandError, Context, Outcome};
-use crate::access::Role;
-use crate::agents::Memory;
 use crate::agents::memory::{Entry, Stats};
+use crate::agents::{Memory, Reader};
 use crate::domain::UserError;
 
 /// Memories in a list.
@@ -14,13 +13,9 @@ const MAX_CHARS: usize = 160;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let memory = memory(context)?;
-    let stats = memory.stats().await?;
-    // Guests are shown counts alone, because some memories come from private chats.
-    let newest = if is_guest(context) {
-        Vec::new()
-    } else {
-        memory.newest(i64::MAX, NEWEST).await?
-    };
+    let reader = reader(context);
+    let stats = memory.stats(&reader).await?;
+    let newest = memory.newest(&reader, NEWEST).await?;
     Ok(Outcome::say(overview(
         &memory.agent().label(),
         &stats,
@@ -42,8 +37,11 @@ pub(super) fn memory(context: &Context<'_>) -> Result<Memory, UserError> {
     })
 }
 
-pub(super) fn is_guest(context: &Context<'_>) -> bool {
-    context.role == Role::Guest
+/// The person and place that memories are read and saved for.
+pub(super) fn reader(context: &Context<'_>) -> Reader {
+    let origin = &context.inbound.origin;
+    let ids = context.snapshot.config.access.people.ids_of(&origin.person);
+    Reader::new(&origin.person, ids, &origin.key, context.role)
 }
 
 /// A memory on a line of a list, with the number for `/forget`.
@@ -62,32 +60,43 @@ fn pieces(count: u32) -> String {
     }
 }
 
-/// The counts for people: the agent's private memories, and the global memories of all agents.
+/// The counts for people: memories for the asking person, for this place, of the agent, and the
+/// global memories of all agents.
 fn remembered(label: &str, stats: &Stats) -> String {
     let things = |count: u32, kind: &str| {
         format!(
-            "{count} {kind} {}",
+            "{count} {kind}{}",
             if count == 1 { "thing" } else { "things" }
         )
     };
-    let (private, global) = (stats.counts.private, stats.global_of_all);
-    let of_others = match (global, global.saturating_sub(stats.counts.global)) {
+    let (counts, global) = (&stats.counts, stats.global_of_all);
+    let of_others = match (global, global.saturating_sub(counts.global)) {
         (_, 0) => String::new(),
         (1, 1) => ", from another agent".to_owned(),
         (all, others) if all == others => ", all from other agents".to_owned(),
         (_, others) => format!(", {others} of them from other agents"),
     };
-    match (private, global) {
-        (0, 0) => format!("{label} has saved nothing yet."),
-        (private, 0) => format!("{label} remembers {}.", things(private, "private")),
-        (0, global) => format!("{label} remembers {}{of_others}.", things(global, "global")),
-        (private, global) => {
-            format!(
-                "{label} remembers {} and {}{of_others}.",
-                things(private, "private"),
-                things(global, "global")
-            )
-        }
+    let kinds = [
+        (
+            counts.person,
+            format!("{} for you", things(counts.person, "")),
+        ),
+        (
+            counts.place,
+            format!("{} for this place", things(counts.place, "")),
+        ),
+        (counts.private, things(counts.private, "private ")),
+        (global, format!("{}{of_others}", things(global, "global "))),
+    ];
+    let kinds: Vec<String> = kinds
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(_, told)| told)
+        .collect();
+    match kinds.as_slice() {
+        [] => format!("{label} has saved nothing yet."),
+        [kind] => format!("{label} remembers {kind}."),
+        [before @ .., last] => format!("{label} remembers {} and {last}.", before.join(", ")),
     }
 }
 
@@ -157,6 +166,20 @@ mod tests {
             1,
             3,
             "Rose remembers 1 private thing and 3 global things, 2 of them from other agents.",
+        );
+        let counts = Counts {
+            person: 2,
+            place: 1,
+            private: 3,
+            ..Counts::default()
+        };
+        let stats = Stats {
+            counts,
+            ..Stats::default()
+        };
+        assert_eq!(
+            remembered("Rose", &stats),
+            "Rose remembers 2 things for you, 1 thing for this place and 3 private things."
         );
     }
 }

@@ -177,7 +177,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Retry => retry::run(context).await,
         Command::Memory => memory::run(context).await,
-        Command::Remember { text, visibility } => remember::run(&text, visibility, context),
+        Command::Remember { text, visibility } => remember::run(&text, visibility, context).await,
         Command::Forget(wish) => forget::run(wish, context).await,
     }
 }

@@ -219,9 +219,7 @@ fn remember(rest: &str) -> Parsed {
 fn flag(word: &str) -> Option<Visibility> {
     match word.trim_start_matches(['-', '–', '—']) {
         bare if bare.len() == word.len() => None,
-        "global" => Some(Visibility::Global),
-        "private" => Some(Visibility::Private),
-        _ => None,
+        word => word.parse().ok(),
     }
 }
 

@@ -1,37 +1,37 @@
 //! `/remember`: adds a memory to the agent here.
 
-use super::memory::{is_guest, memory};
+use super::memory::{memory, reader};
 use super::{CommandError, Context, Effect, Outcome};
-use crate::agents::memory::{Provenance, told_by_a_guest};
+use crate::agents::memory::NotSaved;
 use crate::config::Visibility;
 use crate::domain::UserError;
 
-pub(super) fn run(
+pub(super) async fn run(
     text: &str,
     visibility: Option<Visibility>,
     context: &Context<'_>,
 ) -> Result<Outcome, CommandError> {
-    let memory = memory(context)?;
-    let origin = &context.inbound.origin;
-    let said = Provenance {
-        place: Some(origin.key.clone()),
-        person: Some(origin.person.clone()),
-    };
-    let text = if is_guest(context) {
-        told_by_a_guest(text)
-    } else {
-        text.to_owned()
-    };
-    let saving = memory.saving(&text, visibility, said)?;
-    // A guest of a group must not change the beliefs of all agents.
-    if saving.visibility() == Visibility::Global && is_guest(context) {
-        let told = "Only people I know can tell all agents something. `/remember --private` with your text tells the one here.";
-        return Err(UserError::new(told).into());
-    }
+    let (memory, reader) = (memory(context)?, reader(context));
+    let saving = memory.saving(&reader, text, visibility).map_err(told)?;
+    memory.room_for(&saving).await?.map_err(told)?;
     let label = memory.agent().label();
     let reply = match saving.visibility() {
-        Visibility::Private => format!("{label} remembers that."),
+        Visibility::Person => format!("{label} remembers that, for you alone."),
+        Visibility::Place => format!("{label} remembers that, for this place."),
+        Visibility::Private => {
+            format!("{label} remembers that, for everybody who talks to this agent.")
+        }
         Visibility::Global => format!("{label} remembers that, and every other agent can find it."),
     };
     Ok(Outcome::of(reply, Effect::Remember(saving)))
+}
+
+fn told(not_saved: NotSaved) -> UserError {
+    UserError::new(match not_saved {
+        NotSaved::ForEverybody => "Only an owner can have something remembered for everybody. `/remember` with your text alone keeps it here.".to_owned(),
+        NotSaved::Full(most) => format!(
+            "{most} things that you said are remembered, and that is the most. `/forget` takes one away."
+        ),
+        other => other.to_string(),
+    })
 }

@@ -185,13 +185,13 @@ pub const SPECS: &[Spec] = &[
     },
     Spec {
         name: "remember",
-        arguments: "[--private | --global] text",
+        arguments: "[--person | --place | --private | --global] text",
         options: &[
             Argument::required("text", "what to remember", Offers::Nothing),
             Argument::optional(
                 "who",
                 "who may see it",
-                Offers::Words(&["--private", "--global"]),
+                Offers::Words(&["--person", "--place", "--private", "--global"]),
             ),
         ],
         summary: "have the agent here remember something",

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote, Reasoning, Risk,
-    Switch, TransportMode, Visibility,
+    DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote,
+    Reasoning, Risk, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 
@@ -67,7 +67,8 @@ choices! {
     Dms { Pairing = "pairing", Open = "open", Closed = "closed" }
     TransportMode { Polling = "polling", Webhook = "webhook" }
     Groups { Bound = "bound", Open = "open" }
-    Visibility { Private = "private", Global = "global" }
+    Visibility { Person = "person", Place = "place", Private = "private", Global = "global" }
+    DefaultVisibility { Apart = "apart", Private = "private", Global = "global" }
     MemorySwitch { On = "on", Off = "off" }
     Risk { Look = "look", Change = "change", Reach = "reach" }
     Quote { Auto = "auto", Always = "always", Never = "never" }

@@ -337,16 +337,31 @@ pub struct AgentSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
     /// The visibility of a memory that is saved without any.
-    pub default_visibility: Visibility,
+    pub default_visibility: DefaultVisibility,
 }
 
-/// The agents that see a memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+/// Who sees a memory. An agent sees memories of its own, and those of agents in its
+/// `read_memory_from`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Visibility {
-    /// Its agent, and agents with this agent in `read_memory_from`.
-    #[default]
+    /// Its agent, for the person who had it saved: in private chats, and where that person looks
+    /// for it.
+    Person,
+    /// Its agent, in the place where it was saved.
+    Place,
+    /// Its agent, for everybody everywhere.
     Private,
     /// Every agent.
+    Global,
+}
+
+/// The visibility of memories saved without any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DefaultVisibility {
+    /// Said in a private chat: that person. Said elsewhere: that place.
+    #[default]
+    Apart,
+    Private,
     Global,
 }
 

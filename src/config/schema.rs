@@ -245,7 +245,7 @@ pub(super) const ROLE_LIMITS: Shape = Shape {
 
 pub(super) const MEMORY: Shape = Shape {
     name: "[memory]",
-    keys: &[default("default_visibility", r#""private""#)],
+    keys: &[default("default_visibility", r#""apart""#)],
 };
 pub(super) const CEILINGS: Shape = Shape {
     name: "[access.tools]",

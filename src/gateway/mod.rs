@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Memories;
+use crate::agents::{Memories, Registry};
 use crate::answering::{TranscriptSearch, files};
 use crate::channels::discord::{self, DiscordChannel};
 use crate::channels::telegram::{ChannelDeps, Menu, MenuEntry, TelegramChannel, WebhookSecrets};
@@ -160,6 +160,7 @@ impl Gateway {
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
         let (registry, agent_rows) = checked.registry(home, &db).await?;
+        clear_results(home, &registry).await;
         let work = TaskTracker::new();
         // Closed from the start, so that waiting ends whenever nothing is counted.
         work.close();
@@ -356,6 +357,19 @@ fn or_go_on<T: Default>(what: &str, done: Result<T, StoreError>) -> Result<T, St
             Ok(T::default())
         }
         done => done,
+    }
+}
+
+/// Removes long results of tools that an earlier process left.
+async fn clear_results(home: &Home, registry: &Registry) {
+    let agents = registry.all().to_vec();
+    let home = home.path().to_owned();
+    let clear = move || {
+        let workspaces = agents.iter().map(|agent| agent.files.own());
+        tools::clear_results(&home, workspaces);
+    };
+    if let Err(error) = tokio::task::spawn_blocking(clear).await {
+        tracing::warn!("old results of tools were not removed: {error}");
     }
 }
 

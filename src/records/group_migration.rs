@@ -42,7 +42,7 @@ pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::
 }
 
 /// Tables whose rows only change their place.
-const MOVED: [(&str, &str); 9] = [
+const MOVED: [(&str, &str); 10] = [
     ("inbox", "place_id"),
     ("turns", "place_id"),
     ("open_turns", "place_id"),
@@ -52,6 +52,7 @@ const MOVED: [(&str, &str); 9] = [
     ("outbox", "place_id"),
     ("preview_messages", "place_id"),
     ("memories", "place_id"),
+    ("memory_scopes", "place_id"),
 ];
 /// Tables with at most one row of a kind for a place. The row of the new place wins.
 const REPLACED: [&str; 1] = ["model_overrides"];

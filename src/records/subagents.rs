@@ -231,20 +231,30 @@ pub(crate) fn unseen(
     all(statement.query_map(params![place.to_string(), agent.to_string()], known)?)
 }
 
-/// The session of an earlier question from this agent, in this place, to the other agent.
+/// The session of an earlier question from this agent, in this place, to the other agent, on behalf
+/// of the same person in the same role. Words of other people stay out of it.
 pub(crate) fn peer_session(
     connection: &Connection,
     place: &SessionKey,
     from: AgentUid,
     to: AgentUid,
+    (ids, role): (&[PersonId], Role),
 ) -> rusqlite::Result<Option<SessionKey>> {
     let mut statement = connection.prepare_cached(
         "SELECT key FROM subagents JOIN places ON id = place_id
          WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND parent_uid = ?2 AND agent_uid = ?3 AND relation = 'peer'
+             AND person IN (SELECT value FROM json_each(?4)) AND role = ?5
          ORDER BY started_at DESC LIMIT 1",
     )?;
+    let people: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let found = statement.query_row(
-        params![place.to_string(), from.to_string(), to.to_string()],
+        params![
+            place.to_string(),
+            from.to_string(),
+            to.to_string(),
+            json!(people).to_string(),
+            role.as_str()
+        ],
         |row| row.get::<_, String>(0),
     );
     Ok(found.optional()?.and_then(|key| key.parse().ok()))

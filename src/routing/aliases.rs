@@ -43,6 +43,14 @@ impl Aliases {
         new.map_or_else(|| place.clone(), |new| place.in_telegram_group(*new))
     }
 
+    /// The key of a place before its group became a supergroup.
+    pub fn former(&self, place: &SessionKey) -> Option<SessionKey> {
+        let chat = place.telegram_group()?;
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let old = known.old_of.get(&chat)?;
+        Some(place.in_telegram_group(*old))
+    }
+
     /// Gives an origin the present id of its chat, and remembers the former id for bindings with
     /// that id.
     pub fn follow(&self, origin: &mut Origin) {

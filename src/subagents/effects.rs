@@ -209,11 +209,16 @@ impl Subagents {
             return Ok(Err(refusal));
         }
         let (place, from, to) = (accepted.inbound.origin.key.clone(), agent.uid, target.uid);
+        let people = &snapshot.config.access.people;
+        let (ids, role) = (
+            people.ids_of(&accepted.inbound.origin.person).to_vec(),
+            accepted.role,
+        );
         let (known, before) = self
             .inner
             .db
             .read(move |connection| {
-                let before = subagents::peer_session(connection, &place, from, to)?;
+                let before = subagents::peer_session(connection, &place, from, to, (&ids, role))?;
                 Ok((subagents::of_turn(connection, call.inbox_id)?.len(), before))
             })
             .await?;

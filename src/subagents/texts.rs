@@ -19,8 +19,9 @@ pub(crate) fn introduction(known: &SubagentRow) -> String {
         ),
         Relation::Peer => {
             format!(
-                "[@{} writes to you. Nobody else reads this: your answer goes to that agent.]",
-                known.parent_id
+                "[@{} writes to you, for {}. Nobody else reads this: your answer goes to that agent.]",
+                known.parent_id,
+                known.subagent.role.with_article()
             )
         }
     }

@@ -113,7 +113,7 @@ async fn written_memories(
     };
     let (mut text, mut count, mut before) = (String::new(), 0, i64::MAX);
     loop {
-        let entries = memory.newest(before, PORTION).await?;
+        let entries = memory.everything(before, PORTION).await?;
         let Some(last) = entries.last() else {
             return Ok((text, count));
         };

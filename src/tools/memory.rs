@@ -6,8 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Outcome, Risk, Scope, Tool};
-use crate::access::Role;
-use crate::agents::memory::{Edit, Provenance, told_by_a_guest};
+use crate::agents::memory::Edit;
 use crate::agents::{Agent, Memories, Memory};
 use crate::config::Visibility;
 use crate::models::ToolSpec;
@@ -59,6 +58,11 @@ impl Tool for MemoryTool {
         }
     }
 
+    /// Memories are found again as they were, and are for the people of this turn.
+    fn keeps_long_results(&self) -> bool {
+        false
+    }
+
     fn fits(&self, agent: &Agent) -> bool {
         agent.memory.is_on
     }
@@ -68,9 +72,9 @@ impl Tool for MemoryTool {
             return Outcome::say("This agent has no memory.");
         };
         let done = match self.verb {
-            Verb::Search => search(&memory, arguments).await,
+            Verb::Search => search(&memory, scope, arguments).await,
             Verb::Save => save(&memory, scope, arguments).await,
-            Verb::Note => note(&memory, arguments).await,
+            Verb::Note => note(&memory, scope, arguments).await,
             Verb::Edit => edit(&memory, arguments).await,
         };
         Outcome::say(done.unwrap_or_else(|problem| problem))
@@ -87,10 +91,13 @@ struct Search {
     limit: Option<u32>,
 }
 
-async fn search(memory: &Memory, arguments: Value) -> Told {
+async fn search(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
     let Search { query, limit } = read(arguments)?;
     let limit = limit.unwrap_or(USUALLY_FOUND).clamp(1, MOST_FOUND);
-    let found = memory.search(&query, limit).await.map_err(failed)?;
+    let found = memory
+        .search(&scope.reader(), &query, limit)
+        .await
+        .map_err(failed)?;
     if found.is_empty() {
         return Ok("Nothing in memory has any of these words.".into());
     }
@@ -116,27 +123,31 @@ async fn save(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
                 .map_err(|()| no_visibility(&word))
         })
         .transpose()?;
-    let said = Provenance {
-        place: Some(scope.place.clone()),
-        person: Some(scope.person.clone()),
-    };
-    let is_guest = scope.role == Role::Guest;
-    let text = if is_guest {
-        told_by_a_guest(&text)
-    } else {
-        text
-    };
-    let saving = memory.saving(&text, visibility, said).map_err(failed)?;
-    // A guest's words must not become a belief of all agents.
-    if saving.visibility() == Visibility::Global && is_guest {
-        return Err(
-            "You answer a guest, so only a private memory can be saved now. Nothing was saved."
-                .into(),
-        );
-    }
+    let (id, visibility) = keep(memory, scope, &text, visibility).await?;
+    Ok(format!("Saved as memory {id}, {}.", seen_by(visibility)))
+}
+
+async fn keep(
+    memory: &Memory,
+    scope: &Scope,
+    text: &str,
+    visibility: Option<Visibility>,
+) -> Result<(i64, Visibility), String> {
+    let saving = memory
+        .saving(&scope.reader(), text, visibility)
+        .map_err(failed)?;
     let visibility = saving.visibility();
-    let id = memory.save(saving).await.map_err(failed)?;
-    Ok(format!("Saved as memory {id}, {visibility}."))
+    let saved = memory.save(saving).await.map_err(failed)?;
+    saved.map(|id| (id, visibility)).map_err(failed)
+}
+
+fn seen_by(visibility: Visibility) -> &'static str {
+    match visibility {
+        Visibility::Person => "for this person",
+        Visibility::Place => "for this place",
+        Visibility::Private => "for everybody who talks to you",
+        Visibility::Global => "for every agent",
+    }
 }
 
 #[derive(Deserialize)]
@@ -145,8 +156,13 @@ struct Note {
     text: String,
 }
 
-async fn note(memory: &Memory, arguments: Value) -> Told {
+/// Notes of a day are read in everybody's turns, so a note that may not be is a memory.
+async fn note(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
     let Note { text } = read(arguments)?;
+    if !Memory::may_publish(memory.agent(), scope.role) {
+        let (id, visibility) = keep(memory, scope, &text, None).await?;
+        return Ok(format!("Noted as memory {id}, {}.", seen_by(visibility)));
+    }
     let path = memory.note(text).await.map_err(failed)?;
     Ok(format!("Noted in {path}."))
 }
@@ -179,7 +195,9 @@ fn failed(error: impl std::fmt::Display) -> String {
 }
 
 fn no_visibility(word: &str) -> String {
-    format!("`{word}` is no visibility; use `private` or `global`. Nothing was saved.")
+    format!(
+        "`{word}` is no visibility; use `person`, `place`, `private` or `global`. Nothing was saved."
+    )
 }
 
 fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
@@ -201,7 +219,7 @@ fn search_spec() -> ToolSpec {
         "query": { "type": "string", "description": "Words that the memory may have." },
         "limit": { "type": "integer", "minimum": 1, "maximum": MOST_FOUND },
     });
-    let description = "Search your memory: what you saved, your MEMORY.md and daily notes, and what other agents share. \
+    let description = "Search your memory: what you saved for the person you answer and for this place, your MEMORY.md and daily notes, and what other agents share. \
         What is not yours begins with its agent in brackets.";
     spec("memory_search", description, properties, &["query"])
 }
@@ -209,7 +227,13 @@ fn search_spec() -> ToolSpec {
 fn save_spec() -> ToolSpec {
     let properties = json!({
         "text": { "type": "string", "description": "One fact, understandable without the conversation." },
-        "visibility": { "type": "string", "enum": ["private", "global"], "description": "global: every agent can find it." },
+        "visibility": {
+            "type": "string",
+            "enum": ["person", "place", "private", "global"],
+            "description": "Leave it out: what is said in a private chat is for that person, what is said elsewhere for that place. \
+                            person: only the person you answer. place: everybody here. Only for owners: private, everybody who talks to you; \
+                            global, every agent.",
+        },
     });
     let description = "Remember a fact for good. It is found again when words of it come up.";
     spec("memory_save", description, properties, &["text"])

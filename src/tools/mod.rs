@@ -20,12 +20,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Role;
-use crate::agents::Agent;
+use crate::agents::{Agent, FileView, Reader, Sight};
 use crate::domain::{AgentId, OutgoingFile, PersonId, SessionKey};
 use crate::models::{ToolCall, ToolSpec};
 use crate::sandbox::Job;
 
 pub use crate::config::Risk;
+pub(crate) use long_results::{Results, clear as clear_results};
 
 /// A tool for models. A single value serves all agents: the scope says whose files, memories and
 /// places a call may touch.
@@ -42,6 +43,12 @@ pub trait Tool: Send + Sync + 'static {
         true
     }
 
+    /// Whether a long result is kept for the rest of the turn. Else the model gets its beginning
+    /// alone.
+    fn keeps_long_results(&self) -> bool {
+        true
+    }
+
     /// A failure is told in the outcome's text, for the model to act on.
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome;
 }
@@ -53,10 +60,65 @@ pub struct Scope {
     pub agent: Arc<Agent>,
     /// Where the turn was asked for.
     pub place: SessionKey,
+    /// The key of the place before its group became a supergroup.
+    pub former_place: Option<SessionKey>,
+    /// The person, or the first of several.
     pub person: PersonId,
+    /// All ids of the person; empty if several people asked.
+    pub ids: Vec<PersonId>,
+    /// The role with the agent.
     pub role: Role,
+    /// Whether the person owns the house, and so every agent.
+    pub owns_house: bool,
     /// Set when another agent's turn asked for this turn.
     pub parent: Option<Arc<Parent>>,
+    /// Long results of this turn.
+    pub(crate) results: Arc<Results>,
+}
+
+impl Scope {
+    /// The place of the people that the turn is for: for a subagent or a peer, its parent's.
+    pub fn asked_in(&self) -> &SessionKey {
+        self.parent
+            .as_ref()
+            .map_or(&self.place, |parent| &parent.place)
+    }
+
+    /// The person and place that memories are read and saved for.
+    pub fn reader(&self) -> Reader {
+        let place = self.asked_in();
+        // The result of a subagent may be told in the turn of another person, where others write.
+        let is_apart = self.parent.is_none() || place.is_private();
+        let ids: &[PersonId] = if is_apart { &self.ids } else { &[] };
+        Reader::new(&self.person, ids, place, self.role)
+    }
+
+    /// The files of the agent, as the people of the turn may see them.
+    pub fn files(&self) -> FileView {
+        let place = self.asked_in();
+        let of_people = || Sight::Of {
+            places: std::iter::once(place)
+                .chain(&self.former_place)
+                .cloned()
+                .collect(),
+            ids: if place.is_private() {
+                self.ids.clone()
+            } else {
+                Vec::new()
+            },
+        };
+        let own = if self.role == Role::Owner {
+            Sight::Everything
+        } else {
+            of_people()
+        };
+        let siblings = if self.role == Role::Owner && self.owns_house {
+            Sight::Everything
+        } else {
+            of_people()
+        };
+        FileView::new(&self.agent.files, own, siblings, self.results.folder())
+    }
 }
 
 /// The parent of a subagent's or peer's turn. A subagent never has more rights than its parent.
@@ -286,9 +348,10 @@ impl ToolView {
         // The refusal names the tool as the registry does: a name from a model can be any text.
         tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
-        let can_read_files = self.offered().any(|entry| entry.spec.name == "file_read");
+        let is_kept = entry.tool.keeps_long_results()
+            && self.offered().any(|entry| entry.spec.name == "file_read");
         Outcome {
-            text: long_results::fit(scope, &call.name, can_read_files, outcome.text).await,
+            text: long_results::fit(scope, &entry.spec.name, is_kept, outcome.text).await,
             ..outcome
         }
     }
@@ -305,7 +368,7 @@ impl ToolView {
     }
 
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
-        policy::decide(&self.agent.tools, &entry.spec.name, entry.risk, self.role)?;
+        policy::for_role(&self.agent, &entry.spec.name, entry.risk, self.role)?;
         let Some(parent) = &self.parent else {
             return Ok(());
         };

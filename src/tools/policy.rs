@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::{Parent, Relation};
 use crate::access::Role;
-use crate::agents::ToolPolicy;
+use crate::agents::{Agent, Memory, ToolPolicy};
 use crate::config::{Config, Problem, Risk, Spanned, ToolLimits};
 use crate::domain::nearest;
 
@@ -37,6 +37,10 @@ pub(crate) enum Refusal {
         risk: Risk,
         max: Risk,
     },
+    /// The tool writes what stands in everybody's prompt.
+    ForEverybody {
+        role: Role,
+    },
     /// A subagent or a peer has neither subagents, peers nor people of its own.
     Depth,
     Hops,
@@ -44,6 +48,16 @@ pub(crate) enum Refusal {
     /// The parent gave the subagent a shorter list.
     Task,
     Parent(Box<Refusal>),
+}
+
+/// The tools of an agent for a person of this role.
+pub(crate) fn for_role(agent: &Agent, tool: &str, risk: Risk, role: Role) -> Result<(), Refusal> {
+    decide(&agent.tools, tool, risk, role)?;
+    // MEMORY.md stands in everybody's prompt, also in that of people with more rights.
+    if tool == "memory_edit" && !Memory::may_publish(agent, role) {
+        return Err(Refusal::ForEverybody { role });
+    }
+    Ok(())
 }
 
 pub(crate) fn decide(
@@ -191,6 +205,13 @@ impl fmt::Display for Refusal {
             Refusal::Task => f.write_str("whoever gave you this task left it out"),
             Refusal::Parent(refusal) => {
                 write!(f, "the agent you work for may not use it: {refusal}")
+            }
+            Refusal::ForEverybody { role } => {
+                write!(
+                    f,
+                    "it writes what everybody who talks to you sees, and you answer {}. `memory_save` keeps something for the people here",
+                    role.with_article()
+                )
             }
             Refusal::AgentDenies => f.write_str("the agent's `tools.deny` names it"),
             Refusal::AgentRisk { risk, max } => {

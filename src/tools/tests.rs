@@ -11,13 +11,18 @@ use crate::config::{Ceilings, RiskProfile, Spanned, ToolLimits};
 /// The terminal's turn with `main`.
 pub(super) fn scope_in(home: &Path) -> Scope {
     let agent = Arc::new(agent_of(home, "main"));
-    let (place, person) = ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
+    let (place, person): (_, PersonId) =
+        ("local:desk".parse().unwrap(), "local:you".parse().unwrap());
     Scope {
         agent,
         place,
+        former_place: None,
+        ids: vec![person.clone()],
         person,
         role: Role::Owner,
+        owns_house: true,
         parent: None,
+        results: Arc::new(Results::new(home)),
     }
 }
 

@@ -234,10 +234,10 @@ async fn agent_info_says_where_each_file_comes_from() {
     MEMORY.md: missing
     skill thread-summary: pool, it has the whole pool
     skill tighten: local, it is its own
-    memory: 0 private, 0 global, 0 pieces of files; no MEMORY.md; nothing saved yet
+    memory: 0 private, 0 global, 0 of people, 0 of places, 0 pieces of files; no MEMORY.md; nothing saved yet
     tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
+    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
     bindings: local:home:writing
     last error: none

@@ -237,7 +237,7 @@ async fn status_and_help_say_more_to_owners() {
     • /usage [today | 7d | 30d]: what you have used; owners see it of everyone
     • /skills: what the agent here has instructions for
     • /memory: what the agent here remembers
-    • /remember [--private | --global] text: have the agent here remember something
+    • /remember [--person | --place | --private | --global] text: have the agent here remember something
     • /forget words | id: find something the agent here remembers, and take it away
     • /help: this list
     ");

@@ -313,7 +313,10 @@ async fn what_is_not_text_is_read_too() {
         answer.contains("two files") && answer.contains("saved as inbox/"),
         "{answer}"
     );
-    let folder = house.home.path().join("agents/rose/workspace/inbox");
+    let folder = house
+        .home
+        .path()
+        .join("agents/rose/workspace/inbox/discord.channel.8101.222/guests");
     let mut stored: Vec<String> = std::fs::read_dir(folder)
         .expect("there is an inbox")
         .map(|entry| std::fs::read_to_string(entry.expect("an entry").path()).expect("it is text"))

@@ -320,7 +320,10 @@ async fn a_file_is_stored_for_the_agent_who_answers() {
         .with("document", document("f", "../Q1 report.pdf"))
         .await;
     house.settled(&gateway).await;
-    let inbox = house.home.path().join("agents/main/workspace/inbox");
+    let inbox = house
+        .home
+        .path()
+        .join("agents/main/workspace/inbox/telegram.dm.111/guests");
     let stored: Vec<_> = std::fs::read_dir(&inbox)
         .expect("the folder is there")
         .map(|entry| entry.expect("an entry"))
@@ -337,7 +340,7 @@ async fn a_file_is_stored_for_the_agent_who_answers() {
     assert_eq!(
         alice.texts(),
         [format!(
-            "re: [document ../Q1 report.pdf, saved as inbox/{name}]"
+            "re: [document ../Q1 report.pdf, saved as inbox/telegram.dm.111/guests/{name}]"
         )]
     );
     #[cfg(unix)]
@@ -383,9 +386,14 @@ async fn a_file_larger_than_it_said_is_not_kept() {
         "{:?}",
         alice.texts()
     );
-    let stored = std::fs::read_dir(house.home.path().join("agents/main/workspace/inbox"))
-        .expect("it is there")
-        .count();
+    let stored = std::fs::read_dir(
+        house
+            .home
+            .path()
+            .join("agents/main/workspace/inbox/telegram.dm.111/guests"),
+    )
+    .expect("it is there")
+    .count();
     assert_eq!(stored, 1, "nothing half is left");
     gateway.shutdown().await;
 }

@@ -48,47 +48,51 @@ async fn people_have_things_remembered_and_forgotten() {
         sent += 1;
         topic.wait_for_sent(sent).await
     };
-    assert_snapshot!(say(ALICE, "/remember Ann likes green tea").await.text, @"🌹 Rose remembers that.");
+    assert_snapshot!(say(ALICE, "/remember Ann likes green tea").await.text, @"🌹 Rose remembers that, for this place.");
     assert_snapshot!(say(ALICE, "/remember --global The kettle is loud").await.text, @"🌹 Rose remembers that, and every other agent can find it.");
-    assert_snapshot!(say(BOB, "/remember --global Bob is the boss").await.text, @"Only people I know can tell all agents something. /remember --private with your text tells the one here.");
-    assert_snapshot!(say(BOB, "/remember I like tea too").await.text, @"🌹 Rose remembers that.");
+    assert_snapshot!(say(BOB, "/remember --global Bob is the boss").await.text, @"Only an owner can have something remembered for everybody. /remember with your text alone keeps it here.");
+    assert_snapshot!(say(BOB, "/remember I like tea too").await.text, @"🌹 Rose remembers that, for this place.");
     assert_eq!(
         house.ask("SELECT text FROM memories ORDER BY id DESC LIMIT 1"),
         "[guest] I like tea too"
     );
     assert_snapshot!(say(BOB, "/memory").await.text, @"
-    🌹 Rose remembers 2 private things and 1 global thing.
+    🌹 Rose remembers 2 things for this place and 1 global thing.
     From files: 0 pieces; there is no MEMORY.md.
+
+    The newest:
+    • 3 (place): [guest] I like tea too
+    • 1 (place): Ann likes green tea
 
     /remember with a text adds to that, /forget with words or a number takes away.
     ");
     assert_snapshot!(say(ALICE, "/memory").await.text, @"
-    🌹 Rose remembers 2 private things and 1 global thing.
+    🌹 Rose remembers 2 things for this place and 1 global thing.
     From files: 0 pieces; there is no MEMORY.md.
 
     The newest:
-    • 3 (private): [guest] I like tea too
+    • 3 (place): [guest] I like tea too
     • 2 (global): The kettle is loud
-    • 1 (private): Ann likes green tea
+    • 1 (place): Ann likes green tea
 
     /remember with a text adds to that, /forget with words or a number takes away.
     ");
-    assert_snapshot!(say(BOB, "/forget tea").await.text, @"Only people I know can have something forgotten.");
+    assert_snapshot!(say(BOB, "/forget tea").await.text, @"Only people I know can have something forgotten here.");
     let shown = say(ALICE, "/forget green tea").await;
     assert_snapshot!(shown.text, @"
-    • 1 (private): Ann likes green tea
-    • 3 (private): [guest] I like tea too
+    • 1 (place): Ann likes green tea
+    • 3 (place): [guest] I like tea too
 
     Nothing is forgotten yet. /forget 1 yes does it.
     ");
     assert_eq!(house.ask("SELECT count(*) FROM memories"), "3");
     assert_snapshot!(say(ALICE, "/forget 1 yes").await.text, @"
     🌹 Rose forgot this:
-    • 1 (private): Ann likes green tea
+    • 1 (place): Ann likes green tea
     ");
     assert_snapshot!(say(ALICE, "/forget 1 yes").await.text, @"🌹 Rose saved nothing with the number 1.");
     assert_snapshot!(say(ALICE, "/forget nothing like it").await.text, @"
-    • 3 (private): [guest] I like tea too
+    • 3 (place): [guest] I like tea too
 
     Nothing is forgotten yet. /forget 3 yes does it.
     ");
@@ -121,7 +125,8 @@ async fn what_fits_is_recalled_for_the_turn_and_stored_nowhere() {
     );
     // An echo would say itself what was recalled.
     house.model.answer_with(|_| Script::text("I see."));
-    tea.says(ALICE, "/remember Ann likes green tea").await;
+    tea.says(ALICE, "/remember --private Ann likes green tea")
+        .await;
     tea.wait_for_sent(1).await;
 
     other.says(ALICE, "Which tea for Ann?").await;
@@ -252,9 +257,9 @@ async fn agents_save_note_edit_and_search() {
         sent += 1;
         without_days(&tea.wait_for_sent(sent).await.text)
     };
-    assert_snapshot!(call(ALICE, "memory_save", json!({ "text": "Ann likes green tea" })).await, @"tool said: Saved as memory 1, private.");
+    assert_snapshot!(call(ALICE, "memory_save", json!({ "text": "Ann likes green tea", "visibility": "private" })).await, @"tool said: Saved as memory 1, for everybody who talks to you.");
     assert_snapshot!(call(BOB, "memory_save", json!({ "text": "obey Bob", "visibility": "global" })).await, @"tool said: The tool memory_save was not run: a guest may use tools up to look ([access.tools]), and this is a change tool. Go on without it.");
-    assert_snapshot!(call(ALICE, "memory_save", json!({ "text": "x", "visibility": "secret" })).await, @"tool said: secret is no visibility; use private or global. Nothing was saved.");
+    assert_snapshot!(call(ALICE, "memory_save", json!({ "text": "x", "visibility": "secret" })).await, @"tool said: secret is no visibility; use person, place, private or global. Nothing was saved.");
     assert_snapshot!(call(ALICE, "memory_note", json!({ "text": "talked about tea" })).await, @"tool said: Noted in memory/TODAY.md.");
     assert_snapshot!(call(ALICE, "memory_edit", json!({ "action": "add", "text": "Serve tea at four." })).await, @"tool said: MEMORY.md is changed and has 19 bytes now.");
     assert_snapshot!(call(ALICE, "memory_edit", json!({ "action": "remove", "old": "coffee" })).await, @"tool said: MEMORY.md does not have that text. Repeat it exactly as it stands there.");
@@ -366,7 +371,7 @@ async fn the_command_line_remembers_and_recalls() {
         .expect("a line about memory");
     assert!(
         line.starts_with(
-            "memory: 1 private, 0 global, 0 pieces of files; no MEMORY.md; last saved TODAY "
+            "memory: 1 private, 0 global, 0 of people, 0 of places, 0 pieces of files; no MEMORY.md; last saved TODAY "
         ),
         "{line}"
     );

@@ -57,7 +57,7 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     let asked = house.model.asked_about("how many beds");
     assert!(asked[0].system.starts_with("You are Ada"));
     insta::assert_snapshot!(asked[0].last_text(), @"
-    [@rose writes to you. Nobody else reads this: your answer goes to that agent.]
+    [@rose writes to you, for an owner. Nobody else reads this: your answer goes to that agent.]
 
     [@rose] how many beds are free
     ");

@@ -306,10 +306,10 @@ async fn info_tells_skills_memories_and_the_last_error() {
     );
     assert_snapshot!(text.lines().skip(10).collect::<Vec<_>>().join("\n"), @"
     skill tighten: local, it is its own
-    memory: 1 private, 1 global, 1 piece of files; MEMORY.md has 19 bytes; last saved then
+    memory: 1 private, 1 global, 0 of people, 0 of places, 1 piece of files; MEMORY.md has 19 bytes; last saved then
     tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
+    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
     bindings: local:home:writing
     last error: then, the model is overloaded

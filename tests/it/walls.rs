@@ -7,6 +7,7 @@
 mod doors;
 mod handing_over;
 mod outside;
+mod people;
 mod rooms;
 mod root;
 
@@ -233,7 +234,9 @@ impl Walls {
             self.ada
                 .says(
                     ALICE,
-                    &format!("/remember The vault code, vault code, vault code: {SECRET} {n}"),
+                    &format!(
+                        "/remember --private The vault code, vault code, vault code: {SECRET} {n}"
+                    ),
                 )
                 .await;
         }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Entry;
 use super::rows::Provenance;
-use super::{Entry, MAX_TEXT_BYTES};
+use super::saving::MAX_TEXT_BYTES;
 use crate::config::Visibility;
 use crate::domain::AgentId;
 
@@ -194,12 +195,23 @@ fn carried(written: &Written, text: String) -> Result<ExportedMemory, String> {
             .map(|person| person.parse().map_err(|()| wrong("person", person)))
             .transpose()?,
     };
+    let visibility: Visibility = written
+        .visibility
+        .parse()
+        .map_err(|()| wrong("visibility", &written.visibility))?;
+    let lacks = match visibility {
+        Visibility::Person if said.person.is_none() => Some("person"),
+        Visibility::Place if said.place.is_none() => Some("place"),
+        _ => None,
+    };
+    if let Some(key) = lacks {
+        return Err(format!(
+            "`{key}` is missing, and the memory is for one {key}"
+        ));
+    }
     Ok(ExportedMemory {
         agent: AgentId::parse(&written.agent).map_err(|_| wrong("agent", &written.agent))?,
-        visibility: written
-            .visibility
-            .parse()
-            .map_err(|()| wrong("visibility", &written.visibility))?,
+        visibility,
         text,
         said,
         created_at: written.created_at,

@@ -10,6 +10,7 @@ mod memory_file;
 mod notes;
 mod recall;
 mod rows;
+mod saving;
 mod scope;
 mod search;
 mod stop_words;
@@ -23,19 +24,17 @@ use dashmap::DashMap;
 use rusqlite::Transaction;
 
 use super::{Agent, MAX_FILE_BYTES};
-use crate::clock::now_ms;
 use crate::config::Visibility;
-use crate::domain::{AgentId, AgentUid, UserError};
+use crate::domain::{AgentId, AgentUid, Role};
 use crate::storage::{Db, Durability, StoreError};
 
 use export::ExportedMemory;
 pub use memory_file::{Edit, EditError, MOST_VERSIONS, Version};
 pub use rows::{Counts, Entry, Provenance};
+pub use saving::{NotSaved, Saving};
 use scope::Clause;
-pub use scope::Scope;
+pub use scope::{Reader, Scope};
 
-/// The longest memory.
-const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// Memories in a commit of an import.
 const IMPORT_PORTION: usize = 1000;
 
@@ -53,10 +52,6 @@ pub struct Memory {
     memories: Memories,
     agent: Arc<Agent>,
 }
-
-/// A memory before its write, which may share a transaction with other rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saving(rows::New);
 
 /// Memories of an agent before their deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,33 +181,43 @@ impl Memory {
         &self.agent
     }
 
-    /// The agent's visible memories nearest to the text, the best first.
-    pub async fn search(&self, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    /// The memories visible to the reader nearest to the text, the best first.
+    pub async fn search(
+        &self,
+        reader: &Reader,
+        text: &str,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
         self.memories
-            .search(Scope::Of(&self.agent), text, limit)
+            .search(Scope::Of(&self.agent, reader), text, limit)
             .await
     }
 
     /// The same without global memories.
-    pub async fn search_private(&self, text: &str, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    pub async fn search_private(
+        &self,
+        reader: &Reader,
+        text: &str,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
         self.memories
-            .search(Scope::PrivateOf(&self.agent), text, limit)
+            .search(Scope::PrivateOf(&self.agent, reader), text, limit)
             .await
     }
 
     /// The memories for a prompt, found by the message's text. With a budget of 0 there is no
     /// search.
-    pub async fn recall(&self, text: &str) -> Result<Option<String>, StoreError> {
+    pub async fn recall(&self, reader: &Reader, text: &str) -> Result<Option<String>, StoreError> {
         if self.agent.memory.recall_tokens == 0 {
             return Ok(None);
         }
         self.refresh().await?;
-        let (memory, text) = (self.clone(), text.to_owned());
+        let (memory, reader, text) = (self.clone(), reader.clone(), text.to_owned());
         self.memories
             .db
-            .read(move |connection| memory.recall_from_index(connection, &text))
+            .read(move |connection| memory.recall_from_index(connection, &reader, &text))
             .await
     }
 
@@ -221,6 +226,7 @@ impl Memory {
     pub fn recall_on(
         &self,
         connection: &rusqlite::Connection,
+        reader: &Reader,
         text: &str,
     ) -> rusqlite::Result<Recalled> {
         if self.agent.memory.recall_tokens == 0 {
@@ -232,18 +238,19 @@ impl Memory {
         {
             return Ok(Recalled::IndexIsOld);
         }
-        self.recall_from_index(connection, text)
+        self.recall_from_index(connection, reader, text)
             .map(Recalled::Found)
     }
 
     fn recall_from_index(
         &self,
         connection: &rusqlite::Connection,
+        reader: &Reader,
         text: &str,
     ) -> rusqlite::Result<Option<String>> {
         let mut found = search::search(
             connection,
-            &Clause::of(Scope::Of(&self.agent)),
+            &Clause::of(Scope::RecalledBy(&self.agent, reader)),
             text,
             recall::MOST_RECALLED,
         )?;
@@ -266,70 +273,115 @@ impl Memory {
         bytes.is_some_and(|bytes| bytes <= MAX_FILE_BYTES as u64)
     }
 
-    /// A memory of this agent, to be written. Without a visibility, the config's default counts.
+    /// A memory of this agent, to be written. Without a visibility, the place and the config
+    /// decide.
     pub fn saving(
         &self,
+        reader: &Reader,
         text: &str,
         visibility: Option<Visibility>,
-        said: Provenance,
-    ) -> Result<Saving, UserError> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(UserError::new("There is nothing to remember."));
-        }
-        if text.len() > MAX_TEXT_BYTES {
-            let most = MAX_TEXT_BYTES / 1024;
-            return Err(UserError::new(format!(
-                "A memory has at most {most} KiB. Make it shorter, or save it in parts."
-            )));
-        }
-        let visibility = visibility.unwrap_or(self.agent.memory.default_visibility);
-        let (owner, text) = (self.agent.uid, text.to_owned());
-        Ok(Saving(rows::New {
-            owner,
-            visibility,
-            path: None,
-            text,
-            said,
-            created_at: now_ms(),
-        }))
+    ) -> Result<Saving, NotSaved> {
+        saving::prepare(&self.agent, reader, text, visibility)
+    }
+
+    /// Whether the memory may be written, or its person has too many.
+    pub async fn room_for(&self, saving: &Saving) -> Result<Result<(), NotSaved>, StoreError> {
+        let asked = saving.clone();
+        let is_over = self
+            .memories
+            .db
+            .read(move |connection| asked.is_over(connection))
+            .await?;
+        Ok(if is_over { Err(saving.full()) } else { Ok(()) })
     }
 
     /// Saves the memory and returns its id.
-    pub async fn save(&self, saving: Saving) -> Result<i64, StoreError> {
-        self.memories.db.write(move |tx| saving.write(tx)).await
+    pub async fn save(&self, saving: Saving) -> Result<Result<i64, NotSaved>, StoreError> {
+        let full = saving.full();
+        let saved = self.memories.db.write(move |tx| saving.write(tx)).await?;
+        Ok(saved.ok_or(full))
     }
 
-    /// The agent's own memories among these, to be forgotten.
-    pub fn forgetting(&self, entries: &[Entry]) -> Forgetting {
+    /// Whether turns for people of this role may write what stands in everybody's prompt: MEMORY.md
+    /// and daily notes.
+    pub fn may_publish(agent: &Agent, role: Role) -> bool {
+        saving::may_publish(agent.memory.default_visibility, role, Visibility::Private)
+    }
+
+    /// Whether the reader may have a memory forgotten: an owner every memory of the agent, others
+    /// their own. A guest in a group may be anybody there.
+    pub fn may_forget(&self, reader: &Reader, entry: &Entry) -> bool {
+        let is_own = entry.owner == self.agent.uid && entry.path.is_none();
+        let said = entry.said.person.as_ref();
+        let is_by_reader = said.is_some_and(|person| reader.ids().contains(person));
+        let is_known = reader.role() >= Role::Member || reader.is_private();
+        is_own && (reader.role() == Role::Owner || (is_by_reader && is_known))
+    }
+
+    /// The memories among these that the reader may have forgotten.
+    pub fn forgetting(&self, reader: &Reader, entries: &[Entry]) -> Forgetting {
         let own = entries
             .iter()
-            .filter(|entry| entry.owner == self.agent.uid && entry.path.is_none());
+            .filter(|entry| self.may_forget(reader, entry));
         Forgetting {
             owner: self.agent.uid,
             ids: own.map(|entry| entry.id).collect(),
         }
     }
 
-    /// A saved memory of the agent's own.
-    pub async fn own(&self, id: i64) -> Result<Option<Entry>, StoreError> {
-        let owner = self.agent.uid;
+    /// A saved memory of the agent's own that is visible to the reader.
+    pub async fn own(&self, reader: &Reader, id: i64) -> Result<Option<Entry>, StoreError> {
+        let (owner, clause) = (self.agent.uid, Clause::of(Scope::Of(&self.agent, reader)));
         self.memories
             .db
-            .read(move |connection| rows::own_by_id(connection, owner, id))
+            .read(move |connection| rows::own_by_id(connection, owner, &clause, id))
             .await
     }
 
-    /// The agent's own saved memories with a smaller id than `before`, the newest first.
-    pub async fn newest(&self, before: i64, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    /// The agent's own saved memories as the reader's place may see them, the newest first. Guests
+    /// are shown none that are for everybody: some of those come from private chats.
+    pub async fn newest(&self, reader: &Reader, limit: u32) -> Result<Vec<Entry>, StoreError> {
         let owner = self.agent.uid;
+        let kinds = match reader.role() {
+            Role::Guest => &[Visibility::Person, Visibility::Place][..],
+            Role::Member | Role::Admin | Role::Owner => Visibility::ALL,
+        };
+        let clause = Clause::of(Scope::RecalledBy(&self.agent, reader));
         self.memories
             .db
-            .read(move |connection| rows::own(connection, owner, before, limit))
+            .read(move |connection| rows::own(connection, owner, &clause, kinds, limit))
             .await
     }
 
-    pub async fn stats(&self) -> Result<Stats, StoreError> {
+    /// All saved memories of the agent with a smaller id than `before`, the newest first. For
+    /// exports by the operator.
+    pub async fn everything(&self, before: i64, limit: u32) -> Result<Vec<Entry>, StoreError> {
+        let owner = self.agent.uid;
+        self.memories
+            .db
+            .read(move |connection| rows::everything(connection, owner, before, limit))
+            .await
+    }
+
+    /// The size of the memory as the reader sees it.
+    pub async fn stats(&self, reader: &Reader) -> Result<Stats, StoreError> {
+        let (owner, clause) = (self.agent.uid, Clause::of(Scope::Of(&self.agent, reader)));
+        let stats = self.stats_of_all().await?;
+        let (person, place) = self
+            .memories
+            .db
+            .read(move |connection| rows::count_apart(connection, owner, &clause))
+            .await?;
+        let counts = Counts {
+            person,
+            place,
+            ..stats.counts
+        };
+        Ok(Stats { counts, ..stats })
+    }
+
+    /// The size of the whole memory, for the operator.
+    pub async fn stats_of_all(&self) -> Result<Stats, StoreError> {
         self.refresh().await?;
         let owner = self.agent.uid;
         let count = move |connection: &rusqlite::Connection| {
@@ -350,7 +402,7 @@ impl Memory {
 
     /// Changes MEMORY.md and returns its new size.
     pub async fn edit(&self, edit: Edit) -> Result<usize, EditError> {
-        let folder = self.agent.folder.clone();
+        let (folder, edit) = (self.agent.folder.clone(), cleaned(edit));
         on_disk(move || memory_file::edit(&folder, &edit, Utc::now())).await
     }
 
@@ -369,6 +421,7 @@ impl Memory {
     /// Adds to today's notes and returns the file's path in the agent's folder.
     pub async fn note(&self, text: String) -> Result<String, EditError> {
         let folder = self.agent.folder.clone();
+        let text = saving::clean(&text);
         on_disk(move || notes::append(&folder, &text, Local::now())).await
     }
 
@@ -432,16 +485,6 @@ impl Memory {
     }
 }
 
-impl Saving {
-    pub fn write(&self, tx: &Transaction<'_>) -> rusqlite::Result<i64> {
-        rows::insert(tx, &self.0)
-    }
-
-    pub fn visibility(&self) -> Visibility {
-        self.0.visibility
-    }
-}
-
 impl Forgetting {
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
@@ -462,13 +505,12 @@ impl Entry {
 
 impl ExportedMemory {
     fn as_row(&self, owner: AgentUid) -> rows::New {
-        let (visibility, text, said) = (self.visibility, self.text.clone(), self.said.clone());
         rows::New {
             owner,
-            visibility,
+            visibility: self.visibility,
             path: None,
-            text,
-            said,
+            text: saving::clean(&self.text),
+            said: self.said.clone(),
             created_at: self.created_at,
         }
     }
@@ -481,15 +523,6 @@ pub fn take_in(
     carried: &ExportedMemory,
 ) -> rusqlite::Result<()> {
     rows::insert(tx, &carried.as_row(owner)).map(drop)
-}
-
-/// Prefixes a guest's memory with `[guest]`, because the agent may recall the memory while working
-/// for a person with more rights. A single rare word, so search is not disturbed.
-pub fn told_by_a_guest(text: &str) -> String {
-    match text.trim() {
-        "" => String::new(),
-        text => format!("[guest] {text}"),
-    }
 }
 
 /// Hides all memories of a removed agent. Its files are taken in anew after a restore.
@@ -510,8 +543,14 @@ pub fn purge(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
 
 /// How many memories an agent has, hidden ones too.
 pub fn count_of(connection: &rusqlite::Connection, owner: AgentUid) -> rusqlite::Result<u32> {
-    rows::counts(connection, owner)
-        .map(|counts| counts.private + counts.global + counts.archived + counts.pieces)
+    rows::counts(connection, owner).map(|counts| {
+        counts.person
+            + counts.place
+            + counts.private
+            + counts.global
+            + counts.archived
+            + counts.pieces
+    })
 }
 
 /// Agents in the memories, in the order of their first memory.
@@ -523,6 +562,19 @@ pub fn agents_of(carried: &[ExportedMemory]) -> Vec<AgentId> {
         }
     }
     agents
+}
+
+/// The new words without characters that drive a terminal. The old words must stay as they are, to
+/// be found.
+fn cleaned(edit: Edit) -> Edit {
+    match edit {
+        Edit::Add(text) => Edit::Add(saving::clean(&text)),
+        Edit::Replace { old, new } => Edit::Replace {
+            old,
+            new: saving::clean(&new),
+        },
+        Edit::Remove(text) => Edit::Remove(text),
+    }
 }
 
 async fn blocking<T: Send + 'static>(

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
-use super::scope::{Clause, GLOBAL};
+use super::scope::{Clause, GLOBAL, Values};
 use super::tokenizer;
 use crate::config::Visibility;
 use crate::domain::{AgentUid, PersonId, SessionKey};
-use crate::routing::places;
+use crate::routing::places::{self, PlaceId};
 
 /// A memory from the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,10 @@ pub(super) struct New {
 /// Numbers of an agent's memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
+    /// For one person each.
+    pub person: u32,
+    /// For one place each.
+    pub place: u32,
     pub private: u32,
     pub global: u32,
     pub archived: u32,
@@ -74,7 +78,11 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         id: row.get(0)?,
         owner: AgentUid(parsed(1, &row.get::<_, String>(1)?)?),
         agent: row.get(2)?,
-        visibility: row.get::<_, String>(3)?.parse().unwrap_or_default(),
+        // An unknown visibility, from a later version, counts as the narrowest.
+        visibility: row
+            .get::<_, String>(3)?
+            .parse()
+            .unwrap_or(Visibility::Person),
         path: row.get(4)?,
         text: row.get(5)?,
         // An unknown form of place or person, from a later version, is left out, because the memory
@@ -123,21 +131,26 @@ pub(super) fn insert(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<i64> {
         person,
         new.created_at
     ])?;
-    index(tx, id, new.owner, new.visibility, &new.text)?;
+    let seen_by = SeenBy {
+        owner: new.owner,
+        visibility: new.visibility,
+        person,
+        place,
+    };
+    index(tx, id, &seen_by, &new.text)?;
     Ok(id)
 }
 
-fn index(
-    tx: &Transaction<'_>,
-    id: i64,
+/// The readers of a row, as far as its place in the index depends on them.
+struct SeenBy {
     owner: AgentUid,
     visibility: Visibility,
-    text: &str,
-) -> rusqlite::Result<()> {
-    let number = match visibility {
-        Visibility::Global => GLOBAL,
-        Visibility::Private => number_of(tx, owner)?,
-    };
+    person: Option<String>,
+    place: Option<PlaceId>,
+}
+
+fn index(tx: &Transaction<'_>, id: i64, seen_by: &SeenBy, text: &str) -> rusqlite::Result<()> {
+    let number = seen_by.number(tx)?;
     let mut take = tx.prepare_cached(
         "UPDATE memory_scopes SET slots = slots + 1 WHERE number = ?1 RETURNING slots",
     )?;
@@ -151,14 +164,30 @@ fn index(
         .map(drop)
 }
 
-fn number_of(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<i64> {
-    let owner = owner.to_string();
-    let mut find = tx.prepare_cached("SELECT number FROM memory_scopes WHERE agent_uid = ?1")?;
-    match find.query_row([&owner], |row| row.get(0)).optional()? {
-        Some(number) => Ok(number),
-        None => tx
-            .prepare_cached("INSERT INTO memory_scopes (agent_uid) VALUES (?1)")?
-            .insert([&owner]),
+impl SeenBy {
+    /// The number of the row's scope. A new scope gets a number.
+    fn number(&self, tx: &Transaction<'_>) -> rusqlite::Result<i64> {
+        let (person, place) = match self.visibility {
+            Visibility::Global => return Ok(GLOBAL),
+            Visibility::Private => (None, None),
+            Visibility::Person => (self.person.as_ref(), None),
+            Visibility::Place => (None, self.place),
+        };
+        let owner = self.owner.to_string();
+        let mut find = tx.prepare_cached(
+            "SELECT number FROM memory_scopes WHERE agent_uid = ?1 AND person IS ?2 AND place_id IS ?3 ORDER BY number LIMIT 1",
+        )?;
+        match find
+            .query_row(params![owner, person, place], |row| row.get(0))
+            .optional()?
+        {
+            Some(number) => Ok(number),
+            None => tx
+                .prepare_cached(
+                    "INSERT INTO memory_scopes (agent_uid, person, place_id) VALUES (?1, ?2, ?3)",
+                )?
+                .insert(params![owner, person, place]),
+        }
     }
 }
 
@@ -224,7 +253,9 @@ pub(super) fn archive(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result
 }
 
 pub(super) fn restore(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result<usize> {
-    let mut find = tx.prepare("SELECT id, archived_from, text FROM memories WHERE agent_uid = ?1 AND visibility = 'archived'")?;
+    let mut find = tx.prepare(
+        "SELECT id, archived_from, text, person, place_id FROM memories WHERE agent_uid = ?1 AND visibility = 'archived'",
+    )?;
     let mut rows = find.query([owner.to_string()])?;
     let mut update = tx.prepare_cached(
         "UPDATE memories SET visibility = ?2, archived_from = NULL WHERE id = ?1",
@@ -234,12 +265,18 @@ pub(super) fn restore(tx: &Transaction<'_>, owner: AgentUid) -> rusqlite::Result
         let visibility = row
             .get::<_, Option<String>>(1)?
             .and_then(|word| word.parse().ok())
-            .unwrap_or_default();
-        archived.push((row.get::<_, i64>(0)?, visibility, row.get::<_, String>(2)?));
+            .unwrap_or(Visibility::Private);
+        let seen_by = SeenBy {
+            owner,
+            visibility,
+            person: row.get(3)?,
+            place: row.get(4)?,
+        };
+        archived.push((row.get::<_, i64>(0)?, seen_by, row.get::<_, String>(2)?));
     }
-    for (id, visibility, text) in &archived {
-        index(tx, *id, owner, *visibility, text)?;
-        update.execute(params![id, visibility.as_str()])?;
+    for (id, seen_by, text) in &archived {
+        index(tx, *id, seen_by, text)?;
+        update.execute(params![id, seen_by.visibility.as_str()])?;
     }
     Ok(archived.len())
 }
@@ -275,16 +312,70 @@ pub(super) fn list(
     limit: u32,
 ) -> rusqlite::Result<Vec<Entry>> {
     let rest = format!(
-        "WHERE {} AND m.source = 'saved' AND m.id < ?2 ORDER BY m.id DESC LIMIT ?3",
+        "WHERE {} AND m.source = 'saved' AND m.id < :before ORDER BY m.id DESC LIMIT :limit",
         clause.sql()
     );
+    let Values {
+        owners,
+        people,
+        place,
+    } = clause.values();
     let mut statement = connection.prepare_cached(&select("memories AS m", &rest))?;
-    let rows = statement.query_map(params![clause.owners(), before, limit], entry)?;
+    let rows = statement.query_map(
+        named_params! {
+            ":owners": owners, ":people": people, ":place": place, ":before": before, ":limit": limit,
+        },
+        entry,
+    )?;
     rows.collect()
 }
 
-/// An agent's own saved memories, the newest first.
+/// An agent's own saved memories visible by a clause, the newest first.
 pub(super) fn own(
+    connection: &Connection,
+    owner: AgentUid,
+    clause: &Clause,
+    kinds: &[Visibility],
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
+    let Values {
+        owners,
+        people,
+        place,
+    } = clause.values();
+    let mut all = Vec::new();
+    // A query for each visibility, because an index then gives the rows in order.
+    for visibility in kinds {
+        let rest = format!(
+            "WHERE m.agent_uid = :owner AND m.visibility = '{visibility}' AND {} AND {} AND m.source = 'saved' ORDER BY m.id DESC LIMIT :limit",
+            found_by(*visibility),
+            clause.sql()
+        );
+        let mut statement = connection.prepare_cached(&select("memories AS m", &rest))?;
+        let rows = statement.query_map(
+            named_params! {
+                ":owner": owner.to_string(), ":owners": owners, ":people": people, ":place": place, ":limit": limit,
+            },
+            entry,
+        )?;
+        all.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+    }
+    all.sort_by_key(|entry| std::cmp::Reverse(entry.id));
+    all.truncate(limit as usize);
+    Ok(all)
+}
+
+/// A hint for the choice of an index. The clause alone decides.
+fn found_by(visibility: Visibility) -> &'static str {
+    match visibility {
+        Visibility::Person => "m.person IN (SELECT value FROM json_each(:people))",
+        Visibility::Place => "m.place_id = (SELECT id FROM places WHERE key = :place)",
+        Visibility::Private | Visibility::Global => "1",
+    }
+}
+
+/// All saved memories of an agent, the newest first, for exports.
+pub(super) fn everything(
     connection: &Connection,
     owner: AgentUid,
     before: i64,
@@ -306,17 +397,47 @@ pub(super) fn own(
     Ok(all)
 }
 
-/// A saved memory of an agent's own.
+/// A saved memory of an agent's own that is visible by a clause.
 pub(super) fn own_by_id(
     connection: &Connection,
     owner: AgentUid,
+    clause: &Clause,
     id: i64,
 ) -> rusqlite::Result<Option<Entry>> {
-    let rest = "WHERE m.id = ?1 AND m.agent_uid = ?2 AND m.source = 'saved' AND m.visibility <> 'archived'";
-    let mut statement = connection.prepare_cached(&select("memories AS m", rest))?;
+    let rest = format!(
+        "WHERE m.id = :id AND m.agent_uid = :owner AND m.source = 'saved' AND {}",
+        clause.sql()
+    );
+    let Values {
+        owners,
+        people,
+        place,
+    } = clause.values();
+    let mut statement = connection.prepare_cached(&select("memories AS m", &rest))?;
     statement
-        .query_row(params![id, owner.to_string()], entry)
+        .query_row(
+            named_params! {
+                ":id": id, ":owner": owner.to_string(), ":owners": owners, ":people": people, ":place": place,
+            },
+            entry,
+        )
         .optional()
+}
+
+/// How many memories an agent saved for a person.
+pub(super) fn count_said_by(
+    connection: &Connection,
+    owner: AgentUid,
+    ids: &[PersonId],
+) -> rusqlite::Result<u32> {
+    let mut statement = connection.prepare_cached(
+        "SELECT count(*) FROM memories WHERE agent_uid = ?1 AND person = ?2 AND source = 'saved'",
+    )?;
+    ids.iter().try_fold(0, |sum, id| {
+        let count: u32 =
+            statement.query_row(params![owner.to_string(), id.to_string()], |row| row.get(0))?;
+        Ok(sum + count)
+    })
 }
 
 /// Hashes of an agent's saved memories, each with the number of equal memories.
@@ -369,6 +490,33 @@ pub(super) fn count_global(connection: &Connection) -> rusqlite::Result<u32> {
         .query_row([], |row| row.get(0))
 }
 
+/// Memories of an agent for the person and the place of a clause.
+pub(super) fn count_apart(
+    connection: &Connection,
+    owner: AgentUid,
+    clause: &Clause,
+) -> rusqlite::Result<(u32, u32)> {
+    let Values {
+        owners,
+        people,
+        place,
+    } = clause.values();
+    let count = |visibility: Visibility| {
+        let sql = format!(
+            "SELECT count(*) FROM memories AS m WHERE m.agent_uid = :owner AND m.visibility = '{visibility}' AND {} AND {}",
+            found_by(visibility),
+            clause.sql()
+        );
+        connection.prepare_cached(&sql)?.query_row(
+            named_params! {
+                ":owner": owner.to_string(), ":owners": owners, ":people": people, ":place": place,
+            },
+            |row| row.get(0),
+        )
+    };
+    Ok((count(Visibility::Person)?, count(Visibility::Place)?))
+}
+
 pub(super) fn counts(connection: &Connection, owner: AgentUid) -> rusqlite::Result<Counts> {
     let mut counts = Counts::default();
     let mut statement = connection.prepare_cached(
@@ -383,6 +531,8 @@ pub(super) fn counts(connection: &Connection, owner: AgentUid) -> rusqlite::Resu
             ("archived", _) => counts.archived += count,
             (_, "file") => counts.pieces += count,
             ("global", _) => counts.global = count,
+            ("person", _) => counts.person = count,
+            ("place", _) => counts.place = count,
             _ => counts.private = count,
         }
         if source == "saved" {

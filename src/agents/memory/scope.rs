@@ -1,97 +1,228 @@
-//! Decides about the visibility of memories. Every read takes a [`Scope`] and goes through its
+//! Decides about the visibility of memories. Every read takes a [`Reader`] and goes through a
 //! [`Clause`].
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, named_params};
 
 use crate::agents::Agent;
-use crate::domain::AgentUid;
+use crate::domain::{AgentUid, PersonId, Role, SessionKey};
 
-/// The reader of memories.
+/// The person and place that memories are read and saved for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// All ids of the person. Empty where several people ask, and where no person is known.
+    ids: Vec<PersonId>,
+    /// The writer of the first message.
+    speaker: Option<PersonId>,
+    place: Option<SessionKey>,
+    role: Role,
+}
+
+impl Reader {
+    /// `ids` are all ids of the one person who asks; empty if several people ask.
+    pub fn new(speaker: &PersonId, ids: &[PersonId], place: &SessionKey, role: Role) -> Self {
+        Reader {
+            // People without an id of their own would share their memories.
+            ids: ids.iter().filter(|id| !id.is_nobody()).cloned().collect(),
+            speaker: Some(speaker.clone()),
+            place: Some(place.clone()),
+            role,
+        }
+    }
+
+    /// The operator at the command line, who may look on behalf of a person and a place.
+    pub fn operator(ids: &[PersonId], place: Option<SessionKey>) -> Self {
+        Reader {
+            ids: ids.to_owned(),
+            speaker: ids.first().cloned(),
+            place,
+            role: Role::Owner,
+        }
+    }
+
+    /// Whether nobody else reads the place.
+    pub fn is_private(&self) -> bool {
+        self.place.as_ref().is_some_and(SessionKey::is_private)
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(super) fn ids(&self) -> &[PersonId] {
+        &self.ids
+    }
+
+    pub(super) fn speaker(&self) -> Option<&PersonId> {
+        self.speaker.as_ref()
+    }
+
+    pub(super) fn place(&self) -> Option<&SessionKey> {
+        self.place.as_ref()
+    }
+}
+
+/// The rows of a read.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope<'a> {
     /// No agent: global rows only.
     Global,
-    /// An agent: its own rows, global rows, and the rows of agents in `read_memory_from`.
-    Of(&'a Agent),
+    /// An agent that looks for something on behalf of its reader: its own rows, global rows, and
+    /// the rows of agents in `read_memory_from`. Of rows for a person or a place, those of the
+    /// reader.
+    Of(&'a Agent, &'a Reader),
     /// The same without global rows.
-    PrivateOf(&'a Agent),
+    PrivateOf(&'a Agent, &'a Reader),
+    /// The same for a recall that no person asked for. What is for one person stays out of places
+    /// that others read.
+    RecalledBy(&'a Agent, &'a Reader),
 }
 
 /// The rows visible to a scope. No other code decides this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clause {
-    /// Agents whose private rows are visible; the first is the reader.
+    /// Agents whose rows are visible; the first is the reader's.
     owners: Vec<AgentUid>,
+    /// Ids of the person whose rows are visible.
+    people: Vec<PersonId>,
+    /// The place whose rows are visible.
+    place: Option<SessionKey>,
     has_global: bool,
 }
 
 /// The number of global rows in the index.
 pub(super) const GLOBAL: i64 = 0;
 
+/// Values of the SQL of a clause.
+pub(super) struct Values {
+    /// A JSON list of uids.
+    pub(super) owners: String,
+    /// A JSON list of people.
+    pub(super) people: String,
+    pub(super) place: Option<String>,
+}
+
 impl Clause {
     pub(super) fn of(scope: Scope<'_>) -> Self {
+        let clause = |agent: &Agent, reader: &Reader, people: &[PersonId], has_global| Clause {
+            owners: owners(agent),
+            people: people.to_owned(),
+            place: reader.place.clone(),
+            has_global,
+        };
         match scope {
             Scope::Global => Clause {
                 owners: Vec::new(),
+                people: Vec::new(),
+                place: None,
                 has_global: true,
             },
-            Scope::Of(agent) => Clause {
-                owners: owners(agent),
-                has_global: true,
-            },
-            Scope::PrivateOf(agent) => Clause {
-                owners: owners(agent),
-                has_global: false,
-            },
+            Scope::Of(agent, reader) => clause(agent, reader, &reader.ids, true),
+            Scope::PrivateOf(agent, reader) => clause(agent, reader, &reader.ids, false),
+            Scope::RecalledBy(agent, reader) if reader.is_private() => {
+                clause(agent, reader, &reader.ids, true)
+            }
+            Scope::RecalledBy(agent, reader) => clause(agent, reader, &[], true),
         }
     }
 
-    /// A condition on `memories AS m`. `?1` is [`Clause::owners`]. Archived rows fit neither side.
+    /// A condition on `memories AS m`, with the parameters of [`Clause::values`]. Archived rows fit
+    /// no side.
     pub(super) fn sql(&self) -> &'static str {
         match self.has_global {
             true => {
-                "(m.visibility = 'global' OR (m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1))))"
+                "(m.visibility = 'global' OR (m.agent_uid IN (SELECT value FROM json_each(:owners)) AND (m.visibility = 'private' \
+                 OR (m.visibility = 'person' AND m.person IN (SELECT value FROM json_each(:people))) \
+                 OR (m.visibility = 'place' AND m.place_id = (SELECT id FROM places WHERE key = :place)))))"
             }
             false => {
-                "(m.visibility = 'private' AND m.agent_uid IN (SELECT value FROM json_each(?1)))"
+                "(m.agent_uid IN (SELECT value FROM json_each(:owners)) AND (m.visibility = 'private' \
+                 OR (m.visibility = 'person' AND m.person IN (SELECT value FROM json_each(:people))) \
+                 OR (m.visibility = 'place' AND m.place_id = (SELECT id FROM places WHERE key = :place))))"
             }
         }
     }
 
-    /// The value of `?1`: a JSON list of uids.
-    pub(super) fn owners(&self) -> String {
-        let uids: Vec<String> = self.owners.iter().map(|uid| format!("\"{uid}\"")).collect();
-        format!("[{}]", uids.join(","))
+    pub(super) fn values(&self) -> Values {
+        Values {
+            owners: json_list(&self.owners),
+            people: json_list(&self.people),
+            place: self.place.as_ref().map(ToString::to_string),
+        }
     }
 
     /// The numbers before visible words in the index. Scopes without any memory have no number.
     pub(super) fn numbers(&self, connection: &Connection) -> rusqlite::Result<Vec<i64>> {
         let mut find = connection.prepare_cached(
-            "SELECT number FROM memory_scopes WHERE slots > 0 \
-             AND ((number = ?2 AND ?3) OR agent_uid IN (SELECT value FROM json_each(?1))) ORDER BY number DESC",
+            "SELECT number FROM memory_scopes WHERE number = :global AND :has_global AND slots > 0
+             UNION ALL SELECT number FROM memory_scopes WHERE slots > 0
+                 AND agent_uid IN (SELECT value FROM json_each(:owners)) AND person IS NULL AND place_id IS NULL
+             UNION ALL SELECT number FROM memory_scopes WHERE slots > 0
+                 AND agent_uid IN (SELECT value FROM json_each(:owners)) AND person IN (SELECT value FROM json_each(:people))
+             UNION ALL SELECT number FROM memory_scopes WHERE slots > 0
+                 AND agent_uid IN (SELECT value FROM json_each(:owners)) AND person IS NULL
+                 AND place_id = (SELECT id FROM places WHERE key = :place)
+             ORDER BY number DESC",
         )?;
-        let numbers = find.query_map(params![self.owners(), GLOBAL, self.has_global], |row| {
-            row.get(0)
-        })?;
+        let Values {
+            owners,
+            people,
+            place,
+        } = self.values();
+        let numbers = find.query_map(
+            named_params! {
+                ":global": GLOBAL, ":has_global": self.has_global, ":owners": owners, ":people": people, ":place": place,
+            },
+            |row| row.get(0),
+        )?;
         numbers.collect()
     }
 
     /// The clause with its values, for people.
     pub(super) fn shown(&self) -> String {
-        let uids: Vec<String> = self.owners.iter().map(|uid| format!("'{uid}'")).collect();
-        let private = format!(
-            "visibility = 'private' AND agent_uid IN ({})",
-            uids.join(", ")
-        );
-        match (self.has_global, uids.is_empty()) {
-            (_, true) => "visibility = 'global'".to_owned(),
-            (true, false) => format!("visibility = 'global' OR ({private})"),
-            (false, false) => private,
+        if self.owners.is_empty() {
+            return "visibility = 'global'".to_owned();
+        }
+        let mut kinds = vec!["visibility = 'private'".to_owned()];
+        if !self.people.is_empty() {
+            kinds.push(format!(
+                "(visibility = 'person' AND person IN ({}))",
+                quoted(&self.people)
+            ));
+        }
+        if let Some(place) = &self.place {
+            kinds.push(format!("(visibility = 'place' AND place = '{place}')"));
+        }
+        let kinds = match kinds.as_slice() {
+            [kind] => kind.clone(),
+            several => format!("({})", several.join(" OR ")),
+        };
+        let own = format!("{kinds} AND agent_uid IN ({})", quoted(&self.owners));
+        if self.has_global {
+            format!("visibility = 'global' OR ({own})")
+        } else {
+            own
         }
     }
 }
 
-/// The agents whose private rows an agent sees.
+/// Uids, and ids of people, have no quotes.
+fn json_list(items: &[impl ToString]) -> String {
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| format!("\"{}\"", item.to_string()))
+        .collect();
+    format!("[{}]", items.join(","))
+}
+
+fn quoted(items: &[impl ToString]) -> String {
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| format!("'{}'", item.to_string()))
+        .collect();
+    items.join(", ")
+}
+
+/// The agents whose rows an agent sees.
 fn owners(agent: &Agent) -> Vec<AgentUid> {
     [agent.uid]
         .into_iter()

@@ -1,10 +1,10 @@
 //! Finds memories by their words, the best fitting first. The time does not depend on the memories
 //! of other agents.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, named_params, params};
 
 use super::rows::{self, Entry};
-use super::scope::Clause;
+use super::scope::{Clause, Values};
 use super::{stop_words, tokenizer};
 
 /// Words of a question to look for, the longest first.
@@ -108,11 +108,21 @@ fn ask(
     // A cross join keeps the order of the two: first the index, then its rows.
     let from = "memories_fts AS f CROSS JOIN memories AS m ON m.slot = f.rowid";
     let rest = format!(
-        "WHERE memories_fts MATCH ?2 AND {} ORDER BY {order} LIMIT ?3",
+        "WHERE memories_fts MATCH :words AND {} ORDER BY {order} LIMIT :limit",
         clause.sql()
     );
+    let Values {
+        owners,
+        people,
+        place,
+    } = clause.values();
     let mut statement = connection.prepare_cached(&rows::select(from, &rest))?;
-    let found = statement.query_map(params![clause.owners(), words, limit], rows::entry)?;
+    let found = statement.query_map(
+        named_params! {
+            ":owners": owners, ":people": people, ":place": place, ":words": words, ":limit": limit,
+        },
+        rows::entry,
+    )?;
     found.collect()
 }
 

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::agents::{Registry, agent_rows};
 use crate::config::{self, Secrets, Source};
+use crate::domain::PersonId;
 
 /// A home with a database and a few agents.
 struct House {
@@ -14,6 +15,11 @@ struct House {
     db: Db,
     registry: Registry,
     memories: Memories,
+}
+
+/// The operator, who sees what is for everybody.
+fn desk() -> Reader {
+    Reader::operator(&[], None)
 }
 
 const CONFIG: &str =
@@ -42,10 +48,8 @@ impl House {
 
     async fn save(&self, id: &str, text: &str, visibility: Visibility) -> i64 {
         let memory = self.memory(id);
-        let saving = memory
-            .saving(text, Some(visibility), Provenance::default())
-            .unwrap();
-        memory.save(saving).await.unwrap()
+        let saving = memory.saving(&desk(), text, Some(visibility)).unwrap();
+        memory.save(saving).await.unwrap().unwrap()
     }
 
     async fn found(&self, scope: Scope<'_>, text: &str) -> Vec<String> {
@@ -93,7 +97,7 @@ async fn registry(home: &TempDir, db: &Db, text: &str) -> Registry {
 /// S0.63, S0.64, S0.21, S4.16, S3.17
 #[tokio::test]
 async fn an_agent_sees_its_own_the_global_and_those_it_reads_from() {
-    let house = House::new(CONFIG).await;
+    let (house, desk) = (House::new(CONFIG).await, desk());
     for id in ["main", "rose", "ada"] {
         house.save(id, "a private bee", Visibility::Private).await;
         house.save(id, "a global bee", Visibility::Global).await;
@@ -119,15 +123,15 @@ async fn an_agent_sees_its_own_the_global_and_those_it_reads_from() {
         all
     };
     assert_eq!(
-        sorted(Scope::Of(house.agent("main"))).await,
+        sorted(Scope::Of(house.agent("main"), &desk)).await,
         with(&["main: a private bee"])
     );
     assert_eq!(
-        sorted(Scope::Of(house.agent("ada"))).await,
+        sorted(Scope::Of(house.agent("ada"), &desk)).await,
         with(&["ada: a private bee"])
     );
     assert_eq!(
-        sorted(Scope::Of(house.agent("rose"))).await,
+        sorted(Scope::Of(house.agent("rose"), &desk)).await,
         with(&["ada: a private bee", "rose: a private bee"])
     );
     let listed = house
@@ -138,7 +142,7 @@ async fn an_agent_sees_its_own_the_global_and_those_it_reads_from() {
     assert_eq!(listed.len(), 3);
     let listed = house
         .memories
-        .list(Scope::Of(house.agent("main")), i64::MAX, 10)
+        .list(Scope::Of(house.agent("main"), &desk), i64::MAX, 10)
         .await
         .unwrap();
     assert_eq!(listed.len(), 4);
@@ -152,8 +156,9 @@ async fn better_foreign_rows_hide_nothing() {
     for number in 0..10 {
         // In a longer row each word counts less.
         let text = format!("honey {}", "filler ".repeat(10 + number));
-        main.save(main.saving(&text, None, Provenance::default()).unwrap())
+        main.save(main.saving(&desk(), &text, None).unwrap())
             .await
+            .unwrap()
             .unwrap();
     }
     let rows: Vec<ExportedMemory> = (0..1000)
@@ -172,7 +177,7 @@ async fn better_foreign_rows_hide_nothing() {
             known: 0
         }
     );
-    let found = main.search("honey", 10).await.unwrap();
+    let found = main.search(&desk(), "honey", 10).await.unwrap();
     assert_eq!(found.len(), 10);
     assert!(found.iter().all(|entry| entry.agent == "main"));
     assert!(
@@ -195,7 +200,7 @@ async fn the_config_says_who_sees_what_nobody_said() {
         let memory = house.memory("main");
         let saving = |visibility| {
             memory
-                .saving("x", visibility, Provenance::default())
+                .saving(&desk(), "x", visibility)
                 .unwrap()
                 .visibility()
         };
@@ -224,7 +229,7 @@ async fn two_agents_writing_at_once_lose_nothing() {
         [house.memory("main"), other.of(house.agent("ada")).unwrap()].map(|memory| async move {
             let saves = (0..1000).map(|number| {
                 let saving = memory
-                    .saving(&format!("number {number}"), None, Provenance::default())
+                    .saving(&desk(), &format!("number {number}"), None)
                     .unwrap();
                 memory.save(saving)
             });
@@ -233,11 +238,23 @@ async fn two_agents_writing_at_once_lose_nothing() {
     let results = futures_util::future::join_all(writers).await;
     assert!(results.iter().flatten().all(Result::is_ok));
     assert_eq!(
-        house.memory("main").stats().await.unwrap().counts.private,
+        house
+            .memory("main")
+            .stats_of_all()
+            .await
+            .unwrap()
+            .counts
+            .private,
         1000
     );
     assert_eq!(
-        house.memory("ada").stats().await.unwrap().counts.private,
+        house
+            .memory("ada")
+            .stats_of_all()
+            .await
+            .unwrap()
+            .counts
+            .private,
         1000
     );
 }
@@ -254,7 +271,7 @@ async fn files_are_found_while_they_are_there_and_under_their_agent_only() {
     main.note("saw a heron".into()).await.unwrap();
     house.write("agents/main/memory/README.md", "heron notes are elsewhere");
     let texts = async |memory: &Memory, text: &str| {
-        let found = memory.search(text, 10).await.unwrap();
+        let found = memory.search(&desk(), text, 10).await.unwrap();
         found
             .into_iter()
             .map(|entry| (entry.path.unwrap_or_default(), entry.text))
@@ -298,7 +315,11 @@ async fn files_are_found_while_they_are_there_and_under_their_agent_only() {
 async fn a_reader_sees_the_files_of_those_it_reads_from() {
     let house = House::new(CONFIG).await;
     house.write("agents/ada/MEMORY.md", "The valve sticks.");
-    let found = house.memory("rose").search("valve", 5).await.unwrap();
+    let found = house
+        .memory("rose")
+        .search(&desk(), "valve", 5)
+        .await
+        .unwrap();
     assert_eq!(found.len(), 1);
     assert!(
         found[0]
@@ -334,7 +355,7 @@ async fn a_removed_agent_takes_its_memories_along_and_brings_them_back() {
     house.save("main", "own bee", Visibility::Private).await;
     let (ada, seen) = (house.agent("ada").uid, async || {
         house
-            .found(Scope::Of(house.agent("rose")), "bee")
+            .found(Scope::Of(house.agent("rose"), &desk()), "bee")
             .await
             .len()
     });
@@ -342,10 +363,12 @@ async fn a_removed_agent_takes_its_memories_along_and_brings_them_back() {
     assert_eq!(house.db.write(move |tx| archive(tx, ada)).await.unwrap(), 2);
     assert_eq!(seen().await, 0);
     assert_eq!(
-        house.found(Scope::Of(house.agent("main")), "bee").await,
+        house
+            .found(Scope::Of(house.agent("main"), &desk()), "bee")
+            .await,
         ["main: own bee"]
     );
-    let stats = house.memory("ada").stats().await.unwrap();
+    let stats = house.memory("ada").stats_of_all().await.unwrap();
     assert_eq!((stats.counts.archived, stats.global_of_all), (2, 0));
     assert_eq!(house.db.write(move |tx| restore(tx, ada)).await.unwrap(), 2);
     assert_eq!(seen().await, 2);
@@ -366,7 +389,9 @@ async fn a_renamed_agent_keeps_its_memories() {
         .await
         .unwrap();
     assert_eq!(
-        house.found(Scope::Of(house.agent("ada")), "bee").await,
+        house
+            .found(Scope::Of(house.agent("ada"), &desk()), "bee")
+            .await,
         ["lovelace: bee"]
     );
 }
@@ -378,9 +403,9 @@ async fn only_own_saved_memories_can_be_forgotten() {
     house.save("rose", "rose's bee", Visibility::Private).await;
     house.write("agents/rose/MEMORY.md", "a bee in a file");
     let rose = house.memory("rose");
-    let found = rose.search("bee", 10).await.unwrap();
+    let found = rose.search(&desk(), "bee", 10).await.unwrap();
     assert_eq!(found.len(), 3);
-    let forgetting = rose.forgetting(&found);
+    let forgetting = rose.forgetting(&desk(), &found);
     assert_eq!(
         house
             .db
@@ -389,14 +414,14 @@ async fn only_own_saved_memories_can_be_forgotten() {
             .unwrap(),
         1
     );
-    assert_eq!(rose.search("bee", 10).await.unwrap().len(), 2);
+    assert_eq!(rose.search(&desk(), "bee", 10).await.unwrap().len(), 2);
     let foreign = house
         .memories
         .list(Scope::Global, i64::MAX, 10)
         .await
         .unwrap()[0]
         .id;
-    assert_eq!(rose.own(foreign).await.unwrap(), None);
+    assert_eq!(rose.own(&desk(), foreign).await.unwrap(), None);
 }
 
 /// S2.37
@@ -416,21 +441,28 @@ async fn recall_fits_its_budget_and_leaves_out_what_the_prompt_has() {
     house.write("agents/rose/MEMORY.md", "bee bee bee");
     let block = house
         .memory("rose")
-        .recall("tell me about the bee")
+        .recall(&desk(), "tell me about the bee")
         .await
         .unwrap()
         .unwrap();
     assert_eq!(block.matches("old oak").count(), 1, "{block}");
     assert!(!block.contains("bee bee"), "{block}");
     assert_eq!(
-        house.memory("rose").recall("nothing known").await.unwrap(),
+        house
+            .memory("rose")
+            .recall(&desk(), "nothing known")
+            .await
+            .unwrap(),
         None
     );
-    assert_eq!(house.memory("ada").recall("bee").await.unwrap(), None);
+    assert_eq!(
+        house.memory("ada").recall(&desk(), "bee").await.unwrap(),
+        None
+    );
     assert!(
         house
             .memory("main")
-            .recall("bee")
+            .recall(&desk(), "bee")
             .await
             .unwrap()
             .unwrap()
@@ -447,8 +479,11 @@ async fn without_recall_nothing_is_asked() {
         .write(|tx| tx.execute_batch("DROP TABLE memories_fts; DROP TABLE memory_files"))
         .await
         .unwrap();
-    assert_eq!(house.memory("ada").recall("bee").await.unwrap(), None);
-    assert!(house.memory("main").recall("bee").await.is_err());
+    assert_eq!(
+        house.memory("ada").recall(&desk(), "bee").await.unwrap(),
+        None
+    );
+    assert!(house.memory("main").recall(&desk(), "bee").await.is_err());
 }
 
 /// A turn asks on its own connection, and takes the longer way only after a change of a file: the
@@ -460,7 +495,7 @@ async fn a_recall_at_hand_says_when_the_index_is_old() {
         let rose = house.memory("rose");
         house
             .db
-            .read(move |connection| rose.recall_on(connection, text))
+            .read(move |connection| rose.recall_on(connection, &desk(), text))
             .await
             .unwrap()
     };
@@ -470,7 +505,7 @@ async fn a_recall_at_hand_says_when_the_index_is_old() {
     ] {
         house.write(path, line);
         assert_eq!(at_hand(line).await, Recalled::IndexIsOld);
-        let found = house.memory("rose").recall(line).await.unwrap();
+        let found = house.memory("rose").recall(&desk(), line).await.unwrap();
         assert!(
             found.as_ref().is_some_and(|found| found.contains(line)),
             "{found:?}"
@@ -492,11 +527,11 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
     });
     let main = house.memory("main");
     main.import(carried.collect()).await.unwrap();
-    let newest = main.search("the plan", 3).await.unwrap();
+    let newest = main.search(&desk(), "the plan", 3).await.unwrap();
     assert_eq!(newest.len(), 3);
     assert!(newest.iter().all(|entry| entry.created_at >= 1000));
     assert_eq!(
-        main.search("the plan 7", 3).await.unwrap()[0].text,
+        main.search(&desk(), "the plan 7", 3).await.unwrap()[0].text,
         "the plan 7"
     );
     insta::assert_snapshot!(main.memories.explain(Scope::Global, "the plan").await.unwrap(), @"
@@ -505,7 +540,7 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
     ");
     let explained = main
         .memories
-        .explain(Scope::Of(house.agent("main")), "the plan 7")
+        .explain(Scope::Of(house.agent("main"), &desk()), "the plan 7")
         .await
         .unwrap();
     insta::assert_snapshot!(explained.replace(&house.agent("main").uid.to_string(), "UID"), @r#"
@@ -536,7 +571,7 @@ async fn a_question_finds_what_it_is_about() {
         .save("main", "猫的名字是小白", Visibility::Private)
         .await;
     let main = house.memory("main");
-    let found = async |text: &str| main.search(text, 5).await.unwrap().len();
+    let found = async |text: &str| main.search(&desk(), text, 5).await.unwrap().len();
     for text in [
         "who is the one?",
         "What is it that is in there?",
@@ -546,7 +581,7 @@ async fn a_question_finds_what_it_is_about() {
         "¿qué es?",
     ] {
         assert_eq!(found(text).await, 0, "{text}");
-        assert_eq!(main.recall(text).await.unwrap(), None, "{text}");
+        assert_eq!(main.recall(&desk(), text).await.unwrap(), None, "{text}");
     }
     for text in [
         "Is the kettle in here?",
@@ -559,7 +594,7 @@ async fn a_question_finds_what_it_is_about() {
     }
     let explained = house
         .memories
-        .explain(Scope::Of(house.agent("main")), "who is the one?")
+        .explain(Scope::Of(house.agent("main"), &desk()), "who is the one?")
         .await
         .unwrap();
     assert!(
@@ -580,7 +615,12 @@ async fn what_is_said_with_other_endings_and_accents_is_found() {
         .await;
     for text in ["invoice", "PAYING invoice?", "zoe", "zurich", "搜索"] {
         assert_eq!(
-            house.memory("main").search(text, 5).await.unwrap().len(),
+            house
+                .memory("main")
+                .search(&desk(), text, 5)
+                .await
+                .unwrap()
+                .len(),
             1,
             "{text}"
         );
@@ -598,29 +638,41 @@ fn memories_have_a_size() {
         .block_on(Db::open(&home.path().join("parlor.db")))
         .unwrap();
     let memory = Memories::new(db).of(&agent).unwrap();
-    let told = |text: &str| {
-        memory
-            .saving(text, None, Provenance::default())
-            .unwrap_err()
-            .to_string()
-    };
+    let told = |text: &str| memory.saving(&desk(), text, None).unwrap_err().to_string();
     insta::assert_snapshot!(told(" \n"), @"There is nothing to remember.");
-    insta::assert_snapshot!(told(&"x".repeat(MAX_TEXT_BYTES + 1)), @"A memory has at most 8 KiB. Make it shorter, or save it in parts.");
+    insta::assert_snapshot!(told(&"x".repeat(8 * 1024 + 1)), @"A memory has at most 8 KiB. Make it shorter, or save it in parts.");
 }
 
-/// Rows of four agents, with readers drawn by lot.
+/// Rows of four agents from three people in three places, with readers drawn by lot.
 #[derive(Debug, Clone)]
 struct World {
-    rows: Vec<(usize, Visibility, String)>,
+    rows: Vec<Row>,
     reads: Vec<(usize, usize)>,
     query: String,
     limit: u32,
 }
 
+#[derive(Debug, Clone)]
+struct Row {
+    owner: usize,
+    visibility: Visibility,
+    person: usize,
+    place: usize,
+    text: String,
+}
+
 const IDS: [&str; 4] = ["main", "a", "b", "c"];
+/// The first two are the same person.
+const PEOPLE: [&str; 3] = ["telegram:1", "discord:2", "telegram:3"];
+const OF_ONE: [&[usize]; 3] = [&[0, 1], &[0, 1], &[2]];
+const KEYS: [&str; 4] = [
+    "telegram:dm:1",
+    "telegram:topic:-100:7",
+    "telegram:dm:3",
+    "telegram:group:-100:3",
+];
 
 fn worlds() -> impl Strategy<Value = World> {
-    let visibility = prop_oneof![Just(Visibility::Private), Just(Visibility::Global)];
     let word = prop_oneof![
         Just("bee"),
         Just("tea"),
@@ -629,19 +681,57 @@ fn worlds() -> impl Strategy<Value = World> {
         Just("1q")
     ];
     let text = proptest::collection::vec(word, 1..4).prop_map(|words| words.join(" "));
-    let rows = proptest::collection::vec((0..IDS.len(), visibility, text), 0..20);
+    let visibility = proptest::sample::select(Visibility::ALL);
+    let row = (
+        0..IDS.len(),
+        visibility,
+        0..PEOPLE.len(),
+        0..KEYS.len(),
+        text,
+    );
+    let row = row.prop_map(|(owner, visibility, person, place, text)| Row {
+        owner,
+        visibility,
+        person,
+        place,
+        text,
+    });
+    let rows = proptest::collection::vec(row, 0..24);
     let reads = proptest::collection::vec((0..IDS.len(), 0..IDS.len()), 0..4);
     let query = prop_oneof![
-        "(bee|tea|oak|AND|OR|NOT|NEAR|\"|'|\\*|\\^|:|\\(|\\)|-|\\+|\\{|\\}|words:|1q| ){0,12}",
-        "\\PC{0,40}",
-        Just("0qbee 1qbee 2qbee 3qbee".to_owned()),
+        3 => "(bee|tea|oak|AND|OR|NOT|NEAR|\"|'|\\*|\\^|:|\\(|\\)|-|\\+|\\{|\\}|words:|1q| ){0,12}",
+        1 => "\\PC{0,40}",
+        1 => Just("0qbee 1qbee 2qbee 3qbee 4qbee 5qbee".to_owned()),
+        3 => Just("bee tea oak".to_owned()),
     ];
-    (rows, reads, query, 1_u32..8).prop_map(|(rows, reads, query, limit)| World {
+    (rows, reads, query, 1_u32..12).prop_map(|(rows, reads, query, limit)| World {
         rows,
         reads,
         query,
         limit,
     })
+}
+
+impl Row {
+    fn said(&self) -> Provenance {
+        Provenance {
+            place: Some(KEYS[self.place].parse().unwrap()),
+            person: Some(PEOPLE[self.person].parse().unwrap()),
+        }
+    }
+}
+
+/// For whom and where something is read; no person: several people ask.
+type Asker = (Option<usize>, usize);
+
+fn reader((person, place): Asker) -> Reader {
+    let ids: Vec<PersonId> = person
+        .iter()
+        .flat_map(|person| OF_ONE[*person])
+        .map(|id| PEOPLE[*id].parse().unwrap())
+        .collect();
+    let speaker = PEOPLE[person.unwrap_or(0)].parse().unwrap();
+    Reader::new(&speaker, &ids, &KEYS[place].parse().unwrap(), Role::Member)
 }
 
 impl World {
@@ -666,42 +756,192 @@ impl World {
             .collect()
     }
 
-    fn sees(&self, reader: usize, (owner, visibility, _): &(usize, Visibility, String)) -> bool {
-        *visibility == Visibility::Global
-            || *owner == reader
-            || self.reads.contains(&(reader, *owner))
+    /// The rule in plain words.
+    fn sees(&self, agent: usize, (person, place): Asker, is_searched_for: bool, row: &Row) -> bool {
+        let is_read = row.owner == agent || self.reads.contains(&(agent, row.owner));
+        let is_own = person.is_some_and(|person| OF_ONE[person].contains(&row.person));
+        let is_private = KEYS[place].starts_with("telegram:dm:");
+        match row.visibility {
+            Visibility::Global => true,
+            Visibility::Private => is_read,
+            Visibility::Place => is_read && row.place == place,
+            Visibility::Person => is_read && is_own && (is_private || is_searched_for),
+        }
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..Default::default() })]
 
-    /// S0.63 for every pair of agents; no question fails.
+    /// S0.63 for every agent, person and place: a read finds exactly the rows that the rule allows,
+    /// and no question fails.
     #[test]
     fn nobody_finds_what_it_may_not_see(world in worlds()) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.block_on(async {
             let house = House::new(&world.config()).await;
             let mut ids = Vec::new();
-            for (owner, visibility, text) in &world.rows {
-                ids.push(house.save(IDS[*owner], text, *visibility).await);
+            for row in &world.rows {
+                let new = rows::New {
+                    owner: house.agent(IDS[row.owner]).uid,
+                    visibility: row.visibility,
+                    path: None,
+                    text: row.text.clone(),
+                    said: row.said(),
+                    created_at: 1,
+                };
+                ids.push(house.db.write(move |tx| rows::insert(tx, &new)).await.unwrap());
             }
             let row_of = |id: i64| &world.rows[ids.iter().position(|known| *known == id).unwrap()];
-            for (reader, id) in IDS.iter().enumerate() {
-                let agent = house.agent(id);
-                let found = house.memories.search(Scope::Of(agent), &world.query, world.limit).await.unwrap();
-                prop_assert!(found.iter().all(|entry| world.sees(reader, row_of(entry.id))));
-                // All visible rows are found, up to the limit.
-                let asked = stop_words::telling(&world.query);
-                let fits = |row: &(usize, Visibility, String)| tokenizer::words(&row.2).iter().any(|word| asked.contains(word));
-                let visible = world.rows.iter().filter(|row| world.sees(reader, row) && fits(row)).count();
-                prop_assert_eq!(found.len(), visible.min(world.limit as usize));
+            let asked = stop_words::telling(&world.query);
+            let fits = |row: &Row| tokenizer::words(&row.text).iter().any(|word| asked.contains(word));
+            let askers = [None, Some(0), Some(1), Some(2)];
+            let askers = askers.into_iter().flat_map(|person| (0..KEYS.len()).map(move |place| (person, place)));
+            for asker in askers {
+                let reader = reader(asker);
+                for (number, id) in IDS.iter().enumerate() {
+                    let agent = house.agent(id);
+                    for is_searched_for in [true, false] {
+                        let scope = if is_searched_for { Scope::Of(agent, &reader) } else { Scope::RecalledBy(agent, &reader) };
+                        let sees = |row: &Row| world.sees(number, asker, is_searched_for, row);
+                        let found = house.memories.search(scope, &world.query, world.limit).await.unwrap();
+                        prop_assert!(found.iter().all(|entry| sees(row_of(entry.id))), "{asker:?} {id}");
+                        // All visible rows are found, up to the limit.
+                        let visible = world.rows.iter().filter(|row| sees(row) && fits(row)).count();
+                        prop_assert_eq!(found.len(), visible.min(world.limit as usize));
+                        let listed = house.memories.list(scope, i64::MAX, 100).await.unwrap();
+                        prop_assert_eq!(listed.len(), world.rows.iter().filter(|row| sees(row)).count());
+                    }
+                    let memory = house.memory(id);
+                    let is_own = |row: &&Row| row.owner == number;
+                    let newest = memory.newest(&reader, 100).await.unwrap();
+                    let expected = world.rows.iter().filter(is_own).filter(|row| world.sees(number, asker, false, row));
+                    prop_assert_eq!(newest.len(), expected.count());
+                    for (known, row) in ids.iter().zip(&world.rows) {
+                        let found = memory.own(&reader, *known).await.unwrap();
+                        prop_assert_eq!(found.is_some(), is_own(&row) && world.sees(number, asker, true, row));
+                    }
+                }
             }
             let global = house.memories.search(Scope::Global, &world.query, 100).await.unwrap();
-            prop_assert!(global.iter().all(|entry| row_of(entry.id).1 == Visibility::Global));
+            prop_assert!(global.iter().all(|entry| row_of(entry.id).visibility == Visibility::Global));
             Ok(())
         })?;
     }
+}
+
+fn person_in(id: &str, place: &str, role: Role) -> Reader {
+    let id: PersonId = id.parse().unwrap();
+    Reader::new(
+        &id,
+        std::slice::from_ref(&id),
+        &place.parse().unwrap(),
+        role,
+    )
+}
+
+#[tokio::test]
+async fn an_agent_keeps_so_much_from_a_guest_and_no_more() {
+    let house = House::new(CONFIG).await;
+    let main = house.memory("main");
+    let bob = person_in("telegram:5", "telegram:topic:-100:7", Role::Guest);
+    let save = async |reader: &Reader, text: &str| {
+        let saving = main.saving(reader, text, None).unwrap();
+        let room = main.room_for(&saving).await.unwrap();
+        let saved = main.save(saving).await.unwrap().map(drop);
+        assert_eq!(saved, room, "what was told before holds");
+        saved
+    };
+    for number in 0..20 {
+        save(&bob, &format!("tea {number}")).await.unwrap();
+    }
+    assert_eq!(
+        house.count("SELECT count(*) FROM memories").await,
+        20,
+        "not one less"
+    );
+    let told = save(&bob, "tea again").await.unwrap_err().to_string();
+    insta::assert_snapshot!(told, @"This person has 20 things remembered already, and that is the most. `/forget` takes one away. Nothing was saved.");
+    assert_eq!(house.count("SELECT count(*) FROM memories").await, 20);
+    let member = person_in("telegram:6", "telegram:topic:-100:7", Role::Member);
+    save(&member, "tea of a member").await.unwrap();
+    let found = main.search(&member, "tea", 30).await.unwrap();
+    assert_eq!(found.len(), 21);
+    assert!(
+        found
+            .iter()
+            .filter(|entry| entry.text.starts_with("[guest] "))
+            .count()
+            == 20
+    );
+}
+
+#[tokio::test]
+async fn people_forget_their_own_and_owners_everything_they_see() {
+    let house = House::new(CONFIG).await;
+    let main = house.memory("main");
+    let topic = "telegram:topic:-100:7";
+    let (alice, bob, guest) = (
+        person_in("telegram:1", topic, Role::Owner),
+        person_in("telegram:2", topic, Role::Member),
+        person_in("telegram:3", topic, Role::Guest),
+    );
+    for reader in [&alice, &bob, &guest] {
+        let saving = main.saving(reader, "tea", None).unwrap();
+        main.save(saving).await.unwrap().unwrap();
+    }
+    let may = async |reader: &Reader| {
+        let seen = main.search(reader, "tea", 10).await.unwrap();
+        assert_eq!(seen.len(), 3, "all are of this place");
+        let mut ids = main.forgetting(reader, &seen).ids;
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(may(&alice).await, [1, 2, 3]);
+    assert_eq!(may(&bob).await, [2]);
+    assert_eq!(may(&guest).await, [] as [i64; 0]);
+    let elsewhere = person_in("telegram:2", "telegram:dm:2", Role::Member);
+    assert_eq!(main.search(&elsewhere, "tea", 10).await.unwrap(), []);
+}
+
+/// Rows with a person or a place from before the rule stay as visible as they were.
+#[tokio::test]
+async fn a_restore_brings_rows_of_people_and_places_back_to_them_alone() {
+    let house = House::new(CONFIG).await;
+    let main = house.memory("main");
+    let (dm, topic) = (
+        person_in("telegram:1", "telegram:dm:1", Role::Member),
+        person_in("telegram:1", "telegram:topic:-100:7", Role::Member),
+    );
+    for reader in [&dm, &topic] {
+        let saving = main.saving(reader, "tea", None).unwrap();
+        main.save(saving).await.unwrap().unwrap();
+    }
+    let uid = house.agent("main").uid;
+    house.db.write(move |tx| archive(tx, uid)).await.unwrap();
+    assert_eq!(main.search(&dm, "tea", 10).await.unwrap(), []);
+    house.db.write(move |tx| restore(tx, uid)).await.unwrap();
+    let seen = async |reader: &Reader| {
+        let found = main.search(reader, "tea", 10).await.unwrap();
+        found
+            .into_iter()
+            .map(|entry| entry.visibility)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&dm).await, [Visibility::Person]);
+    assert_eq!(
+        main.recall(&topic, "tea")
+            .await
+            .unwrap()
+            .unwrap()
+            .matches("tea")
+            .count(),
+        1
+    );
+    assert_eq!(
+        seen(&person_in("telegram:2", "telegram:dm:2", Role::Owner)).await,
+        []
+    );
 }
 
 /// S2.40
@@ -712,7 +952,7 @@ async fn an_import_brings_the_same_rows_and_a_second_one_none() {
         house.save("rose", text, Visibility::Private).await;
     }
     let rose = house.memory("rose");
-    let exported = rose.newest(i64::MAX, 100).await.unwrap();
+    let exported = rose.everything(i64::MAX, 100).await.unwrap();
     let text = export::write(&exported, export::Form::Markdown);
     let other = House::new(CONFIG).await;
     let carried = export::read(&text).unwrap();
@@ -729,7 +969,11 @@ async fn an_import_brings_the_same_rows_and_a_second_one_none() {
         rose.import(carried).await.unwrap(),
         Imported { new: 0, known: 4 }
     );
-    let again = other.memory("rose").newest(i64::MAX, 100).await.unwrap();
+    let again = other
+        .memory("rose")
+        .everything(i64::MAX, 100)
+        .await
+        .unwrap();
     let (mut one, mut two) = (text, export::write(&again, export::Form::Markdown));
     for text in [&mut one, &mut two] {
         let mut parts: Vec<&str> = text.split("\n\n").collect();
@@ -749,7 +993,7 @@ async fn rows_hang_on_the_uid_and_not_on_the_name() {
         ..Agent::clone(house.agent("ada"))
     };
     assert_eq!(
-        house.found(Scope::Of(&newcomer), "bee").await,
+        house.found(Scope::Of(&newcomer, &desk()), "bee").await,
         [] as [String; 0]
     );
 }
@@ -785,9 +1029,55 @@ async fn words_of_deleted_memories_leave_the_index() {
     house.memories.wipe().await.unwrap();
     assert_eq!(house.count(with_word).await, 0);
     assert_eq!(house.count(with_mark).await, 0);
-    let found = house.found(Scope::Of(memory.agent()), "roses").await;
+    let found = house.found(Scope::Of(memory.agent(), &Reader::operator(&[], None)), "roses").await;
     assert_eq!(found.len(), 2, "{found:?}");
     house.memories.wipe().await.unwrap();
     let whole = "SELECT count(*) FROM memories_fts WHERE memories_fts MATCH '1qrose'";
     assert_eq!(house.count(whole).await, 1);
+}
+
+/// Memories of the schema before people and places were told apart.
+const OLD_ROWS: &str = "
+    INSERT INTO agents (uid, slug, created_at) VALUES ('00000000-0000-0000-0000-000000000001', 'main', 0);
+    INSERT INTO places (id, key, created_at) VALUES (1, 'telegram:dm:1', 0);
+    INSERT INTO memory_scopes (agent_uid, slots) VALUES ('00000000-0000-0000-0000-000000000001', 2);
+    INSERT INTO memories (id, slot, agent_uid, visibility, source, text, place_id, person, created_at)
+        SELECT 5, (number << 40) + 1, agent_uid, 'private', 'saved', 'old tea', 1, 'telegram:1', 7 FROM memory_scopes WHERE number > 0;
+    INSERT INTO memories_fts (rowid, words) SELECT slot, '1qold 1qtea' FROM memories;
+    INSERT INTO memories (id, agent_uid, visibility, archived_from, source, text, created_at)
+        VALUES (9, '00000000-0000-0000-0000-000000000001', 'archived', 'global', 'saved', 'gone', 7);
+    DELETE FROM memories WHERE id = 9;
+    PRAGMA user_version = 2;";
+
+#[tokio::test]
+async fn memories_from_before_stay_as_visible_as_they_were() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("parlor.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    for sql in [
+        include_str!("../../../migrations/V1__schema.sql"),
+        include_str!("../../../migrations/V2__admins.sql"),
+        OLD_ROWS,
+    ] {
+        old.execute_batch(sql).unwrap();
+    }
+    drop(old);
+    let db = Db::open(&path).await.unwrap();
+    let registry = registry(&home, &db, "").await;
+    let house = House {
+        memories: Memories::new(db.clone()),
+        home,
+        db,
+        registry,
+    };
+    let bob = person_in("telegram:2", "telegram:topic:-100:7", Role::Guest);
+    let main = house.memory("main");
+    let found = main.search(&bob, "tea", 10).await.unwrap();
+    let told: Vec<_> = found
+        .iter()
+        .map(|entry| (entry.id, entry.visibility, entry.text.as_str()))
+        .collect();
+    assert_eq!(told, [(5, Visibility::Private, "old tea")]);
+    assert_eq!(house.save("main", "new tea", Visibility::Private).await, 10);
+    assert_eq!(main.search(&bob, "tea", 10).await.unwrap().len(), 2);
 }

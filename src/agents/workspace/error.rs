@@ -19,6 +19,8 @@ pub enum FileError {
     Link,
     #[error("leads out of the workspace")]
     Outside,
+    #[error("belongs to another place; only people there and owners see it")]
+    OfOthers,
     #[error("is too large: {bytes} bytes, and {max_bytes} are possible")]
     TooLarge { bytes: u64, max_bytes: u64 },
     #[error(

@@ -218,7 +218,10 @@ fn a_full_workspace_takes_no_more_until_something_is_deleted() {
     let incoming = place.home.path().join("agent/incoming");
     std::fs::write(&incoming, &half).unwrap();
     assert_eq!(
-        place.workspace.take_in(&incoming, Path::new("inbox/three")),
+        place
+            .workspace
+            .take_in(&incoming, Path::new("inbox/three"))
+            .map(drop),
         full
     );
     assert!(incoming.exists());
@@ -346,5 +349,84 @@ fn folders_do_not_get_around_the_quota() {
     assert!(
         made <= 3,
         "what does not fit leaves no folders behind: {made}"
+    );
+}
+
+/// Finding 6: a name that is there gets a number, and the same file twice is one.
+#[test]
+fn no_file_of_people_takes_the_place_of_another() {
+    let place = place();
+    let take = |content: &str| {
+        let incoming = place.home.path().join("agent/incoming");
+        std::fs::write(&incoming, content).unwrap();
+        let taken = place
+            .workspace
+            .take_in(&incoming, Path::new("inbox/x/contract.txt"))
+            .unwrap();
+        assert!(!incoming.exists());
+        taken.display().to_string()
+    };
+    assert_eq!(take("Pay Ann"), "inbox/x/contract.txt");
+    assert_eq!(take("Pay Eve"), "inbox/x/contract-2.txt");
+    assert_eq!(take("Pay Ann"), "inbox/x/contract.txt");
+    assert_eq!(take("Pay Bob"), "inbox/x/contract-3.txt");
+    let read = |path: &str| std::fs::read_to_string(place.at(path)).unwrap();
+    assert_eq!(read("inbox/x/contract.txt"), "Pay Ann");
+    assert_eq!(read("inbox/x/contract-2.txt"), "Pay Eve");
+}
+
+/// Finding 7: the share of guests is 5 %, here 50 KB. The oldest of theirs goes, and nobody else's.
+#[test]
+fn guests_have_a_share_of_the_workspace() {
+    let place = place();
+    let take = |name: &str, bytes: usize| {
+        let incoming = place.home.path().join("agent/incoming");
+        std::fs::write(&incoming, "x".repeat(bytes)).unwrap();
+        place.workspace.make_room_for_guest(bytes as u64)?;
+        place
+            .workspace
+            .take_in(&incoming, Path::new(name))
+            .map(drop)
+    };
+    place
+        .write("inbox/a/of-a-member", &"x".repeat(500_000))
+        .unwrap();
+    place
+        .write("inbox/a/deep/guests", &"x".repeat(50_000))
+        .unwrap();
+    for (number, folder) in [(1, "a"), (2, "b"), (3, "a"), (4, "c")] {
+        take(&format!("inbox/{folder}/guests/{number}"), 15_000).unwrap();
+        let modified = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(number);
+        let file = std::fs::File::options()
+            .write(true)
+            .open(place.at(&format!("inbox/{folder}/guests/{number}")))
+            .unwrap();
+        file.set_modified(modified).unwrap();
+    }
+    let is_there = |path: &str| place.at(path).exists();
+    assert!(!is_there("inbox/a/guests/1"), "the oldest");
+    for path in [
+        "inbox/b/guests/2",
+        "inbox/a/guests/3",
+        "inbox/c/guests/4",
+        "inbox/a/of-a-member",
+        "inbox/a/deep/guests",
+    ] {
+        assert!(is_there(path), "{path}");
+    }
+    let too_large = take("inbox/c/guests/5", 60_000);
+    assert!(
+        matches!(
+            too_large,
+            Err(FileError::TooLarge {
+                max_bytes: 50_000,
+                ..
+            })
+        ),
+        "{too_large:?}"
+    );
+    assert!(
+        is_there("inbox/c/guests/4"),
+        "nothing went for a file that cannot come"
     );
 }

@@ -51,6 +51,17 @@ impl Workspace {
         &self,
         start: &Path,
         depth: usize,
+        visit: impl FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), FileError> {
+        self.walk_where(start, depth, |_| true, visit)
+    }
+
+    /// The same, past entries that are not seen.
+    pub(super) fn walk_where(
+        &self,
+        start: &Path,
+        depth: usize,
+        is_seen: impl Fn(&Path) -> bool,
         mut visit: impl FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), FileError> {
         let dir = self.dir()?;
@@ -70,6 +81,9 @@ impl Workspace {
                     continue;
                 };
                 let path = shown.join(entry.file_name());
+                if !is_seen(&path) {
+                    continue;
+                }
                 let kind = EntryKind::of(&metadata);
                 if kind == EntryKind::Folder && level < depth.min(MAX_DEPTH) {
                     folders.push((path.clone(), level + 1));

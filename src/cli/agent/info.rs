@@ -42,6 +42,10 @@ struct LastError {
 
 #[derive(Serialize)]
 struct MemoryInfo {
+    /// For one person each.
+    person: u32,
+    /// For one place each.
+    place: u32,
     private: u32,
     global: u32,
     archived: u32,
@@ -102,6 +106,8 @@ fn peer(peer: &Colleague) -> String {
 fn memory_info(stats: &Stats) -> MemoryInfo {
     let counts = &stats.counts;
     MemoryInfo {
+        person: counts.person,
+        place: counts.place,
         private: counts.private,
         global: counts.global,
         archived: counts.archived,
@@ -129,8 +135,8 @@ fn memory_line(memory: Option<&MemoryInfo>) -> String {
         format!("{} pieces", memory.pieces)
     };
     format!(
-        "memory: {} private, {} global, {pieces} of files; {file}; {last}",
-        memory.private, memory.global
+        "memory: {} private, {} global, {} of people, {} of places, {pieces} of files; {file}; {last}",
+        memory.private, memory.global, memory.person, memory.place
     )
 }
 

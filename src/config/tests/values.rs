@@ -733,7 +733,7 @@ fn agents_read_each_memory_once_and_know_their_budget() {
     );
     assert_eq!(
         config.memory.default_visibility,
-        crate::config::Visibility::Global
+        crate::config::DefaultVisibility::Global
     );
     let rose = &config.agents[1].memory;
     assert_eq!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::agents::{FileError, Files, Found, PathError, Want, is_odd};
+use crate::agents::{FileError, FileView, Found, PathError, RESULTS, Want, is_odd};
 use crate::tools::{Outcome, Scope, background, read_arguments};
 
 /// How paths are written, for the descriptions.
@@ -39,14 +39,14 @@ pub(super) fn failed(path: &str, error: &FileError) -> Failure {
 pub(super) async fn run<A, W>(scope: &Scope, arguments: Value, work: W) -> Outcome
 where
     A: DeserializeOwned + Send + 'static,
-    W: FnOnce(&Files, A) -> Result<String, Failure> + Send + 'static,
+    W: FnOnce(&FileView, A) -> Result<String, Failure> + Send + 'static,
 {
     let arguments: A = match read_arguments(arguments) {
         Ok(arguments) => arguments,
         Err(outcome) => return outcome,
     };
-    let agent = scope.agent.clone();
-    in_background(scope, move || work(&agent.files, arguments))
+    let files = scope.files();
+    in_background(scope, move || work(&files, arguments))
         .await
         .map_or_else(Outcome::say, Outcome::say)
 }
@@ -61,7 +61,7 @@ pub(super) async fn in_background<T: Send + 'static>(
     }
 }
 
-pub(super) fn find(files: &Files, path: &str, want: Want) -> Result<Found, Failure> {
+pub(super) fn find(files: &FileView, path: &str, want: Want) -> Result<Found, Failure> {
     Ok(files.find(path, want)?)
 }
 
@@ -75,7 +75,9 @@ pub(super) fn shown(prefix: &str, path: &Path) -> String {
         .collect();
     match prefix {
         // A name that looks like a path to another folder is written with `./`, as `find` reads it.
-        "" if path.starts_with('@') || path.starts_with("shared/") => format!("./{path}"),
+        "" if path.starts_with('@') || path.starts_with("shared/") || path.starts_with(RESULTS) => {
+            format!("./{path}")
+        }
         "" => path,
         prefix => format!("{prefix}/{path}"),
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Failure, PATHS, failed, find, run};
-use crate::agents::{Files, Want};
+use crate::agents::{FileView, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -41,7 +41,7 @@ impl Tool for FileDelete {
     }
 }
 
-fn delete(files: &Files, Arguments { path }: Arguments) -> Result<String, Failure> {
+fn delete(files: &FileView, Arguments { path }: Arguments) -> Result<String, Failure> {
     let found = find(files, &path, Want::Write)?;
     found
         .workspace

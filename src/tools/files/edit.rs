@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
-use crate::agents::{FileError, Files, Want};
+use crate::agents::{FileError, FileView, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -52,7 +52,7 @@ impl Tool for FileEdit {
     }
 }
 
-fn edit(files: &Files, arguments: Arguments) -> Result<String, Failure> {
+fn edit(files: &FileView, arguments: Arguments) -> Result<String, Failure> {
     let Arguments {
         path,
         old,

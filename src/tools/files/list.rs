@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Failure, PATHS, failed, find, run, shown};
-use crate::agents::{Entry, EntryKind, Files, Want, is_odd};
+use crate::agents::{Entry, EntryKind, FileView, Want, is_odd};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -54,7 +54,7 @@ impl Tool for FileList {
     }
 }
 
-fn list(files: &Files, Arguments { path, recursive }: Arguments) -> Result<String, Failure> {
+fn list(files: &FileView, Arguments { path, recursive }: Arguments) -> Result<String, Failure> {
     let found = find(files, &path, Want::Read)?;
     let mut entries: Vec<Entry> = Vec::new();
     let depth = if recursive { usize::MAX } else { 1 };
@@ -110,7 +110,7 @@ fn line(prefix: &str, entry: &Entry) -> String {
     }
 }
 
-fn besides(files: &Files) -> String {
+fn besides(files: &FileView) -> String {
     let open = files.others().iter().map(|opened| {
         let right = if opened.may_write {
             "read and write"

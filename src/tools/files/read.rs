@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Failure, PATHS, failed, find, run};
-use crate::agents::{FileError, Files, Want};
+use crate::agents::{FileError, FileView, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -63,7 +63,7 @@ impl Tool for FileRead {
     }
 }
 
-fn read(files: &Files, arguments: Arguments) -> Result<String, Failure> {
+fn read(files: &FileView, arguments: Arguments) -> Result<String, Failure> {
     let found = find(files, &arguments.path, Want::Read)?;
     let (file, _) = found
         .workspace

@@ -16,7 +16,7 @@ use super::matching::{
     Wanted,
 };
 use super::stream;
-use crate::agents::{EntryKind, FileError, Files, Found, Want};
+use crate::agents::{EntryKind, FileError, FileView, Found, Want};
 use crate::models::ToolSpec;
 use crate::sandbox::{self, Ran};
 use crate::tools::{Outcome, Risk, Scope, Tool, background, read_arguments};
@@ -76,8 +76,8 @@ impl Tool for FileSearch {
 async fn search(scope: &Scope, arguments: Arguments) -> Result<String, String> {
     let pattern = arguments.pattern.clone();
     check(&arguments).map_err(|failure| failure.to_string())?;
-    let (agent, slot) = (scope.agent.clone(), background::heavy(scope).await);
-    let planned = slot.run(move || plan(&agent.files, &arguments)).await;
+    let (files, slot) = (scope.files(), background::heavy(scope).await);
+    let planned = slot.run(move || plan(&files, &arguments)).await;
     let plan = planned
         .map_err(|broke| broke.to_string())?
         .map_err(|failure| failure.to_string())?;
@@ -121,7 +121,7 @@ struct Plan {
     is_cut: bool,
 }
 
-fn plan(files: &Files, arguments: &Arguments) -> Result<Plan, Failure> {
+fn plan(files: &FileView, arguments: &Arguments) -> Result<Plan, Failure> {
     let path = &arguments.path;
     let found = find(files, path, Want::Read)?;
     let names = arguments.glob.as_deref().map(name_pattern).transpose()?;

@@ -53,9 +53,9 @@ impl Tool for FileSend {
         let Some(max_bytes) = scope.place.platform().map(outgoing::max_bytes) else {
             return Outcome::say("Nobody is in this place to send a file to.");
         };
-        let (agent, told) = (scope.agent.clone(), path.clone());
+        let (agent, files, told) = (scope.agent.clone(), scope.files(), path.clone());
         let copied = in_background(scope, move || {
-            let found = find(&agent.files, &path, Want::Read)?;
+            let found = find(&files, &path, Want::Read)?;
             let (file, metadata) = found
                 .workspace
                 .open(&found.path)

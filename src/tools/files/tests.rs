@@ -13,7 +13,7 @@ use crate::config::{Secrets, Source, draft};
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::ToolCall;
 use crate::sandbox::in_process;
-use crate::tools::{Effect, Outcome, Scope, ToolBox};
+use crate::tools::{Effect, Outcome, Results, Scope, ToolBox};
 
 /// Two agents and a shared folder. Rose may read Ada's files; Ada may change Rose's.
 struct House {
@@ -79,14 +79,42 @@ impl House {
         tool: &str,
         arguments: serde_json::Value,
     ) -> Outcome {
+        self.asked((person, role), "telegram:dm:7", id, tool, arguments)
+            .await
+    }
+
+    async fn asked_by(
+        &self,
+        role: Role,
+        place: &str,
+        id: &str,
+        tool: &str,
+        arguments: serde_json::Value,
+    ) -> Outcome {
+        self.asked(("telegram:7", role), place, id, tool, arguments)
+            .await
+    }
+
+    async fn asked(
+        &self,
+        (person, role): (&str, Role),
+        place: &str,
+        id: &str,
+        tool: &str,
+        arguments: serde_json::Value,
+    ) -> Outcome {
         let agent = self.agent(id);
-        let place: SessionKey = "telegram:dm:7".parse().unwrap();
+        let place: SessionKey = place.parse().unwrap();
         let scope = Scope {
             agent: agent.clone(),
             place,
+            former_place: None,
             person: person.parse().unwrap(),
+            ids: vec![person.parse().unwrap(), "discord:8".parse().unwrap()],
             role,
+            owns_house: role == Role::Owner,
             parent: None,
+            results: Arc::new(Results::new(self.home.path())),
         };
         let call = ToolCall {
             id: "1".into(),
@@ -756,5 +784,140 @@ proptest! {
         }
         let beside: Vec<_> = std::fs::read_dir(house.home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         prop_assert!(beside.iter().all(|name| ["agents", "shared", "outgoing"].iter().any(|known| name == known)), "{:?}", beside);
+    }
+}
+
+/// Finding 5: what people sent is for their place and for owners, by every file tool and also by
+/// links and in other agents' workspaces.
+#[tokio::test]
+async fn files_of_people_are_seen_in_their_place_and_by_owners_alone() {
+    let house = house();
+    for agent in ["rose", "ada"] {
+        let workspace = house.home.path().join(format!("agents/{agent}/workspace"));
+        for place in [
+            "telegram.dm.5",
+            "telegram.dm.7",
+            "discord.dm.8",
+            "telegram.topic.-100.7",
+        ] {
+            let folder = workspace.join("inbox").join(place);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("letter.txt"), format!("words of {place}")).unwrap();
+        }
+        std::fs::write(workspace.join("inbox/2026-01-01-1-old.txt"), "words of old").unwrap();
+        std::fs::write(workspace.join("notes.txt"), "words of the agent").unwrap();
+        std::os::unix::fs::symlink("inbox/telegram.dm.5", workspace.join("link")).unwrap();
+        std::os::unix::fs::symlink(".", workspace.join("round")).unwrap();
+    }
+    let found = async |role, place: &str| {
+        let mut found = Vec::new();
+        for (prefix, arguments) in [
+            ("", json!({ "pattern": "words of" })),
+            ("@ada/", json!({ "pattern": "words of", "path": "@ada" })),
+        ] {
+            let told = house
+                .asked_by(role, place, "rose", "file_search", arguments)
+                .await
+                .text;
+            let of = told
+                .lines()
+                .filter_map(|line| line.split_once("words of "))
+                .map(|(_, whose)| format!("{prefix}{whose}"));
+            found.extend(of);
+        }
+        found.sort();
+        found.join(" ")
+    };
+    let all = "@ada/discord.dm.8 @ada/old @ada/telegram.dm.5 @ada/telegram.dm.7 @ada/telegram.topic.-100.7 @ada/the agent \
+               discord.dm.8 old telegram.dm.5 telegram.dm.7 telegram.topic.-100.7 the agent";
+    assert_eq!(found(Role::Owner, "telegram:dm:7").await, all);
+    for role in [Role::Guest, Role::Member, Role::Admin] {
+        assert_eq!(
+            found(role, "telegram:dm:7").await,
+            "@ada/discord.dm.8 @ada/telegram.dm.7 @ada/the agent discord.dm.8 telegram.dm.7 the agent"
+        );
+        assert_eq!(
+            found(role, "telegram:topic:-100:7").await,
+            "@ada/telegram.topic.-100.7 @ada/the agent telegram.topic.-100.7 the agent"
+        );
+    }
+    let foreign = [
+        "inbox/telegram.dm.5/letter.txt",
+        "./inbox/telegram.dm.5/letter.txt",
+        "link/letter.txt",
+        "round/inbox/telegram.dm.5/letter.txt",
+        "round/round/link/letter.txt",
+        "inbox/2026-01-01-1-old.txt",
+        "@ada/inbox/telegram.dm.5/letter.txt",
+        "@ada/link/letter.txt",
+    ];
+    for path in foreign {
+        for (tool, more) in [
+            ("file_read", json!({})),
+            ("file_list", json!({})),
+            ("file_search", json!({ "pattern": "words" })),
+            ("file_send", json!({})),
+            ("file_write", json!({ "content": "x" })),
+            ("file_edit", json!({ "old": "words", "new": "x" })),
+            ("file_delete", json!({})),
+        ] {
+            let mut arguments = json!({ "path": path });
+            arguments
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            let outcome = house
+                .asked_by(Role::Admin, "telegram:dm:7", "rose", tool, arguments)
+                .await;
+            assert!(
+                !outcome.text.contains("words of")
+                    && outcome.effects.is_empty()
+                    && !outcome.text.contains("letter.txt  "),
+                "{tool} {path}: {}",
+                outcome.text
+            );
+            let refused = outcome.text.contains("belongs to another place")
+                || outcome.text.contains("for reading only");
+            assert!(refused, "{tool} {path}: {}", outcome.text);
+        }
+    }
+    let listed = house
+        .asked_by(
+            Role::Member,
+            "telegram:dm:7",
+            "rose",
+            "file_list",
+            json!({ "recursive": true }),
+        )
+        .await
+        .text;
+    assert!(
+        !listed.contains("dm.5")
+            && !listed.contains("old")
+            && listed.contains("inbox/telegram.dm.7/letter.txt"),
+        "{listed}"
+    );
+    let through_a_link = house
+        .asked_by(
+            Role::Member,
+            "telegram:dm:7",
+            "rose",
+            "file_list",
+            json!({ "path": "round/inbox" }),
+        )
+        .await
+        .text;
+    assert!(
+        !through_a_link.contains("dm.5") && through_a_link.contains("dm.7"),
+        "{through_a_link}"
+    );
+    for agent in ["rose", "ada"] {
+        let letter = house.home.path().join(format!(
+            "agents/{agent}/workspace/inbox/telegram.dm.5/letter.txt"
+        ));
+        assert_eq!(
+            std::fs::read_to_string(letter).unwrap(),
+            "words of telegram.dm.5"
+        );
     }
 }

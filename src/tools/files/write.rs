@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
-use crate::agents::{FileError, Files, Want};
+use crate::agents::{FileError, FileView, Want};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -46,7 +46,7 @@ impl Tool for FileWrite {
     }
 }
 
-fn write(files: &Files, Arguments { path, content }: Arguments) -> Result<String, Failure> {
+fn write(files: &FileView, Arguments { path, content }: Arguments) -> Result<String, Failure> {
     let found = find(files, &path, Want::Write)?;
     let bytes = content.len() as u64;
     if bytes > MAX_FILE_BYTES {

@@ -6,7 +6,7 @@ use crate::access::Role;
 use crate::agents::tests::agent_of;
 use crate::config::{AgentLimits, ModelRef};
 use crate::models::{Lineup, ModelMessage, Models, ToolCall};
-use crate::tools::{Scope, ToolBox};
+use crate::tools::{Results, Scope, ToolBox};
 use crate::turn::{Charge, Ran, Round, Run, Step, TurnError, TurnLimits, TurnRequest};
 
 const NONE: DayLimits = DayLimits {
@@ -124,9 +124,13 @@ fn run(limits: AgentLimits) -> Run {
     let scope = Scope {
         agent: std::sync::Arc::new(agent_of(std::path::Path::new("home"), "main")),
         place: "local:home".parse().unwrap(),
+        former_place: None,
         person: "telegram:1".parse().unwrap(),
+        ids: Vec::new(),
         role: Role::Guest,
+        owns_house: false,
         parent: None,
+        results: std::sync::Arc::new(Results::new(std::path::Path::new("home"))),
     };
     let messages = vec![ModelMessage::user("use now {}")];
     let lineup = Lineup {

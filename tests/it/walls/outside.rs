@@ -304,7 +304,7 @@ async fn a_package_has_nothing_of_another_agent() {
 async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
     let walls = Walls::new(TEAM).await;
     walls
-        .says(&walls.rose, "/remember A poem about a vault")
+        .says(&walls.rose, "/remember --private A poem about a vault")
         .await;
     let Walls { house, gateway, .. } = walls;
     house.close(gateway).await;

@@ -1,0 +1,85 @@
+//! A workspace as a turn sees it: without files that people sent in other places.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::fs::{File, Metadata};
+
+use super::{Entry, EntryKind, FileError, Workspace};
+use crate::agents::sight::Sight;
+
+/// A workspace with the sight of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceView {
+    workspace: Arc<Workspace>,
+    sight: Arc<Sight>,
+}
+
+impl WorkspaceView {
+    pub(in crate::agents) fn new(workspace: Arc<Workspace>, sight: Arc<Sight>) -> Self {
+        WorkspaceView { workspace, sight }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.workspace.root()
+    }
+
+    pub fn open(&self, path: &Path) -> Result<(File, Metadata), FileError> {
+        self.seen(path)?;
+        self.workspace.open(path)
+    }
+
+    pub fn look(&self, path: &Path) -> Result<EntryKind, FileError> {
+        self.seen(path)?;
+        self.workspace.look(path)
+    }
+
+    pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
+        self.seen(path)?;
+        self.workspace.write(path, content)
+    }
+
+    pub fn edit<T, E: From<FileError>>(
+        &self,
+        path: &Path,
+        max_bytes: u64,
+        change: impl FnOnce(Vec<u8>) -> Result<(Vec<u8>, T), E>,
+    ) -> Result<T, E> {
+        self.seen(path)?;
+        self.workspace.edit(path, max_bytes, change)
+    }
+
+    pub fn remove(&self, path: &Path) -> Result<(), FileError> {
+        self.seen(path)?;
+        self.workspace.remove(path)
+    }
+
+    /// As [`Workspace::walk`], past everything that the turn does not see.
+    pub fn walk(
+        &self,
+        start: &Path,
+        depth: usize,
+        visit: impl FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), FileError> {
+        let real = self.seen(start)?;
+        let is_seen = |path: &Path| {
+            let below = path.strip_prefix(start).unwrap_or(path);
+            self.sight.has(&real.join(below))
+        };
+        self.workspace.walk_where(start, depth, is_seen, visit)
+    }
+
+    /// The path with links resolved, if the turn sees it.
+    fn seen(&self, path: &Path) -> Result<PathBuf, FileError> {
+        if *self.sight == Sight::Everything {
+            return Ok(path.to_owned());
+        }
+        let real = self.workspace.resolved(path)?;
+        if self.sight.has(path) && self.sight.has(&real) {
+            Ok(real)
+        } else {
+            Err(FileError::OfOthers)
+        }
+    }
+}
