@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use toml_edit::{Array, InlineTable, Item, Table, Value};
 
 use super::{MemorySwitch, Reasoning, Risk, RiskProfile, Spanned};
-use crate::domain::AgentId;
+use crate::domain::{AgentId, Role};
 
 /// Names in a list.
 const MOST_NAMES: usize = 256;
@@ -21,6 +21,7 @@ const MOST_NAMES: usize = 256;
 pub(crate) struct AgentTable {
     pub(crate) name: Option<String>,
     pub(crate) emoji: Option<String>,
+    pub(crate) who: Option<WhoWords>,
     pub(crate) model: Option<String>,
     pub(crate) fallback: Option<Names>,
     pub(crate) temperature: Option<f64>,
@@ -42,6 +43,31 @@ pub(crate) struct AgentTable {
     pub(crate) access: Option<AccessNames>,
     pub(crate) workspace_mb: Option<u32>,
     pub(crate) limits: LimitKeys,
+}
+
+/// `who`: a word or several.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum WhoWords {
+    One(String),
+    Several(Names),
+}
+
+impl WhoWords {
+    /// The role, if this is one.
+    pub(crate) fn role(&self) -> Option<Role> {
+        match self {
+            WhoWords::One(word) => word.parse().ok(),
+            WhoWords::Several(_) => None,
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            WhoWords::One(word) => word.as_str().into(),
+            WhoWords::Several(names) => names.list().into(),
+        }
+    }
 }
 
 /// The keys of `tools`.
@@ -167,6 +193,10 @@ impl AgentTable {
             ("max_risk", self.max_risk.map(Risk::as_str)),
         ];
         put_all(&mut table, words);
+        put_all(
+            &mut table,
+            [("who", self.who.as_ref().map(WhoWords::value))],
+        );
         put_all(
             &mut table,
             [

@@ -41,7 +41,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use agent_table::{AgentTable, Names};
+pub(crate) use agent_table::{AgentTable, Names, WhoWords};
 pub use file::{LoadError, draft, load};
 pub use peers::PeerGroup;
 pub use people::{People, Person, Who};

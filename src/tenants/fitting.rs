@@ -3,8 +3,8 @@
 use super::editing::Editing;
 use super::error::TenantError;
 use crate::config::edit;
-use crate::config::{AgentLimits, AgentTable, AgentTools, Names, Risk};
-use crate::domain::AgentId;
+use crate::config::{AgentLimits, AgentTable, AgentTools, Names, Risk, WhoWords};
+use crate::domain::{AgentId, Role};
 use crate::tools;
 
 /// The config with the agent's table in it.
@@ -23,7 +23,8 @@ type Take = fn(&mut AgentTable, &AgentTable);
 
 /// Limits of the agent at home. The agent may do no more here, so a limit that does not fit is
 /// replaced by a stricter one.
-const LIMITS: [(&str, Take); 10] = [
+const LIMITS: [(&str, Take); 11] = [
+    ("who", |to, from| to.who = from.who.clone()),
     ("max_risk", |to, from| to.max_risk = from.max_risk),
     ("tools", |to, from| to.tools = from.tools.clone()),
     ("limits.max_steps", |to, from| {
@@ -118,6 +119,22 @@ struct Fitting<'a> {
     tightened: Vec<String>,
 }
 
+/// People and places of another house mean nothing here, and a package opens its agent to nobody:
+/// a list becomes owners only. Whether something was left out.
+fn close(who: &mut Option<WhoWords>) -> bool {
+    match who.as_ref().map(WhoWords::role) {
+        None | Some(Some(Role::Member | Role::Admin | Role::Owner)) => false,
+        Some(Some(Role::Guest)) => {
+            *who = None;
+            true
+        }
+        Some(None) => {
+            *who = Some(WhoWords::One(Role::Owner.as_str().to_owned()));
+            true
+        }
+    }
+}
+
 impl Fitting<'_> {
     fn text(&self, table: &AgentTable) -> Result<String, TenantError> {
         Ok(edit::add_table(
@@ -144,6 +161,7 @@ impl Fitting<'_> {
     fn leave_rights(&mut self, wanted: &mut AgentTable) {
         let usual = AgentLimits::default();
         let rights = [
+            ("who", close(&mut wanted.who)),
             ("fallback", wanted.fallback.take().is_some()),
             ("read_memory_from", wanted.read_memory_from.take().is_some()),
             ("access", wanted.access.take().is_some()),

@@ -525,7 +525,8 @@ async fn help_lists_every_verb() {
       remember  Have an agent remember something
       recall    Find what an agent remembers, or without an agent what is global
       memory    List, export and import memories; earlier versions of MEMORY.md
-      pair      Let in the person who was given this code
+      pair      Let a person in with the code the bot told, list people, take a pairing back
+      security  Look for what is more open than it may seem
       failed    Look at what could not be delivered, or have it sent again
       usage     Tell what was used, and what it cost where prices are known
 

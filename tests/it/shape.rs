@@ -124,7 +124,7 @@ fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
     );
     assert_eq!(
         files_with(&["Reader::operator("]),
-        ["cli/memory.rs", "cli/remember.rs"]
+        ["cli/memory.rs", "cli/remember.rs", "cli/security.rs"]
     );
     let in_a_turn = |name: &String| name.starts_with("tools/") || name.starts_with("turn/");
     let looking_up: Vec<String> = files_with(&["Registry"])

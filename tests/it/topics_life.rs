@@ -14,9 +14,11 @@ owners = ["telegram:111"]
 require_mention = false
 [agents.main]
 [agents.rose]
+who = "guest"
 name = "Rose"
 emoji = "🌹"
 [agents.night-desk]
+who = "guest"
 name = "Night Desk"
 [[bindings]]
 match = "telegram:topic:-1001234:101"
@@ -423,6 +425,7 @@ require_mention = false
 [agents.rose]
 name = "Rose"
 [agents.ada]
+who = "guest"
 [[bindings]]
 match = "telegram:group:-5"
 agent = "rose"

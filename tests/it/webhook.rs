@@ -10,7 +10,7 @@ use crate::support::fake_telegram::webhook::{begin, begin_post, everything, post
 use crate::support::fake_telegram::{ALICE, BOB, Fault};
 use crate::support::house::{Process, parlor};
 
-const OPEN: &str = "[access]\ndms = \"open\"\ngroups = \"open\"\n[agents.rose]\n";
+const OPEN: &str = "[access]\ndms = \"open\"\ngroups = \"open\"\n[agents.rose]\nwho = \"guest\"\n";
 
 /// A house that Telegram calls at the returned address.
 async fn hooked_house() -> (House, String) {

@@ -1029,7 +1029,12 @@ async fn words_of_deleted_memories_leave_the_index() {
     house.memories.wipe().await.unwrap();
     assert_eq!(house.count(with_word).await, 0);
     assert_eq!(house.count(with_mark).await, 0);
-    let found = house.found(Scope::Of(memory.agent(), &Reader::operator(&[], None)), "roses").await;
+    let found = house
+        .found(
+            Scope::Of(memory.agent(), &Reader::operator(&[], None)),
+            "roses",
+        )
+        .await;
     assert_eq!(found.len(), 2, "{found:?}");
     house.memories.wipe().await.unwrap();
     let whole = "SELECT count(*) FROM memories_fts WHERE memories_fts MATCH '1qrose'";

@@ -279,7 +279,7 @@ async fn a_package_has_nothing_of_another_agent() {
     .await;
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     insta::assert_snapshot!(format!("{}{}", ran.stdout, ran.stderr), @"
-    rose is in HOME/rose.tar.gz: 3 files, 0 memories, 5 messages.
+    rose is in HOME/rose.tar.gz: 3 files, 0 memories, 3 messages.
     left out, because it is a link or no plain file: skills/link
     left out, because it is a link or no plain file: skills/poems/link.md
     left out, because it is a link or no plain file: workspace/deep/hard.md
