@@ -1,13 +1,13 @@
 //! `parlor pair`: lets a person in with a code, lists people, and takes a pairing back. Works while
 //! the gateway runs.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::{IsTerminal, stdin};
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use super::{Failure, Outcome, data, data_json, question};
+use super::{Failure, Outcome, data, data_json, print, question};
 use crate::access::people;
 use crate::clock::now_ms;
 use crate::domain::PersonId;
@@ -74,7 +74,7 @@ async fn approve(db: &Db, code: String, yes: bool) -> Outcome {
     let Some(known) = found else {
         return Err(Failure::Failed(NO_SUCH_CODE.into()));
     };
-    let is_asked = !yes && stdin().is_terminal() && stdout().is_terminal();
+    let is_asked = !yes && stdin().is_terminal() && print::is_seen();
     if is_asked && !is_right(&format!("{} ({})", known.name, known.person))? {
         return Err(Failure::Failed("nobody was let in".into()));
     }

@@ -46,6 +46,10 @@ pub(crate) fn work_on(name: &str, jobs: &[&Job]) -> Result<(), Refusal> {
     std::panic::set_hook(Box::new(|_| {}));
     confine::confine(&job.limits).map_err(Refusal::Unconfined)?;
     let mut input = io::stdin().lock().take(job.limits.input_bytes);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the parent reads this pipe, and no person does"
+    )]
     let mut output = io::stdout().lock();
     // Without any input there is no parent.
     if input.fill_buf().map_err(Refusal::Broke)?.is_empty() {

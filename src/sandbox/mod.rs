@@ -1,7 +1,7 @@
 //! Work on strangers' bytes, such as pages and patterns, in a child process with limits.
 //!
 //! The child is this program once more, with the hidden verb `work-on`. Before its first byte of
-//! input the child gives up all it does not need (`confine`), then does a single [`Job`] from stdin
+//! input the child gives up all it does not need (`confine`), then does a single `Job` from stdin
 //! to stdout (`inside`), and ends. The parent bounds input, output and time (`child`). So a page
 //! made to exhaust its reader, or a pattern without an end, costs a process that can be spared.
 

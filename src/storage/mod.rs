@@ -146,7 +146,7 @@ impl Db {
 
     /// As [`Db::write_as`], but tries until the write works: for rows not to be lost over a disk
     /// full for a while. Fails once `stop` is cancelled, and after a few tries of a write that
-    /// cannot work ([`StoreError::is_permanent`]).
+    /// cannot work (`StoreError::is_permanent`).
     pub async fn write_patiently<T, W, F>(
         &self,
         stop: &CancellationToken,
